@@ -1,0 +1,170 @@
+import { describeValue } from '../describeValue.js'
+
+/** The element types that Shoal knows, named by kind and bits. */
+export const dtypes = [
+  'i8',
+  'u8',
+  'i16',
+  'u16',
+  'i32',
+  'u32',
+  'i64',
+  'u64',
+  'f16',
+  'bf16',
+  'f8e4m3',
+  'f8e5m2',
+  'f32',
+  'f64',
+  'complex64',
+  'complex128',
+  'bool',
+] as const
+
+/**
+ * Element type of device memory. `f8e4m3` is the OCP E4M3FN format (no infinity), `complex64` two f32, `complex128` two
+ * f64, `bool` one byte.
+ */
+export type DType = (typeof dtypes)[number]
+
+/** The typed arrays that hold elements of each dtype; the narrow floats are held as their bits. */
+export interface StorageArrays {
+  i8: Int8Array
+  u8: Uint8Array
+  i16: Int16Array
+  u16: Uint16Array
+  i32: Int32Array
+  u32: Uint32Array
+  i64: BigInt64Array
+  u64: BigUint64Array
+  f16: Uint16Array
+  bf16: Uint16Array
+  f8e4m3: Uint8Array
+  f8e5m2: Uint8Array
+  f32: Float32Array
+  f64: Float64Array
+  complex64: Float32Array
+  complex128: Float64Array
+  bool: Uint8Array
+}
+
+/** The typed array that holds elements of dtype `D`. */
+export type TypedArrayOf<D extends DType> = StorageArrays[D]
+
+/** Any of the typed arrays that hold elements. */
+export type StorageArray = StorageArrays[DType]
+
+/** Constructor of the typed array that holds elements of dtype `D`. */
+export interface StorageArrayConstructor<D extends DType> {
+  readonly BYTES_PER_ELEMENT: number
+  new (length: number): TypedArrayOf<D>
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArrayOf<D>
+}
+
+export type DTypeKind = 'int' | 'uint' | 'float' | 'complex' | 'bool'
+
+/** What is known about a dtype. */
+export interface DTypeInfo<D extends DType = DType> {
+  readonly name: D
+  /** Size of one element in bytes. */
+  readonly bytes: number
+  /** Alignment in bytes of CUDA's C type: `cuFloatComplex` and `cuDoubleComplex` are aligned to their whole size. */
+  readonly alignment: number
+  readonly kind: DTypeKind
+  /** Typed array that holds elements: `Uint16Array` for f16 and bf16, `Uint8Array` for f8 and bool. */
+  readonly typedArray: StorageArrayConstructor<D>
+  /** Entries of the typed array for one element: 2 for complex, else 1. */
+  readonly arrayEntries: 1 | 2
+  /** Value of `ncclDataType_t`; absent where NCCL has no such type. */
+  readonly ncclCode?: number
+  /** Type name in the functions of NVSHMEM, as in `nvshmem_<name>_put`; absent where it has no such type. */
+  readonly nvshmemName?: string
+}
+
+function info<D extends DType>(
+  name: D,
+  kind: DTypeKind,
+  typedArray: StorageArrayConstructor<D>,
+  libraries: { readonly nccl?: number; readonly nvshmem?: string },
+): DTypeInfo<D> {
+  const arrayEntries = kind === 'complex' ? 2 : 1
+  const bytes = typedArray.BYTES_PER_ELEMENT * arrayEntries
+  return Object.freeze({
+    name,
+    bytes,
+    alignment: bytes,
+    kind,
+    typedArray,
+    arrayEntries,
+    ...(libraries.nccl === undefined ? {} : { ncclCode: libraries.nccl }),
+    ...(libraries.nvshmem === undefined ? {} : { nvshmemName: libraries.nvshmem }),
+  } as const)
+}
+
+const table: { readonly [D in DType]: DTypeInfo<D> } = {
+  i8: info('i8', 'int', Int8Array, { nccl: 0, nvshmem: 'int8' }),
+  u8: info('u8', 'uint', Uint8Array, { nccl: 1, nvshmem: 'uint8' }),
+  i16: info('i16', 'int', Int16Array, { nvshmem: 'int16' }),
+  u16: info('u16', 'uint', Uint16Array, { nvshmem: 'uint16' }),
+  i32: info('i32', 'int', Int32Array, { nccl: 2, nvshmem: 'int32' }),
+  u32: info('u32', 'uint', Uint32Array, { nccl: 3, nvshmem: 'uint32' }),
+  i64: info('i64', 'int', BigInt64Array, { nccl: 4, nvshmem: 'int64' }),
+  u64: info('u64', 'uint', BigUint64Array, { nccl: 5, nvshmem: 'uint64' }),
+  f16: info('f16', 'float', Uint16Array, { nccl: 6, nvshmem: 'half' }),
+  bf16: info('bf16', 'float', Uint16Array, { nccl: 9, nvshmem: 'bfloat16' }),
+  f8e4m3: info('f8e4m3', 'float', Uint8Array, { nccl: 10 }),
+  f8e5m2: info('f8e5m2', 'float', Uint8Array, { nccl: 11 }),
+  f32: info('f32', 'float', Float32Array, { nccl: 7, nvshmem: 'float' }),
+  f64: info('f64', 'float', Float64Array, { nccl: 8, nvshmem: 'double' }),
+  complex64: info('complex64', 'complex', Float32Array, {}),
+  complex128: info('complex128', 'complex', Float64Array, {}),
+  bool: info('bool', 'bool', Uint8Array, {}),
+}
+
+/** Whether a value is the name of a dtype. */
+export function isDType(value: unknown): value is DType {
+  return typeof value === 'string' && Object.hasOwn(table, value)
+}
+
+/**
+ * Everything known about a dtype.
+ *
+ * @throws TypeError when `dtype` is not the name of one
+ */
+export function dtypeInfo<D extends DType>(dtype: D): DTypeInfo<D> {
+  if (!isDType(dtype)) throw new TypeError(`unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
+  return table[dtype] as unknown as DTypeInfo<D>
+}
+
+const dtypeOfArrayName: { readonly [name: string]: DType } = {
+  Int8Array: 'i8',
+  Uint8Array: 'u8',
+  Uint8ClampedArray: 'u8',
+  Int16Array: 'i16',
+  Uint16Array: 'u16',
+  Int32Array: 'i32',
+  Uint32Array: 'u32',
+  BigInt64Array: 'i64',
+  BigUint64Array: 'u64',
+  Float16Array: 'f16',
+  Float32Array: 'f32',
+  Float64Array: 'f64',
+}
+
+// The accessor on %TypedArray%.prototype tells the kind of array for subclasses (Buffer) and for other realms as well,
+// where `instanceof` does not.
+const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
+  ?.get as (this: unknown) => string | undefined
+
+/**
+ * The dtype that a typed array holds by its own class. A `Uint16Array` is `u16`: that it holds halves, only the caller
+ * knows.
+ *
+ * @throws TypeError when `array` is not a typed array
+ */
+export function dtypeOf(array: ArrayBufferView): DType {
+  const name = typedArrayName.call(array)
+  const dtype = name === undefined ? undefined : dtypeOfArrayName[name]
+  if (dtype === undefined) throw new TypeError(`expected a typed array, got ${describeValue(array)}`)
+  return dtype
+}

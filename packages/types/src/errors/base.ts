@@ -1,0 +1,48 @@
+/** What `toJSON` of a Shoal error returns: name, code and message, then the data fields of the class. */
+export interface ShoalErrorJson {
+  readonly name: string
+  readonly code: string
+  readonly message: string
+  readonly [field: string]: unknown
+}
+
+/**
+ * Base of every error that Shoal itself defines. Wrong arguments are plain `TypeError` and `RangeError` instead, as
+ * anywhere in JavaScript.
+ *
+ * `code` is stable across releases; `message` is for people and may change. Data fields are own enumerable properties,
+ * so `console.log(error)` shows them and `JSON.stringify(error)` carries them.
+ */
+export abstract class ShoalError extends Error {
+  abstract readonly code: string
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    // `cause: undefined` would show up as "[cause]: undefined" in every printed error.
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause })
+  }
+
+  override toString(): string {
+    return `${this.name} [${this.code}]: ${this.message}`
+  }
+
+  /** The error as plain data: `name`, `code`, `message`, the fields of the class and the cause. No stack. */
+  toJSON(): ShoalErrorJson {
+    const json: Record<string, unknown> = { name: this.name, code: this.code, message: this.message }
+    for (const [field, value] of Object.entries(this)) {
+      if (!(field in json)) json[field] = value
+    }
+    if (this.cause !== undefined) json['cause'] = causeToJson(this.cause)
+    return json as unknown as ShoalErrorJson
+  }
+}
+
+function causeToJson(cause: unknown): unknown {
+  if (cause instanceof ShoalError) return cause.toJSON()
+  if (cause instanceof Error) return { name: cause.name, message: cause.message }
+  return String(cause)
+}
+
+/** Puts the name on the prototype: V8 reads it there when it writes the head of the stack, and it stays out of the fields. */
+export function nameErrorClass(errorClass: { readonly prototype: Error }, name: string): void {
+  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
+}

@@ -1,0 +1,144 @@
+import { nameErrorClass, ShoalError } from './base.js'
+
+/** One place where a library was looked for, and how that ended. */
+export interface LoadAttempt {
+  /** The kind of place: `'option'`, `'environment'`, `'loaded'`, `'loader'`, `'cuda-home'`, `'toolkit'`, `'wheel'` or `'sim'`. */
+  readonly step: string
+  /** File name or path that was tried. */
+  readonly candidate: string
+  /** `'loaded'`, `'not there'`, or what the system's loader said. */
+  readonly outcome: string
+}
+
+/** The attempts as an indented table, one line each: what was tried, where, and what came of it. */
+export function formatLoadAttempts(attempts: readonly LoadAttempt[]): string {
+  if (attempts.length === 0) return '  (nothing was tried)'
+  const stepWidth = Math.max(...attempts.map((attempt) => attempt.step.length))
+  const continuation = `\n${' '.repeat(stepWidth + 6)}`
+  return attempts
+    .map(({ step, candidate, outcome }) => {
+      // A loader may answer with several lines; keep them inside the column.
+      const words = outcome.trim().replaceAll('\n', continuation)
+      return `  ${step.padEnd(stepWidth)}  ${candidate}: ${words}`
+    })
+    .join('\n')
+}
+
+export interface LibraryNotFoundErrorOptions {
+  /** Title of the library, such as `'NCCL'`. */
+  readonly library: string
+  /** Everything that was tried, in order. */
+  readonly attempts: readonly LoadAttempt[]
+  /** How to get the library. */
+  readonly hint?: string | undefined
+  /** Environment variable that names the library's file, such as `'SHOAL_NCCL_LIBRARY'`. */
+  readonly environment?: string | undefined
+  readonly cause?: unknown
+}
+
+/** A shared library could not be loaded. The message lists every place tried and the ways out. */
+export class LibraryNotFoundError extends ShoalError {
+  static {
+    nameErrorClass(this, 'LibraryNotFoundError')
+  }
+
+  readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
+  readonly library: string
+  readonly attempts: readonly LoadAttempt[]
+  declare readonly hint?: string
+  declare readonly environment?: string
+
+  constructor(options: LibraryNotFoundErrorOptions) {
+    const wayOut = []
+    if (options.hint) wayOut.push(options.hint)
+    if (options.environment) {
+      wayOut.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
+    }
+    wayOut.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
+    super(
+      `Cannot load ${options.library}. Tried, in this order:\n${formatLoadAttempts(options.attempts)}\n` +
+        `What to do:\n${wayOut.map((way) => `  - ${way}`).join('\n')}`,
+      options,
+    )
+    this.library = options.library
+    this.attempts = options.attempts
+    if (options.hint !== undefined) this.hint = options.hint
+    if (options.environment !== undefined) this.environment = options.environment
+  }
+}
+
+export interface SymbolNotFoundErrorOptions {
+  readonly library: string
+  readonly symbol: string
+  /** File of the library that was loaded. */
+  readonly path?: string | undefined
+  /** Version of the loaded library, where it is known. */
+  readonly installed?: string | undefined
+  readonly cause?: unknown
+}
+
+/** The library was loaded and has no such function. */
+export class SymbolNotFoundError extends ShoalError {
+  static {
+    nameErrorClass(this, 'SymbolNotFoundError')
+  }
+
+  readonly code = 'SHOAL_SYMBOL_NOT_FOUND'
+  readonly library: string
+  readonly symbol: string
+  declare readonly path?: string
+  declare readonly installed?: string
+
+  constructor(options: SymbolNotFoundErrorOptions) {
+    const version = options.installed === undefined ? '' : ` ${options.installed}`
+    const path = options.path === undefined ? '' : ` (${options.path})`
+    super(
+      `${options.library}${version}${path} has no function ${options.symbol}. ` +
+        'Another version of the library, or another platform, may have it; has() tells before calling.',
+      options,
+    )
+    this.library = options.library
+    this.symbol = options.symbol
+    if (options.path !== undefined) this.path = options.path
+    if (options.installed !== undefined) this.installed = options.installed
+  }
+}
+
+export interface AddonLoadErrorOptions {
+  /** Every file tried, in order. */
+  readonly attempts: readonly LoadAttempt[]
+  /** Platform, architecture and C library, such as `'linux-x64-glibc'`. */
+  readonly platform?: string | undefined
+  /** Advice that fits this platform and failure, put before the general advice. */
+  readonly hints?: readonly string[] | undefined
+  readonly cause?: unknown
+}
+
+/** The native addon of `@shoal/ffi` could not be loaded. The message says how to get it. */
+export class AddonLoadError extends ShoalError {
+  static {
+    nameErrorClass(this, 'AddonLoadError')
+  }
+
+  readonly code = 'SHOAL_ADDON_NOT_LOADED'
+  readonly attempts: readonly LoadAttempt[]
+  readonly platform: string
+
+  constructor(options: AddonLoadErrorOptions) {
+    const platform = options.platform ?? `${process.platform}-${process.arch}`
+    const wayOut = [
+      ...(options.hints ?? []),
+      'Reinstall @shoal/ffi for this platform; a node_modules copied from another system or architecture does not work.',
+      'Install with optional dependencies (no --omit=optional, no --no-optional).',
+      'Or build it here, with a C++17 compiler: npm run build:native in the folder of @shoal/ffi.',
+      'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
+    ]
+    super(
+      `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version}). Tried, in this order:\n` +
+        `${formatLoadAttempts(options.attempts)}\nWhat to do:\n${wayOut.map((way) => `  - ${way}`).join('\n')}`,
+      options,
+    )
+    this.attempts = options.attempts
+    this.platform = platform
+  }
+}

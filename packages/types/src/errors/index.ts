@@ -1,0 +1,5 @@
+export { ShoalError, type ShoalErrorJson } from './base.js'
+export * from './discovery.js'
+export * from './lifetime.js'
+export * from './status.js'
+export * from './version.js'

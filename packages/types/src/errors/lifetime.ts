@@ -1,0 +1,90 @@
+import { nameErrorClass, ShoalError } from './base.js'
+
+export interface DisposedErrorOptions {
+  /** What was used after it was disposed, such as `'Stream'`. */
+  readonly object: string
+  /** What was attempted, such as `'synchronize'`. */
+  readonly operation?: string | undefined
+  readonly cause?: unknown
+}
+
+/** An object was used after `dispose()`, or after the object that owns it was disposed. */
+export class DisposedError extends ShoalError {
+  static {
+    nameErrorClass(this, 'DisposedError')
+  }
+
+  readonly code = 'SHOAL_DISPOSED'
+  readonly object: string
+  declare readonly operation?: string
+
+  constructor(objectOrOptions: string | DisposedErrorOptions) {
+    const options = typeof objectOrOptions === 'string' ? { object: objectOrOptions } : objectOrOptions
+    super(
+      `${options.object} was disposed${options.operation === undefined ? '' : ` before ${options.operation}`}. ` +
+        'Keep it alive until the last use, or create a new one.',
+      options,
+    )
+    this.object = options.object
+    if (options.operation !== undefined) this.operation = options.operation
+  }
+}
+
+export interface AbortedErrorOptions {
+  /** What was being done or waited for. */
+  readonly operation?: string | undefined
+  /** The reason of the `AbortSignal`. */
+  readonly cause?: unknown
+}
+
+/** An `AbortSignal` ended a wait. Work already queued on the GPU goes on. */
+export class AbortedError extends ShoalError {
+  static {
+    nameErrorClass(this, 'AbortedError')
+  }
+
+  readonly code = 'SHOAL_ABORTED'
+  declare readonly operation?: string
+
+  constructor(operationOrOptions: string | AbortedErrorOptions = {}) {
+    const options: AbortedErrorOptions =
+      typeof operationOrOptions === 'string' ? { operation: operationOrOptions } : operationOrOptions
+    super(
+      `${options.operation ?? 'The wait'} was aborted by its signal. Work already queued on the GPU goes on.`,
+      options,
+    )
+    if (options.operation !== undefined) this.operation = options.operation
+  }
+}
+
+export interface TimeoutErrorOptions {
+  /** What was being waited for. */
+  readonly operation?: string | undefined
+  /** The limit that passed, in milliseconds. */
+  readonly timeout?: number | undefined
+  readonly cause?: unknown
+}
+
+/** A wait took longer than its limit. Work already queued on the GPU goes on. */
+export class TimeoutError extends ShoalError {
+  static {
+    nameErrorClass(this, 'TimeoutError')
+  }
+
+  readonly code = 'SHOAL_TIMEOUT'
+  declare readonly operation?: string
+  /** The limit that passed, in milliseconds. */
+  declare readonly timeout?: number
+
+  constructor(operationOrOptions: string | TimeoutErrorOptions = {}) {
+    const options: TimeoutErrorOptions =
+      typeof operationOrOptions === 'string' ? { operation: operationOrOptions } : operationOrOptions
+    const limit = options.timeout === undefined ? 'its time limit' : `${options.timeout} ms`
+    super(
+      `${options.operation ?? 'The wait'} did not end within ${limit}. Work already queued on the GPU goes on.`,
+      options,
+    )
+    if (options.operation !== undefined) this.operation = options.operation
+    if (options.timeout !== undefined) this.timeout = options.timeout
+  }
+}

@@ -1,0 +1,71 @@
+import { nameErrorClass, ShoalError } from './base.js'
+
+export interface VersionTooOldErrorOptions {
+  readonly library: string
+  /** The C function asked for. */
+  readonly api: string
+  /** First version that has it, as people write it: `'12.1'`. */
+  readonly since: string
+  /** Version that is loaded. */
+  readonly installed: string
+  readonly cause?: unknown
+}
+
+/** The loaded library is older than the function asked for. */
+export class VersionTooOldError extends ShoalError {
+  static {
+    nameErrorClass(this, 'VersionTooOldError')
+  }
+
+  readonly code = 'SHOAL_VERSION_TOO_OLD'
+  readonly library: string
+  readonly api: string
+  readonly since: string
+  readonly installed: string
+
+  constructor(options: VersionTooOldErrorOptions) {
+    super(
+      `${options.api} needs ${options.library} ${options.since} or newer; ${options.installed} is installed. ` +
+        `Update ${options.library} to use it.`,
+      options,
+    )
+    this.library = options.library
+    this.api = options.api
+    this.since = options.since
+    this.installed = options.installed
+  }
+}
+
+export interface FeatureNotSupportedErrorOptions {
+  readonly library: string
+  /** What was asked for, in words: `'multicast objects'`. */
+  readonly feature: string
+  /** Why it is not there: too old a library, a device without it, a platform without it. */
+  readonly reason: string
+  readonly since?: string | undefined
+  readonly installed?: string | undefined
+  readonly cause?: unknown
+}
+
+/** The library, the device or the platform does not have a feature. */
+export class FeatureNotSupportedError extends ShoalError {
+  static {
+    nameErrorClass(this, 'FeatureNotSupportedError')
+  }
+
+  readonly code = 'SHOAL_FEATURE_NOT_SUPPORTED'
+  readonly library: string
+  readonly feature: string
+  readonly reason: string
+  declare readonly since?: string
+  declare readonly installed?: string
+
+  constructor(options: FeatureNotSupportedErrorOptions) {
+    super(`${options.library} cannot offer ${options.feature} here: ${options.reason}`, options)
+    this.library = options.library
+    this.feature = options.feature
+    this.reason = options.reason
+    if (options.since !== undefined) this.since = options.since
+    if (options.installed !== undefined) this.installed = options.installed
+  }
+}

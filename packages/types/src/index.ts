@@ -1,0 +1,5 @@
+export type { Branded } from './branding.js'
+export * from './dtypes/index.js'
+export * from './errors/index.js'
+export * from './protocols/index.js'
+export { type StreamMode, setStreamMode, streamMode } from './streamMode.js'

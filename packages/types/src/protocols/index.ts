@@ -1,0 +1,3 @@
+export * from './device.js'
+export * from './memory.js'
+export * from './stream.js'

@@ -1,0 +1,95 @@
+import { describeValue } from '../describeValue.js'
+import { streamMode } from '../streamMode.js'
+import { checkAddress, checkContext, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
+
+/** Key of the stream protocol: `Symbol.for('cuda.stream')`, so that offering a stream needs no import of Shoal. */
+export const streamProtocol: unique symbol = Symbol.for('cuda.stream')
+
+/** What an object answers at `Symbol.for('cuda.stream')`. */
+export interface StreamHandle {
+  readonly version: 0
+  /** The `CUstream` (which is also the `cudaStream_t`). */
+  readonly handle: bigint
+  /** Ordinal of its device; -1 when not known (a bare handle). */
+  readonly device: number
+  /** Its `CUcontext`; 0n when not known (a bare handle), which stands for the current context. */
+  readonly context: bigint
+}
+
+/**
+ * An object that is, or has, a CUDA stream. The property is a getter that throws `DisposedError` once the stream is
+ * gone.
+ */
+export interface StreamLike {
+  readonly [streamProtocol]: StreamHandle
+}
+
+/** A stream as plain data, which `postMessage` carries to another thread of the same process. */
+export interface StreamDescriptor extends StreamHandle {
+  readonly kind: 'cuda.stream'
+  /** Id of the process in which the handle has a meaning. */
+  readonly process: number
+}
+
+/** `CU_STREAM_PER_THREAD`: the handle that means each thread's own default stream, however a library was built. */
+const perThreadDefaultStream = 2n
+
+const legacyDefault: StreamHandle = Object.freeze({ version: 0, handle: 0n, device: -1, context: 0n })
+const perThreadDefault: StreamHandle = Object.freeze({
+  version: 0,
+  handle: perThreadDefaultStream,
+  device: -1,
+  context: 0n,
+})
+
+/** Whether a value offers the stream protocol. Does not run its getter. */
+export function isStreamLike(value: unknown): value is StreamLike {
+  return typeof value === 'object' && value !== null && streamProtocol in value
+}
+
+/**
+ * The handle behind anything that counts as a stream: an object with the stream protocol, a descriptor from another
+ * thread of this process, a bare `CUstream` as bigint, or null for the default stream of the current stream mode.
+ *
+ * @throws TypeError when it is none of these, or the protocol's answer is malformed
+ * @throws DisposedError when the stream was disposed
+ */
+export function toStreamHandle(stream: StreamLike | StreamDescriptor | bigint | null): StreamHandle {
+  // Named explicitly in per-thread mode: NCCL and NVSHMEM are built for the legacy meaning of 0.
+  if (stream === null) return streamMode() === 'per-thread' ? perThreadDefault : legacyDefault
+  if (typeof stream === 'bigint') {
+    checkAddress(stream, 'stream handle')
+    return { version: 0, handle: stream, device: -1, context: 0n }
+  }
+  if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol])
+  if (isPlain(stream, 'cuda.stream')) {
+    checkSameProcess(stream, 'stream', 'A stream cannot be used outside its process.')
+    return checkedHandle(stream)
+  }
+  throw new TypeError(
+    "expected a stream: an object with [Symbol.for('cuda.stream')], a CUstream handle as bigint, or null for the " +
+      `default stream; got ${describeValue(stream)}`,
+  )
+}
+
+/**
+ * A stream as plain data for `postMessage`. It does not keep the stream alive: the sender must.
+ *
+ * @throws TypeError when `stream` is not a stream, or is the per-thread default stream, which is another stream on
+ * every thread
+ */
+export function describeStream(stream: StreamLike | StreamDescriptor | bigint | null): StreamDescriptor {
+  const { handle, device, context } = toStreamHandle(stream)
+  if (handle === perThreadDefaultStream) {
+    throw new TypeError('the per-thread default stream is another stream on every thread; describe a created stream')
+  }
+  return { kind: 'cuda.stream', version: 0, process: process.pid, handle, device, context }
+}
+
+function checkedHandle(answer: StreamHandle): StreamHandle {
+  checkVersion(answer, 'cuda.stream')
+  checkAddress(answer.handle, 'cuda.stream handle')
+  checkOrdinal(answer.device, 'cuda.stream device')
+  checkContext(answer.context, 'cuda.stream context')
+  return answer
+}

@@ -1,0 +1,70 @@
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+
+/** Which stream the handle 0 means: one for the whole process (`legacy`) or one for each thread (`per-thread`). */
+export type StreamMode = 'legacy' | 'per-thread'
+
+// Global rather than module state: two installed copies of this package must not disagree within one thread.
+const stateKey = Symbol.for('shoal.streamMode')
+const workerDataKey = 'shoal.streamMode'
+interface StreamModeState {
+  mode: StreamMode | undefined
+  wasRead: boolean
+}
+
+function sharedState(): StreamModeState {
+  const globals = globalThis as { [stateKey]?: StreamModeState }
+  return (globals[stateKey] ??= { mode: undefined, wasRead: false })
+}
+
+/**
+ * The stream mode of this process, fixed from the first time it is read: what `setStreamMode` chose, else what the
+ * thread that started this worker used, else the environment variable `SHOAL_STREAM_MODE` (`legacy` or `per-thread`),
+ * else `legacy`.
+ *
+ * @throws RangeError when `SHOAL_STREAM_MODE` holds something else
+ */
+export function streamMode(): StreamMode {
+  const state = sharedState()
+  if (!state.wasRead) {
+    state.mode ??= inheritedMode() ?? modeFromEnvironment()
+    state.wasRead = true
+    setEnvironmentData(workerDataKey, state.mode)
+  }
+  return state.mode as StreamMode
+}
+
+/**
+ * Chooses the stream mode. Functions are bound for one mode and cannot change afterwards, so call it before the first
+ * use of any CUDA function. Workers started afterwards inherit the choice.
+ *
+ * @throws RangeError when `mode` is neither `'legacy'` nor `'per-thread'`
+ * @throws Error when another mode is already in use, in this thread or in the one that started it
+ */
+export function setStreamMode(mode: StreamMode): void {
+  if (!isStreamMode(mode)) throw new RangeError(`stream mode must be 'legacy' or 'per-thread', not ${String(mode)}`)
+  const state = sharedState()
+  const inUse = state.wasRead ? state.mode : inheritedMode()
+  if (inUse !== undefined && inUse !== mode) {
+    throw new Error(
+      `The stream mode is already '${inUse}' and in use; it cannot become '${mode}'. ` +
+        'Call setStreamMode before the first CUDA call, or set SHOAL_STREAM_MODE when starting the process.',
+    )
+  }
+  state.mode = mode
+}
+
+function inheritedMode(): StreamMode | undefined {
+  const value = getEnvironmentData(workerDataKey)
+  return isStreamMode(value) ? value : undefined
+}
+
+function modeFromEnvironment(): StreamMode {
+  const value = process.env['SHOAL_STREAM_MODE']
+  if (value === undefined || value === '') return 'legacy'
+  if (isStreamMode(value)) return value
+  throw new RangeError(`SHOAL_STREAM_MODE must be 'legacy' or 'per-thread', not '${value}'`)
+}
+
+function isStreamMode(value: unknown): value is StreamMode {
+  return value === 'legacy' || value === 'per-thread'
+}
