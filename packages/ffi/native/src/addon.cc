@@ -1,0 +1,56 @@
+#include <napi.h>
+
+#include "callbacks.h"
+#include "calls.h"
+#include "context.h"
+#include "environment.h"
+#include "library.h"
+#include "memory.h"
+#include "offthread.h"
+#include "waiter.h"
+
+namespace shoal {
+namespace {
+
+// Runs before Node destroys the environment: from here on no native thread reaches its JavaScript.
+void End(Environment* environment) {
+  ForgetWaits(environment->mailbox);
+  ForgetCallbacks(environment->mailbox);
+  environment->mailbox->Close();
+}
+
+// initialize(block, { wait, callback, job })
+void Initialize(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Environment& environment = Environment::Of(env);
+  auto block = info[0].As<Napi::ArrayBuffer>();
+  if (block.ByteLength() != kSlots * sizeof(uint64_t)) throw Napi::RangeError::New(env, "the argument block has another size than the addon's");
+  environment.block = static_cast<uint64_t*>(block.Data());
+  environment.block_buffer = Napi::Persistent(block);
+  auto handlers = info[1].As<Napi::Object>();
+  environment.on_wait = Napi::Persistent(handlers.Get("wait").As<Napi::Function>());
+  environment.on_callback = Napi::Persistent(handlers.Get("callback").As<Napi::Function>());
+  environment.on_job = Napi::Persistent(handlers.Get("job").As<Napi::Function>());
+}
+
+Napi::Object Init(Napi::Env env, Napi::Object exports) {
+  auto* environment = new Environment;
+  env.SetInstanceData<Environment>(environment);
+  environment->mailbox->Open(env);
+  env.AddCleanupHook(End, environment);
+  exports.Set("initialize", Napi::Function::New(env, Initialize, "initialize"));
+  DefineCalls(env, exports);
+  DefineContext(env, exports);
+  DefineMemory(env, exports);
+  DefineLibrary(env, exports);
+  DefineOffThread(env, exports);
+  DefineWaiter(env, exports);
+  DefineCallbacks(env, exports);
+  return exports;
+}
+
+}  // namespace
+}  // namespace shoal
+
+using shoal::Init;
+NODE_API_MODULE(shoal_ffi, Init)

@@ -1,0 +1,78 @@
+#include "context.h"
+
+#include <atomic>
+
+#include "environment.h"
+
+namespace shoal {
+namespace {
+
+using GetCurrent = int (*)(uint64_t*);
+using SetCurrent = int (*)(uint64_t);
+
+std::atomic<GetCurrent> get_current{nullptr};
+std::atomic<SetCurrent> set_current{nullptr};
+
+constexpr int kNotInitialized = 3;
+constexpr int kContextSlot = 30;  // in: the context to enter; out: the one that was current
+
+// Returns 1 when the context changed, 0 when it was current already, minus the library's code when it failed.
+int Enter(uint64_t context, uint64_t* previous) {
+  GetCurrent get = get_current.load(std::memory_order_acquire);
+  SetCurrent set = set_current.load(std::memory_order_acquire);
+  if (get == nullptr || set == nullptr) return -kNotInitialized;
+  *previous = 0;
+  int status = get(previous);
+  if (status != 0) return -status;
+  if (*previous == context) return 0;
+  status = set(context);
+  return status == 0 ? 1 : -status;
+}
+
+napi_value EnterContext(napi_env env, napi_callback_info info) {
+  void* data = nullptr;
+  napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
+  uint64_t* block = static_cast<Environment*>(data)->block;
+  uint64_t previous = 0;
+  const int outcome = Enter(block[kContextSlot], &previous);
+  block[kContextSlot] = previous;
+  napi_value value = nullptr;
+  napi_create_int32(env, outcome, &value);
+  return value;
+}
+
+Napi::Value LeaveContext(const Napi::CallbackInfo& info) {
+  bool lossless = false;
+  SetCurrent set = set_current.load(std::memory_order_acquire);
+  const int status = set == nullptr ? kNotInitialized : set(info[0].As<Napi::BigInt>().Uint64Value(&lossless));
+  return Napi::Number::New(info.Env(), status);
+}
+
+void SetContextFunctions(const Napi::CallbackInfo& info) {
+  bool lossless = false;
+  get_current.store(reinterpret_cast<GetCurrent>(info[0].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
+  set_current.store(reinterpret_cast<SetCurrent>(info[1].As<Napi::BigInt>().Uint64Value(&lossless)), std::memory_order_release);
+}
+
+}  // namespace
+
+ContextScope::ContextScope(uint64_t context) {
+  const int outcome = Enter(context, &previous_);
+  changed_ = outcome == 1;
+  if (outcome < 0) status_ = -outcome;
+}
+
+ContextScope::~ContextScope() {
+  if (changed_) set_current.load(std::memory_order_acquire)(previous_);
+}
+
+void DefineContext(Napi::Env env, Napi::Object exports) {
+  exports.Set("setContextFunctions", Napi::Function::New(env, SetContextFunctions, "setContextFunctions"));
+  exports.Set("leaveContext", Napi::Function::New(env, LeaveContext, "leaveContext"));
+  napi_value function = nullptr;
+  if (napi_create_function(env, "enterContext", NAPI_AUTO_LENGTH, EnterContext, &Environment::Of(env), &function) == napi_ok) {
+    exports.Set("enterContext", Napi::Value(env, function));
+  }
+}
+
+}  // namespace shoal

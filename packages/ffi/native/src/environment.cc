@@ -1,0 +1,13 @@
+#include "environment.h"
+
+#include "calls.h"
+
+namespace shoal {
+
+Environment::Environment() = default;
+
+Environment::~Environment() { delete recording; }
+
+Environment& Environment::Of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
+
+}  // namespace shoal

@@ -1,0 +1,35 @@
+// What the addon holds for one JavaScript thread (the main thread or a worker).
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mailbox.h"
+
+namespace shoal {
+
+struct BoundCall;
+struct Recording;
+
+constexpr int kSlots = 32;
+constexpr int kResultSlot = 31;
+
+struct Environment {
+  Environment();
+  ~Environment();
+  static Environment& Of(Napi::Env env);
+
+  uint64_t* block = nullptr;       // the shared argument block, kSlots words
+  Recording* recording = nullptr;  // set while JavaScript records calls for another thread
+  Napi::Reference<Napi::ArrayBuffer> block_buffer;
+  std::vector<std::unique_ptr<BoundCall>> calls;
+  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+  Napi::FunctionReference on_wait;      // (id, status)
+  Napi::FunctionReference on_callback;  // (id, status)
+  Napi::FunctionReference on_job;       // (id, contextStatus, results)
+};
+
+}  // namespace shoal

@@ -1,0 +1,64 @@
+#include "mailbox.h"
+
+#include <utility>
+
+namespace shoal {
+
+void Mailbox::Open(Napi::Env env) {
+  Napi::String name = Napi::String::New(env, "shoal");
+  if (napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, Deliver, &function_) != napi_ok) {
+    throw Napi::Error::New(env, "could not create the thread-safe function of the addon");
+  }
+  napi_unref_threadsafe_function(env, function_);
+  env_ = env;
+  closed_ = false;
+}
+
+void Mailbox::Close() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Node itself destroys the thread-safe function while it ends the environment; from here on nobody may touch it.
+  closed_ = true;
+  function_ = nullptr;
+  messages_.clear();
+}
+
+void Mailbox::Hold() {
+  if (holds_++ == 0 && function_ != nullptr) napi_ref_threadsafe_function(env_, function_);
+}
+
+void Mailbox::Release() {
+  if (--holds_ == 0 && function_ != nullptr) napi_unref_threadsafe_function(env_, function_);
+}
+
+bool Mailbox::Post(Message message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) return false;
+  messages_.push_back(std::move(message));
+  if (!signalled_) {
+    signalled_ = napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;
+  }
+  return true;
+}
+
+void Mailbox::Deliver(napi_env env, napi_value, void* context, void*) {
+  if (env == nullptr) return;  // the environment is going away
+  auto* self = static_cast<Mailbox*>(context);
+  std::vector<Message> messages;
+  {
+    std::lock_guard<std::mutex> lock(self->mutex_);
+    messages.swap(self->messages_);
+    self->signalled_ = false;
+  }
+  Napi::Env napi(env);
+  for (Message& message : messages) {
+    Napi::HandleScope scope(napi);
+    try {
+      message(napi);
+    } catch (const Napi::Error& error) {
+      // An exception thrown by a JavaScript callback is that program's uncaught exception, as in any event handler.
+      napi_fatal_exception(env, error.Value());
+    }
+  }
+}
+
+}  // namespace shoal

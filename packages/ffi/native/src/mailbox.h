@@ -1,0 +1,37 @@
+// Delivers messages from native threads to one JavaScript thread. Posting after that thread has ended is a safe no-op.
+#pragma once
+
+#include <napi.h>
+
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace shoal {
+
+class Mailbox {
+ public:
+  using Message = std::function<void(Napi::Env)>;
+
+  // On the JavaScript thread.
+  void Open(Napi::Env env);
+  void Close();
+  void Hold();     // one more reason to keep the event loop alive
+  void Release();  // one less
+
+  // From any thread. False when the JavaScript thread has ended.
+  bool Post(Message message);
+
+ private:
+  static void Deliver(napi_env env, napi_value callback, void* context, void* data);
+
+  std::mutex mutex_;
+  napi_threadsafe_function function_ = nullptr;
+  napi_env env_ = nullptr;
+  std::vector<Message> messages_;
+  bool signalled_ = false;
+  bool closed_ = true;
+  int holds_ = 0;
+};
+
+}  // namespace shoal

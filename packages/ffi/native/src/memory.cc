@@ -1,0 +1,140 @@
+#include "memory.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+namespace shoal {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, MemoryHandle> memories;
+};
+
+// Never destroyed: threads may still release memory while the process exits.
+Registry& TheRegistry() {
+  static auto* registry = new Registry;
+  return *registry;
+}
+
+[[noreturn]] void ThrowNoExternal(Napi::Env env) {
+  Napi::Error error = Napi::Error::New(env, "this JavaScript engine does not allow ArrayBuffers over native memory");
+  error.Set("code", Napi::String::New(env, "SHOAL_NO_EXTERNAL_BUFFERS"));
+  throw error;
+}
+
+Napi::Value ExternalBuffer(Napi::Env env, void* address, size_t length, napi_finalize finalize, void* hint) {
+  napi_value buffer = nullptr;
+  const napi_status status = napi_create_external_arraybuffer(env, address, length, finalize, hint, &buffer);
+  if (status != napi_ok) ThrowNoExternal(env);
+  return Napi::Value(env, buffer);
+}
+
+uint64_t AddressArgument(const Napi::CallbackInfo& info, size_t index) {
+  bool lossless = false;
+  return info[index].As<Napi::BigInt>().Uint64Value(&lossless);
+}
+
+void Forget(void* address) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  registry.memories.erase(reinterpret_cast<uint64_t>(address));
+}
+
+// The collector took the ArrayBuffer. Its own handle kept the address from being used again until here.
+void CollectMemory(napi_env, void* address, void* hint) {
+  Forget(address);
+  delete static_cast<MemoryHandle*>(hint);
+}
+
+// allocate(bytes) → { buffer, address }
+Napi::Value Allocate(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  const double requested = info[0].As<Napi::Number>().DoubleValue();
+  const size_t length = static_cast<size_t>(requested);
+  const size_t padded = (length + 63) / 64 * 64 + 64;
+  void* memory = std::aligned_alloc(64, padded);
+  if (memory == nullptr) throw Napi::RangeError::New(env, "out of host memory");
+  std::memset(memory, 0, padded);
+  const uint64_t address = reinterpret_cast<uint64_t>(memory);
+  MemoryHandle handle(memory, std::free);
+  auto* hint = new MemoryHandle(handle);
+  Napi::Value buffer;
+  try {
+    buffer = ExternalBuffer(env, memory, length, CollectMemory, hint);
+  } catch (...) {
+    delete hint;
+    throw;
+  }
+  {
+    Registry& registry = TheRegistry();
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    registry.memories[address] = handle;
+  }
+  Napi::Object result = Napi::Object::New(env);
+  result.Set("buffer", buffer);
+  result.Set("address", Napi::BigInt::New(env, address));
+  return result;
+}
+
+// release(address): JavaScript lets go; the memory itself goes with its last user.
+void ReleaseMemory(const Napi::CallbackInfo& info) {
+  Forget(reinterpret_cast<void*>(AddressArgument(info, 0)));
+}
+
+Napi::Value View(const Napi::CallbackInfo& info) {
+  const size_t length = static_cast<size_t>(info[1].As<Napi::Number>().DoubleValue());
+  return ExternalBuffer(info.Env(), reinterpret_cast<void*>(AddressArgument(info, 0)), length, [](napi_env, void*, void*) {}, nullptr);
+}
+
+void Detach(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (napi_detach_arraybuffer(env, info[0]) != napi_ok) throw Napi::Error::New(env, "the ArrayBuffer could not be detached");
+}
+
+Napi::Value AddressOf(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  void* address = nullptr;
+  size_t length = 0;
+  if (napi_get_typedarray_info(env, info[0], nullptr, &length, &address, nullptr, nullptr) != napi_ok &&
+      napi_get_dataview_info(env, info[0], &length, &address, nullptr, nullptr) != napi_ok &&
+      napi_get_arraybuffer_info(env, info[0], &address, &length) != napi_ok) {
+    throw Napi::TypeError::New(env, "expected an ArrayBuffer, a typed array or a DataView");
+  }
+  return Napi::BigInt::New(env, reinterpret_cast<uint64_t>(address));
+}
+
+Napi::Value ReadCString(const Napi::CallbackInfo& info) {
+  const uint64_t address = AddressArgument(info, 0);
+  if (address == 0) return info.Env().Null();
+  return Napi::String::New(info.Env(), reinterpret_cast<const char*>(address));
+}
+
+// copyOut(address, view): native memory into a view, for memory that JavaScript has no view of.
+void CopyOut(const Napi::CallbackInfo& info) {
+  auto target = info[1].As<Napi::Uint8Array>();
+  std::memcpy(target.Data(), reinterpret_cast<const void*>(AddressArgument(info, 0)), target.ByteLength());
+}
+
+}  // namespace
+
+MemoryHandle FindMemory(uint64_t address) {
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  auto found = registry.memories.find(address);
+  return found == registry.memories.end() ? nullptr : found->second;
+}
+
+void DefineMemory(Napi::Env env, Napi::Object exports) {
+  exports.Set("allocate", Napi::Function::New(env, Allocate, "allocate"));
+  exports.Set("release", Napi::Function::New(env, ReleaseMemory, "release"));
+  exports.Set("view", Napi::Function::New(env, View, "view"));
+  exports.Set("detach", Napi::Function::New(env, Detach, "detach"));
+  exports.Set("addressOf", Napi::Function::New(env, AddressOf, "addressOf"));
+  exports.Set("readCString", Napi::Function::New(env, ReadCString, "readCString"));
+  exports.Set("copyOut", Napi::Function::New(env, CopyOut, "copyOut"));
+}
+
+}  // namespace shoal

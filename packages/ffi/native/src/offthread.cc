@@ -1,0 +1,114 @@
+#include "offthread.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "calls.h"
+#include "context.h"
+#include "environment.h"
+#include "threads.h"
+
+namespace shoal {
+namespace {
+
+struct Job {
+  uint64_t id = 0;
+  std::unique_ptr<Recording> recording;
+  uint64_t context = 0;
+  bool stop_on_error = true;
+  std::shared_ptr<Mailbox> mailbox;
+  int context_status = 0;
+  std::vector<int64_t> results;
+};
+
+void RunCalls(Job& job) {
+  for (const RecordedCall& call : job.recording->calls) {
+    const int64_t result = Invoke(call);
+    job.results.push_back(result);
+    if (result != 0 && job.stop_on_error) return;
+  }
+}
+
+void RunJob(Job& job) {
+  if (job.context == 0) return RunCalls(job);
+  ContextScope scope(job.context);
+  job.context_status = scope.status();
+  if (job.context_status == 0) RunCalls(job);
+}
+
+void Finish(Napi::Env env, const Job& job) {
+  Environment& environment = Environment::Of(env);
+  environment.mailbox->Release();
+  Napi::Array results = Napi::Array::New(env, job.results.size());
+  for (uint32_t i = 0; i < job.results.size(); ++i) {
+    results[i] = Napi::Number::New(env, static_cast<double>(job.results[i]));
+  }
+  environment.on_job.Call({Napi::Number::New(env, static_cast<double>(job.id)), Napi::Number::New(env, job.context_status), results});
+}
+
+void StartRecording(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  if (environment.recording != nullptr) throw Napi::Error::New(info.Env(), "calls for another thread are being recorded already");
+  environment.recording = new Recording;
+}
+
+void DropRecording(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  delete environment.recording;
+  environment.recording = nullptr;
+}
+
+// keep(address): the memory stays alive until the recorded calls have run.
+void Keep(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  bool lossless = false;
+  MemoryHandle memory = FindMemory(info[0].As<Napi::BigInt>().Uint64Value(&lossless));
+  if (environment.recording != nullptr && memory != nullptr) environment.recording->kept.push_back(std::move(memory));
+}
+
+// run(id, context, stopOnError, lane | null): takes the recording and starts it; false when no thread could be had.
+Napi::Value Run(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Environment& environment = Environment::Of(env);
+  bool lossless = false;
+  auto job = std::make_shared<Job>();
+  job->id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
+  job->recording.reset(std::exchange(environment.recording, nullptr));
+  job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
+  job->stop_on_error = info[2].As<Napi::Boolean>();
+  job->mailbox = environment.mailbox;
+  environment.mailbox->Hold();
+  Task task = [job] {
+    RunJob(*job);
+    job->mailbox->Post([job](Napi::Env delivery) { Finish(delivery, *job); });
+  };
+  const bool started = info[3].IsExternal()
+                           ? (*info[3].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Run(std::move(task))
+                           : RunOnThread(std::move(task));
+  if (!started) environment.mailbox->Release();
+  return Napi::Boolean::New(env, started);
+}
+
+Napi::Value CreateLane(const Napi::CallbackInfo& info) {
+  auto* lane = new std::shared_ptr<Lane>(std::make_shared<Lane>());
+  return Napi::External<std::shared_ptr<Lane>>::New(info.Env(), lane, [](Napi::Env, std::shared_ptr<Lane>* data) {
+    (*data)->Close();
+    delete data;
+  });
+}
+
+void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Close(); }
+
+}  // namespace
+
+void DefineOffThread(Napi::Env env, Napi::Object exports) {
+  exports.Set("startRecording", Napi::Function::New(env, StartRecording, "startRecording"));
+  exports.Set("dropRecording", Napi::Function::New(env, DropRecording, "dropRecording"));
+  exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
+  exports.Set("run", Napi::Function::New(env, Run, "run"));
+  exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));
+  exports.Set("closeLane", Napi::Function::New(env, CloseLane, "closeLane"));
+}
+
+}  // namespace shoal

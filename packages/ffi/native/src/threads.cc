@@ -1,0 +1,101 @@
+#include "threads.h"
+
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace shoal {
+namespace {
+
+constexpr auto kIdle = std::chrono::seconds(10);
+
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Task> tasks;
+  size_t idle = 0;
+};
+
+// Never destroyed: its threads may outlive the exit of the process's main function.
+Pool& ThePool() {
+  static auto* pool = new Pool;
+  return *pool;
+}
+
+void Serve() {
+  Pool& pool = ThePool();
+  std::unique_lock<std::mutex> lock(pool.mutex);
+  while (true) {
+    if (pool.tasks.empty()) {
+      ++pool.idle;
+      const bool woken = pool.wake.wait_for(lock, kIdle, [&] { return !pool.tasks.empty(); });
+      --pool.idle;
+      if (!woken) return;
+    }
+    Task task = std::move(pool.tasks.front());
+    pool.tasks.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+bool StartThread(Task body) {
+  try {
+    std::thread(std::move(body)).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+bool RunOnThread(Task task) {
+  Pool& pool = ThePool();
+  std::lock_guard<std::mutex> lock(pool.mutex);
+  pool.tasks.push_back(std::move(task));
+  if (pool.idle >= pool.tasks.size()) {
+    pool.wake.notify_one();
+    return true;
+  }
+  if (StartThread(Serve)) return true;
+  pool.tasks.pop_back();
+  return false;
+}
+
+bool Lane::Run(Task task) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) return false;
+  if (!started_) {
+    if (!StartThread([self = shared_from_this()] { self->Serve(); })) return false;
+    started_ = true;
+  }
+  tasks_.push_back(std::move(task));
+  wake_.notify_one();
+  return true;
+}
+
+void Lane::Close() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  wake_.notify_one();
+}
+
+void Lane::Serve() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return closed_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    task();
+    task = nullptr;
+    lock.lock();
+  }
+}
+
+}  // namespace shoal

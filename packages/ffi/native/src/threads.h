@@ -1,0 +1,34 @@
+// Native threads for calls that block. A thread that is idle for a while ends; none of them keeps the process alive.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+namespace shoal {
+
+using Task = std::function<void()>;
+
+// Runs the task on a thread that is free, or on a new one: a task that blocks never delays another.
+// False when the system gives no more threads.
+bool RunOnThread(Task task);
+
+// Tasks of one lane run one after the other, in order, always on the same thread.
+class Lane : public std::enable_shared_from_this<Lane> {
+ public:
+  bool Run(Task task);
+  void Close();  // the thread ends after what is queued
+
+ private:
+  void Serve();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  bool started_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace shoal

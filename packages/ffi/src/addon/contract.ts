@@ -1,0 +1,47 @@
+/** What the native addon exports. The only description of that boundary on the JavaScript side. */
+export interface Addon {
+  initialize(block: ArrayBuffer, handlers: AddonHandlers): void
+
+  bind(address: bigint, slots: number, result: number, name: string): () => number
+  putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): void
+
+  setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
+  /** Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's code. */
+  enterContext(): number
+  leaveContext(previous: bigint): number
+
+  allocate(byteLength: number): { readonly buffer: ArrayBuffer; readonly address: bigint }
+  release(address: bigint): void
+  view(address: bigint, byteLength: number): ArrayBuffer
+  detach(buffer: ArrayBuffer): void
+  addressOf(view: ArrayBufferView | ArrayBufferLike): bigint
+  readCString(address: bigint): string | null
+  copyOut(address: bigint, target: Uint8Array): void
+
+  open(name: string, onlyIfLoaded: boolean): { readonly handle: bigint; readonly path: string } | string
+  symbol(handle: bigint, name: string): bigint
+
+  startRecording(): void
+  dropRecording(): void
+  keep(address: bigint): void
+  run(id: number, context: bigint, stopOnError: boolean, lane: NativeLane | null): boolean
+  createLane(): NativeLane
+  closeLane(lane: NativeLane): void
+
+  wait(id: number, context: bigint, query: bigint, argument: bigint, notReady: number): boolean
+  forgetWait(id: number): boolean
+
+  registerCallback(): number
+  unregisterCallback(id: number): void
+  readonly hostFunctionAddress: bigint
+  readonly streamCallbackAddress: bigint
+}
+
+/** An opaque handle of a native thread of one's own. */
+export type NativeLane = object & { readonly __brand: 'NativeLane' }
+
+export interface AddonHandlers {
+  wait(id: number, status: number): void
+  callback(id: number, status: number): void
+  job(id: number, contextStatus: number, results: number[]): void
+}

@@ -1,0 +1,70 @@
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { AddonLoadError, type LoadAttempt } from '@shoal/types'
+import { block } from '../calls/block.js'
+import type { Addon, AddonHandlers } from './contract.js'
+
+const require = createRequire(import.meta.url)
+
+let loaded: Addon | undefined
+let failure: AddonLoadError | undefined
+
+const waits = new Map<number, (status: number) => void>()
+const callbacks = new Map<number, (status: number) => void>()
+const jobs = new Map<number, (contextStatus: number, results: number[]) => void>()
+
+/** What native threads report, by number. Entries of one kind are taken out when they have been reported. */
+export const pending = { waits, callbacks, jobs }
+
+const handlers: AddonHandlers = {
+  wait(id, status) {
+    const settle = waits.get(id)
+    waits.delete(id)
+    settle?.(status)
+  },
+  callback(id, status) {
+    callbacks.get(id)?.(status)
+  },
+  job(id, contextStatus, results) {
+    const settle = jobs.get(id)
+    jobs.delete(id)
+    settle?.(contextStatus, results)
+  },
+}
+
+function candidates(): { step: string; file: string }[] {
+  const chosen = process.env['SHOAL_FFI_ADDON']
+  if (chosen !== undefined && chosen !== '') return [{ step: 'environment', file: chosen }]
+  const folder = new URL(`../../prebuilds/${process.platform}-${process.arch}/`, import.meta.url)
+  return [{ step: 'prebuilt', file: fileURLToPath(new URL('shoal_ffi.node', folder)) }]
+}
+
+/**
+ * The addon, loaded on first use.
+ * @throws AddonLoadError where there is none for this platform or it does not load; the same error each time.
+ */
+export function addon(): Addon {
+  return loaded ?? loadAddon()
+}
+
+function loadAddon(): Addon {
+  if (failure !== undefined) throw failure
+  const attempts: LoadAttempt[] = []
+  for (const { step, file } of candidates()) {
+    try {
+      const found = require(file) as Addon
+      found.initialize(block, handlers)
+      loaded = found
+      return found
+    } catch (error) {
+      attempts.push({ step, candidate: file, outcome: firstLine(error) })
+    }
+  }
+  failure = new AddonLoadError({ attempts })
+  throw failure
+}
+
+function firstLine(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return text.split('\n', 1)[0] ?? text
+}

@@ -1,0 +1,192 @@
+/**
+ * Argument checks of generated functions. Each writes one slot of the block, or throws a TypeError or RangeError that
+ * names the function and the parameter before anything native runs. None of them runs code of the caller, so no other
+ * call can come between two slots.
+ */
+import { addon } from '../addon/load.js'
+import { NativeMemory } from '../memory/nativeMemory.js'
+import { signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
+import { recording } from './recording.js'
+
+/** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */
+export type PointerArgument = bigint | ArrayBufferView | ArrayBufferLike | NativeMemory | null
+
+/** A `size_t` or another unsigned 64-bit integer. A number must be a safe integer. */
+export type SizeArgument = number | bigint
+
+/** A signed 64-bit integer. */
+export type SignedArgument = number | bigint
+
+const maximumWord = 0xffff_ffff_ffff_ffffn
+const lowestSigned = -0x8000_0000_0000_0000n
+const highestSigned = 0x7fff_ffff_ffff_ffffn
+const twoTo32 = 0x1_0000_0000
+
+// Views whose address is in the block: without this the collector may take a temporary array before the call is made.
+const kept: unknown[] = new Array(32).fill(undefined)
+
+function show(value: unknown): string {
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'object' && value !== null) return `an object (${value.constructor?.name ?? 'no prototype'})`
+  return String(value)
+}
+
+function refuseType(api: string, parameter: string, expected: string, value: unknown): never {
+  throw new TypeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
+}
+
+function refuseRange(api: string, parameter: string, expected: string, value: unknown): never {
+  throw new RangeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
+}
+
+/** An opaque handle or a device address: a bigint in 0 … 2⁶⁴−1, or `null`. */
+export function putHandle(slot: number, value: bigint | null, api: string, parameter: string): void {
+  if (typeof value === 'bigint') {
+    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
+    slots64[slot] = value
+  } else if (value === null) {
+    slots32[2 * slot] = 0
+    slots32[2 * slot + 1] = 0
+  } else {
+    refuseType(api, parameter, 'a bigint handle or null', value)
+  }
+}
+
+/** A pointer: an address, `null`, or memory whose address is taken. */
+export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string): void {
+  if (typeof value === 'bigint') {
+    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
+    slots64[slot] = value
+  } else if (value === null) {
+    slots32[2 * slot] = 0
+    slots32[2 * slot + 1] = 0
+  } else {
+    putMemory(slot, value, api, parameter)
+  }
+}
+
+function putMemory(slot: number, value: unknown, api: string, parameter: string): void {
+  if (value instanceof NativeMemory) {
+    const address = value.address
+    recording.addon?.keep(address)
+    slots64[slot] = address
+    kept[slot] = value
+    return
+  }
+  if (!ArrayBuffer.isView(value) && !isBuffer(value)) {
+    refuseType(api, parameter, 'an address (bigint), memory (a typed array, DataView, ArrayBuffer or NativeMemory) or null', value)
+  }
+  if (recording.addon !== undefined) {
+    refuseType(api, parameter, 'NativeMemory or an address in a call for another thread, where arrays of the JavaScript heap do not live long enough', value)
+  }
+  kept[slot] = value
+  addon().putAddress(value, slot)
+}
+
+function isBuffer(value: unknown): value is ArrayBufferLike {
+  return value instanceof ArrayBuffer || value instanceof SharedArrayBuffer
+}
+
+/** Text as NUL-terminated UTF-8, or a pointer to such text. Text with a NUL inside is refused: C would cut it there. */
+export function putCString(slot: number, value: string | PointerArgument, api: string, parameter: string): void {
+  if (typeof value !== 'string') {
+    putPointer(slot, value, api, parameter)
+    return
+  }
+  if (value.includes('\0')) refuseType(api, parameter, 'text without a NUL character', value)
+  const bytes = Buffer.from(`${value}\0`, 'utf8')
+  if (recording.addon === undefined) {
+    putMemory(slot, bytes, api, parameter)
+    return
+  }
+  const memory = NativeMemory.allocate(bytes.length)
+  memory.bytes.set(bytes)
+  putMemory(slot, memory, api, parameter)
+}
+
+/** `size_t`, `unsigned long long`, `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
+export function putSize(slot: number, value: SizeArgument, api: string, parameter: string): void {
+  if (typeof value === 'number') {
+    if (!Number.isSafeInteger(value) || value < 0) refuseNumber(api, parameter, 'a non-negative safe integer or a bigint', value)
+    slots32[2 * slot] = value
+    slots32[2 * slot + 1] = value / twoTo32
+  } else if (typeof value === 'bigint') {
+    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
+    slots64[slot] = value
+  } else {
+    refuseType(api, parameter, 'a number or a bigint', value)
+  }
+}
+
+/** `long long`, `int64_t`, `ptrdiff_t`: a safe integer or a bigint in −2⁶³ … 2⁶³−1. */
+export function putI64(slot: number, value: SignedArgument, api: string, parameter: string): void {
+  if (typeof value === 'number') {
+    if (!Number.isSafeInteger(value)) refuseNumber(api, parameter, 'a safe integer or a bigint', value)
+    slots32[2 * slot] = value
+    slots32[2 * slot + 1] = Math.floor(value / twoTo32)
+  } else if (typeof value === 'bigint') {
+    if (value < lowestSigned || value > highestSigned) refuseRange(api, parameter, 'between -2^63 and 2^63 - 1', value)
+    signedSlots64[slot] = value
+  } else {
+    refuseType(api, parameter, 'a number or a bigint', value)
+  }
+}
+
+function refuseNumber(api: string, parameter: string, expected: string, value: unknown): never {
+  if (typeof value === 'number') refuseRange(api, parameter, expected, value)
+  refuseType(api, parameter, expected, value)
+}
+
+/** `unsigned int`. */
+export function putU32(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || value >>> 0 !== value) refuseNumber(api, parameter, 'an integer between 0 and 2^32 - 1', value)
+  slots32[2 * slot] = value
+}
+
+/** `int` and enumerations. */
+export function putI32(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || (value | 0) !== value) refuseNumber(api, parameter, 'an integer between -2^31 and 2^31 - 1', value)
+  signedSlots32[2 * slot] = value
+}
+
+/** `unsigned short`. */
+export function putU16(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || (value & 0xffff) !== value) refuseNumber(api, parameter, 'an integer between 0 and 65535', value)
+  slots32[2 * slot] = value
+}
+
+/** `short`. */
+export function putI16(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || (value << 16) >> 16 !== value) refuseNumber(api, parameter, 'an integer between -32768 and 32767', value)
+  signedSlots32[2 * slot] = value
+}
+
+/** `unsigned char`. */
+export function putU8(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || (value & 0xff) !== value) refuseNumber(api, parameter, 'an integer between 0 and 255', value)
+  slots32[2 * slot] = value
+}
+
+/** `signed char`. */
+export function putI8(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value !== 'number' || (value << 24) >> 24 !== value) refuseNumber(api, parameter, 'an integer between -128 and 127', value)
+  signedSlots32[2 * slot] = value
+}
+
+/** C++ `bool`. */
+export function putBool(slot: number, value: boolean, api: string, parameter: string): void {
+  if (typeof value !== 'boolean') refuseType(api, parameter, 'a boolean', value)
+  slots32[2 * slot] = value ? 1 : 0
+}
+
+/** A structure passed by value in `words` slots that follow each other. */
+export function putStruct(slot: number, value: ArrayBufferView | NativeMemory, byteLength: number, words: number, api: string, parameter: string): void {
+  const view = value instanceof NativeMemory ? value.bytes : value
+  if (!ArrayBuffer.isView(view)) refuseType(api, parameter, `a structure of ${byteLength} bytes (a typed array, DataView or NativeMemory)`, value)
+  if (view.byteLength < byteLength) refuseRange(api, parameter, `a structure of ${byteLength} bytes`, `${view.byteLength} bytes`)
+  const target = new Uint8Array(slots64.buffer, slot * 8, words * 8)
+  target.fill(0)
+  target.set(new Uint8Array(view.buffer, view.byteOffset, byteLength))
+}

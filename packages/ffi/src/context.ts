@@ -1,0 +1,46 @@
+import { StatusError } from '@shoal/types'
+import { addon } from './addon/load.js'
+import { contextSlot, slots64 } from './calls/block.js'
+
+/**
+ * Gives the addon the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent`. Everything here works on whatever current
+ * context these two speak of.
+ */
+export function setContextFunctions(getCurrent: bigint, setCurrent: bigint): void {
+  addon().setContextFunctions(getCurrent, setCurrent)
+}
+
+let enter: (() => number) | undefined
+
+function contextError(status: number): StatusError {
+  return new StatusError({
+    library: 'CUDA driver',
+    api: 'cuCtxSetCurrent',
+    status,
+    code: status === 3 ? 'CUDA_ERROR_NOT_INITIALIZED' : status === 709 ? 'CUDA_ERROR_CONTEXT_IS_DESTROYED' : `CUresult ${status}`,
+    description: 'the context could not be made current',
+    isSticky: false,
+  })
+}
+
+/**
+ * Makes a context current on this thread. Returns the handle of the one that was current, or `undefined` when nothing had
+ * to change; hand that to {@link leaveContext}.
+ * @throws StatusError when the driver refuses.
+ */
+export function enterContext(context: bigint): bigint | undefined {
+  enter ??= addon().enterContext
+  slots64[contextSlot] = context
+  const outcome = enter()
+  if (outcome === 0) return undefined
+  if (outcome < 0) throw contextError(-outcome)
+  return slots64[contextSlot]
+}
+
+/** Restores what {@link enterContext} returned. */
+export function leaveContext(previous: bigint | undefined): void {
+  if (previous === undefined) return
+  const status = addon().leaveContext(previous)
+  // The caller's context may have been destroyed in between; then there is none to go back to.
+  if (status !== 0) addon().leaveContext(0n)
+}

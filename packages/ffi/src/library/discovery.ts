@@ -1,0 +1,118 @@
+import { existsSync } from 'node:fs'
+import { isAbsolute, join } from 'node:path'
+import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
+import { addon } from '../addon/load.js'
+import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
+import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
+import type { LibrarySpec } from './spec.js'
+
+/** A library that has been opened, and how it was found. */
+export interface LoadedLibrary {
+  readonly handle: bigint
+  /** File, as the loader names it. */
+  readonly path: string
+  /** The step of the search that found it. */
+  readonly step: string
+}
+
+interface Candidate {
+  readonly step: string
+  readonly file: string
+}
+
+function fileNames(spec: LibrarySpec): readonly string[] {
+  if (process.platform === 'win32') return spec.win32 ?? []
+  if (process.platform === 'darwin') return spec.darwin ?? []
+  return spec.linux
+}
+
+/** Files to try after the loader's own search, most specific first. */
+function* filesOf(spec: LibrarySpec): Generator<Candidate> {
+  const names = fileNames(spec)
+  const below = function* (step: string, roots: readonly string[], folders: readonly string[]): Generator<Candidate> {
+    for (const root of roots) for (const folder of folders) for (const name of names) yield { step, file: join(root, folder, name) }
+  }
+  if (spec.toolkitFolders !== undefined) yield* below('cuda-home', toolkitsOfEnvironment(), spec.toolkitFolders)
+  if (spec.systemFolders !== undefined) yield* below('system', spec.systemFolders, ['.'])
+  if (spec.toolkitFolders !== undefined) yield* below('toolkit', installedToolkits(), spec.toolkitFolders)
+  if (spec.wheelFolders !== undefined) yield* below('wheel', sitePackages(), spec.wheelFolders)
+}
+
+/**
+ * Finds and opens a library. Order: the explicit path, the library's environment variable, the software device when it was
+ * asked for, what the process has loaded already, the system's loader, CUDA_HOME and friends, system folders, toolkits,
+ * Python wheels. A path that was named and does not load is an error at once: nothing else is taken in its place.
+ * @param attempts receives everything that was tried.
+ */
+export function findLibrary(spec: LibrarySpec, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
+  const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
+    const opened = addon().open(file, onlyIfLoaded)
+    if (typeof opened === 'string') {
+      attempts.push({ step, candidate: file, outcome: onlyIfLoaded ? 'not loaded' : opened })
+      return undefined
+    }
+    if (/[\\/]stubs[\\/]/.test(opened.path)) {
+      attempts.push({ step, candidate: file, outcome: `${opened.path} is a stub for linking, skipped` })
+      return undefined
+    }
+    attempts.push({ step, candidate: file, outcome: 'loaded' })
+    return { handle: opened.handle, path: opened.path === '' ? file : opened.path, step }
+  }
+  const notFound = (): LibraryNotFoundError =>
+    new LibraryNotFoundError({ library: spec.title, attempts, hint: spec.hint, environment: spec.environment })
+
+  const named = explicit !== undefined ? { step: 'option', file: explicit } : fromEnvironment(spec)
+  if (named !== undefined) {
+    if (!isAbsolute(named.file)) {
+      attempts.push({ step: named.step, candidate: named.file, outcome: 'not an absolute path' })
+      throw notFound()
+    }
+    const found = attempt(named.step, named.file)
+    if (found === undefined) throw notFound()
+    return found
+  }
+
+  if (isSoftwareDevice()) {
+    if (spec.sim === undefined) {
+      attempts.push({ step: 'sim', candidate: spec.title, outcome: 'the software device has no such library' })
+      throw notFound()
+    }
+    for (const folder of softwareFolders()) {
+      const file = join(folder, spec.sim)
+      if (!existsSync(file)) {
+        attempts.push({ step: 'sim', candidate: file, outcome: 'not there' })
+        continue
+      }
+      const found = attempt('sim', file)
+      if (found !== undefined) {
+        announceSoftwareDevice()
+        return found
+      }
+    }
+    throw new LibraryNotFoundError({
+      library: spec.title,
+      attempts,
+      hint: 'install @shoal/sim beside the package that uses it, or unset SHOAL_DEVICE to use a GPU',
+      environment: spec.environment,
+    })
+  }
+
+  for (const name of fileNames(spec)) {
+    const found = attempt('loaded', name, true) ?? attempt('loader', name)
+    if (found !== undefined) return found
+  }
+  for (const { step, file } of filesOf(spec)) {
+    if (!existsSync(file)) {
+      attempts.push({ step, candidate: file, outcome: 'not there' })
+      continue
+    }
+    const found = attempt(step, file)
+    if (found !== undefined) return found
+  }
+  throw notFound()
+}
+
+function fromEnvironment(spec: LibrarySpec): Candidate | undefined {
+  const file = process.env[spec.environment]
+  return file === undefined || file === '' ? undefined : { step: 'environment', file }
+}

@@ -1,0 +1,170 @@
+import { type LoadAttempt, ShoalError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import { addon } from '../addon/load.js'
+import { type BigNativeCall, bindBigCall, bindCall, type NativeCall } from '../calls/bind.js'
+import { markLibraryUsed } from '../software.js'
+import { findLibrary, type LoadedLibrary } from './discovery.js'
+import { bindForeignFunction, type ForeignFunction } from './foreign.js'
+import type { LibrarySpec } from './spec.js'
+
+const defined = new Map<string, NativeLibrary>()
+
+/** Describes a library. Nothing is opened until its first symbol is needed. One object for each id. */
+export function defineLibrary(spec: LibrarySpec): NativeLibrary {
+  const known = defined.get(spec.id)
+  if (known !== undefined) return known
+  const library = new NativeLibrary(spec)
+  defined.set(spec.id, library)
+  return library
+}
+
+/** Every library that the packages imported so far can use. */
+export function definedLibraries(): readonly NativeLibrary[] {
+  return [...defined.values()]
+}
+
+/** A native library whose symbols resolve on first use, each alone. */
+export class NativeLibrary {
+  readonly #spec: LibrarySpec
+  readonly #attempts: LoadAttempt[] = []
+  readonly #addresses = new Map<string, bigint>()
+  readonly #failures = new Map<string, ShoalError>()
+  #explicit: string | undefined
+  #loaded: LoadedLibrary | undefined
+  #loadFailure: ShoalError | undefined
+  #version: number | undefined
+  #versionRead = false
+
+  /** Use {@link defineLibrary}. */
+  constructor(spec: LibrarySpec) {
+    this.#spec = spec
+  }
+
+  get id(): string {
+    return this.#spec.id
+  }
+
+  get title(): string {
+    return this.#spec.title
+  }
+
+  get isLoaded(): boolean {
+    return this.#loaded !== undefined
+  }
+
+  /** Everything tried so far to find the library, in order. */
+  get trace(): readonly LoadAttempt[] {
+    return this.#attempts
+  }
+
+  /** Names the file to load. @throws Error when the library is loaded already; TypeError when the path is not text. */
+  setPath(path: string): void {
+    if (typeof path !== 'string' || path === '' || path.includes('\0')) throw new TypeError(`${this.title}: the path must be the text of a file name`)
+    if (this.#loaded !== undefined) throw new Error(`${this.title} is loaded already, from ${this.#loaded.path}`)
+    this.#explicit = path
+    this.#loadFailure = undefined
+    this.#attempts.length = 0
+    this.#failures.clear()
+  }
+
+  /** Opens the library. @throws LibraryNotFoundError, the same each time. */
+  load(): LoadedLibrary {
+    if (this.#loaded !== undefined) return this.#loaded
+    if (this.#loadFailure !== undefined) throw this.#loadFailure
+    try {
+      this.#loaded = findLibrary(this.#spec, this.#explicit, this.#attempts)
+    } catch (error) {
+      if (error instanceof ShoalError) this.#loadFailure = error
+      throw error
+    }
+    markLibraryUsed()
+    return this.#loaded
+  }
+
+  /** Version in the library's own encoding; `undefined` where it does not tell. */
+  get version(): number | undefined {
+    if (!this.#versionRead) {
+      this.load()
+      this.#version = this.#spec.versionOf?.(this)
+      this.#versionRead = true
+    }
+    return this.#version
+  }
+
+  /** The version for people, as in `13.0`. */
+  get versionText(): string | undefined {
+    const version = this.version
+    return version === undefined ? undefined : (this.#spec.formatVersion?.(version) ?? String(version))
+  }
+
+  /** Address that the system's loader knows for a name; `undefined` where it knows none. */
+  rawSymbol(name: string): bigint | undefined {
+    const address = addon().symbol(this.load().handle, name)
+    return address === 0n ? undefined : address
+  }
+
+  /** Whether the library is there and has the symbol. Never throws for a missing library or symbol. */
+  has(symbol: string, since = 0): boolean {
+    try {
+      this.address(symbol, since)
+      return true
+    } catch (error) {
+      if (error instanceof ShoalError) return false
+      throw error
+    }
+  }
+
+  /**
+   * Address of a function.
+   * @param since the version whose signature the caller knows, in the library's encoding; 0 when any will do.
+   * @throws LibraryNotFoundError, VersionTooOldError, SymbolNotFoundError: the same error each time.
+   */
+  address(symbol: string, since = 0): bigint {
+    const key = since === 0 ? symbol : `${symbol}@${since}`
+    const known = this.#addresses.get(key)
+    if (known !== undefined) return known
+    const failed = this.#failures.get(key)
+    if (failed !== undefined) throw failed
+    this.load()
+    try {
+      const address = this.#spec.resolve === undefined ? this.rawSymbol(symbol) : this.#spec.resolve(this, symbol, since)
+      if (address === undefined || address === 0n) throw this.#missing(symbol, since)
+      this.#addresses.set(key, address)
+      return address
+    } catch (error) {
+      if (error instanceof ShoalError) this.#failures.set(key, error)
+      throw error
+    }
+  }
+
+  #missing(symbol: string, since: number): ShoalError {
+    const format = this.#spec.formatVersion ?? String
+    const installed = this.#spec.versionOf === undefined ? undefined : this.version
+    if (installed !== undefined && since > installed) {
+      return new VersionTooOldError({ library: this.title, api: symbol, since: format(since), installed: format(installed) })
+    }
+    return new SymbolNotFoundError({
+      library: this.title,
+      symbol,
+      path: this.#loaded?.path,
+      installed: installed === undefined ? undefined : format(installed),
+    })
+  }
+
+  /** Binds a function that takes its arguments from the block and returns a number or nothing. */
+  bind(symbol: string, since: number, slotCount: number, result: 'i32' | 'u32' | 'f32' | 'f64' | 'void' = 'i32'): NativeCall {
+    return bindCall(this.address(symbol, since), slotCount, result, symbol)
+  }
+
+  /** Binds a function whose result has 64 bits. */
+  bindBig(symbol: string, since: number, slotCount: number, result: 'i64' | 'u64' | 'pointer'): BigNativeCall {
+    return bindBigCall(this.address(symbol, since), slotCount, result, symbol)
+  }
+
+  /**
+   * Binds a function that the block cannot serve, such as one that takes a float by value, through koffi.
+   * @param prototype the C prototype, with `%s` where the name stands, in koffi's types.
+   */
+  bindForeign(symbol: string, since: number, prototype: string): ForeignFunction {
+    return bindForeignFunction(this.address(symbol, since), prototype, symbol)
+  }
+}

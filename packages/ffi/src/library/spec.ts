@@ -1,0 +1,33 @@
+import type { NativeLibrary } from './nativeLibrary.js'
+
+/** How one native library is found, and how its symbols and its version are read. */
+export interface LibrarySpec {
+  /** Short name, as in `cuda`, `nccl`. */
+  readonly id: string
+  /** Name for people, as in `NVIDIA CUDA driver`. */
+  readonly title: string
+  /** Environment variable that names the file. */
+  readonly environment: string
+  /** File names by platform, the preferred one first. */
+  readonly linux: readonly string[]
+  readonly win32?: readonly string[]
+  readonly darwin?: readonly string[]
+  /** Folders below a Python `site-packages`. */
+  readonly wheelFolders?: readonly string[]
+  /** Folders below a CUDA toolkit. Absent: the library is no part of the toolkit. */
+  readonly toolkitFolders?: readonly string[]
+  /** Further absolute folders of this platform. */
+  readonly systemFolders?: readonly string[]
+  /** File of the software device that stands in for this library. */
+  readonly sim?: string
+  /** How to get the library. */
+  readonly hint: string
+  /**
+   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols are
+   * looked up by name.
+   */
+  readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
+  /** Version of the loaded library, in its own encoding. */
+  readonly versionOf?: (library: NativeLibrary) => number | undefined
+  readonly formatVersion?: (version: number) => string
+}

@@ -1,0 +1,58 @@
+import { type LoadAttempt, ShoalError } from '@shoal/types'
+import { addon } from './addon/load.js'
+import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js'
+
+/** What is known of one library. */
+export interface LibraryReport {
+  readonly id: string
+  readonly title: string
+  readonly found: boolean
+  readonly path?: string
+  /** The step of the search that found it. */
+  readonly step?: string
+  readonly version?: string
+  /** Everything that was tried, in order. */
+  readonly attempts: readonly LoadAttempt[]
+  /** Why it was not found, or why its version could not be read. */
+  readonly error?: string
+}
+
+/**
+ * Looks for libraries and reports; never throws. Without an argument: every library of the packages imported so far.
+ * Libraries that are found stay loaded.
+ */
+export function probe(libraries: readonly NativeLibrary[] = definedLibraries()): LibraryReport[] {
+  return libraries.map(report)
+}
+
+/** Whether the addon loads; the error says how to get it. Never throws. */
+export function probeAddon(): { readonly loaded: boolean; readonly error?: string } {
+  try {
+    addon()
+    return { loaded: true }
+  } catch (error) {
+    return { loaded: false, error: messageOf(error) }
+  }
+}
+
+function report(library: NativeLibrary): LibraryReport {
+  const { id, title } = library
+  let loaded: { readonly path: string; readonly step: string }
+  try {
+    loaded = library.load()
+  } catch (error) {
+    return { id, title, found: false, attempts: [...library.trace], error: messageOf(error) }
+  }
+  const base = { id, title, found: true, path: loaded.path, step: loaded.step, attempts: [...library.trace] }
+  try {
+    const version = library.versionText
+    return version === undefined ? base : { ...base, version }
+  } catch (error) {
+    return { ...base, error: messageOf(error) }
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof ShoalError) return `${error.code}: ${error.message}`
+  return error instanceof Error ? error.message : String(error)
+}

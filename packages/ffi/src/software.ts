@@ -1,0 +1,68 @@
+/** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { isMainThread } from 'node:worker_threads'
+
+let announced = false
+let used = false
+
+/** Whether `SHOAL_DEVICE=sim` or {@link useSoftwareDevice} chose the software device. */
+export function isSoftwareDevice(): boolean {
+  const choice = process.env['SHOAL_DEVICE'] ?? ''
+  if (choice === '' || choice === 'gpu') return false
+  if (choice === 'sim') return true
+  throw new RangeError(`SHOAL_DEVICE must be 'sim' or 'gpu', got '${choice}'`)
+}
+
+/**
+ * Chooses the software device for this process and for those it starts. Call it before any library is used.
+ * @param options.devices virtual devices, 1 to 64; default `SHOAL_SIM_DEVICES` or 2.
+ * @throws Error when a library is in use already; RangeError for a number of devices that cannot be.
+ */
+export function useSoftwareDevice(options: { readonly devices?: number } = {}): void {
+  const { devices } = options
+  if (used) {
+    if (isSoftwareDevice() && devices === undefined) return
+    throw new Error('useSoftwareDevice: a library of this process is in use already; call it first')
+  }
+  if (devices !== undefined) {
+    if (!Number.isInteger(devices) || devices < 1 || devices > 64) {
+      throw new RangeError(`useSoftwareDevice: devices must be an integer between 1 and 64, got ${String(devices)}`)
+    }
+    // A worker's process.env is a copy that C code does not see.
+    if (!isMainThread) throw new Error('useSoftwareDevice: the number of devices can be set on the main thread only')
+    process.env['SHOAL_SIM_DEVICES'] = String(devices)
+  }
+  process.env['SHOAL_DEVICE'] = 'sim'
+}
+
+/** Notes that a library has been opened: from here on the choice stands. */
+export function markLibraryUsed(): void {
+  used = true
+}
+
+/** Says once, on stderr, that no GPU is at work. */
+export function announceSoftwareDevice(): void {
+  if (announced || !isMainThread) return
+  announced = true
+  process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
+}
+
+/** Folders that may hold the software device's libraries. */
+export function softwareFolders(): string[] {
+  const chosen = process.env['SHOAL_SIM_FOLDER']
+  if (chosen !== undefined && chosen !== '') return [chosen]
+  const prebuilt = join('prebuilds', `${process.platform}-${process.arch}`)
+  const here = fileURLToPath(import.meta.url)
+  const folders = [join(dirname(here), '..', '..', 'sim', prebuilt)]
+  for (const from of [here, process.argv[1], join(process.cwd(), 'index.js')]) {
+    if (from === undefined) continue
+    try {
+      folders.push(join(dirname(createRequire(from).resolve('@shoal/sim/package.json')), prebuilt))
+    } catch {
+      // not installed in sight of this place; the next one may see it
+    }
+  }
+  return [...new Set(folders)]
+}

@@ -1,0 +1,29 @@
+import { addon, pending } from '../addon/load.js'
+
+/** A JavaScript function that C code may call from any thread. */
+export interface HostCallback {
+  /** Address of the C function: `void (*)(void* userData)` or `void (*)(stream, status, void* userData)`. */
+  readonly functionAddress: bigint
+  /** What C must hand back. */
+  readonly userData: bigint
+  /** C may still call after this; nothing happens then. Idempotent. */
+  dispose(): void
+}
+
+/**
+ * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
+ * native thread does not wait for it. Does not keep the process alive.
+ * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
+ */
+export function createHostCallback(fn: (status: number) => void, shape: 'host' | 'stream' = 'host'): HostCallback {
+  const native = addon()
+  const id = native.registerCallback()
+  pending.callbacks.set(id, fn)
+  return {
+    functionAddress: shape === 'host' ? native.hostFunctionAddress : native.streamCallbackAddress,
+    userData: BigInt(id),
+    dispose() {
+      if (pending.callbacks.delete(id)) native.unregisterCallback(id)
+    },
+  }
+}

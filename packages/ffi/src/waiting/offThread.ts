@@ -1,0 +1,87 @@
+import { StatusError } from '@shoal/types'
+import { addon, pending } from '../addon/load.js'
+import type { NativeLane } from '../addon/contract.js'
+import { recording } from '../calls/recording.js'
+import { NativeMemory } from '../memory/nativeMemory.js'
+
+/** A native thread of its own: what is queued on it runs in order, always on that thread. */
+export class Lane {
+  readonly #native: NativeLane = addon().createLane()
+
+  /** @internal */
+  static nativeOf(lane: Lane): NativeLane {
+    return lane.#native
+  }
+
+  /** The thread ends after what is queued. Idempotent. */
+  dispose(): void {
+    addon().closeLane(this.#native)
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+}
+
+export function createLane(): Lane {
+  return new Lane()
+}
+
+export interface OffThreadOptions {
+  /** Context that is current while the calls run; restored afterwards. */
+  readonly context?: bigint
+  /** Thread to run on. Default: any that is free, or a new one. */
+  readonly lane?: Lane
+  /** Objects that must stay reachable, and memory that must stay allocated, until the calls have run. */
+  readonly keep?: readonly object[]
+  /** Whether the first call that does not return 0 ends the sequence. Default `true`. */
+  readonly stopOnError?: boolean
+}
+
+let nextJob = 1
+
+/**
+ * Runs C calls on a native thread while JavaScript goes on. `record` runs at once: functions of sys packages called in it
+ * check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
+ * @returns one result for each call that ran; shorter than the sequence when an error ended it.
+ * @throws TypeError for an argument in the JavaScript heap (use NativeMemory); StatusError when the context cannot be made current.
+ */
+export function offThread(options: OffThreadOptions, record: () => void): Promise<number[]> {
+  const native = addon()
+  const { context = 0n, lane, keep = [], stopOnError = true } = options
+  native.startRecording()
+  recording.addon = native
+  try {
+    record()
+    for (const object of keep) if (object instanceof NativeMemory) native.keep(object.address)
+  } catch (error) {
+    native.dropRecording()
+    return Promise.reject(error)
+  } finally {
+    recording.addon = undefined
+  }
+  return new Promise((resolve, reject) => {
+    const id = nextJob++
+    const held = keep.slice()
+    pending.jobs.set(id, (contextStatus, results) => {
+      held.length = 0
+      if (contextStatus === 0) resolve(results)
+      else {
+        reject(
+          new StatusError({
+            library: 'CUDA driver',
+            api: 'cuCtxSetCurrent',
+            status: contextStatus,
+            code: `CUresult ${contextStatus}`,
+            description: 'the context could not be made current on the thread of the call',
+            isSticky: false,
+          }),
+        )
+      }
+    })
+    if (!native.run(id, context, stopOnError, lane === undefined ? null : Lane.nativeOf(lane))) {
+      pending.jobs.delete(id)
+      reject(new Error(lane === undefined ? 'the system gives no more threads' : 'the lane is disposed'))
+    }
+  })
+}
