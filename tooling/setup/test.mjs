@@ -1,0 +1,48 @@
+// Everything a release needs: lint, type-check of the tests, the tests, the packed packages.
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cacheFolder, commandEnvironment, root, run } from './workspace.mjs'
+
+export const resultsFile = join(cacheFolder, 'vitest.json')
+export const summaryFile = join(cacheFolder, 'test-summary.json')
+
+/** Runs every check, also after one has failed, and returns 0 only when all passed. */
+export function runTests(pnpmFolder, testArguments) {
+  mkdirSync(cacheFolder, { recursive: true })
+  for (const file of [resultsFile, summaryFile]) rmSync(file, { force: true })
+  const bin = (name) => join(root, 'node_modules', '.bin', name)
+  const reporters = ['default', join(root, 'tooling/config/src/skipReporter.ts'), 'json']
+  const checks = [
+    { name: 'lint and format', command: bin('biome'), arguments: ['check'] },
+    { name: 'types of the tests', command: bin('tsc'), arguments: ['-p', 'tooling/config/tsconfig.tests.json'] },
+    {
+      name: 'tests',
+      command: bin('vitest'),
+      arguments: [
+        'run',
+        ...reporters.map((reporter) => `--reporter=${reporter}`),
+        `--outputFile.json=${resultsFile}`,
+        ...testArguments,
+      ],
+    },
+    {
+      name: 'packed packages',
+      command: process.execPath,
+      arguments: [join(root, 'tooling/setup/packages.mjs')],
+    },
+  ]
+  const outcomes = []
+  for (const check of checks) {
+    if (!existsSync(check.arguments[0]) && check.name === 'packed packages') continue
+    process.stdout.write(`\n── ${check.name}\n`)
+    const started = performance.now()
+    const status = run(check.command, check.arguments, { env: commandEnvironment([pnpmFolder]) })
+    outcomes.push({ name: check.name, passed: status === 0, seconds: (performance.now() - started) / 1000 })
+  }
+  writeFileSync(summaryFile, `${JSON.stringify(outcomes, null, 2)}\n`)
+  process.stdout.write('\n')
+  for (const { name, passed, seconds } of outcomes) {
+    process.stdout.write(`${passed ? 'passed' : 'FAILED'}  ${name} (${seconds.toFixed(1)} s)\n`)
+  }
+  return outcomes.every(({ passed }) => passed) ? 0 : 1
+}

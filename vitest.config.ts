@@ -1,0 +1,19 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['packages/*/test/**/*.test.ts', 'tooling/*/test/**/*.test.ts', 'docs/examples/*/test/**/*.test.ts'],
+    // A process a file: a native crash or a stuck thread takes down one file, not the run.
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    server: {
+      deps: {
+        // Built packages load as plain Node modules, the way a user loads them.
+        external: [/\/dist\/.*\.js$/],
+      },
+    },
+    reporters: ['default', './tooling/config/src/skipReporter.ts'],
+  },
+})
