@@ -39,7 +39,7 @@ export interface LibraryNotFoundErrorOptions {
 /** A shared library could not be loaded. The message lists every place tried and the ways out. */
 export class LibraryNotFoundError extends ShoalError {
   static {
-    nameErrorClass(this, 'LibraryNotFoundError')
+    nameErrorClass(LibraryNotFoundError, 'LibraryNotFoundError')
   }
 
   readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
@@ -80,7 +80,7 @@ export interface SymbolNotFoundErrorOptions {
 /** The library was loaded and has no such function. */
 export class SymbolNotFoundError extends ShoalError {
   static {
-    nameErrorClass(this, 'SymbolNotFoundError')
+    nameErrorClass(SymbolNotFoundError, 'SymbolNotFoundError')
   }
 
   readonly code = 'SHOAL_SYMBOL_NOT_FOUND'
@@ -117,7 +117,7 @@ export interface AddonLoadErrorOptions {
 /** The native addon of `@shoal/ffi` could not be loaded. The message says how to get it. */
 export class AddonLoadError extends ShoalError {
   static {
-    nameErrorClass(this, 'AddonLoadError')
+    nameErrorClass(AddonLoadError, 'AddonLoadError')
   }
 
   readonly code = 'SHOAL_ADDON_NOT_LOADED'

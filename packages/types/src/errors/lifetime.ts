@@ -11,7 +11,7 @@ export interface DisposedErrorOptions {
 /** An object was used after `dispose()`, or after the object that owns it was disposed. */
 export class DisposedError extends ShoalError {
   static {
-    nameErrorClass(this, 'DisposedError')
+    nameErrorClass(DisposedError, 'DisposedError')
   }
 
   readonly code = 'SHOAL_DISPOSED'
@@ -40,7 +40,7 @@ export interface AbortedErrorOptions {
 /** An `AbortSignal` ended a wait. Work already queued on the GPU goes on. */
 export class AbortedError extends ShoalError {
   static {
-    nameErrorClass(this, 'AbortedError')
+    nameErrorClass(AbortedError, 'AbortedError')
   }
 
   readonly code = 'SHOAL_ABORTED'
@@ -68,7 +68,7 @@ export interface TimeoutErrorOptions {
 /** A wait took longer than its limit. Work already queued on the GPU goes on. */
 export class TimeoutError extends ShoalError {
   static {
-    nameErrorClass(this, 'TimeoutError')
+    nameErrorClass(TimeoutError, 'TimeoutError')
   }
 
   readonly code = 'SHOAL_TIMEOUT'

@@ -23,7 +23,7 @@ export interface StatusErrorOptions {
 /** A C function answered with a status other than success. */
 export class StatusError extends ShoalError {
   static {
-    nameErrorClass(this, 'StatusError')
+    nameErrorClass(StatusError, 'StatusError')
   }
 
   readonly code: string

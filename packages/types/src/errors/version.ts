@@ -14,7 +14,7 @@ export interface VersionTooOldErrorOptions {
 /** The loaded library is older than the function asked for. */
 export class VersionTooOldError extends ShoalError {
   static {
-    nameErrorClass(this, 'VersionTooOldError')
+    nameErrorClass(VersionTooOldError, 'VersionTooOldError')
   }
 
   readonly code = 'SHOAL_VERSION_TOO_OLD'
@@ -50,7 +50,7 @@ export interface FeatureNotSupportedErrorOptions {
 /** The library, the device or the platform does not have a feature. */
 export class FeatureNotSupportedError extends ShoalError {
   static {
-    nameErrorClass(this, 'FeatureNotSupportedError')
+    nameErrorClass(FeatureNotSupportedError, 'FeatureNotSupportedError')
   }
 
   readonly code = 'SHOAL_FEATURE_NOT_SUPPORTED'

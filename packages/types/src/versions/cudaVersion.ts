@@ -1,0 +1,33 @@
+import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+
+/** A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it. */
+export class CudaVersion extends LibraryVersion {
+  readonly library = 'cuda'
+
+  /**
+   * From the number that CUDA uses: 12080 is 12.8.
+   *
+   * @throws RangeError when it is no version, such as the 0 that stands for "no driver installed"
+   */
+  static from(value: number): CudaVersion {
+    checkVersionNumber(value, 'CUDA', 1000)
+    return new CudaVersion(value, Math.trunc(value / 1000), Math.trunc((value % 1000) / 10), 0)
+  }
+
+  /** From major and minor: `of(12, 8)`. */
+  static of(major: number, minor = 0): CudaVersion {
+    checkParts(major, minor)
+    checkLimits('CUDA', [major, minor], [999, 99])
+    return CudaVersion.from(major * 1000 + minor * 10)
+  }
+
+  /** From text such as `'12.8'`. A third part is ignored: CUDA's number has none. */
+  static parse(text: string): CudaVersion {
+    const [major, minor] = parseParts(text)
+    return CudaVersion.of(major, minor)
+  }
+
+  override toString(): string {
+    return `${this.major}.${this.minor}`
+  }
+}

@@ -1,0 +1,215 @@
+import { describeValue } from '../describeValue.js'
+import { FeatureNotSupportedError } from '../errors/version.js'
+import { CudaVersion } from './cudaVersion.js'
+import type { LibraryVersion, VersionedLibrary } from './libraryVersion.js'
+import { NcclVersion } from './ncclVersion.js'
+import { NvshmemVersion } from './nvshmemVersion.js'
+
+/**
+ * What newer versions of a library can do and older ones cannot. A version says that the library knows the feature;
+ * the device or the platform may still lack it.
+ */
+export const Feature = {
+  // CUDA
+  virtualMemory: 'virtual-memory',
+  graphUpdate: 'graph-update',
+  streamOrderedAllocation: 'stream-ordered-allocation',
+  userObjects: 'user-objects',
+  graphMemoryNodes: 'graph-memory-nodes',
+  execAffinity: 'exec-affinity',
+  launchAttributes: 'launch-attributes',
+  graphNodeEnabling: 'graph-node-enabling',
+  clusterOccupancy: 'cluster-occupancy',
+  dmaBufExport: 'dma-buf-export',
+  graphBatchMemoryOperations: 'graph-batch-memory-operations',
+  libraryManagement: 'library-management',
+  tensorMaps: 'tensor-maps',
+  symbolStatus: 'symbol-status',
+  multicast: 'multicast',
+  coredumpAttributes: 'coredump-attributes',
+  genericGraphNodes: 'generic-graph-nodes',
+  conditionalNodes: 'conditional-nodes',
+  graphEdgeData: 'graph-edge-data',
+  captureToGraph: 'capture-to-graph',
+  greenContexts: 'green-contexts',
+  kernelParameterInfo: 'kernel-parameter-info',
+  kernelEnumeration: 'kernel-enumeration',
+  greenContextStreams: 'green-context-streams',
+  contextEvents: 'context-events',
+  batchDecompression: 'batch-decompression',
+  batchCopies: 'batch-copies',
+  processCheckpoint: 'process-checkpoint',
+  logs: 'logs',
+  batchPrefetch: 'batch-prefetch',
+  hostMemoryPools: 'host-memory-pools',
+  // NCCL
+  ncclAbort: 'nccl-abort',
+  ncclSendReceive: 'nccl-send-receive',
+  ncclBfloat16: 'nccl-bfloat16',
+  ncclAverage: 'nccl-average',
+  ncclPreMultipliedSum: 'nccl-pre-multiplied-sum',
+  ncclLastError: 'nccl-last-error',
+  ncclConfig: 'nccl-config',
+  ncclFinalize: 'nccl-finalize',
+  ncclSplit: 'nccl-split',
+  ncclMemory: 'nccl-memory',
+  ncclGroupSimulation: 'nccl-group-simulation',
+  ncclScalableInit: 'nccl-scalable-init',
+  ncclFloat8: 'nccl-float8',
+  ncclWindows: 'nccl-windows',
+  ncclShrink: 'nccl-shrink',
+  ncclAllToAll: 'nccl-all-to-all',
+  ncclDeviceCommunicators: 'nccl-device-communicators',
+  ncclRevoke: 'nccl-revoke',
+  ncclGrow: 'nccl-grow',
+  ncclOneSided: 'nccl-one-sided',
+  ncclSuspend: 'nccl-suspend',
+  ncclMemoryStatistics: 'nccl-memory-statistics',
+  ncclParameters: 'nccl-parameters',
+  // NVSHMEM
+  nvshmemUniqueId: 'nvshmem-unique-id',
+} as const
+
+export type Feature = (typeof Feature)[keyof typeof Feature]
+
+/** What is known about a feature. */
+export interface FeatureInfo {
+  readonly feature: Feature
+  readonly library: VersionedLibrary
+  /** First version that has it. */
+  readonly since: LibraryVersion
+  /** The feature in words, as messages name it. */
+  readonly title: string
+  /** A C function that came with it; absent where a new value or data type did. */
+  readonly api?: string
+}
+
+type Row = readonly [title: string, version: readonly [number, number, number?], api?: string]
+
+// First versions of the CUDA functions: the suffixes of the function pointer types in cudaTypedefs.h.
+const cuda: { readonly [feature: string]: Row } = {
+  [Feature.virtualMemory]: ['virtual memory management', [10, 2], 'cuMemCreate'],
+  [Feature.graphUpdate]: ['updating an instantiated graph', [10, 2], 'cuGraphExecUpdate'],
+  [Feature.streamOrderedAllocation]: ['stream-ordered allocation', [11, 2], 'cuMemAllocAsync'],
+  [Feature.userObjects]: ['user objects', [11, 3], 'cuUserObjectCreate'],
+  [Feature.graphMemoryNodes]: ['graph memory nodes', [11, 4], 'cuGraphAddMemAllocNode'],
+  [Feature.execAffinity]: ['execution affinity', [11, 4], 'cuCtxGetExecAffinity'],
+  [Feature.launchAttributes]: ['launch attributes', [11, 6], 'cuLaunchKernelEx'],
+  [Feature.graphNodeEnabling]: ['enabling and disabling graph nodes', [11, 6], 'cuGraphNodeSetEnabled'],
+  [Feature.clusterOccupancy]: ['cluster occupancy', [11, 7], 'cuOccupancyMaxActiveClusters'],
+  [Feature.dmaBufExport]: ['dma-buf export', [11, 7], 'cuMemGetHandleForAddressRange'],
+  [Feature.graphBatchMemoryOperations]: ['batch memory operations in graphs', [11, 7], 'cuGraphAddBatchMemOpNode'],
+  [Feature.libraryManagement]: ['library management', [12, 0], 'cuLibraryLoadData'],
+  [Feature.tensorMaps]: ['tensor maps', [12, 0], 'cuTensorMapEncodeTiled'],
+  [Feature.symbolStatus]: ['the status of a symbol query', [12, 0], 'cuGetProcAddress'],
+  [Feature.multicast]: ['multicast objects', [12, 1], 'cuMulticastCreate'],
+  [Feature.coredumpAttributes]: ['core-dump attributes', [12, 1], 'cuCoredumpSetAttribute'],
+  [Feature.genericGraphNodes]: ['graph nodes of any type', [12, 2], 'cuGraphAddNode'],
+  [Feature.conditionalNodes]: ['conditional graph nodes', [12, 3], 'cuGraphConditionalHandleCreate'],
+  [Feature.graphEdgeData]: ['data on graph edges', [12, 3], 'cuGraphAddDependencies'],
+  [Feature.captureToGraph]: ['capture into an existing graph', [12, 3], 'cuStreamBeginCaptureToGraph'],
+  [Feature.greenContexts]: ['green contexts', [12, 4], 'cuGreenCtxCreate'],
+  [Feature.kernelParameterInfo]: ['parameter information of kernels', [12, 4], 'cuFuncGetParamInfo'],
+  [Feature.kernelEnumeration]: ['enumeration of kernels', [12, 4], 'cuLibraryEnumerateKernels'],
+  [Feature.greenContextStreams]: ['streams of green contexts', [12, 5], 'cuGreenCtxStreamCreate'],
+  [Feature.contextEvents]: ['events on contexts', [12, 5], 'cuCtxRecordEvent'],
+  [Feature.batchDecompression]: ['batched decompression', [12, 6], 'cuMemBatchDecompressAsync'],
+  [Feature.batchCopies]: ['batched copies', [12, 8], 'cuMemcpyBatchAsync'],
+  [Feature.processCheckpoint]: ['process checkpoints', [12, 8], 'cuCheckpointProcessCheckpoint'],
+  [Feature.logs]: ['driver logs', [12, 9], 'cuLogsRegisterCallback'],
+  [Feature.batchPrefetch]: ['batched prefetches', [13, 0], 'cuMemPrefetchBatchAsync'],
+  [Feature.hostMemoryPools]: ['memory pools by location', [13, 0], 'cuMemGetMemPool'],
+}
+
+// First versions of NCCL: its release notes.
+const nccl: { readonly [feature: string]: Row } = {
+  [Feature.ncclAbort]: ['aborting a communicator', [2, 4], 'ncclCommAbort'],
+  [Feature.ncclSendReceive]: ['point-to-point communication', [2, 7], 'ncclSend'],
+  [Feature.ncclBfloat16]: ['the data type bfloat16', [2, 10]],
+  [Feature.ncclAverage]: ['the reduction "average"', [2, 10]],
+  [Feature.ncclPreMultipliedSum]: ['the reduction "pre-multiplied sum"', [2, 11], 'ncclRedOpCreatePreMulSum'],
+  [Feature.ncclLastError]: ['the text of the last error', [2, 13], 'ncclGetLastError'],
+  [Feature.ncclConfig]: ['communicator configuration', [2, 14], 'ncclCommInitRankConfig'],
+  [Feature.ncclFinalize]: ['finalizing a communicator', [2, 14], 'ncclCommFinalize'],
+  [Feature.ncclSplit]: ['splitting a communicator', [2, 18], 'ncclCommSplit'],
+  [Feature.ncclMemory]: ['memory allocation and registration', [2, 19], 'ncclMemAlloc'],
+  [Feature.ncclGroupSimulation]: ['simulation of a group', [2, 22], 'ncclGroupSimulateEnd'],
+  [Feature.ncclScalableInit]: ['initialisation with several unique ids', [2, 23], 'ncclCommInitRankScalable'],
+  [Feature.ncclFloat8]: ['the 8-bit float data types', [2, 24]],
+  [Feature.ncclWindows]: ['memory windows', [2, 27], 'ncclCommWindowRegister'],
+  [Feature.ncclShrink]: ['shrinking a communicator', [2, 27], 'ncclCommShrink'],
+  [Feature.ncclAllToAll]: ['all-to-all, gather and scatter', [2, 28], 'ncclAlltoAll'],
+  [Feature.ncclDeviceCommunicators]: ['device communicators', [2, 28], 'ncclDevCommCreate'],
+  [Feature.ncclRevoke]: ['revoking a communicator', [2, 28, 7], 'ncclCommRevoke'],
+  [Feature.ncclGrow]: ['growing a communicator', [2, 29], 'ncclCommGrow'],
+  [Feature.ncclOneSided]: ['one-sided communication', [2, 29], 'ncclPutSignal'],
+  [Feature.ncclSuspend]: ['suspending a communicator', [2, 29, 7], 'ncclCommSuspend'],
+  [Feature.ncclMemoryStatistics]: ['memory statistics', [2, 29, 7], 'ncclCommMemStats'],
+  [Feature.ncclParameters]: ['reading parameters', [2, 30], 'ncclParamBind'],
+}
+
+const nvshmem: { readonly [feature: string]: Row } = {
+  [Feature.nvshmemUniqueId]: ['initialisation by unique id', [3, 0], 'nvshmemx_get_uniqueid'],
+}
+
+const libraryTitle: { readonly [L in VersionedLibrary]: string } = { cuda: 'CUDA', nccl: 'NCCL', nvshmem: 'NVSHMEM' }
+
+const table: ReadonlyMap<Feature, FeatureInfo> = new Map([
+  ...rows('cuda', cuda, ([major, minor]) => CudaVersion.of(major, minor)),
+  ...rows('nccl', nccl, (parts) => NcclVersion.of(...parts)),
+  ...rows('nvshmem', nvshmem, (parts) => NvshmemVersion.of(...parts)),
+])
+
+function rows(
+  library: VersionedLibrary,
+  entries: { readonly [feature: string]: Row },
+  version: (parts: Row[1]) => LibraryVersion,
+): [Feature, FeatureInfo][] {
+  return Object.entries(entries).map(([name, [title, since, api]]) => {
+    const feature = name as Feature
+    return [
+      feature,
+      Object.freeze({ feature, library, since: version(since), title, ...(api === undefined ? {} : { api }) }),
+    ]
+  })
+}
+
+/**
+ * Everything known about a feature.
+ *
+ * @throws TypeError when `feature` is not one of `Feature`
+ */
+export function featureInfo(feature: Feature): FeatureInfo {
+  const info = table.get(feature)
+  if (info === undefined) throw new TypeError(`unknown feature ${describeValue(feature)}`)
+  return info
+}
+
+/**
+ * Whether a version of the feature's library knows the feature.
+ *
+ * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
+ */
+export function supports(version: LibraryVersion, feature: Feature): boolean {
+  return version.atLeast(featureInfo(feature).since)
+}
+
+/**
+ * Returns when the version knows the feature.
+ *
+ * @param library how to name the library in the error, such as `'CUDA runtime'`; its general name when left out
+ * @throws FeatureNotSupportedError when the version is too old
+ * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
+ */
+export function requireFeature(version: LibraryVersion, feature: Feature, library?: string): void {
+  const info = featureInfo(feature)
+  if (version.atLeast(info.since)) return
+  const name = library ?? libraryTitle[info.library]
+  throw new FeatureNotSupportedError({
+    library: name,
+    feature: info.title,
+    reason: `it needs version ${info.since} or newer, and ${version} is installed. Update ${name} to use it.`,
+    since: String(info.since),
+    installed: String(version),
+  })
+}

@@ -1,0 +1,30 @@
+import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+
+/** A version of NCCL, as `ncclGetVersion` reports it. */
+export class NcclVersion extends LibraryVersion {
+  readonly library = 'nccl'
+
+  /**
+   * From the number that NCCL uses: 23007 is 2.30.7. Up to 2.8 there was one digit less for the minor: 2708 is 2.7.8.
+   *
+   * @throws RangeError when it is no version
+   */
+  static from(value: number): NcclVersion {
+    checkVersionNumber(value, 'NCCL', 1000)
+    const unit = value < 10_000 ? 1000 : 10_000
+    return new NcclVersion(value, Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100)
+  }
+
+  /** From major, minor and patch: `of(2, 30, 7)`. */
+  static of(major: number, minor = 0, patch = 0): NcclVersion {
+    checkParts(major, minor, patch)
+    checkLimits('NCCL', [major, minor, patch], [999, 99, 99])
+    const unit = major <= 2 && minor <= 8 ? 1000 : 10_000
+    return NcclVersion.from(major * unit + minor * 100 + patch)
+  }
+
+  /** From text such as `'2.30.7'` or `'2.30'`. */
+  static parse(text: string): NcclVersion {
+    return NcclVersion.of(...parseParts(text))
+  }
+}

@@ -1,0 +1,31 @@
+import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+
+/**
+ * A version of NVIDIA's NVSHMEM, as `nvshmemx_vendor_get_version_info` reports it. Not the version of the OpenSHMEM
+ * specification that `nvshmem_info_get_version` gives.
+ */
+export class NvshmemVersion extends LibraryVersion {
+  readonly library = 'nvshmem'
+
+  /**
+   * From the number of `NVSHMEM_VENDOR_VERSION`: 30405 is 3.4.5.
+   *
+   * @throws RangeError when it is no version
+   */
+  static from(value: number): NvshmemVersion {
+    checkVersionNumber(value, 'NVSHMEM', 10_000)
+    return new NvshmemVersion(value, Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100)
+  }
+
+  /** From major, minor and patch: `of(3, 4, 5)`. */
+  static of(major: number, minor = 0, patch = 0): NvshmemVersion {
+    checkParts(major, minor, patch)
+    checkLimits('NVSHMEM', [major, minor, patch], [999, 99, 99])
+    return NvshmemVersion.from(major * 10_000 + minor * 100 + patch)
+  }
+
+  /** From text such as `'3.4.5'`. */
+  static parse(text: string): NvshmemVersion {
+    return NvshmemVersion.of(...parseParts(text))
+  }
+}
