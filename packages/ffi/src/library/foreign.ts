@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module'
-import { maximumArguments } from '../calls/block.js'
 import { recording } from '../calls/recording.js'
 
 /** A C function called through koffi. */
@@ -10,19 +9,15 @@ type Koffi = typeof import('koffi')
 const require = createRequire(import.meta.url)
 let koffi: Koffi | undefined
 
-// Loaded on first use: most programs never call a function that needs it.
-function theKoffi(): Koffi {
-  return (koffi ??= require('koffi') as Koffi)
-}
-
-/** Makes a function at an address callable through koffi. */
-export function bindForeignFunction(address: bigint, prototype: string, name: string): ForeignFunction {
-  const library = theKoffi()
-  const type = library.proto(prototype.replace('%s', ''))
-  const call = library.decode(address, type) as ForeignFunction
+/**
+ * Makes a function of a library callable through koffi, which is loaded on first use: most programs never need it. By
+ * name, because koffi 3.3.4 crashes when it calls a function by address.
+ */
+export function bindForeignFunction(path: string, symbol: string, prototype: string): ForeignFunction {
+  koffi ??= require('koffi') as Koffi
+  const call = koffi.load(path).func(prototype.replace('%s', symbol)) as ForeignFunction
   return (...values) => {
-    if (recording.addon !== undefined) throw new TypeError(`${name} cannot be queued for another thread`)
-    if (values.length > maximumArguments) throw new RangeError(`${name}: too many arguments`)
+    if (recording.addon !== undefined) throw new TypeError(`${symbol} cannot be queued for another thread`)
     return call(...values)
   }
 }

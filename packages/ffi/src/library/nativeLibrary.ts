@@ -165,6 +165,7 @@ export class NativeLibrary {
    * @param prototype the C prototype, with `%s` where the name stands, in koffi's types.
    */
   bindForeign(symbol: string, since: number, prototype: string): ForeignFunction {
-    return bindForeignFunction(this.address(symbol, since), prototype, symbol)
+    this.address(symbol, since)
+    return bindForeignFunction(this.load().path, symbol, prototype)
   }
 }
