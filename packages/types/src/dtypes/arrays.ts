@@ -1,0 +1,138 @@
+import { describeValue } from '../describeValue.js'
+import { type DType, dtypeInfo, dtypeOf, type StorageArray, type TypedArrayOf } from './dtype.js'
+import { decodeFloat, encodeFloat } from './floatFormat.js'
+import { type EncodeOptions, floatFormats, type NarrowFloat, saturatesByDefault } from './narrowFloats.js'
+
+/** What one entry of a host array may be: bigint where numbers are not exact, booleans for `bool`. */
+export type HostValueOf<D extends DType> = D extends 'i64' | 'u64'
+  ? bigint | number
+  : D extends 'bool'
+    ? boolean | number
+    : number
+
+/** What `decodeArray` gives: `Float32Array` for the narrow floats (it holds them exactly), else the storage array. */
+export type DecodedArrayOf<D extends DType> = D extends NarrowFloat ? Float32Array : TypedArrayOf<D>
+
+/**
+ * Host values as elements of a dtype: floats are rounded to the nearest (ties to even), integers must fit, `bool`
+ * becomes 0 or 1, complex values are real and imaginary part in turn.
+ *
+ * @throws RangeError when an integer does not fit, or the entries of a complex dtype are odd in number
+ * @throws TypeError when an entry is of the wrong kind
+ */
+export function encodeArray<D extends DType>(
+  dtype: D,
+  values: ArrayLike<HostValueOf<D>>,
+  options?: EncodeOptions,
+): TypedArrayOf<D> {
+  const info = dtypeInfo(dtype)
+  if (typeof values !== 'object' || values === null || typeof values.length !== 'number') {
+    throw new TypeError(`expected an array of values, got ${describeValue(values)}`)
+  }
+  if (values.length % info.arrayEntries !== 0) {
+    throw new RangeError(`${dtype} needs pairs of real and imaginary part, got ${values.length} entries`)
+  }
+  const out: StorageArray = new info.typedArray(values.length)
+  encodeInto(dtype, values as ArrayLike<unknown>, out, options)
+  return out as TypedArrayOf<D>
+}
+
+/**
+ * Elements of a dtype as host values. A copy, in every case.
+ *
+ * @throws TypeError when `bits` is not the typed array that holds the dtype
+ */
+export function decodeArray<D extends DType>(dtype: D, bits: TypedArrayOf<D>): DecodedArrayOf<D> {
+  const { typedArray } = dtypeInfo(dtype)
+  const held = dtypeOf(bits)
+  if (dtypeInfo(held).kind !== storageKind(dtype) || bits.BYTES_PER_ELEMENT !== typedArray.BYTES_PER_ELEMENT) {
+    throw new TypeError(`${dtype} is held in a ${typedArray.name}, got ${describeValue(bits)}`)
+  }
+  if (!isNarrowFloat(dtype)) return bits.slice() as DecodedArrayOf<D>
+  const source = bits as Uint8Array | Uint16Array
+  const values = decodedValues(dtype)
+  const out = new Float32Array(source.length)
+  for (let index = 0; index < source.length; index += 1) out[index] = values[source[index] as number] as number
+  return out as DecodedArrayOf<D>
+}
+
+/** Whether a dtype is one that typed arrays hold as bits. */
+export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
+  return Object.hasOwn(floatFormats, dtype)
+}
+
+function storageKind(dtype: DType): string {
+  const { kind } = dtypeInfo(dtype)
+  if (kind === 'bool' || isNarrowFloat(dtype)) return 'uint'
+  return kind === 'complex' ? 'float' : kind
+}
+
+const tables = new Map<NarrowFloat, Float32Array>()
+
+/** The value of every bit pattern of a narrow float. */
+function decodedValues(dtype: NarrowFloat): Float32Array {
+  let values = tables.get(dtype)
+  if (values === undefined) {
+    const format = floatFormats[dtype]
+    values = new Float32Array(2 << format.signShift).map((_, bits) => decodeFloat(format, bits))
+    tables.set(dtype, values)
+  }
+  return values
+}
+
+function encodeInto(dtype: DType, values: ArrayLike<unknown>, out: StorageArray, options?: EncodeOptions): void {
+  const { kind } = dtypeInfo(dtype)
+  if (isNarrowFloat(dtype)) {
+    const format = floatFormats[dtype]
+    const saturate = options?.saturate ?? saturatesByDefault(dtype)
+    for (let index = 0; index < values.length; index += 1) {
+      out[index] = encodeFloat(format, numberAt(values, index, dtype), saturate)
+    }
+  } else if (kind === 'float' || kind === 'complex') {
+    for (let index = 0; index < values.length; index += 1) out[index] = numberAt(values, index, dtype)
+  } else if (kind === 'bool') {
+    for (let index = 0; index < values.length; index += 1) out[index] = booleanAt(values, index) ? 1 : 0
+  } else {
+    encodeIntegers(dtype, values, out)
+  }
+}
+
+function encodeIntegers(dtype: DType, values: ArrayLike<unknown>, out: StorageArray): void {
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index]
+    if (out instanceof BigInt64Array || out instanceof BigUint64Array) {
+      out[index] = bigintAt(values, index, dtype)
+      if (out[index] !== BigInt(value as number)) throw outOfRange(dtype, value, index)
+    } else {
+      out[index] = numberAt(values, index, dtype)
+      // What does not come back as it went in was cut to size, or was no integer. (-0 comes back as 0.)
+      if (out[index] !== value) throw outOfRange(dtype, value, index)
+    }
+  }
+}
+
+function numberAt(values: ArrayLike<unknown>, index: number, dtype: DType): number {
+  const value = values[index]
+  if (typeof value !== 'number') {
+    throw new TypeError(`${dtype} takes numbers; entry ${index} is ${describeValue(value)}`)
+  }
+  return value
+}
+
+function bigintAt(values: ArrayLike<unknown>, index: number, dtype: DType): bigint {
+  const value = values[index]
+  if (typeof value === 'bigint') return value
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
+  throw new TypeError(`${dtype} takes bigints and safe integers; entry ${index} is ${describeValue(value)}`)
+}
+
+function booleanAt(values: ArrayLike<unknown>, index: number): boolean {
+  const value = values[index]
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number' && !Number.isNaN(value)) return value !== 0
+  throw new TypeError(`bool takes booleans and numbers; entry ${index} is ${describeValue(value)}`)
+}
+
+function outOfRange(dtype: DType, value: unknown, index: number): RangeError {
+  return new RangeError(`entry ${index} does not fit ${dtype}: ${describeValue(value)}`)
+}

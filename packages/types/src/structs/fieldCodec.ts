@@ -1,0 +1,244 @@
+import { describeValue } from '../describeValue.js'
+import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
+import { decodeFloat, encodeFloat } from '../dtypes/floatFormat.js'
+import { floatFormats, saturatesByDefault } from '../dtypes/narrowFloats.js'
+import type { FieldArray, FieldType, StructType } from './types.js'
+
+/** How to move one field between JavaScript and bytes. `path` names the field in errors. */
+export interface FieldCodec {
+  readonly bytes: number
+  readonly alignment: number
+  write(view: DataView, offset: number, value: unknown, path: string): void
+  read(view: DataView, offset: number): unknown
+}
+
+/** A struct that also offers its codec to the structs it lies in. */
+export interface StructWithCodec extends StructType {
+  readonly codec: FieldCodec
+}
+
+/** The codec of a field type; `path` names the field in errors. */
+export function fieldCodec(type: FieldType, path: string): FieldCodec {
+  if (type === 'ptr') return pointerCodec
+  if (isDType(type)) return scalarCodecs[type]
+  if (Array.isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
+  if (typeof type === 'object' && type !== null && (type as StructType).kind === 'struct' && 'codec' in type) {
+    return (type as StructWithCodec).codec
+  }
+  throw new TypeError(
+    `${path}: expected a dtype, 'ptr', a struct of defineStruct or [type, count], got ${describeValue(type)}`,
+  )
+}
+
+type Getter = (view: DataView, offset: number) => number
+type Setter = (view: DataView, offset: number, value: number) => void
+
+function scalar(dtype: DType, write: FieldCodec['write'], read: FieldCodec['read']): FieldCodec {
+  const { bytes, alignment } = dtypeInfo(dtype)
+  return { bytes, alignment, write, read }
+}
+
+function integer(dtype: DType, least: number, most: number, get: Getter, set: Setter): FieldCodec {
+  return scalar(
+    dtype,
+    (view, offset, value, path) => {
+      if (typeof value !== 'number') throw wrongKind(path, 'a number', value)
+      if (!Number.isInteger(value) || value < least || value > most) throw doesNotFit(path, dtype, value)
+      set(view, offset, value)
+    },
+    get,
+  )
+}
+
+function bigInteger(
+  dtype: DType | 'ptr',
+  least: bigint,
+  most: bigint,
+  get: (view: DataView, offset: number) => bigint,
+  set: (view: DataView, offset: number, value: bigint) => void,
+): FieldCodec {
+  return {
+    bytes: 8,
+    alignment: 8,
+    write(view, offset, value, path) {
+      let whole: bigint
+      if (typeof value === 'bigint') whole = value
+      else if (Number.isSafeInteger(value)) whole = BigInt(value as number)
+      else throw wrongKind(path, 'a bigint or safe integer', value)
+      if (whole < least || whole > most) throw doesNotFit(path, dtype, value)
+      set(view, offset, whole)
+    },
+    read: get,
+  }
+}
+
+function float(dtype: DType, get: Getter, set: Setter): FieldCodec {
+  return scalar(
+    dtype,
+    (view, offset, value, path) => {
+      if (typeof value !== 'number') throw wrongKind(path, 'a number', value)
+      set(view, offset, value)
+    },
+    get,
+  )
+}
+
+function narrowFloat(dtype: keyof typeof floatFormats): FieldCodec {
+  const format = floatFormats[dtype]
+  const saturate = saturatesByDefault(dtype)
+  return dtypeInfo(dtype).bytes === 1
+    ? float(
+        dtype,
+        (view, offset) => decodeFloat(format, view.getUint8(offset)),
+        (view, offset, value) => view.setUint8(offset, encodeFloat(format, value, saturate)),
+      )
+    : float(
+        dtype,
+        (view, offset) => decodeFloat(format, view.getUint16(offset, true)),
+        (view, offset, value) => view.setUint16(offset, encodeFloat(format, value, saturate), true),
+      )
+}
+
+function complex(dtype: DType, part: FieldCodec): FieldCodec {
+  return scalar(
+    dtype,
+    (view, offset, value, path) => {
+      if (typeof value !== 'object' || value === null) throw wrongKind(path, 'an object with re and im', value)
+      const { re, im } = value as { re?: unknown; im?: unknown }
+      part.write(view, offset, re, `${path}.re`)
+      part.write(view, offset + part.bytes, im, `${path}.im`)
+    },
+    (view, offset) => ({ re: part.read(view, offset), im: part.read(view, offset + part.bytes) }),
+  )
+}
+
+const maxU64 = (1n << 64n) - 1n
+const pointerCodec = bigInteger(
+  'ptr',
+  0n,
+  maxU64,
+  (view, offset) => view.getBigUint64(offset, true),
+  (view, offset, value) => view.setBigUint64(offset, value, true),
+)
+const f32 = float(
+  'f32',
+  (view, offset) => view.getFloat32(offset, true),
+  (view, offset, value) => view.setFloat32(offset, value, true),
+)
+const f64 = float(
+  'f64',
+  (view, offset) => view.getFloat64(offset, true),
+  (view, offset, value) => view.setFloat64(offset, value, true),
+)
+
+// Little-endian throughout: so are CUDA's devices and every host CUDA runs on.
+const scalarCodecs: { readonly [D in DType]: FieldCodec } = {
+  i8: integer(
+    'i8',
+    -0x80,
+    0x7f,
+    (v, o) => v.getInt8(o),
+    (v, o, x) => v.setInt8(o, x),
+  ),
+  u8: integer(
+    'u8',
+    0,
+    0xff,
+    (v, o) => v.getUint8(o),
+    (v, o, x) => v.setUint8(o, x),
+  ),
+  i16: integer(
+    'i16',
+    -0x8000,
+    0x7fff,
+    (v, o) => v.getInt16(o, true),
+    (v, o, x) => v.setInt16(o, x, true),
+  ),
+  u16: integer(
+    'u16',
+    0,
+    0xffff,
+    (v, o) => v.getUint16(o, true),
+    (v, o, x) => v.setUint16(o, x, true),
+  ),
+  i32: integer(
+    'i32',
+    -0x8000_0000,
+    0x7fff_ffff,
+    (v, o) => v.getInt32(o, true),
+    (v, o, x) => v.setInt32(o, x, true),
+  ),
+  u32: integer(
+    'u32',
+    0,
+    0xffff_ffff,
+    (v, o) => v.getUint32(o, true),
+    (v, o, x) => v.setUint32(o, x, true),
+  ),
+  i64: bigInteger(
+    'i64',
+    -(1n << 63n),
+    (1n << 63n) - 1n,
+    (v, o) => v.getBigInt64(o, true),
+    (v, o, x) => v.setBigInt64(o, x, true),
+  ),
+  u64: bigInteger(
+    'u64',
+    0n,
+    maxU64,
+    (v, o) => v.getBigUint64(o, true),
+    (v, o, x) => v.setBigUint64(o, x, true),
+  ),
+  f16: narrowFloat('f16'),
+  bf16: narrowFloat('bf16'),
+  f8e4m3: narrowFloat('f8e4m3'),
+  f8e5m2: narrowFloat('f8e5m2'),
+  f32,
+  f64,
+  complex64: complex('complex64', f32),
+  complex128: complex('complex128', f64),
+  bool: scalar(
+    'bool',
+    (view, offset, value, path) => {
+      if (typeof value !== 'boolean') throw wrongKind(path, 'a boolean', value)
+      view.setUint8(offset, value ? 1 : 0)
+    },
+    (view, offset) => view.getUint8(offset) !== 0,
+  ),
+}
+
+function arrayCodec(type: FieldArray, path: string): FieldCodec {
+  const [elementType, count] = type
+  if (type.length !== 2 || !Number.isSafeInteger(count) || count < 1) {
+    throw new TypeError(
+      `${path}: an array is [type, count] with a count from 1, got a count of ${describeValue(count)}`,
+    )
+  }
+  const element = fieldCodec(elementType, `${path}[]`)
+  return {
+    bytes: element.bytes * count,
+    alignment: element.alignment,
+    write(view, offset, value, fieldPath) {
+      if (typeof value !== 'object' || value === null || !('length' in value)) {
+        throw wrongKind(fieldPath, `an array of ${count}`, value)
+      }
+      const values = value as ArrayLike<unknown>
+      if (values.length !== count) {
+        throw new RangeError(`${fieldPath} takes ${count} entries, got ${values.length}`)
+      }
+      for (let index = 0; index < count; index += 1) {
+        element.write(view, offset + index * element.bytes, values[index], `${fieldPath}[${index}]`)
+      }
+    },
+    read: (view, offset) =>
+      Array.from({ length: count }, (_, index) => element.read(view, offset + index * element.bytes)),
+  }
+}
+
+function wrongKind(path: string, wanted: string, value: unknown): TypeError {
+  return new TypeError(`${path} takes ${wanted}, got ${describeValue(value)}`)
+}
+
+function doesNotFit(path: string, type: string, value: unknown): RangeError {
+  return new RangeError(`${path} is ${type}, which cannot hold ${describeValue(value)}`)
+}

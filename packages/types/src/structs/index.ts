@@ -1,0 +1,13 @@
+export { defineStruct, type StructOptions } from './defineStruct.js'
+export type {
+  Complex,
+  FieldArray,
+  FieldInput,
+  FieldType,
+  FieldValue,
+  StructField,
+  StructFields,
+  StructInput,
+  StructType,
+  StructValue,
+} from './types.js'
