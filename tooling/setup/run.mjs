@@ -12,8 +12,8 @@ const demo = { name: '@shoal/example-all-reduce', entry: 'docs/examples/all-redu
 
 await runMain(() => {
   const [job, ...jobArguments] = process.argv.slice(2)
-  if (job !== 'demo' && job !== 'test' && job !== 'setup') {
-    throw new SetupError(`Unknown job ${job ?? '(none)'}: say demo, test or setup.`)
+  if (job !== 'demo' && job !== 'test' && job !== 'build') {
+    throw new SetupError(`Unknown job ${job ?? '(none)'}: say demo, test or build.`)
   }
   checkNode(manifest.engines.node)
   checkCompiler()

@@ -1,0 +1,110 @@
+#!/usr/bin/env node
+// Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
+// and that each installs and imports alone, in an empty project, with only the packages it names.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { installWorkspace } from './install.mjs'
+import { closure, entryPoints, publishablePackages } from './publishable.mjs'
+import { cacheFolder, capture, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
+
+/** What an import alone would not show: here, that the packed addon loads. */
+const uses = {
+  '@shoal/ffi': ["const { NativeMemory } = await import('@shoal/ffi'); NativeMemory.allocate(64).dispose()"],
+}
+
+const bin = (name) => join(root, 'node_modules', '.bin', name)
+
+await runMain(async () => {
+  const env = commandEnvironment([installWorkspace()])
+  const packages = publishablePackages()
+  const tarballs = pack(packages, env)
+  let failures = 0
+  for (const one of packages.values()) {
+    const tarball = tarballs.get(one.name)
+    const problems = contentProblems(tarball)
+    if (problems.length === 0) {
+      problems.push(...(await publintProblems(tarball)), ...typeProblems(tarball, env))
+      problems.push(...installProblems(one, packages, tarballs, env))
+    }
+    failures += problems.length > 0 ? 1 : 0
+    process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}\n`)
+    for (const problem of problems) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
+  }
+  return failures === 0 ? 0 : 1
+})
+
+/** Packs every package into one ignored folder and returns name → tarball with its file list. */
+function pack(packages, env) {
+  const folder = join(cacheFolder, 'tarballs')
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const tarballs = new Map()
+  for (const { name, path } of packages.values()) {
+    const output = capture('pnpm', ['pack', '--json', '--pack-destination', folder], { cwd: path, env })
+    const { filename, files } = JSON.parse(output.slice(output.indexOf('{')))
+    tarballs.set(name, { file: filename, files: files.map((file) => file.path) })
+  }
+  return tarballs
+}
+
+function contentProblems({ files }) {
+  const problems = []
+  if (!files.includes('LICENSE')) problems.push('content: no LICENSE')
+  if (!files.some((file) => file.startsWith('dist/'))) problems.push('content: nothing in dist; build first')
+  const unwanted = files.filter((file) => /(^|\/)(test|node_modules|build)\/|\.tsbuildinfo$|\.o$/.test(file))
+  if (unwanted.length > 0) problems.push(`content: should not be packed: ${unwanted.join(', ')}`)
+  if (files.some((file) => file.startsWith('native/')) && !files.some((file) => file.startsWith('prebuilds/'))) {
+    problems.push('content: native source without a built binary; run turbo build:native')
+  }
+  return problems
+}
+
+async function publintProblems({ file }) {
+  const data = readFileSync(file)
+  const tarball = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength)
+  const { messages, pkg } = await publint({ pack: { tarball }, strict: true })
+  const serious = messages.filter((message) => message.type !== 'suggestion')
+  return serious.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`)
+}
+
+function typeProblems({ file }, env) {
+  return failureOf('attw', () => {
+    capture(bin('attw'), [file, '--profile', 'esm-only', '--no-emoji', '--no-color', '--format', 'ascii'], { env })
+  })
+}
+
+function importScript(specifier) {
+  return `if (Object.keys(await import('${specifier}')).length === 0) throw new Error('${specifier} exports nothing')`
+}
+
+/** Installs the tarballs that one package needs into an empty project and imports every entry point there. */
+function installProblems(one, packages, tarballs, env) {
+  const project = mkdtempSync(join(tmpdir(), 'shoal-alone-'))
+  try {
+    writeFileSync(join(project, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
+    const needed = [...closure(packages, one.name)].map((name) => tarballs.get(name).file)
+    const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+    const installed = failureOf('install', () => capture('npm', [...install, ...needed], { cwd: project, env }))
+    if (installed.length > 0) return installed
+    return [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])].flatMap((script) =>
+      failureOf('in an empty project', () => {
+        capture(process.execPath, ['--input-type=module', '-e', script], { cwd: project, env })
+      }),
+    )
+  } finally {
+    rmSync(project, { recursive: true, force: true })
+  }
+}
+
+function failureOf(title, action) {
+  try {
+    action()
+    return []
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    return [`${title}: ${error.message}`]
+  }
+}

@@ -1,0 +1,33 @@
+// The packages that get published, and what each needs from the others.
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { readJson, root } from './workspace.mjs'
+
+/** Every public package under packages/, by name. */
+export function publishablePackages() {
+  const packages = new Map()
+  for (const folder of readdirSync(join(root, 'packages')).sort()) {
+    const path = join(root, 'packages', folder)
+    if (!existsSync(join(path, 'package.json'))) continue
+    const manifest = readJson(join(path, 'package.json'))
+    if (!manifest.private) packages.set(manifest.name, { name: manifest.name, path, manifest })
+  }
+  return packages
+}
+
+/** `name` and all workspace packages it needs at run time, itself first. */
+export function closure(packages, name, seen = new Set()) {
+  if (!packages.has(name) || seen.has(name)) return seen
+  seen.add(name)
+  const { dependencies = {}, optionalDependencies = {}, peerDependencies = {} } = packages.get(name).manifest
+  for (const dependency of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })) {
+    closure(packages, dependency, seen)
+  }
+  return seen
+}
+
+/** The import specifiers that a package's `exports` offers as code. */
+export function entryPoints({ name, manifest }) {
+  const paths = Object.keys(manifest.exports).filter((path) => !path.endsWith('.json') && !path.includes('*'))
+  return paths.map((path) => (path === '.' ? name : `${name}/${path.slice(2)}`))
+}
