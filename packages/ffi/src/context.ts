@@ -17,7 +17,12 @@ function contextError(status: number): StatusError {
     library: 'CUDA driver',
     api: 'cuCtxSetCurrent',
     status,
-    code: status === 3 ? 'CUDA_ERROR_NOT_INITIALIZED' : status === 709 ? 'CUDA_ERROR_CONTEXT_IS_DESTROYED' : `CUresult ${status}`,
+    code:
+      status === 3
+        ? 'CUDA_ERROR_NOT_INITIALIZED'
+        : status === 709
+          ? 'CUDA_ERROR_CONTEXT_IS_DESTROYED'
+          : `CUresult ${status}`,
     description: 'the context could not be made current',
     isSticky: false,
   })

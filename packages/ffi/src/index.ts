@@ -1,10 +1,10 @@
-export { addressOf, type HostView, hostView, readCString, readMemory } from './memory/hostMemory.js'
-export { NativeMemory } from './memory/nativeMemory.js'
 export { enterContext, leaveContext, setContextFunctions } from './context.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'
 export { definedLibraries, defineLibrary, NativeLibrary } from './library/nativeLibrary.js'
 export type { LibrarySpec } from './library/spec.js'
+export { addressOf, type HostView, hostView, readCString, readMemory } from './memory/hostMemory.js'
+export { NativeMemory } from './memory/nativeMemory.js'
 export { type LibraryReport, probe, probeAddon } from './probe.js'
 export { isSoftwareDevice, useSoftwareDevice } from './software.js'
 export {
@@ -17,5 +17,5 @@ export {
   type StructValue,
 } from './structs.js'
 export { createHostCallback, type HostCallback } from './waiting/hostCallback.js'
-export { createLane, Lane, offThread, type OffThreadOptions } from './waiting/offThread.js'
-export { type CompletionQuery, waitForEvent, type WaitOptions } from './waiting/waitForEvent.js'
+export { createLane, Lane, type OffThreadOptions, offThread } from './waiting/offThread.js'
+export { type CompletionQuery, type WaitOptions, waitForEvent } from './waiting/waitForEvent.js'

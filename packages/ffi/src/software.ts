@@ -22,14 +22,14 @@ export function isSoftwareDevice(): boolean {
  */
 export function useSoftwareDevice(options: { readonly devices?: number } = {}): void {
   const { devices } = options
+  if (devices !== undefined && (!Number.isInteger(devices) || devices < 1 || devices > 64)) {
+    throw new RangeError(`useSoftwareDevice: devices must be an integer between 1 and 64, got ${String(devices)}`)
+  }
   if (used) {
     if (isSoftwareDevice() && devices === undefined) return
     throw new Error('useSoftwareDevice: a library of this process is in use already; call it first')
   }
   if (devices !== undefined) {
-    if (!Number.isInteger(devices) || devices < 1 || devices > 64) {
-      throw new RangeError(`useSoftwareDevice: devices must be an integer between 1 and 64, got ${String(devices)}`)
-    }
     // A worker's process.env is a copy that C code does not see.
     if (!isMainThread) throw new Error('useSoftwareDevice: the number of devices can be set on the main thread only')
     process.env['SHOAL_SIM_DEVICES'] = String(devices)

@@ -1,7 +1,19 @@
 /** Reads and writes C structures by their offsets. Layouts come from the generator; nothing here computes one. */
 import { NativeMemory } from './memory/nativeMemory.js'
 
-export type PrimitiveKind = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64' | 'pointer' | 'bool'
+export type PrimitiveKind =
+  | 'i8'
+  | 'u8'
+  | 'i16'
+  | 'u16'
+  | 'i32'
+  | 'u32'
+  | 'i64'
+  | 'u64'
+  | 'f32'
+  | 'f64'
+  | 'pointer'
+  | 'bool'
 
 export interface StructField {
   readonly name: string
@@ -59,7 +71,13 @@ interface Primitive {
   set(data: DataView, offset: number, value: unknown): void
 }
 
-function integer(size: number, low: number, high: number, get: Primitive['get'], put: (data: DataView, offset: number, value: number) => void): Primitive {
+function integer(
+  size: number,
+  low: number,
+  high: number,
+  get: Primitive['get'],
+  put: (data: DataView, offset: number, value: number) => void,
+): Primitive {
   return {
     size,
     get,
@@ -71,7 +89,12 @@ function integer(size: number, low: number, high: number, get: Primitive['get'],
   }
 }
 
-function wide(low: bigint, high: bigint, get: Primitive['get'], put: (data: DataView, offset: number, value: bigint) => void): Primitive {
+function wide(
+  low: bigint,
+  high: bigint,
+  get: Primitive['get'],
+  put: (data: DataView, offset: number, value: bigint) => void,
+): Primitive {
   return {
     size: 8,
     get,
@@ -84,7 +107,11 @@ function wide(low: bigint, high: bigint, get: Primitive['get'], put: (data: Data
   }
 }
 
-function float(size: number, get: Primitive['get'], put: (data: DataView, offset: number, value: number) => void): Primitive {
+function float(
+  size: number,
+  get: Primitive['get'],
+  put: (data: DataView, offset: number, value: number) => void,
+): Primitive {
   return {
     size,
     get,
@@ -103,21 +130,70 @@ const word = wide(
 )
 
 const primitives: { readonly [K in PrimitiveKind]: Primitive } = {
-  i8: integer(1, -128, 127, (d, o) => d.getInt8(o), (d, o, v) => d.setInt8(o, v)),
-  u8: integer(1, 0, 255, (d, o) => d.getUint8(o), (d, o, v) => d.setUint8(o, v)),
-  i16: integer(2, -32768, 32767, (d, o) => d.getInt16(o, true), (d, o, v) => d.setInt16(o, v, true)),
-  u16: integer(2, 0, 65535, (d, o) => d.getUint16(o, true), (d, o, v) => d.setUint16(o, v, true)),
-  i32: integer(4, -(2 ** 31), 2 ** 31 - 1, (d, o) => d.getInt32(o, true), (d, o, v) => d.setInt32(o, v, true)),
-  u32: integer(4, 0, 2 ** 32 - 1, (d, o) => d.getUint32(o, true), (d, o, v) => d.setUint32(o, v, true)),
-  i64: wide(-(2n ** 63n), 2n ** 63n - 1n, (d, o) => d.getBigInt64(o, true), (d, o, v) => d.setBigInt64(o, v, true)),
+  i8: integer(
+    1,
+    -128,
+    127,
+    (d, o) => d.getInt8(o),
+    (d, o, v) => d.setInt8(o, v),
+  ),
+  u8: integer(
+    1,
+    0,
+    255,
+    (d, o) => d.getUint8(o),
+    (d, o, v) => d.setUint8(o, v),
+  ),
+  i16: integer(
+    2,
+    -32768,
+    32767,
+    (d, o) => d.getInt16(o, true),
+    (d, o, v) => d.setInt16(o, v, true),
+  ),
+  u16: integer(
+    2,
+    0,
+    65535,
+    (d, o) => d.getUint16(o, true),
+    (d, o, v) => d.setUint16(o, v, true),
+  ),
+  i32: integer(
+    4,
+    -(2 ** 31),
+    2 ** 31 - 1,
+    (d, o) => d.getInt32(o, true),
+    (d, o, v) => d.setInt32(o, v, true),
+  ),
+  u32: integer(
+    4,
+    0,
+    2 ** 32 - 1,
+    (d, o) => d.getUint32(o, true),
+    (d, o, v) => d.setUint32(o, v, true),
+  ),
+  i64: wide(
+    -(2n ** 63n),
+    2n ** 63n - 1n,
+    (d, o) => d.getBigInt64(o, true),
+    (d, o, v) => d.setBigInt64(o, v, true),
+  ),
   u64: word,
   pointer: {
     size: 8,
     get: word.get,
     set: (data, offset, value) => word.set(data, offset, value === null ? 0n : value),
   },
-  f32: float(4, (d, o) => d.getFloat32(o, true), (d, o, v) => d.setFloat32(o, v, true)),
-  f64: float(8, (d, o) => d.getFloat64(o, true), (d, o, v) => d.setFloat64(o, v, true)),
+  f32: float(
+    4,
+    (d, o) => d.getFloat32(o, true),
+    (d, o, v) => d.setFloat32(o, v, true),
+  ),
+  f64: float(
+    8,
+    (d, o) => d.getFloat64(o, true),
+    (d, o, v) => d.setFloat64(o, v, true),
+  ),
   bool: {
     size: 1,
     get: (data, offset) => data.getUint8(offset) !== 0,
@@ -130,7 +206,9 @@ const primitives: { readonly [K in PrimitiveKind]: Primitive } = {
 
 function bytesOf(memory: StructMemory): DataView {
   if (memory instanceof NativeMemory) return new DataView(memory.buffer)
-  return ArrayBuffer.isView(memory) ? new DataView(memory.buffer, memory.byteOffset, memory.byteLength) : new DataView(memory)
+  return ArrayBuffer.isView(memory)
+    ? new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
+    : new DataView(memory)
 }
 
 class Codec implements StructCodec<Record<string, unknown>> {
@@ -164,7 +242,8 @@ class Codec implements StructCodec<Record<string, unknown>> {
 
   write(memory: StructMemory, value: Record<string, unknown>, byteOffset = 0): void {
     const data = this.#at(memory, byteOffset)
-    if (typeof value !== 'object' || value === null) throw new TypeError(`${this.name}: expected an object with its fields`)
+    if (typeof value !== 'object' || value === null)
+      throw new TypeError(`${this.name}: expected an object with its fields`)
     for (const name of Object.keys(value)) {
       const field = this.#fields.find((candidate) => candidate.name === name)
       if (field === undefined) throw new TypeError(`${this.name} has no field '${name}'`)
@@ -191,7 +270,9 @@ class Codec implements StructCodec<Record<string, unknown>> {
   #at(memory: StructMemory, byteOffset: number): DataView {
     const data = bytesOf(memory)
     if (!Number.isInteger(byteOffset) || byteOffset < 0 || byteOffset + this.size > data.byteLength) {
-      throw new RangeError(`${this.name} takes ${this.size} bytes at offset ${byteOffset}, the memory has ${data.byteLength}`)
+      throw new RangeError(
+        `${this.name} takes ${this.size} bytes at offset ${byteOffset}, the memory has ${data.byteLength}`,
+      )
     }
     return new DataView(data.buffer, data.byteOffset + byteOffset, this.size)
   }
@@ -227,11 +308,13 @@ function writeField(data: DataView, { kind, offset, count }: StructField, value:
     return
   }
   const values = value as ArrayLike<unknown>
-  if (typeof value !== 'object' || value === null || typeof values.length !== 'number') throw new TypeError('must be an array')
+  if (typeof value !== 'object' || value === null || typeof values.length !== 'number')
+    throw new TypeError('must be an array')
   if (values.length > count) throw new RangeError(`has ${count} elements, got ${values.length}`)
   // Bytes come as 0 … 255 whether C calls them char or unsigned char.
   const element = kind === 'i8' ? 'u8' : kind
-  for (let index = 0; index < values.length; index++) writeOne(data, element, offset + index * sizeOf(kind), values[index])
+  for (let index = 0; index < values.length; index++)
+    writeOne(data, element, offset + index * sizeOf(kind), values[index])
 }
 
 function writeOne(data: DataView, kind: StructField['kind'], offset: number, value: unknown): void {

@@ -76,13 +76,25 @@ function putMemory(slot: number, value: unknown, api: string, parameter: string)
     return
   }
   if (!ArrayBuffer.isView(value) && !isBuffer(value)) {
-    refuseType(api, parameter, 'an address (bigint), memory (a typed array, DataView, ArrayBuffer or NativeMemory) or null', value)
+    refuseType(
+      api,
+      parameter,
+      'an address (bigint), memory (a typed array, DataView, ArrayBuffer or NativeMemory) or null',
+      value,
+    )
   }
   if (recording.addon !== undefined) {
-    refuseType(api, parameter, 'NativeMemory or an address in a call for another thread, where arrays of the JavaScript heap do not live long enough', value)
+    refuseType(
+      api,
+      parameter,
+      'NativeMemory or an address in a call for another thread, where arrays of the JavaScript heap do not live long enough',
+      value,
+    )
   }
-  kept[slot] = value
-  addon().putAddress(value, slot)
+  // Node-API takes the address of a shared buffer only through a view.
+  const memory = value instanceof SharedArrayBuffer ? new Uint8Array(value) : value
+  kept[slot] = memory
+  addon().putAddress(memory, slot)
 }
 
 function isBuffer(value: unknown): value is ArrayBufferLike {
@@ -109,7 +121,8 @@ export function putCString(slot: number, value: string | PointerArgument, api: s
 /** `size_t`, `unsigned long long`, `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
 export function putSize(slot: number, value: SizeArgument, api: string, parameter: string): void {
   if (typeof value === 'number') {
-    if (!Number.isSafeInteger(value) || value < 0) refuseNumber(api, parameter, 'a non-negative safe integer or a bigint', value)
+    if (!Number.isSafeInteger(value) || value < 0)
+      refuseNumber(api, parameter, 'a non-negative safe integer or a bigint', value)
     slots32[2 * slot] = value
     slots32[2 * slot + 1] = value / twoTo32
   } else if (typeof value === 'bigint') {
@@ -141,37 +154,43 @@ function refuseNumber(api: string, parameter: string, expected: string, value: u
 
 /** `unsigned int`. */
 export function putU32(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || value >>> 0 !== value) refuseNumber(api, parameter, 'an integer between 0 and 2^32 - 1', value)
+  if (typeof value !== 'number' || value >>> 0 !== value)
+    refuseNumber(api, parameter, 'an integer between 0 and 2^32 - 1', value)
   slots32[2 * slot] = value
 }
 
 /** `int` and enumerations. */
 export function putI32(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || (value | 0) !== value) refuseNumber(api, parameter, 'an integer between -2^31 and 2^31 - 1', value)
+  if (typeof value !== 'number' || (value | 0) !== value)
+    refuseNumber(api, parameter, 'an integer between -2^31 and 2^31 - 1', value)
   signedSlots32[2 * slot] = value
 }
 
 /** `unsigned short`. */
 export function putU16(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || (value & 0xffff) !== value) refuseNumber(api, parameter, 'an integer between 0 and 65535', value)
+  if (typeof value !== 'number' || (value & 0xffff) !== value)
+    refuseNumber(api, parameter, 'an integer between 0 and 65535', value)
   slots32[2 * slot] = value
 }
 
 /** `short`. */
 export function putI16(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || (value << 16) >> 16 !== value) refuseNumber(api, parameter, 'an integer between -32768 and 32767', value)
+  if (typeof value !== 'number' || (value << 16) >> 16 !== value)
+    refuseNumber(api, parameter, 'an integer between -32768 and 32767', value)
   signedSlots32[2 * slot] = value
 }
 
 /** `unsigned char`. */
 export function putU8(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || (value & 0xff) !== value) refuseNumber(api, parameter, 'an integer between 0 and 255', value)
+  if (typeof value !== 'number' || (value & 0xff) !== value)
+    refuseNumber(api, parameter, 'an integer between 0 and 255', value)
   slots32[2 * slot] = value
 }
 
 /** `signed char`. */
 export function putI8(slot: number, value: number, api: string, parameter: string): void {
-  if (typeof value !== 'number' || (value << 24) >> 24 !== value) refuseNumber(api, parameter, 'an integer between -128 and 127', value)
+  if (typeof value !== 'number' || (value << 24) >> 24 !== value)
+    refuseNumber(api, parameter, 'an integer between -128 and 127', value)
   signedSlots32[2 * slot] = value
 }
 
@@ -182,10 +201,19 @@ export function putBool(slot: number, value: boolean, api: string, parameter: st
 }
 
 /** A structure passed by value in `words` slots that follow each other. */
-export function putStruct(slot: number, value: ArrayBufferView | NativeMemory, byteLength: number, words: number, api: string, parameter: string): void {
+export function putStruct(
+  slot: number,
+  value: ArrayBufferView | NativeMemory,
+  byteLength: number,
+  words: number,
+  api: string,
+  parameter: string,
+): void {
   const view = value instanceof NativeMemory ? value.bytes : value
-  if (!ArrayBuffer.isView(view)) refuseType(api, parameter, `a structure of ${byteLength} bytes (a typed array, DataView or NativeMemory)`, value)
-  if (view.byteLength < byteLength) refuseRange(api, parameter, `a structure of ${byteLength} bytes`, `${view.byteLength} bytes`)
+  if (!ArrayBuffer.isView(view))
+    refuseType(api, parameter, `a structure of ${byteLength} bytes (a typed array, DataView or NativeMemory)`, value)
+  if (view.byteLength < byteLength)
+    refuseRange(api, parameter, `a structure of ${byteLength} bytes`, `${view.byteLength} bytes`)
   const target = new Uint8Array(slots64.buffer, slot * 8, words * 8)
   target.fill(0)
   target.set(new Uint8Array(view.buffer, view.byteOffset, byteLength))

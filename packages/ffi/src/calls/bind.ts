@@ -1,5 +1,5 @@
 import { addon } from '../addon/load.js'
-import { maximumArguments, resultSlot, slots64, signedSlots64 } from './block.js'
+import { maximumArguments, resultSlot, signedSlots64, slots64 } from './block.js'
 
 /** What a C function returns. */
 export type ResultKind = 'i32' | 'u32' | 'i64' | 'u64' | 'pointer' | 'f32' | 'f64' | 'void'
@@ -20,12 +20,22 @@ function bindAddress(address: bigint, slots: number, result: ResultKind, name: s
 }
 
 /** Binds a function at an address whose result is a number (or nothing: then the call returns `undefined`). */
-export function bindCall(address: bigint, slots: number, result: 'i32' | 'u32' | 'f32' | 'f64' | 'void', name: string): NativeCall {
+export function bindCall(
+  address: bigint,
+  slots: number,
+  result: 'i32' | 'u32' | 'f32' | 'f64' | 'void',
+  name: string,
+): NativeCall {
   return bindAddress(address, slots, result, name)
 }
 
 /** Binds a function at an address whose result has 64 bits. */
-export function bindBigCall(address: bigint, slots: number, result: 'i64' | 'u64' | 'pointer', name: string): BigNativeCall {
+export function bindBigCall(
+  address: bigint,
+  slots: number,
+  result: 'i64' | 'u64' | 'pointer',
+  name: string,
+): BigNativeCall {
   const call = bindAddress(address, slots, result, name)
   if (result === 'i64') {
     return () => {

@@ -34,7 +34,10 @@ function byAddress(bytes: number, convention: CallingConvention): boolean {
 }
 
 /** Slots by platform: register words come first, and what does not fit the registers follows on the stack, in order. */
-function place(parameters: readonly LoweredParameter[], convention: CallingConvention): { placements: Placement[]; slotCount: number } {
+function place(
+  parameters: readonly LoweredParameter[],
+  convention: CallingConvention,
+): { placements: Placement[]; slotCount: number } {
   const registers = convention === 'sysv' ? 6 : convention === 'aapcs64' ? 8 : 4
   const placements: Placement[] = []
   let register = 0
@@ -55,7 +58,10 @@ function place(parameters: readonly LoweredParameter[], convention: CallingConve
 }
 
 /** Computes the layout of a call once. */
-export function lowerCall(parameters: readonly LoweredParameter[], convention: CallingConvention = hostConvention()): CallLayout {
+export function lowerCall(
+  parameters: readonly LoweredParameter[],
+  convention: CallingConvention = hostConvention(),
+): CallLayout {
   const { placements, slotCount } = place(parameters, convention)
   const placementOf = (parameter: number): Placement => {
     const placement = placements[parameter]

@@ -30,7 +30,8 @@ function fileNames(spec: LibrarySpec): readonly string[] {
 function* filesOf(spec: LibrarySpec): Generator<Candidate> {
   const names = fileNames(spec)
   const below = function* (step: string, roots: readonly string[], folders: readonly string[]): Generator<Candidate> {
-    for (const root of roots) for (const folder of folders) for (const name of names) yield { step, file: join(root, folder, name) }
+    for (const root of roots)
+      for (const folder of folders) for (const name of names) yield { step, file: join(root, folder, name) }
   }
   if (spec.toolkitFolders !== undefined) yield* below('cuda-home', toolkitsOfEnvironment(), spec.toolkitFolders)
   if (spec.systemFolders !== undefined) yield* below('system', spec.systemFolders, ['.'])

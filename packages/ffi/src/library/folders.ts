@@ -49,9 +49,18 @@ export function sitePackages(environment: NodeJS.ProcessEnv = process.env): stri
     .split(delimiter)
     .filter((folder) => isAbsolute(folder) && folder.endsWith('bin'))
     .map(dirname)
-  const prefixes = [environment['VIRTUAL_ENV'], environment['CONDA_PREFIX'], ...onPath, '/usr', '/usr/local', join(homedir(), '.local')]
+  const prefixes = [
+    environment['VIRTUAL_ENV'],
+    environment['CONDA_PREFIX'],
+    ...onPath,
+    '/usr',
+    '/usr/local',
+    join(homedir(), '.local'),
+  ]
   const found: string[] = []
-  for (const prefix of unique(prefixes.filter((folder): folder is string => folder !== undefined && isAbsolute(folder)))) {
+  for (const prefix of unique(
+    prefixes.filter((folder): folder is string => folder !== undefined && isAbsolute(folder)),
+  )) {
     for (const name of versionsOf(list(join(prefix, 'lib')), /^python(\d+)\.(\d+)$/)) {
       for (const kind of ['site-packages', 'dist-packages']) found.push(join(prefix, 'lib', name, kind))
     }

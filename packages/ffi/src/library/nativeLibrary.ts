@@ -58,7 +58,8 @@ export class NativeLibrary {
 
   /** Names the file to load. @throws Error when the library is loaded already; TypeError when the path is not text. */
   setPath(path: string): void {
-    if (typeof path !== 'string' || path === '' || path.includes('\0')) throw new TypeError(`${this.title}: the path must be the text of a file name`)
+    if (typeof path !== 'string' || path === '' || path.includes('\0'))
+      throw new TypeError(`${this.title}: the path must be the text of a file name`)
     if (this.#loaded !== undefined) throw new Error(`${this.title} is loaded already, from ${this.#loaded.path}`)
     this.#explicit = path
     this.#loadFailure = undefined
@@ -126,7 +127,8 @@ export class NativeLibrary {
     if (failed !== undefined) throw failed
     this.load()
     try {
-      const address = this.#spec.resolve === undefined ? this.rawSymbol(symbol) : this.#spec.resolve(this, symbol, since)
+      const address =
+        this.#spec.resolve === undefined ? this.rawSymbol(symbol) : this.#spec.resolve(this, symbol, since)
       if (address === undefined || address === 0n) throw this.#missing(symbol, since)
       this.#addresses.set(key, address)
       return address
@@ -140,7 +142,12 @@ export class NativeLibrary {
     const format = this.#spec.formatVersion ?? String
     const installed = this.#spec.versionOf === undefined ? undefined : this.version
     if (installed !== undefined && since > installed) {
-      return new VersionTooOldError({ library: this.title, api: symbol, since: format(since), installed: format(installed) })
+      return new VersionTooOldError({
+        library: this.title,
+        api: symbol,
+        since: format(since),
+        installed: format(installed),
+      })
     }
     return new SymbolNotFoundError({
       library: this.title,
@@ -151,7 +158,12 @@ export class NativeLibrary {
   }
 
   /** Binds a function that takes its arguments from the block and returns a number or nothing. */
-  bind(symbol: string, since: number, slotCount: number, result: 'i32' | 'u32' | 'f32' | 'f64' | 'void' = 'i32'): NativeCall {
+  bind(
+    symbol: string,
+    since: number,
+    slotCount: number,
+    result: 'i32' | 'u32' | 'f32' | 'f64' | 'void' = 'i32',
+  ): NativeCall {
     return bindCall(this.address(symbol, since), slotCount, result, symbol)
   }
 

@@ -28,7 +28,9 @@ export class NativeMemory {
   /** @param byteLength bytes, a non-negative safe integer. */
   static allocate(byteLength: number): NativeMemory {
     if (!Number.isSafeInteger(byteLength) || byteLength < 0) {
-      throw new RangeError(`NativeMemory.allocate: byteLength must be a non-negative integer, got ${String(byteLength)}`)
+      throw new RangeError(
+        `NativeMemory.allocate: byteLength must be a non-negative integer, got ${String(byteLength)}`,
+      )
     }
     const { buffer, address } = addon().allocate(byteLength)
     return new NativeMemory(buffer, address)

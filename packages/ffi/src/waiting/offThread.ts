@@ -1,6 +1,6 @@
 import { StatusError } from '@shoal/types'
-import { addon, pending } from '../addon/load.js'
 import type { NativeLane } from '../addon/contract.js'
+import { addon, pending } from '../addon/load.js'
 import { recording } from '../calls/recording.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 

@@ -33,7 +33,9 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
   const { signal, timeout } = options
   const what = query.what ?? 'GPU work'
   if (timeout !== undefined && (typeof timeout !== 'number' || !(timeout >= 0))) {
-    return Promise.reject(new RangeError(`timeout must be a non-negative number of milliseconds, got ${String(timeout)}`))
+    return Promise.reject(
+      new RangeError(`timeout must be a non-negative number of milliseconds, got ${String(timeout)}`),
+    )
   }
   if (signal?.aborted === true) return Promise.reject(aborted(what, signal))
   return new Promise((resolve, reject) => {

@@ -1,0 +1,206 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { defineLibrary, type LibrarySpec, NativeLibrary, probe, readCString, useSoftwareDevice } from '@shoal/ffi'
+import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import { afterEach, describe, expect, test } from 'vitest'
+import { build, folder, stubFile } from './fixtures/stub.js'
+
+const spec = (more: Partial<LibrarySpec> = {}): LibrarySpec => ({
+  id: 'imaginary',
+  title: 'Imaginary library',
+  environment: 'SHOAL_TEST_IMAGINARY',
+  linux: ['libshoal-imaginary.so.9'],
+  hint: 'get it from the imagination',
+  ...more,
+})
+const caught = (run: () => unknown): unknown => {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing was thrown')
+}
+
+const environment = { ...process.env }
+afterEach(() => {
+  process.env = { ...environment }
+})
+
+describe('finding a library', () => {
+  test('a library that is nowhere: every place tried is in the error, the same error each time, and probe() does not throw', () => {
+    process.env['CUDA_HOME'] = join(folder, 'no-toolkit')
+    const library = new NativeLibrary(spec({ toolkitFolders: ['lib64'], wheelFolders: ['nvidia/imaginary/lib'] }))
+    const error = caught(() => library.load()) as LibraryNotFoundError
+    expect(error).toBeInstanceOf(LibraryNotFoundError)
+    expect(caught(() => library.address('f'))).toBe(error)
+    const steps = new Set(error.attempts.map((attempt) => attempt.step))
+    for (const step of ['loaded', 'loader', 'cuda-home', 'toolkit', 'wheel']) expect(steps).toContain(step)
+    expect(error.message).toContain('get it from the imagination')
+    expect(error.message).toContain('SHOAL_TEST_IMAGINARY')
+    expect(error.attempts.find(({ step }) => step === 'loader')?.outcome).toContain('cannot open shared object file')
+    expect(error.attempts.some(({ candidate }) => candidate.includes('stubs'))).toBe(false)
+    expect(library.has('f')).toBe(false)
+    const [report] = probe([library])
+    expect(report).toMatchObject({ id: 'imaginary', found: false })
+    expect(report?.attempts.length).toBeGreaterThan(4)
+  })
+
+  test('the environment variable names the file, absolute only, and nothing else is taken in its place', () => {
+    process.env['SHOAL_TEST_IMAGINARY'] = stubFile()
+    const library = new NativeLibrary(spec())
+    expect(library.isLoaded).toBe(false)
+    expect(library.load()).toMatchObject({ path: stubFile(), step: 'environment' })
+    for (const wrong of ['libshoal.so', './libshoal.so', join(folder, 'absent.so')]) {
+      process.env['SHOAL_TEST_IMAGINARY'] = wrong
+      const error = caught(() => new NativeLibrary(spec({ linux: ['libc.so.6'] })).load()) as LibraryNotFoundError
+      expect(error).toBeInstanceOf(LibraryNotFoundError)
+      expect(error.attempts).toHaveLength(1)
+    }
+  })
+
+  test('a file that is no library: the loader says why', () => {
+    const file = join(folder, 'text.so')
+    writeFileSync(file, 'this is a text, long enough to be read as one but with no ELF header whatsoever in it')
+    const library = new NativeLibrary(spec())
+    library.setPath(file)
+    expect((caught(() => library.load()) as LibraryNotFoundError).attempts[0]?.outcome).toContain('invalid ELF header')
+    library.setPath(stubFile())
+    expect(library.load().step).toBe('option')
+    expect(() => library.setPath(file)).toThrow(/loaded already/)
+    expect(() => new NativeLibrary(spec()).setPath('a\0b')).toThrow(TypeError)
+  })
+
+  test('a toolkit and a wheel are searched; a stub for linking is skipped', () => {
+    const toolkit = join(folder, 'toolkit')
+    mkdirSync(join(toolkit, 'lib64', 'stubs'), { recursive: true })
+    const real = build('toolkit/lib64/libimaginary.so', 'int f(void){return 2;}')
+    process.env['CUDA_HOME'] = toolkit
+    const names = { linux: ['libimaginary.so'], toolkitFolders: ['lib64'] }
+    const library = new NativeLibrary(spec(names))
+    expect(library.load()).toMatchObject({ path: real, step: 'cuda-home' })
+
+    const python = join(folder, 'venv', 'lib', 'python3.12', 'site-packages', 'nvidia', 'imaginary', 'lib')
+    mkdirSync(python, { recursive: true })
+    process.env['VIRTUAL_ENV'] = join(folder, 'venv')
+    const wheel = build('venv/lib/python3.12/site-packages/nvidia/imaginary/lib/libw.so', 'int f(void){return 3;}')
+    const inWheel = new NativeLibrary(spec({ linux: ['libw.so'], wheelFolders: ['nvidia/imaginary/lib'] }))
+    expect(inWheel.load()).toMatchObject({ path: wheel, step: 'wheel' })
+
+    const stub = build('toolkit/lib64/stubs/libs.so', 'int f(void){return 4;}')
+    const onlyStub = new NativeLibrary(spec())
+    onlyStub.setPath(stub)
+    expect((caught(() => onlyStub.load()) as LibraryNotFoundError).attempts[0]?.outcome).toContain('stub for linking')
+  })
+
+  test('one object for each id', () => {
+    expect(defineLibrary(spec({ id: 'one' }))).toBe(defineLibrary(spec({ id: 'one' })))
+  })
+})
+
+describe('symbols', () => {
+  const stubbed = (more: Partial<LibrarySpec> = {}): NativeLibrary => {
+    const library = new NativeLibrary(spec(more))
+    library.setPath(stubFile())
+    return library
+  }
+
+  test('a missing symbol: typed, the same error each time', () => {
+    const library = stubbed()
+    const error = caught(() => library.bind('no_such_function', 0, 1))
+    expect(error).toBeInstanceOf(SymbolNotFoundError)
+    expect(error).toMatchObject({ symbol: 'no_such_function', path: stubFile() })
+    expect(caught(() => library.address('no_such_function'))).toBe(error)
+    expect(library.has('no_such_function')).toBe(false)
+    expect(library.has('take0')).toBe(true)
+  })
+
+  test('a library that is too old says what is needed and what is there', () => {
+    const library = stubbed({
+      versionOf: () => 21805,
+      formatVersion: (v) => `${Math.floor(v / 10000)}.${Math.floor(v / 100) % 100}.${v % 100}`,
+    })
+    const error = caught(() => library.address('ncclCommShrink', 22703)) as VersionTooOldError
+    expect(error).toBeInstanceOf(VersionTooOldError)
+    expect(error).toMatchObject({ since: '2.27.3', installed: '2.18.5', api: 'ncclCommShrink' })
+    expect(library.versionText).toBe('2.18.5')
+  })
+
+  test('a resolver of the library comes before the names', () => {
+    const asked: [string, number][] = []
+    const library = stubbed({
+      resolve: (self, symbol, since) => {
+        asked.push([symbol, since])
+        return self.rawSymbol('take0')
+      },
+    })
+    expect(library.bind('cuAnything', 12030, 0)()).toBe(41)
+    library.address('cuAnything', 12030)
+    expect(asked).toEqual([['cuAnything', 12030]])
+  })
+
+  test('a signature outside of the block is refused', () => {
+    expect(() => stubbed().bind('take0', 0, 31)).toThrow(RangeError)
+    expect(() => stubbed().bind('take0', 0, -1)).toThrow(RangeError)
+  })
+
+  test('text of a library is read', () => {
+    const library = new NativeLibrary(spec())
+    library.setPath(
+      build('libtext.so', 'const char *name(void) { return "žralok"; } const char *none(void) { return 0; }'),
+    )
+    expect(readCString(library.bindBig('name', 0, 0, 'pointer')())).toBe('žralok')
+    expect(readCString(library.bindBig('none', 0, 0, 'pointer')())).toBeNull()
+  })
+})
+
+describe('the software device', () => {
+  test('is not taken unless asked for, and a wrong choice is refused', () => {
+    expect(() => useSoftwareDevice({ devices: 0 })).toThrow(RangeError)
+    process.env['SHOAL_DEVICE'] = 'quantum'
+    expect(caught(() => new NativeLibrary(spec()).load())).toBeInstanceOf(RangeError)
+    process.env['SHOAL_DEVICE'] = 'sim'
+    const error = caught(() => new NativeLibrary(spec()).load()) as LibraryNotFoundError
+    expect(error.attempts).toMatchObject([{ step: 'sim' }])
+    process.env['SHOAL_SIM_FOLDER'] = folder
+    const absent = caught(() => new NativeLibrary(spec({ sim: 'libshoal-nothing.so' })).load()) as LibraryNotFoundError
+    expect(absent.message).toContain('@shoal/sim')
+  })
+})
+
+describe('the addon', () => {
+  const runNode = (body: string, env: NodeJS.ProcessEnv): { stdout: string; status: number | null } =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', body], {
+      encoding: 'utf8',
+      env: { ...process.env, ...env },
+    })
+  const ffi = JSON.stringify(import.meta.resolve('@shoal/ffi'))
+
+  test('missing or broken: a typed error at first use that says how to get it, not at import', () => {
+    const text = join(folder, 'broken.node')
+    writeFileSync(text, 'not an addon')
+    for (const file of [join(folder, 'absent.node'), text]) {
+      const run = runNode(
+        `const { NativeMemory, probeAddon } = await import(${ffi})
+         try { NativeMemory.allocate(1) } catch (error) { console.log(JSON.stringify({ code: error.code, message: error.message, probe: probeAddon().loaded })) }`,
+        { SHOAL_FFI_ADDON: file },
+      )
+      const error = JSON.parse(run.stdout) as { code: string; message: string; probe: boolean }
+      expect(error.code).toBe('SHOAL_ADDON_NOT_LOADED')
+      expect(error.message).toContain(file)
+      expect(error.message).toMatch(/make|build|install/)
+      expect(error.probe).toBe(false)
+    }
+  })
+
+  test('import opens nothing', () => {
+    const run = runNode(
+      `await import(${ffi})
+       const { readFileSync } = await import('node:fs')
+       console.log(readFileSync('/proc/self/maps', 'utf8').includes('shoal_ffi.node'))`,
+      {},
+    )
+    expect(run.stdout).toBe('false\n')
+  })
+})

@@ -1,0 +1,305 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { Worker } from 'node:worker_threads'
+import {
+  createHostCallback,
+  createLane,
+  enterContext,
+  leaveContext,
+  NativeMemory,
+  offThread,
+  setContextFunctions,
+  waitForEvent,
+} from '@shoal/ffi'
+import { putHandle, putI32, putPointer, putSize } from '@shoal/ffi/calls'
+import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { stub, stubFile } from './fixtures/stub.js'
+
+const library = stub()
+const one = (name: string, put: (value: never) => void) => {
+  const call = library.bind(name, 0, 1)
+  return (value: unknown): number => {
+    put(value as never)
+    return call()
+  }
+}
+const sleepMs = one('sleep_ms', (value) => putI32(0, value, 'sleep_ms', 'ms'))
+const failWith = one('fail_with', (value) => putI32(0, value, 'fail_with', 'code'))
+const storeThread = one('store_thread', (value) => putPointer(0, value, 'store_thread', 'out'))
+const storeCurrent = one('store_current', (value) => putPointer(0, value, 'store_current', 'out'))
+setContextFunctions(library.address('get_current'), library.address('set_current'))
+
+describe('calls off the JavaScript thread', () => {
+  test('run in order on one other thread, while the event loop goes on', async () => {
+    const out = NativeMemory.allocate(16)
+    let ticks = 0
+    const ticker = setInterval(() => ticks++, 5)
+    const results = await offThread({ keep: [out] }, () => {
+      storeThread(out.address)
+      expect(sleepMs(100)).toBe(0)
+      storeThread(out.address + 8n)
+    })
+    clearInterval(ticker)
+    expect(results).toEqual([0, 0, 0])
+    expect(out.u64[0]).toBe(out.u64[1])
+    expect(out.u64[0]).not.toBe(library.bindBig('thread_id', 0, 0, 'u64')())
+    expect(ticks).toBeGreaterThan(5)
+  })
+
+  test('the first error ends the sequence, unless told otherwise', async () => {
+    const sequence = (): void => {
+      failWith(0)
+      failWith(7)
+      failWith(9)
+    }
+    expect(await offThread({}, sequence)).toEqual([0, 7])
+    expect(await offThread({ stopOnError: false }, sequence)).toEqual([0, 7, 9])
+  })
+
+  test('64 blocking calls at once do not wait for each other', async () => {
+    const start = performance.now()
+    await Promise.all(Array.from({ length: 64 }, () => offThread({}, () => sleepMs(200))))
+    expect(performance.now() - start).toBeLessThan(64 * 200 * 0.5)
+  })
+
+  test('a lane keeps the order and the thread', async () => {
+    const lane = createLane()
+    const out = NativeMemory.allocate(8 * 20)
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) => offThread({ lane }, () => storeThread(out.address + BigInt(8 * i)))),
+    )
+    expect(new Set(out.u64).size).toBe(1)
+    lane.dispose()
+    await expect(offThread({ lane }, () => failWith(0))).rejects.toThrow(/lane is disposed/)
+  })
+
+  test('the context is current there and only there; a context that cannot be made current rejects', async () => {
+    const out = NativeMemory.allocate(16)
+    await offThread({ context: 5n }, () => storeCurrent(out))
+    expect(out.u64[0]).toBe(5n)
+    await offThread({}, () => storeCurrent(out))
+    expect(out.u64[0]).toBe(0n)
+    await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toMatchObject({ status: 709 })
+    await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toBeInstanceOf(StatusError)
+  })
+
+  test('arrays of the JavaScript heap are refused, and a failed recording leaves nothing behind', async () => {
+    await expect(offThread({}, () => storeThread(new BigUint64Array(1)))).rejects.toThrow(
+      /store_thread: out must be NativeMemory/,
+    )
+    expect(failWith(3)).toBe(3)
+    await expect(
+      offThread({}, () => {
+        throw new Error('mine')
+      }),
+    ).rejects.toThrow('mine')
+    expect(failWith(4)).toBe(4)
+  })
+
+  test('memory disposed while its call is queued stays until the call has run', async () => {
+    const lane = createLane()
+    const memory = NativeMemory.allocate(1 << 20)
+    const slow = offThread({ lane }, () => sleepMs(50))
+    const fill = library.bind('fill', 0, 3)
+    const filled = offThread({ lane }, () => {
+      putPointer(0, memory, 'fill', 'target')
+      putSize(1, memory.byteLength, 'fill', 'n')
+      putI32(2, 1, 'fill', 'value')
+      fill()
+    })
+    memory.dispose()
+    expect(await slow).toEqual([0])
+    expect(await filled).toEqual([0])
+  })
+})
+
+describe('the current context', () => {
+  test('is switched and restored, nested, and not touched when it is current already', () => {
+    const out = NativeMemory.allocate(8)
+    const current = (): bigint => {
+      storeCurrent(out)
+      return out.u64[0] as bigint
+    }
+    const outer = enterContext(10n)
+    expect(outer).toBe(0n)
+    expect(enterContext(10n)).toBeUndefined()
+    const inner = enterContext(11n)
+    expect(current()).toBe(11n)
+    leaveContext(inner)
+    expect(current()).toBe(10n)
+    leaveContext(outer)
+    expect(current()).toBe(0n)
+    expect(() => enterContext(666n)).toThrow(StatusError)
+    expect(current()).toBe(0n)
+  })
+})
+
+describe('waiting', () => {
+  const query = library.address('query')
+  const countdown = (left: number, status: number): NativeMemory => {
+    const memory = NativeMemory.allocate(8)
+    memory.i32.set([left, status])
+    return memory
+  }
+
+  test.each([
+    [0, 0],
+    [1, 0],
+    [50, 0],
+    [3, 719],
+  ])('asks %i times, then reports status %i', async (left, status) => {
+    const memory = countdown(left, status)
+    expect(await waitForEvent({ context: 0n, event: memory.address, query, notReady: 600 })).toBe(status)
+    expect(memory.i32[0]).toBe(-1)
+  })
+
+  test('2000 waits at once', async () => {
+    const memories = Array.from({ length: 2000 }, (_, i) => countdown(i % 40, i % 500))
+    const statuses = await Promise.all(
+      memories.map((m) => waitForEvent({ context: 0n, event: m.address, query, notReady: 600 })),
+    )
+    expect(statuses).toEqual(memories.map((_, i) => i % 500))
+  })
+
+  test('a context that is gone ends the wait with its error', async () => {
+    expect(await waitForEvent({ context: 666n, event: countdown(5, 0).address, query, notReady: 600 })).toBe(709)
+  })
+
+  test('abort and timeout end the wait, never the work', async () => {
+    const never = countdown(2 ** 31 - 1, 0)
+    const forever = { context: 0n, event: never.address, query, notReady: 600 }
+    const controller = new AbortController()
+    setTimeout(() => controller.abort(new Error('enough')), 20)
+    await expect(waitForEvent(forever, { signal: controller.signal })).rejects.toBeInstanceOf(AbortedError)
+    await expect(waitForEvent(forever, { signal: controller.signal })).rejects.toBeInstanceOf(AbortedError)
+    await expect(waitForEvent(forever, { timeout: 20 })).rejects.toBeInstanceOf(TimeoutError)
+    await expect(waitForEvent(forever, { timeout: Number.NaN })).rejects.toBeInstanceOf(RangeError)
+    const asked = never.i32[0]
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(never.i32[0]).toBe(asked)
+  })
+})
+
+describe('callbacks', () => {
+  test('from a foreign thread arrive in order; after dispose they do nothing', async () => {
+    const seen: number[] = []
+    const callback = createHostCallback((status) => seen.push(status))
+    const call = library.bind('call_from_thread', 0, 2)
+    const callFromThread = (): void => {
+      putHandle(0, callback.functionAddress, 'call', 'fn')
+      putHandle(1, callback.userData, 'call', 'data')
+      call()
+    }
+    callFromThread()
+    expect(seen).toEqual([])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(seen).toEqual([0, 0, 0])
+    callback.dispose()
+    callback.dispose()
+    callFromThread()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(seen).toHaveLength(3)
+  })
+
+  test('the stream shape gives the status', async () => {
+    const status = await new Promise<number>((resolve) => {
+      const callback = createHostCallback(resolve, 'stream')
+      const call = library.bind('call_stream', 0, 3)
+      putHandle(0, callback.functionAddress, 'call', 'fn')
+      putI32(1, 719, 'call', 'status')
+      putHandle(2, callback.userData, 'call', 'data')
+      call()
+      setTimeout(callback.dispose, 1000).unref()
+    })
+    expect(status).toBe(719)
+  })
+})
+
+// Run as text, so that they exercise the built package and nothing of the test runner.
+const prelude = `
+  const { defineLibrary, NativeMemory, offThread, waitForEvent, createHostCallback } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
+  const { putI32, putPointer } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+  const library = defineLibrary({ id: 'stub', title: 'stub', environment: 'X', linux: ['x'], hint: 'x' })
+  library.setPath(${JSON.stringify(stubFile())})
+  const sleep = library.bind('sleep_ms', 0, 1)
+  const sleepMs = (ms) => { putI32(0, ms, 'sleep_ms', 'ms'); return sleep() }
+  const memory = NativeMemory.allocate(8)
+  memory.i32[0] = 2 ** 31 - 1
+  const inFlight = () => [
+    offThread({ keep: [memory] }, () => sleepMs(1500)),
+    waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }),
+  ]
+`
+
+describe('endings', () => {
+  const runNode = (body: string, env: NodeJS.ProcessEnv = {}) =>
+    spawnSync(process.execPath, ['--input-type=module', '-e', prelude + body], {
+      encoding: 'utf8',
+      timeout: 30_000,
+      env: { ...process.env, ...env },
+    })
+
+  test('the process exits with calls and waits in flight, at once and cleanly', () => {
+    const start = performance.now()
+    const run = runNode('inFlight(); setTimeout(() => process.exit(5), 50)')
+    expect({ status: run.status, signal: run.signal, stderr: run.stderr }).toEqual({
+      status: 5,
+      signal: null,
+      stderr: '',
+    })
+    expect(performance.now() - start).toBeLessThan(15_000)
+  })
+
+  test('a pending call keeps the process alive until it ends; an idle addon does not', () => {
+    const run = runNode('offThread({}, () => sleepMs(200)).then(() => console.log("done"))')
+    expect(run.stdout).toBe('done\n')
+    expect(run.status).toBe(0)
+    expect(runNode('createHostCallback(() => {})').status).toBe(0)
+  })
+
+  test('an exception in a callback is an uncaught exception of the program', () => {
+    const run = runNode(`
+      const callback = createHostCallback(() => { throw new Error('from the callback') })
+      const call = library.bind('call_from_thread', 0, 2)
+      const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+      putHandle(0, callback.functionAddress, 'c', 'f'); putHandle(1, callback.userData, 'c', 'd'); call()
+      setTimeout(() => {}, 500)`)
+    expect(run.status).toBe(1)
+    expect(run.stderr).toContain('from the callback')
+  })
+
+  test('workers use the addon at once, and end with calls in flight', async () => {
+    const code = `${prelude}
+      const { parentPort } = await import('node:worker_threads')
+      const fill = await offThread({ keep: [memory] }, () => sleepMs(10))
+      inFlight()
+      parentPort.postMessage(fill)`
+    const rounds = Array.from({ length: 6 }, async () => {
+      const worker = new Worker(code, { eval: true, execArgv: ['--input-type=module'] })
+      const message = await new Promise((resolve, reject) => {
+        worker.once('message', resolve)
+        worker.once('error', reject)
+      })
+      await worker.terminate()
+      return message
+    })
+    expect(await Promise.all(rounds)).toEqual(Array(6).fill([0]))
+    // What they left in flight ends after them, without harm.
+    await new Promise((resolve) => setTimeout(resolve, 1700))
+    expect(await offThread({}, () => failWith(0))).toEqual([0])
+  })
+
+  test('a process whose only user of the addon is a worker survives that worker', () => {
+    const worker = JSON.stringify(`${prelude} inFlight(); setTimeout(() => process.exit(), 50)`)
+    const body = `
+      const { Worker } = await import('node:worker_threads')
+      const worker = new Worker(${worker}, { eval: true, execArgv: ['--input-type=module'] })
+      worker.on('error', (error) => { console.error(error); process.exit(9) })
+      worker.on('exit', () => setTimeout(() => console.log('alive'), 1800))`
+    const text = execFileSync(process.execPath, ['--input-type=module', '-e', body], {
+      encoding: 'utf8',
+      timeout: 30_000,
+    })
+    expect(text).toBe('alive\n')
+  })
+})
