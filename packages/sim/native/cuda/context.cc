@@ -1,0 +1,282 @@
+// Contexts: creation, the current one of a thread, settings.
+#include "core/context.h"
+
+#include "core/device.h"
+#include "core/entry.h"
+#include "core/event.h"
+#include "core/stream.h"
+
+using namespace shoal;
+
+namespace {
+
+constexpr unsigned kUnknownFlags = ~static_cast<unsigned>(CU_CTX_FLAGS_MASK);
+constexpr unsigned kApiVersion = 3020;
+constexpr int kGreatestPriority = -5;
+
+bool areFlagsValid(unsigned flags) {
+  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+  return (flags & kUnknownFlags) == 0 && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
+}
+
+CUresult createContext(CUcontext* created, unsigned flags, CUdevice ordinal) {
+  if (created == nullptr || !areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
+  Device* device = nullptr;
+  if (const CUresult status = findDevice(ordinal, device)) return status;
+  auto context = Context::create(*device, false, flags);
+  contextStack().push_back(context);
+  *created = context->handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult findContext(CUcontext handle, std::shared_ptr<Context>& context) {
+  context = state().contexts.find(handle);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+// For functions that take a context and mean the current one when it is null.
+CUresult givenOrCurrent(CUcontext handle, std::shared_ptr<Context>& context) {
+  if (handle == nullptr) return currentContext(context);
+  if (const CUresult status = findContext(handle, context)) return status;
+  return context->status();
+}
+
+}  // namespace
+
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) {
+  return initialised([&] { return createContext(pctx, flags, dev); });
+}
+
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned int flags, CUdevice dev) {
+  return initialised([&] {
+    if (paramsArray != nullptr || numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return createContext(pctx, flags, dev);
+  });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, unsigned int flags, CUdevice dev) {
+  return initialised([&] {
+    if (ctxCreateParams != nullptr) {
+      if (ctxCreateParams->execAffinityParams != nullptr && ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (ctxCreateParams->execAffinityParams != nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+      if (ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return createContext(pctx, flags, dev);
+  });
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  return initialised([&] {
+    std::shared_ptr<Context> context;
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = findContext(ctx, context)) return status;
+    if (context->isPrimary) return CUDA_ERROR_INVALID_CONTEXT;
+    auto& stack = contextStack();
+    if (!stack.empty() && stack.back() == context) stack.pop_back();
+    context->destroy();
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+  return initialised([&] {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto& stack = contextStack();
+    *pctx = stack.empty() ? nullptr : stack.back()->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  return initialised([&] {
+    auto& stack = contextStack();
+    if (ctx == nullptr) {
+      if (!stack.empty()) stack.pop_back();
+      return CUDA_SUCCESS;
+    }
+    std::shared_ptr<Context> context;
+    if (const CUresult status = findContext(ctx, context)) return status;
+    if (stack.empty()) stack.push_back(context);
+    else stack.back() = context;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+  return initialised([&] {
+    std::shared_ptr<Context> context;
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult status = findContext(ctx, context)) return status;
+    contextStack().push_back(context);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
+
+CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
+  return initialised([&] {
+    auto& stack = contextStack();
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx != nullptr) *pctx = stack.back()->handle();
+    stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuCtxPopCurrent(CUcontext* pctx) { return cuCtxPopCurrent_v2(pctx); }
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return inContext([&](auto& context) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = context->device.ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *device = context->device.ordinal;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSynchronize(void) {
+  return inContext([](auto& context) { return context->synchronize(); });
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    return context->synchronize();
+  });
+}
+
+CUresult cuCtxGetFlags(unsigned int* flags) {
+  return inContext([&](auto& context) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetFlags(unsigned int flags) {
+  return inContext([&](auto& context) {
+    if (!areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
+    context->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *ctxId = context->id;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *version = kApiVersion;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  return inContext([&](auto& context) {
+    if (pvalue == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    std::lock_guard lock(context->settingsMutex);
+    *pvalue = context->limits[limit];
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  return inContext([&](auto& context) {
+    if (limit < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(context->settingsMutex);
+    context->limits[limit] = value;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
+  return inContext([&](auto& context) {
+    if (pconfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(context->settingsMutex);
+    *pconfig = context->cacheConfig;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  return inContext([&](auto& context) {
+    if (config < 0 || config > 3) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(context->settingsMutex);
+    context->cacheConfig = config;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
+  return inContext([&](auto& context) {
+    if (pConfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(context->settingsMutex);
+    *pConfig = context->sharedConfig;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  return inContext([&](auto& context) {
+    if (config < 0 || config > 2) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(context->settingsMutex);
+    context->sharedConfig = config;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  return inContext([&](auto&) {
+    if (leastPriority != nullptr) *leastPriority = 0;
+    if (greatestPriority != nullptr) *greatestPriority = kGreatestPriority;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxResetPersistingL2Cache(void) {
+  return inContext([](auto&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+  return inContext([&](auto& context) -> CUresult {
+    if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> peer;
+    if (const CUresult status = findContext(peerContext, peer)) return status;
+    if (&peer->device == &context->device) return CUDA_ERROR_INVALID_DEVICE;
+    std::lock_guard lock(context->settingsMutex);
+    return context->peers.insert(peer.get()).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  return inContext([&](auto& context) -> CUresult {
+    std::shared_ptr<Context> peer;
+    if (const CUresult status = findContext(peerContext, peer)) return status;
+    std::lock_guard lock(context->settingsMutex);
+    return context->peers.erase(peer.get()) == 1 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  });
+}

@@ -1,0 +1,73 @@
+#include "arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace shoal {
+
+// More addresses than memory: a device whose memory is in pieces can still serve what its accounting allows.
+bool Arena::reserve() {
+  if (base_ != 0) return true;
+  size_t length = ((capacity_ * 2 + kHugePage - 1) & ~(kHugePage - 1)) + kHugePage;
+  void* at = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return false;
+  uint64_t start = reinterpret_cast<uint64_t>(at);
+  base_ = (start + kHugePage - 1) & ~uint64_t{kHugePage - 1};
+  free_[base_] = length - (base_ - start);
+  return true;
+}
+
+uint64_t Arena::allocate(size_t bytes) {
+  if (bytes == 0 || bytes > capacity_) return 0;
+  const size_t need = rounded(bytes);
+  std::lock_guard lock(mutex_);
+  if (used_ + need > std::max(capacity_, rounded(capacity_)) || !reserve()) return 0;
+  const uint64_t alignment = need >= kHugePage ? kHugePage : kGranule;
+  for (auto block = free_.begin(); block != free_.end(); ++block) {
+    const uint64_t start = (block->first + alignment - 1) & ~(alignment - 1);
+    const uint64_t skipped = start - block->first;
+    if (block->second < skipped + need) continue;
+    const uint64_t rest = block->second - skipped - need;
+    if (skipped == 0) free_.erase(block);
+    else block->second = skipped;
+    if (rest != 0) free_[start + need] = rest;
+    used_ += need;
+    return start;
+  }
+  return 0;
+}
+
+void Arena::release(uint64_t address, size_t bytes) {
+  const size_t length = rounded(bytes);
+  // Large blocks go back to the system; small ones are likely to be asked for again soon.
+  if (length >= kHugePage) madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+  std::lock_guard lock(mutex_);
+  used_ -= length;
+  auto after = free_.lower_bound(address);
+  if (after != free_.begin()) {
+    auto before = std::prev(after);
+    if (before->first + before->second == address) {
+      before->second += length;
+      if (after != free_.end() && before->first + before->second == after->first) {
+        before->second += after->second;
+        free_.erase(after);
+      }
+      return;
+    }
+  }
+  if (after != free_.end() && address + length == after->first) {
+    const size_t merged = length + after->second;
+    free_.erase(after);
+    free_[address] = merged;
+    return;
+  }
+  free_[address] = length;
+}
+
+size_t Arena::used() const {
+  std::lock_guard lock(mutex_);
+  return used_;
+}
+
+}  // namespace shoal

@@ -1,0 +1,30 @@
+// One virtual device and the settings it was made with.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "arena.h"
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+class Context;
+
+constexpr int kDriverVersion = 13000;
+
+class Device {
+ public:
+  Device(int ordinal, size_t memoryBytes) : ordinal(ordinal), arena(memoryBytes) {}
+
+  const int ordinal;
+  Arena arena;
+
+  // The primary context keeps its handle for the life of the process; it is alive while somebody retains it.
+  std::mutex primaryMutex;
+  std::shared_ptr<Context> primary;
+  int primaryRetained = 0;
+  unsigned primaryFlags = 0;
+};
+
+}  // namespace shoal

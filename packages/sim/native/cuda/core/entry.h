@@ -1,0 +1,76 @@
+// How every exported function begins: nothing thrown leaves the library, and the checks CUDA makes first come first.
+#pragma once
+
+#include <new>
+#include <system_error>
+
+#include "context.h"
+#include "state.h"
+#include "stream.h"
+#include "thread.h"
+
+namespace shoal {
+
+// For functions that work before cuInit.
+template <class Body>
+CUresult anywhere(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::system_error&) {
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+// For functions that need cuInit but no context.
+template <class Body>
+CUresult initialised(Body&& body) noexcept {
+  return anywhere([&]() -> CUresult {
+    if (!state().initialised.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_INITIALIZED;
+    if (threadState().isInHostFunction) return CUDA_ERROR_NOT_PERMITTED;
+    return body();
+  });
+}
+
+inline CUresult currentContext(std::shared_ptr<Context>& context) {
+  auto& stack = contextStack();
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  context = stack.back();
+  return context->status();
+}
+
+// For functions that work on the current context, which must be in order.
+template <class Body>
+CUresult inContext(Body&& body) noexcept {
+  return initialised([&]() -> CUresult {
+    std::shared_ptr<Context> context;
+    if (const CUresult status = currentContext(context)) return status;
+    return body(context);
+  });
+}
+
+// For functions on a stream: `body(stream, context)`.
+template <class Body>
+CUresult onStream(CUstream handle, bool perThread, Body&& body) noexcept {
+  return inContext([&](const std::shared_ptr<Context>& context) -> CUresult {
+    std::shared_ptr<Stream> stream;
+    if (const CUresult status = resolveStream(handle, perThread, context, stream)) return status;
+    return body(stream, context);
+  });
+}
+
+// Defines an exported function and its per-thread-default-stream twin over one body that is told which it is.
+#define SHOAL_TWIN(name, suffix, parameters, call)   \
+  CUresult name parameters {                         \
+    constexpr bool perThread = false;                \
+    return call;                                     \
+  }                                                  \
+  CUresult name##suffix parameters {                 \
+    constexpr bool perThread = true;                 \
+    return call;                                     \
+  }
+
+}  // namespace shoal

@@ -1,0 +1,61 @@
+// Handles are numbers that are never given out twice, looked up in a table: a stale or foreign handle is always noticed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace shoal {
+
+template <class Object>
+class HandleTable {
+ public:
+  // `kind` keeps the handles of different tables apart, so that one kind is never taken for another.
+  explicit HandleTable(uint64_t kind) : next_((kind << 44) + 0x1000) {}
+
+  uint64_t reserve() { return next_.fetch_add(16); }
+
+  void put(uint64_t handle, std::shared_ptr<Object> object) {
+    std::unique_lock lock(mutex_);
+    objects_[handle] = std::move(object);
+  }
+
+  std::shared_ptr<Object> find(uint64_t handle) const {
+    std::shared_lock lock(mutex_);
+    auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+
+  template <class Handle>
+  std::shared_ptr<Object> find(Handle* handle) const {
+    return find(reinterpret_cast<uint64_t>(handle));
+  }
+
+  std::shared_ptr<Object> take(uint64_t handle) {
+    std::unique_lock lock(mutex_);
+    auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    auto object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+
+  std::vector<std::shared_ptr<Object>> all() const {
+    std::shared_lock lock(mutex_);
+    std::vector<std::shared_ptr<Object>> list;
+    list.reserve(objects_.size());
+    for (auto& entry : objects_) list.push_back(entry.second);
+    return list;
+  }
+
+ private:
+  std::atomic<uint64_t> next_;
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<uint64_t, std::shared_ptr<Object>> objects_;
+};
+
+}  // namespace shoal

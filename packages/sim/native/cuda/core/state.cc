@@ -1,0 +1,77 @@
+#include "state.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "context.h"
+#include "device.h"
+#include "event.h"
+#include "stream.h"
+
+namespace shoal {
+
+namespace {
+
+constexpr unsigned long long kDefaultDevices = 2;
+constexpr unsigned long long kMaxDevices = 64;
+constexpr unsigned long long kDefaultMemory = 1ull << 30;
+
+// A child of fork has none of the stream threads: CUDA is not usable there, as on hardware.
+std::atomic<bool> forked{false};
+
+unsigned long long setting(const char* name, unsigned long long fallback, unsigned long long least, unsigned long long most) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text == '\0') return fallback;
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (errno != 0 || *end != '\0' || *text == '-' || value < least || value > most) {
+    fprintf(stderr, "shoal: %s=%s is not a whole number from %llu to %llu; %llu is used\n", name, text, least, most, fallback);
+    return fallback;
+  }
+  return value;
+}
+
+}  // namespace
+
+State& state() {
+  static State* shared = new State;
+  return *shared;
+}
+
+CUresult initialise() {
+  static std::mutex* mutex = new std::mutex;
+  std::lock_guard lock(*mutex);
+  if (forked) return CUDA_ERROR_NOT_INITIALIZED;
+  State& shared = state();
+  if (shared.initialised) return CUDA_SUCCESS;
+  const auto count = setting("SHOAL_SIM_DEVICES", kDefaultDevices, 0, kMaxDevices);
+  const auto memory = setting("SHOAL_SIM_MEMORY_BYTES", kDefaultMemory, 1 << 20, 1ull << 40);
+  if (count == 0) return CUDA_ERROR_NO_DEVICE;
+  for (unsigned long long ordinal = 0; ordinal < count; ++ordinal) {
+    shared.devices.push_back(std::make_unique<Device>(static_cast<int>(ordinal), memory));
+  }
+  for (auto& device : shared.devices) {
+    device->primary = Context::create(*device, true, 0);
+    device->primary->alive = false;
+  }
+  pthread_atfork(nullptr, nullptr, [] {
+    forked = true;
+    state().initialised = false;
+  });
+  shared.initialised = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult findDevice(CUdevice ordinal, Device*& device) {
+  auto& devices = state().devices;
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= devices.size()) return CUDA_ERROR_INVALID_DEVICE;
+  device = devices[static_cast<size_t>(ordinal)].get();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace shoal

@@ -1,0 +1,32 @@
+// Everything the process shares. Never destroyed: streams may still run while the process exits.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "allocation.h"
+#include "handles.h"
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+class Context;
+class Device;
+class Event;
+class Stream;
+
+struct State {
+  std::atomic<bool> initialised{false};
+  std::vector<std::unique_ptr<Device>> devices;
+  HandleTable<Context> contexts{1};
+  HandleTable<Stream> streams{2};
+  HandleTable<Event> events{3};
+  AllocationTable allocations;
+};
+
+State& state();
+CUresult initialise();
+CUresult findDevice(CUdevice ordinal, Device*& device);
+
+}  // namespace shoal

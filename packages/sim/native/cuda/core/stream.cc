@@ -1,0 +1,181 @@
+#include "stream.h"
+
+#include <pthread.h>
+
+#include <thread>
+
+#include "context.h"
+#include "state.h"
+#include "thread.h"
+
+namespace shoal {
+
+namespace {
+std::atomic<unsigned long long> nextStreamId{1};
+}
+
+std::shared_ptr<Stream> Stream::create(std::shared_ptr<Context> context, StreamKind kind, int priority) {
+  auto stream = std::make_shared<Stream>(context, kind, priority);
+  if (kind == StreamKind::blocking || kind == StreamKind::nonBlocking) {
+    stream->handle_ = state().streams.reserve();
+    state().streams.put(stream->handle_, stream);
+  } else {
+    stream->handle_ = kind == StreamKind::legacyDefault ? 1 : 2;
+  }
+  context->add(stream);
+  return stream;
+}
+
+Stream::Stream(std::shared_ptr<Context> context, StreamKind kind, int priority)
+    : context(std::move(context)), kind(kind), priority(priority), id(nextStreamId.fetch_add(1)) {}
+
+// The legacy default stream waits for the blocking streams, and they wait for it. The caller holds the queue mutex.
+std::vector<Dependency> Stream::orderAgainstDefaultStream() {
+  std::vector<Dependency> after;
+  if (kind == StreamKind::legacyDefault) {
+    for (auto& other : context->streams()) {
+      if (other.get() != this && other->isBlocking() && !other->isIdle()) after.push_back({other, other->enqueued()});
+    }
+  } else if (isBlocking()) {
+    std::lock_guard lock(context->streamsMutex_);
+    auto& legacy = context->default_;
+    if (legacy && !legacy->isIdle()) after.push_back({legacy, legacy->enqueued()});
+  }
+  return after;
+}
+
+uint64_t Stream::append(Operation operation) {
+  std::lock_guard lock(mutex_);
+  if (!hasThread_) {
+    std::thread([self = shared_from_this()] { self->loop(); }).detach();
+    hasThread_ = true;
+  }
+  const uint64_t sequence = enqueued_.load(std::memory_order_relaxed) + 1;
+  operation.sequence = sequence;
+  queue_.push_back(std::move(operation));
+  enqueued_.store(sequence, std::memory_order_release);
+  changed_.notify_all();
+  return sequence;
+}
+
+uint64_t Stream::enqueue(Operation operation) {
+  std::lock_guard order(context->queueMutex);
+  auto after = orderAgainstDefaultStream();
+  operation.after.insert(operation.after.end(), after.begin(), after.end());
+  return append(std::move(operation));
+}
+
+CUresult Stream::runOrEnqueue(Operation operation, uint64_t& sequence) {
+  {
+    std::lock_guard order(context->queueMutex);
+    auto after = orderAgainstDefaultStream();
+    operation.after.insert(operation.after.end(), after.begin(), after.end());
+    bool isFirst = true;
+    for (auto& dependency : operation.after) isFirst = isFirst && dependency.stream->hasFinished(dependency.sequence);
+    {
+      std::lock_guard lock(mutex_);
+      isFirst = isFirst && isIdle();
+      if (isFirst) {
+        sequence = enqueued_.load(std::memory_order_relaxed) + 1;
+        enqueued_.store(sequence, std::memory_order_release);
+      }
+    }
+    if (!isFirst) {
+      sequence = append(std::move(operation));
+      return CUDA_SUCCESS;
+    }
+  }
+  execute(operation);
+  finish(sequence);
+  return context->status();
+}
+
+CUresult Stream::runAndWait(Operation operation) {
+  uint64_t sequence = 0;
+  const CUresult ran = runOrEnqueue(std::move(operation), sequence);
+  waitFor(sequence);
+  return ran != CUDA_SUCCESS ? ran : context->status();
+}
+
+void Stream::execute(Operation& operation) {
+  const bool hasFailed = context->error.load() != CUDA_SUCCESS;
+  if (hasFailed && !operation.runsAfterErrors) {
+    if (operation.discard) operation.discard();
+  } else {
+    const CUresult result = operation.run();
+    if (result != CUDA_SUCCESS) context->fail(result);
+  }
+}
+
+void Stream::finish(uint64_t sequence) {
+  std::lock_guard lock(mutex_);
+  completed_.store(sequence, std::memory_order_release);
+  changed_.notify_all();
+}
+
+void Stream::loop() {
+  pthread_setname_np(pthread_self(), "shoal-stream");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    // The first operation's turn may have to wait for one that a calling thread carries out itself.
+    changed_.wait(lock, [&] {
+      if (queue_.empty()) return isClosed_;
+      return completed_.load(std::memory_order_acquire) + 1 == queue_.front().sequence;
+    });
+    if (queue_.empty()) {
+      hasThread_ = false;
+      return;
+    }
+    Operation operation = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    for (auto& dependency : operation.after) dependency.stream->waitFor(dependency.sequence);
+    const uint64_t sequence = operation.sequence;
+    execute(operation);
+    operation = Operation();  // lets go of what it kept alive before anybody hears that it has ended
+    lock.lock();
+    completed_.store(sequence, std::memory_order_release);
+    changed_.notify_all();
+  }
+}
+
+void Stream::waitFor(uint64_t sequence) {
+  if (hasFinished(sequence)) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return hasFinished(sequence); });
+}
+
+CUresult Stream::synchronize() {
+  if (const CUresult status = context->status()) return status;
+  std::vector<Dependency> all;
+  {
+    std::lock_guard order(context->queueMutex);
+    all = orderAgainstDefaultStream();
+    all.push_back({shared_from_this(), enqueued()});
+  }
+  // Only the default stream's own wait includes the others: a blocking stream's earlier work already waits for it.
+  if (kind != StreamKind::legacyDefault) all.erase(all.begin(), all.end() - 1);
+  for (auto& dependency : all) dependency.stream->waitFor(dependency.sequence);
+  return context->status();
+}
+
+void Stream::close() {
+  std::lock_guard lock(mutex_);
+  isClosed_ = true;
+  changed_.notify_all();
+}
+
+CUresult resolveStream(CUstream handle, bool perThread, const std::shared_ptr<Context>& current, std::shared_ptr<Stream>& stream) {
+  const auto value = reinterpret_cast<uint64_t>(handle);
+  if (value <= 2) {
+    const bool ownDefault = value == 2 || (value == 0 && perThread);
+    stream = ownDefault ? current->perThreadDefaultStream() : current->defaultStream();
+    return CUDA_SUCCESS;
+  }
+  stream = state().streams.find(handle);
+  if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->contextDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return stream->context->status();
+}
+
+}  // namespace shoal

@@ -1,0 +1,87 @@
+// A stream: a queue of operations that one thread of its own carries out in order.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+class Context;
+class Stream;
+
+// "That stream has finished its first `sequence` operations."
+struct Dependency {
+  std::shared_ptr<Stream> stream;
+  uint64_t sequence;
+};
+
+struct Operation {
+  std::function<CUresult()> run;
+  std::function<void()> discard;   // in place of run once the context has failed; may be empty
+  std::vector<Dependency> after;
+  bool runsAfterErrors = false;
+  uint64_t sequence = 0;
+};
+
+enum class StreamKind { legacyDefault, perThreadDefault, blocking, nonBlocking };
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  static std::shared_ptr<Stream> create(std::shared_ptr<Context> context, StreamKind kind, int priority);
+  Stream(std::shared_ptr<Context> context, StreamKind kind, int priority);
+
+  CUstream handle() const { return reinterpret_cast<CUstream>(handle_); }
+  bool isBlocking() const { return kind != StreamKind::nonBlocking; }
+
+  // Queues the operation and returns its number.
+  uint64_t enqueue(Operation operation);
+  // Carries the operation out on the calling thread when nothing is ahead of it, else queues it; `sequence` is its number.
+  CUresult runOrEnqueue(Operation operation, uint64_t& sequence);
+  // Either way, returns when it has ended, with the context's error if it has one.
+  CUresult runAndWait(Operation operation);
+
+  uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
+  bool hasFinished(uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
+  bool isIdle() const { return hasFinished(enqueued()); }
+  void waitFor(uint64_t sequence);
+  CUresult synchronize();
+
+  // No work follows; the thread ends when the queue is empty.
+  void close();
+
+  const std::shared_ptr<Context> context;
+  const StreamKind kind;
+  const int priority;
+  const unsigned long long id;
+  std::atomic<bool> contextDestroyed{false};
+  std::atomic<bool> isDestroyed{false};
+
+ private:
+  friend class Context;
+  std::vector<Dependency> orderAgainstDefaultStream();
+  uint64_t append(Operation operation);
+  void loop();
+  void execute(Operation& operation);
+  void finish(uint64_t sequence);
+
+  uint64_t handle_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Operation> queue_;
+  std::atomic<uint64_t> enqueued_{0};
+  std::atomic<uint64_t> completed_{0};
+  bool hasThread_ = false;
+  bool isClosed_ = false;
+};
+
+// Finds what a stream argument names: 0, the two special values, or a stream that was created.
+CUresult resolveStream(CUstream handle, bool perThread, const std::shared_ptr<Context>& current, std::shared_ptr<Stream>& stream);
+
+}  // namespace shoal

@@ -1,0 +1,27 @@
+// What belongs to the calling thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+class Context;
+class Stream;
+
+struct ThreadState {
+  struct DefaultStream {
+    unsigned long long contextId;
+    std::shared_ptr<Stream> stream;
+  };
+  std::vector<std::shared_ptr<Context>> contexts;
+  std::vector<DefaultStream> defaultStreams;
+  bool isInHostFunction = false;  // no CUDA call is allowed there
+  ~ThreadState();
+};
+
+ThreadState& threadState();
+
+}  // namespace shoal

@@ -1,0 +1,54 @@
+// Host functions and callbacks: called on the stream's thread, in stream order.
+#include "core/context.h"
+#include "core/entry.h"
+#include "core/stream.h"
+#include "core/thread.h"
+
+using namespace shoal;
+
+namespace {
+
+// Marks the thread while user code runs on it: CUDA calls from there answer CUDA_ERROR_NOT_PERMITTED.
+template <class Call>
+void callUser(Call&& call) {
+  ThreadState& thread = threadState();
+  thread.isInHostFunction = true;
+  call();
+  thread.isInHostFunction = false;
+}
+
+CUresult launch(CUstream handle, CUhostFn function, void* userData, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) {
+    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Operation operation;
+    operation.run = [function, userData] {
+      callUser([&] { function(userData); });
+      return CUDA_SUCCESS;
+    };
+    stream->enqueue(std::move(operation));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult addCallback(CUstream handle, CUstreamCallback callback, void* userData, unsigned flags, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) {
+    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    // Unlike a host function, a callback is called after an error too, and is told about it.
+    Operation operation;
+    operation.runsAfterErrors = true;
+    operation.run = [handle, callback, userData, context = stream->context] {
+      const auto status = static_cast<CUresult>(context->error.load());
+      callUser([&] { callback(handle, status, userData); });
+      return CUDA_SUCCESS;
+    };
+    (void)context;
+    stream->enqueue(std::move(operation));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+SHOAL_TWIN(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void* userData), launch(hStream, fn, userData, perThread))
+SHOAL_TWIN(cuStreamAddCallback, _ptsz, (CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags),
+           addCallback(hStream, callback, userData, flags, perThread))

@@ -1,0 +1,195 @@
+// Allocation: device, managed and pinned memory, and registered host memory.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/allocation.h"
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+#include "core/stream.h"
+
+using namespace shoal;
+
+namespace {
+
+constexpr size_t kPitchAlignment = 512;
+constexpr size_t kMaxPitch = 2147483647;
+
+CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
+  if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  const uint64_t base = context->device.arena.allocate(bytes);
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto allocation = std::make_shared<Allocation>(kind, base, bytes, context, flags);
+  state().allocations.put(std::move(allocation));
+  *out = base;
+  return CUDA_SUCCESS;
+}
+
+CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
+  return inContext([&](auto& context) {
+    constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (out == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    // With unified addressing pinned memory is always portable and mapped, whatever was asked for.
+    const unsigned actual = flags | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    state().allocations.put(
+        std::make_shared<Allocation>(MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, context, actual));
+    *out = at;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult registerHost(void* p, size_t bytes, unsigned flags) {
+  return inContext([&](auto& context) -> CUresult {
+    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    if (p == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto base = reinterpret_cast<uint64_t>(p);
+    if (state().allocations.overlaps(base, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    MemoryRange range;
+    if (const CUresult status = checkRange(base, bytes, range)) return status;
+    const unsigned actual = flags | CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    auto allocation = std::make_shared<Allocation>(MemoryKind::registered, base, bytes, context, actual);
+    return state().allocations.put(std::move(allocation)) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  });
+}
+
+// Frees what starts at the address if `accepts` it, after the work of its context.
+template <class Accepts>
+CUresult release(uint64_t address, CUresult otherwise, Accepts&& accepts) {
+  auto allocation = state().allocations.startingAt(address);
+  if (!allocation || !accepts(*allocation)) return otherwise;
+  allocation->context->synchronize();
+  return state().allocations.remove(allocation) ? CUDA_SUCCESS : otherwise;
+}
+
+CUresult allocateInStream(CUdeviceptr* out, size_t bytes, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) {
+      *out = 0;
+      return CUDA_SUCCESS;
+    }
+    return allocateOnDevice(stream->context, bytes, MemoryKind::device, 0, out);
+  });
+}
+
+CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (address == 0) return CUDA_SUCCESS;
+    auto allocation = state().allocations.startingAt(address);
+    if (!allocation || allocation->kind != MemoryKind::device) return CUDA_ERROR_INVALID_VALUE;
+    if (!state().allocations.remove(allocation)) return CUDA_ERROR_INVALID_VALUE;
+    // The address is invalid from now on; the memory itself lives until the stream comes by.
+    Operation operation;
+    operation.runsAfterErrors = true;
+    operation.run = [allocation] { return CUDA_SUCCESS; };
+    allocation.reset();
+    stream->enqueue(std::move(operation));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return inContext([&](auto& context) {
+    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Arena& arena = context->device.arena;
+    *total = arena.capacity();
+    *free = arena.capacity() - std::min(arena.used(), arena.capacity());
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  return inContext([&](auto& context) { return allocateOnDevice(context, bytesize, MemoryKind::device, 0, dptr); });
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+  return inContext([&](auto& context) -> CUresult {
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
+    if (WidthInBytes > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
+    const size_t pitch = (WidthInBytes + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+    if (Height > SIZE_MAX / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult status = allocateOnDevice(context, pitch * Height, MemoryKind::device, 0, dptr);
+    if (status == CUDA_SUCCESS) *pPitch = pitch;
+    return status;
+  });
+}
+
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  return inContext([&](auto&) -> CUresult {
+    if (dptr == 0) return CUDA_SUCCESS;
+    return release(dptr, CUDA_ERROR_INVALID_VALUE, [](auto& allocation) { return !allocation.isHost(); });
+  });
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  return inContext([&](auto& context) -> CUresult {
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    return allocateOnDevice(context, bytesize, MemoryKind::managed, flags, dptr);
+  });
+}
+
+SHOAL_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),
+           allocateInStream(dptr, bytesize, hStream, perThread))
+SHOAL_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), freeInStream(dptr, hStream, perThread))
+
+CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocateOnHost(pp, bytesize, 0); }
+CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) { return allocateOnHost(pp, bytesize, Flags); }
+
+CUresult cuMemFreeHost(void* p) {
+  return inContext([&](auto&) -> CUresult {
+    if (p == nullptr) return CUDA_SUCCESS;
+    return release(reinterpret_cast<uint64_t>(p), CUDA_ERROR_INVALID_VALUE,
+                   [](auto& allocation) { return allocation.kind == MemoryKind::pinned; });
+  });
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
+  return inContext([&](auto&) -> CUresult {
+    if (pdptr == nullptr || Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto allocation = state().allocations.covering(reinterpret_cast<uint64_t>(p));
+    if (!allocation || !allocation->isHost()) return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = reinterpret_cast<CUdeviceptr>(p);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
+  return inContext([&](auto&) -> CUresult {
+    if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto allocation = state().allocations.covering(reinterpret_cast<uint64_t>(p));
+    if (!allocation || allocation->kind != MemoryKind::pinned) return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = allocation->flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) { return registerHost(p, bytesize, Flags); }
+CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) { return registerHost(p, bytesize, Flags); }
+
+CUresult cuMemHostUnregister(void* p) {
+  return inContext([&](auto&) -> CUresult {
+    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return release(reinterpret_cast<uint64_t>(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+                   [](auto& allocation) { return allocation.kind == MemoryKind::registered; });
+  });
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  return inContext([&](auto&) -> CUresult {
+    auto allocation = state().allocations.covering(dptr);
+    if (!allocation) return CUDA_ERROR_NOT_FOUND;
+    if (pbase != nullptr) *pbase = allocation->base;
+    if (psize != nullptr) *psize = allocation->size;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,72 @@
+// Fills with a value of 8, 16 or 32 bits, in one and two dimensions.
+#include <algorithm>
+#include <cstring>
+
+#include "core/allocation.h"
+#include "core/context.h"
+#include "core/entry.h"
+#include "core/stream.h"
+
+using namespace shoal;
+
+namespace {
+
+template <class Value>
+void fillRow(char* at, Value value, size_t count) {
+  if (sizeof value == 1) memset(at, static_cast<int>(value), count);
+  else std::fill_n(reinterpret_cast<Value*>(at), count, value);
+}
+
+template <class Value>
+CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height, CUstream handle, bool perThread, bool isAsynchronous) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (width == 0 || height == 0) return CUDA_SUCCESS;
+    size_t rowBytes = 0, length = 0;
+    if (to % sizeof(Value) != 0 || __builtin_mul_overflow(width, sizeof(Value), &rowBytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (height == 1) pitch = rowBytes;
+    if (pitch < rowBytes || pitch % sizeof(Value) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(height - 1, pitch, &length) || __builtin_add_overflow(length, rowBytes, &length)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    MemoryRange range;
+    if (const CUresult status = checkDeviceRange(to, length, range)) return status;
+    const bool toHost = range.allocation->isHost();
+    Operation operation;
+    operation.run = [range = std::move(range), pitch, value, width, height] {
+      for (size_t row = 0; row < height; ++row) fillRow(range.data + row * pitch, value, width);
+      return CUDA_SUCCESS;
+    };
+    // Only a fill of host memory makes the form without a stream wait.
+    if (!isAsynchronous && toHost) return stream->runAndWait(std::move(operation));
+    if (!isAsynchronous) {
+      uint64_t sequence = 0;
+      return stream->runOrEnqueue(std::move(operation), sequence);
+    }
+    stream->enqueue(std::move(operation));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+SHOAL_TWIN(cuMemsetD8_v2, _ptds, (CUdeviceptr dstDevice, unsigned char uc, size_t N), fill(dstDevice, 0, uc, N, 1, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD16_v2, _ptds, (CUdeviceptr dstDevice, unsigned short us, size_t N), fill(dstDevice, 0, us, N, 1, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD32_v2, _ptds, (CUdeviceptr dstDevice, unsigned int ui, size_t N), fill(dstDevice, 0, ui, N, 1, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD2D8_v2, _ptds, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height),
+           fill(dstDevice, dstPitch, uc, Width, Height, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD2D16_v2, _ptds, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height),
+           fill(dstDevice, dstPitch, us, Width, Height, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD2D32_v2, _ptds, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height),
+           fill(dstDevice, dstPitch, ui, Width, Height, nullptr, perThread, false))
+SHOAL_TWIN(cuMemsetD8Async, _ptsz, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
+           fill(dstDevice, 0, uc, N, 1, hStream, perThread, true))
+SHOAL_TWIN(cuMemsetD16Async, _ptsz, (CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream),
+           fill(dstDevice, 0, us, N, 1, hStream, perThread, true))
+SHOAL_TWIN(cuMemsetD32Async, _ptsz, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
+           fill(dstDevice, 0, ui, N, 1, hStream, perThread, true))
+SHOAL_TWIN(cuMemsetD2D8Async, _ptsz, (CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream),
+           fill(dstDevice, dstPitch, uc, Width, Height, hStream, perThread, true))
+SHOAL_TWIN(cuMemsetD2D16Async, _ptsz, (CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream),
+           fill(dstDevice, dstPitch, us, Width, Height, hStream, perThread, true))
+SHOAL_TWIN(cuMemsetD2D32Async, _ptsz, (CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream),
+           fill(dstDevice, dstPitch, ui, Width, Height, hStream, perThread, true))

@@ -1,0 +1,109 @@
+// What a pointer points to.
+#include <cstring>
+
+#include "core/allocation.h"
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+
+using namespace shoal;
+
+namespace {
+
+template <class Value>
+CUresult put(void* data, Value value) {
+  memcpy(data, &value, sizeof value);
+  return CUDA_SUCCESS;
+}
+
+CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Allocation& allocation) {
+  const bool isManaged = allocation.kind == MemoryKind::managed;
+  const auto start = reinterpret_cast<void*>(allocation.base);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, allocation.context->handle());
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put<unsigned>(data, allocation.isHost() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      if (!allocation.isHost() && !isManaged) return CUDA_ERROR_INVALID_VALUE;
+      return put<void*>(data, reinterpret_cast<void*>(pointer));
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<int>(data, allocation.syncMemoryOperations ? 1 : 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, allocation.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, isManaged ? 1 : 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, allocation.context->device.ordinal);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<void*>(data, start);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, allocation.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put<int>(data, 1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned long long>(data, 3);  // read and write
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<void*>(data, nullptr);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<size_t>(data, allocation.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<void*>(data, start);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(data, allocation.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put<int>(data, 0);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+size_t sizeOf(CUpointer_attribute attribute) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return 4;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return 16;
+    default: return 8;
+  }
+}
+
+bool isKnown(CUpointer_attribute attribute) {
+  return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT && attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return initialised([&]() -> CUresult {
+    if (data == nullptr || !isKnown(attribute)) return CUDA_ERROR_INVALID_VALUE;
+    auto allocation = state().allocations.covering(ptr);
+    if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+    return describe(data, attribute, ptr, *allocation);
+  });
+}
+
+// Unlike the single form, an attribute that does not apply is zero and no error.
+CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+  return initialised([&]() -> CUresult {
+    if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned index = 0; index < numAttributes; ++index) {
+      if (data[index] == nullptr || !isKnown(attributes[index])) return CUDA_ERROR_INVALID_VALUE;
+    }
+    auto allocation = state().allocations.covering(ptr);
+    for (unsigned index = 0; index < numAttributes; ++index) {
+      if (allocation && describe(data[index], attributes[index], ptr, *allocation) == CUDA_SUCCESS) continue;
+      memset(data[index], 0, sizeOf(attributes[index]));
+      if (attributes[index] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) put<int>(data[index], -2);
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return initialised([&]() -> CUresult {
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    auto allocation = state().allocations.covering(ptr);
+    if (!allocation || allocation->isHost()) return CUDA_ERROR_INVALID_VALUE;
+    unsigned wanted = 0;
+    memcpy(&wanted, value, sizeof wanted);
+    if (wanted > 1) return CUDA_ERROR_INVALID_VALUE;
+    allocation->syncMemoryOperations = wanted == 1;
+    return CUDA_SUCCESS;
+  });
+}

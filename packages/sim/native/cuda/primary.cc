@@ -1,0 +1,73 @@
+// Primary contexts: one a device, shared by all who retain it.
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+
+using namespace shoal;
+
+namespace {
+
+bool areFlagsValid(unsigned flags) {
+  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
+         (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
+}
+
+template <class Body>
+CUresult onDevice(CUdevice ordinal, Body&& body) {
+  return initialised([&]() -> CUresult {
+    Device* device = nullptr;
+    if (const CUresult status = findDevice(ordinal, device)) return status;
+    std::lock_guard lock(device->primaryMutex);
+    return body(*device);
+  });
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+  return onDevice(dev, [&](Device& device) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (device.primaryRetained++ == 0) device.primary->activate(device.primaryFlags);
+    *pctx = device.primary->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  return onDevice(dev, [&](Device& device) {
+    if (device.primaryRetained == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--device.primaryRetained == 0) device.primary->destroy();
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  return onDevice(dev, [&](Device& device) {
+    if (device.primaryRetained != 0) device.primary->destroy();
+    device.primaryRetained = 0;
+    device.primaryFlags = 0;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int* flags, int* active) {
+  return onDevice(dev, [&](Device& device) {
+    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *active = device.primary->alive ? 1 : 0;
+    *flags = device.primary->alive ? device.primary->flags.load() : device.primaryFlags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+  return onDevice(dev, [&](Device& device) {
+    if (!areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
+    device.primaryFlags = flags;
+    if (device.primary->alive) device.primary->flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) { return cuDevicePrimaryCtxSetFlags_v2(dev, flags); }

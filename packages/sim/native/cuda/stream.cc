@@ -1,0 +1,112 @@
+// Streams: creation, waiting, what they are.
+#include "core/stream.h"
+
+#include <algorithm>
+
+#include "core/context.h"
+#include "core/device.h"
+#include "core/entry.h"
+#include "core/event.h"
+
+using namespace shoal;
+
+namespace {
+
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
+
+CUresult createStream(CUstream* created, unsigned flags, int priority) {
+  return inContext([&](auto& context) {
+    if (created == nullptr || (flags & ~CU_STREAM_NON_BLOCKING) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto kind = (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::nonBlocking : StreamKind::blocking;
+    // A priority outside the range means its nearest end.
+    *created = Stream::create(context, kind, std::min(std::max(priority, kGreatestPriority), kLeastPriority))->handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult queryStream(CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [](auto& stream, auto& context) {
+    bool idle = stream->isIdle();
+    if (stream->kind == StreamKind::legacyDefault) {
+      for (auto& other : context->streams()) idle = idle && (!other->isBlocking() || other->isIdle());
+    }
+    return idle ? stream->context->status() : CUDA_ERROR_NOT_READY;
+  });
+}
+
+CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Event> event;
+    if (const CUresult status = resolveEvent(eventHandle, event)) return status;
+    auto recording = event->last();
+    if (!recording || recording->point.stream == stream) return CUDA_SUCCESS;
+    if (recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_SUCCESS;
+    Operation wait;
+    wait.run = [] { return CUDA_SUCCESS; };
+    wait.after.push_back(recording->point);
+    stream->enqueue(std::move(wait));
+    return CUDA_SUCCESS;
+  });
+}
+
+// Hands one property of a stream out.
+template <class Value, class Read>
+CUresult readStream(CUstream handle, Value* out, bool perThread, Read&& read) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = read(*stream);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult contextOf(CUstream handle, CUcontext* context, CUgreenCtx* green, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) {
+    if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *context = stream->context->handle();
+    if (green != nullptr) *green = nullptr;
+    return CUDA_SUCCESS;
+  });
+}
+
+unsigned flagsOf(const Stream& stream) {
+  return stream.kind == StreamKind::nonBlocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned int Flags) { return createStream(phStream, Flags, 0); }
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  return createStream(phStream, flags, priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  return initialised([&]() -> CUresult {
+    auto stream = state().streams.take(reinterpret_cast<uint64_t>(hStream));
+    if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    stream->isDestroyed = true;
+    stream->close();  // work that is queued still runs
+    return stream->contextDestroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : stream->context->status();
+  });
+}
+CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+
+SHOAL_TWIN(cuStreamSynchronize, _ptsz, (CUstream hStream),
+           onStream(hStream, perThread, [](auto& stream, auto&) { return stream->synchronize(); }))
+SHOAL_TWIN(cuStreamQuery, _ptsz, (CUstream hStream), queryStream(hStream, perThread))
+SHOAL_TWIN(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
+           waitForEvent(hStream, hEvent, Flags, perThread))
+SHOAL_TWIN(cuStreamGetFlags, _ptsz, (CUstream hStream, unsigned int* flags),
+           readStream(hStream, flags, perThread, [](auto& stream) { return flagsOf(stream); }))
+SHOAL_TWIN(cuStreamGetPriority, _ptsz, (CUstream hStream, int* priority),
+           readStream(hStream, priority, perThread, [](auto& stream) { return stream.priority; }))
+SHOAL_TWIN(cuStreamGetId, _ptsz, (CUstream hStream, unsigned long long* streamId),
+           readStream(hStream, streamId, perThread, [](auto& stream) { return stream.id; }))
+SHOAL_TWIN(cuStreamGetCtx, _ptsz, (CUstream hStream, CUcontext* pctx), contextOf(hStream, pctx, nullptr, perThread))
+SHOAL_TWIN(cuStreamGetCtx_v2, _ptsz, (CUstream hStream, CUcontext* pctx, CUgreenCtx* pGreenCtx),
+           contextOf(hStream, pctx, pGreenCtx, perThread))
+SHOAL_TWIN(cuStreamGetDevice, _ptsz, (CUstream hStream, CUdevice* device),
+           readStream(hStream, device, perThread, [](auto& stream) { return stream.context->device.ordinal; }))
+SHOAL_TWIN(cuStreamIsCapturing, _ptsz, (CUstream hStream, CUstreamCaptureStatus* captureStatus),
+           readStream(hStream, captureStatus, perThread, [](auto&) { return CU_STREAM_CAPTURE_STATUS_NONE; }))

@@ -1,0 +1,17 @@
+import { fileURLToPath } from 'node:url'
+
+/** The file names of the two libraries, by what they stand in for. Both lie in {@link libraryFolder}. */
+export const libraries = {
+  /** Stands in for `libcuda.so.1`. */
+  cuda: 'libshoal-sim-cuda.so.1',
+  /** Stands in for `libnccl.so.2`; finds the other one beside it. */
+  nccl: 'libshoal-sim-nccl.so.2',
+} as const
+
+/**
+ * The absolute path of the folder that holds the libraries built for this platform. The folder exists on platforms the
+ * software device is built for: Linux, by `npm run build:native`.
+ */
+export function libraryFolder(): string {
+  return fileURLToPath(new URL(`../prebuilds/${process.platform}-${process.arch}`, import.meta.url))
+}
