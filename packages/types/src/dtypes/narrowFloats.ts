@@ -13,12 +13,12 @@ export interface EncodeOptions {
   readonly saturate?: boolean
 }
 
-// The NaN that CUDA's own conversions produce has all bits but the sign set.
+// The NaNs are those of CUDA's own conversions from double.
 export const floatFormats: { readonly [D in NarrowFloat]: FloatFormat } = {
   f16: { significandBits: 10, exponentBias: 15, signShift: 15, largest: 0x7bff, beyond: 0x7c00, nan: 0x7fff },
   bf16: { significandBits: 7, exponentBias: 127, signShift: 15, largest: 0x7f7f, beyond: 0x7f80, nan: 0x7fff },
   f8e4m3: { significandBits: 3, exponentBias: 7, signShift: 7, largest: 0x7e, beyond: 0x7f, nan: 0x7f },
-  f8e5m2: { significandBits: 2, exponentBias: 15, signShift: 7, largest: 0x7b, beyond: 0x7c, nan: 0x7f },
+  f8e5m2: { significandBits: 2, exponentBias: 15, signShift: 7, largest: 0x7b, beyond: 0x7c, nan: 0x7e },
 }
 
 /** Whether elements of a dtype saturate when nothing is said. */
@@ -83,7 +83,7 @@ export function decodeF8E4M3(bits: number): number {
 
 /**
  * The bits of the f8e5m2 nearest to a number, ties to even. Beyond ±57344 it saturates unless told otherwise, and then
- * gives infinity; NaN is 0x7f.
+ * gives infinity; NaN is 0x7e.
  *
  * @throws TypeError when `value` is not a number
  */
