@@ -17,8 +17,8 @@ import {
   magnitudes,
   nearestBits,
   neighbour,
-  randomDoubles,
   type ReferenceName,
+  randomDoubles,
   referenceFormats,
   scaledMagnitude,
 } from './floatReference.js'
@@ -94,7 +94,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     expectNoMismatch(mismatches)
   })
 
-  it.each([true, false])('rounds around the largest value (saturate: %s)', saturate => {
+  it.each([true, false])('rounds around the largest value (saturate: %s)', (saturate) => {
     const table = magnitudes(format)
     const last = table[format.largest] as bigint
     const limit = doubleFromScaled((last + (table[format.largest + 1] as bigint)) >> 1n)
@@ -157,7 +157,7 @@ describe.each(converters)('$name', ({ name, encode, decode, saturates }) => {
     values[17] = Number.NaN
     for (const options of [undefined, { saturate: true }, { saturate: false }]) {
       const bits = encodeArray(name, values, options)
-      expect(Array.from(bits)).toEqual(Array.from(values, value => encode(value, options)))
+      expect(Array.from(bits)).toEqual(Array.from(values, (value) => encode(value, options)))
       expect(Array.from(decodeArray(name, bits))).toEqual(Array.from(bits, decode))
     }
   })

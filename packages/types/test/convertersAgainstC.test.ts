@@ -76,9 +76,9 @@ describe('converters against C', () => {
     )
     expect(output.length).toBe(values.length)
     const mismatches = [...values.keys()].filter(
-      index => !sameBits(encodeF16(values[index] as number), output[index] as number, decodeF16),
+      (index) => !sameBits(encodeF16(values[index] as number), output[index] as number, decodeF16),
     )
-    expect(mismatches.slice(0, 5).map(index => values[index])).toEqual([])
+    expect(mismatches.slice(0, 5).map((index) => values[index])).toEqual([])
   })
 
   it("encode every format as CUDA's own host functions, NaN bits included", ({ skip }) => {

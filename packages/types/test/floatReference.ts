@@ -44,9 +44,12 @@ export function scaledDouble(value: number): bigint {
 export function doubleFromScaled(scaled: bigint): number {
   let significand = scaled
   let exponent = -1074
-  while (significand > 0n && (significand & 1n) === 0n) {
-    significand >>= 1n
-    exponent += 1
+  for (const step of [512, 64, 8, 1]) {
+    const zeros = (1n << BigInt(step)) - 1n
+    while (significand > 0n && (significand & zeros) === 0n) {
+      significand >>= BigInt(step)
+      exponent += step
+    }
   }
   const half = Math.trunc(exponent / 2)
   const value = Number(significand) * 2 ** half * 2 ** (exponent - half)

@@ -71,10 +71,10 @@ function program(structs: readonly Sample[], prologue: string, names: typeof cxx
   const declarations = structs.map(({ struct, align }) => {
     // A C++ alignas below the natural alignment is an error; ours is a least alignment.
     const alignas = align > 1 && align >= struct.alignment ? `alignas(${align}) ` : ''
-    return `struct ${alignas}${struct.name} { ${struct.fields.map(f => declarator(f.type, f.name, names)).join(' ')} };`
+    return `struct ${alignas}${struct.name} { ${struct.fields.map((f) => declarator(f.type, f.name, names)).join(' ')} };`
   })
   const prints = structs.map(({ struct }) => {
-    const offsets = struct.fields.map(field => `offsetof(${struct.name}, ${field.name})`)
+    const offsets = struct.fields.map((field) => `offsetof(${struct.name}, ${field.name})`)
     const numbers = [`sizeof(${struct.name})`, `alignof(${struct.name})`, ...offsets]
     return `printf("%zu${' %zu'.repeat(numbers.length - 1)}\\n", ${numbers.join(', ')});`
   })
@@ -90,7 +90,7 @@ function program(structs: readonly Sample[], prologue: string, names: typeof cxx
 
 function layouts(structs: readonly Sample[]): string[] {
   return structs.map(({ struct }) =>
-    [struct.bytes, struct.alignment, ...struct.fields.map(field => field.offset)].join(' '),
+    [struct.bytes, struct.alignment, ...struct.fields.map((field) => field.offset)].join(' '),
   )
 }
 
@@ -101,7 +101,10 @@ describe('struct layout against g++', () => {
       struct alignas(8) Complex64 { float re, im; };
       struct alignas(16) Complex128 { double re, im; };
     `
-    const output = runCxx(program(structs, prologue, cxxTypes)).toString().trim().split('\n')
+    const output = runCxx(program(structs, prologue, cxxTypes))
+      .toString()
+      .trim()
+      .split('\n')
     expect(layouts(structs)).toEqual(output)
   })
 
@@ -109,9 +112,14 @@ describe('struct layout against g++', () => {
     const include = cudaInclude()
     if ('reason' in include) return skip(include.reason)
     const structs = samples(60)
-    const prologue = ['cuComplex', 'cuda_bf16', 'cuda_fp16', 'cuda_fp8'].map(name => `#include <${name}.h>`).join('\n')
+    const prologue = ['cuComplex', 'cuda_bf16', 'cuda_fp16', 'cuda_fp8']
+      .map((name) => `#include <${name}.h>`)
+      .join('\n')
     const source = program(structs, prologue, { ...cxxTypes, ...headerTypes })
-    const output = runCxx(source, { flags: [`-I${include.folder}`, '-w'] }).toString().trim().split('\n')
+    const output = runCxx(source, { flags: [`-I${include.folder}`, '-w'] })
+      .toString()
+      .trim()
+      .split('\n')
     expect(layouts(structs)).toEqual(output)
   })
 

@@ -1,0 +1,99 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  CudaVersion,
+  Feature,
+  FeatureNotSupportedError,
+  featureInfo,
+  NcclVersion,
+  NvshmemVersion,
+  requireFeature,
+  supports,
+} from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+import { cudaInclude } from './toolchain.js'
+
+const features = Object.values(Feature)
+
+describe('the feature table', () => {
+  it('knows every feature once', () => {
+    expect(new Set(features).size).toBe(features.length)
+    for (const feature of features) {
+      expect(featureInfo(feature)).toMatchObject({ feature })
+      expect(featureInfo(feature).since.library).toBe(featureInfo(feature).library)
+    }
+  })
+
+  it.each([
+    [Feature.virtualMemory, '10.2'],
+    [Feature.streamOrderedAllocation, '11.2'],
+    [Feature.launchAttributes, '11.6'],
+    [Feature.libraryManagement, '12.0'],
+    [Feature.tensorMaps, '12.0'],
+    [Feature.multicast, '12.1'],
+    [Feature.conditionalNodes, '12.3'],
+    [Feature.greenContexts, '12.4'],
+    [Feature.logs, '12.9'],
+  ])('%s came with %s', (feature, since) => {
+    expect(String(featureInfo(feature).since)).toBe(since)
+  })
+
+  it('agrees with the versions in cudaTypedefs.h', ({ skip }) => {
+    const include = cudaInclude()
+    if ('reason' in include) return skip(include.reason)
+    const file = join(include.folder, 'cudaTypedefs.h')
+    if (!existsSync(file)) return skip(`no ${file}`)
+    const text = readFileSync(file, 'utf8')
+    const checked = features.map(featureInfo).filter((info) => info.library === 'cuda')
+    const mismatches = checked.filter(({ api, since }) => !text.includes(`PFN_${api}_v${since.value})`))
+    expect(mismatches.map(({ feature, api, since }) => `${feature}: ${api} ${since}`)).toEqual([])
+    // A first version: no older one of the same function, save where a later revision is the feature.
+    const revisions: readonly string[] = [Feature.symbolStatus, Feature.graphEdgeData]
+    const older = checked.filter(({ feature, api, since }) => {
+      const versions = [...text.matchAll(new RegExp(`PFN_${api}_v(\\d+)\\)`, 'g'))].map((match) => Number(match[1]))
+      return !revisions.includes(feature) && versions.some((version) => version < since.value)
+    })
+    expect(older.map(({ feature }) => feature)).toEqual([])
+  })
+})
+
+describe('supports', () => {
+  it('compares with the first version', () => {
+    expect(supports(CudaVersion.of(12, 1), Feature.multicast)).toBe(true)
+    expect(supports(CudaVersion.of(12, 0), Feature.multicast)).toBe(false)
+    expect(supports(NcclVersion.from(22803), Feature.ncclRevoke)).toBe(false)
+    expect(supports(NcclVersion.from(22809), Feature.ncclRevoke)).toBe(true)
+    expect(supports(NcclVersion.from(2708), Feature.ncclBfloat16)).toBe(false)
+    expect(supports(NvshmemVersion.of(2, 11), Feature.nvshmemUniqueId)).toBe(false)
+  })
+
+  it('refuses another library and unknown features', () => {
+    expect(() => supports(NcclVersion.from(23007), Feature.multicast)).toThrow(TypeError)
+    expect(() => supports(CudaVersion.of(13), 'nothing' as Feature)).toThrow("unknown feature 'nothing'")
+  })
+})
+
+describe('requireFeature', () => {
+  it('passes where the feature is there', () => {
+    expect(requireFeature(CudaVersion.of(13), Feature.logs)).toBeUndefined()
+  })
+
+  it('says what is needed and what is there', () => {
+    let thrown: unknown
+    try {
+      requireFeature(CudaVersion.from(11080), Feature.multicast, 'CUDA driver')
+    } catch (error) {
+      thrown = error
+    }
+    expect(thrown).toBeInstanceOf(FeatureNotSupportedError)
+    expect(thrown).toMatchObject({
+      code: 'SHOAL_FEATURE_NOT_SUPPORTED',
+      library: 'CUDA driver',
+      feature: 'multicast objects',
+      since: '12.1',
+      installed: '11.8',
+    })
+    expect(String(thrown)).toContain('Update CUDA driver')
+    expect(() => requireFeature(NcclVersion.from(2708), Feature.ncclSplit)).toThrow('NCCL cannot offer')
+  })
+})

@@ -1,0 +1,179 @@
+import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import {
+  type DeviceLike,
+  DisposedError,
+  describeMemory,
+  describeStream,
+  deviceProtocol,
+  isDeviceLike,
+  isMemoryLike,
+  isStreamLike,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type StreamHandle,
+  type StreamLike,
+  streamProtocol,
+  toDeviceOrdinal,
+  toMemoryRange,
+  toStreamHandle,
+} from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+
+// As a third party writes it: by Symbol.for, with no import.
+const handle: StreamHandle = { version: 0, handle: 0x5555_0000n, device: 1, context: 0x7777_0000n }
+const stream = { [Symbol.for('cuda.stream')]: handle } as unknown as StreamLike
+const range: MemoryRange = {
+  version: 0,
+  address: 0x7f00_0000_0000n,
+  byteLength: 64,
+  device: 0,
+  context: 1n,
+  dtype: 'f32',
+  length: 16,
+  readOnly: true,
+}
+const memory = { [Symbol.for('cuda.memory')]: range } as unknown as MemoryLike
+const device = { [Symbol.for('cuda.device')]: { version: 0, ordinal: 3 } } as unknown as DeviceLike
+
+function gone(): never {
+  throw new DisposedError('Stream')
+}
+
+function throughPort<T>(value: T): T {
+  const { port1, port2 } = new MessageChannel()
+  port1.postMessage(value)
+  const received = receiveMessageOnPort(port2) as { message: T }
+  port1.close()
+  return received.message
+}
+
+it('uses registered symbols', () => {
+  expect([streamProtocol, memoryProtocol, deviceProtocol]).toEqual([
+    Symbol.for('cuda.stream'),
+    Symbol.for('cuda.memory'),
+    Symbol.for('cuda.device'),
+  ])
+})
+
+describe('streams', () => {
+  it('gives the handle of objects, raw handles and the default stream', () => {
+    expect(toStreamHandle(stream)).toBe(handle)
+    expect(toStreamHandle(0x1234n)).toEqual({ version: 0, handle: 0x1234n, device: -1, context: 0n })
+    expect(toStreamHandle(null)).toEqual({ version: 0, handle: 0n, device: -1, context: 0n })
+  })
+
+  it('lets the owner say that the stream is gone', () => {
+    const disposed = {
+      get [streamProtocol](): StreamHandle {
+        return gone()
+      },
+    }
+    expect(isStreamLike(disposed)).toBe(true)
+    expect(() => toStreamHandle(disposed)).toThrow(DisposedError)
+  })
+
+  it.each([
+    [undefined, TypeError, 'expected a stream'],
+    [0, TypeError, 'expected a stream'],
+    ['0x10', TypeError, 'expected a stream'],
+    [{}, TypeError, 'got a plain object'],
+    [memory, TypeError, 'expected a stream'],
+    [-1n, RangeError, 'from 0 to 2^64-1'],
+    [2n ** 64n, RangeError, 'from 0 to 2^64-1'],
+    [{ [streamProtocol]: () => handle }, TypeError, 'not a method'],
+    [{ [streamProtocol]: undefined }, TypeError, 'must give an object'],
+    [{ [streamProtocol]: { ...handle, version: 1 } }, TypeError, 'version 1'],
+    [{ [streamProtocol]: { ...handle, handle: 5 } }, TypeError, 'handle must be a bigint'],
+    [{ [streamProtocol]: { ...handle, device: '0' } }, TypeError, 'device'],
+    [{ [streamProtocol]: { ...handle, device: 0.5 } }, TypeError, 'device'],
+    [{ [streamProtocol]: { ...handle, context: null } }, TypeError, 'context'],
+  ])('refuses %o', (value, errorClass, message) => {
+    expect(() => toStreamHandle(value as StreamLike)).toThrow(errorClass)
+    expect(() => toStreamHandle(value as StreamLike)).toThrow(message)
+  })
+
+  it('travels to another thread as a descriptor', () => {
+    const descriptor = throughPort(describeStream(stream))
+    expect(descriptor).toEqual({ kind: 'cuda.stream', process: process.pid, ...handle })
+    expect(toStreamHandle(descriptor)).toMatchObject(handle)
+    expect(describeStream(descriptor)).toEqual(descriptor)
+  })
+
+  it('stays in its process and off the per-thread default stream', () => {
+    expect(() => toStreamHandle({ ...describeStream(stream), process: process.pid + 1 })).toThrow('outside its process')
+    expect(() => describeStream(2n)).toThrow('another stream on every thread')
+  })
+})
+
+describe('memory', () => {
+  it('gives the range of objects', () => {
+    expect(toMemoryRange(memory)).toBe(range)
+    expect(isMemoryLike(memory)).toBe(true)
+    expect(isMemoryLike(stream)).toBe(false)
+  })
+
+  it.each([
+    [new Float32Array(4), TypeError, 'Copy host arrays to the device first'],
+    [0x7f00n, TypeError, 'expected memory'],
+    [null, TypeError, 'expected memory'],
+    [stream, TypeError, 'expected memory'],
+    [{ [memoryProtocol]: () => range }, TypeError, 'not a method'],
+    [{ [memoryProtocol]: { ...range, version: undefined } }, TypeError, 'version undefined'],
+    [{ [memoryProtocol]: { ...range, address: 4096 } }, TypeError, 'address must be a bigint'],
+    [{ [memoryProtocol]: { ...range, byteLength: -1 } }, TypeError, 'byteLength'],
+    [{ [memoryProtocol]: { ...range, byteLength: Number.NaN } }, TypeError, 'byteLength'],
+    [{ [memoryProtocol]: { ...range, device: -2 } }, TypeError, 'device'],
+    [{ [memoryProtocol]: { ...range, dtype: 'float' } }, TypeError, 'dtype'],
+    [{ [memoryProtocol]: { ...range, length: 17 } }, RangeError, 'cannot hold 17 elements of f32'],
+    [{ [memoryProtocol]: { ...range, length: 1.5 } }, TypeError, 'length'],
+  ])('refuses %o', (value, errorClass, message) => {
+    expect(() => toMemoryRange(value as MemoryLike)).toThrow(errorClass)
+    expect(() => toMemoryRange(value as MemoryLike)).toThrow(message)
+  })
+
+  it('travels to another thread as a descriptor, with nothing that was not given', () => {
+    const descriptor = throughPort(describeMemory(memory))
+    expect(descriptor).toEqual({ kind: 'cuda.memory', process: process.pid, ...range })
+    expect(toMemoryRange(descriptor)).toMatchObject(range)
+    const bare: MemoryLike = { [memoryProtocol]: { version: 0, address: 1n, byteLength: 0, device: -1, context: 0n } }
+    expect(Object.keys(describeMemory(bare)).sort()).toEqual(
+      ['kind', 'version', 'process', 'address', 'byteLength', 'device', 'context'].sort(),
+    )
+  })
+
+  it('carries the handle by which another process opens it', () => {
+    const ipc = { handle: new Uint8Array(64).fill(7), offset: 256 }
+    const descriptor = throughPort(describeMemory(memory, ipc))
+    ipc.handle.fill(0)
+    expect(descriptor.ipc?.offset).toBe(256)
+    expect(descriptor.ipc?.handle[63]).toBe(7)
+    expect(() => toMemoryRange({ ...descriptor, process: process.pid + 1 })).toThrow('IPC handle')
+    expect(() => describeMemory(memory, { handle: new Uint8Array(8), offset: 0 })).toThrow('64 bytes')
+    expect(() => describeMemory(memory, { handle: new Uint8Array(64), offset: -1 })).toThrow('IPC offset')
+  })
+})
+
+describe('devices', () => {
+  it('gives the ordinal of objects and numbers', () => {
+    expect(toDeviceOrdinal(device)).toBe(3)
+    expect(toDeviceOrdinal(0)).toBe(0)
+    expect(isDeviceLike(device)).toBe(true)
+  })
+
+  it.each([
+    [-1, RangeError],
+    [0.5, RangeError],
+    [Number.NaN, RangeError],
+    [2 ** 31, RangeError],
+    ['0', TypeError],
+    [0n, TypeError],
+    [null, TypeError],
+    [{}, TypeError],
+    [{ [deviceProtocol]: { version: 0, ordinal: '1' } }, TypeError],
+    [{ [deviceProtocol]: { version: 2, ordinal: 1 } }, TypeError],
+    [{ [deviceProtocol]: { version: 0, ordinal: -1 } }, RangeError],
+  ])('refuses %o', (value, errorClass) => {
+    expect(() => toDeviceOrdinal(value as DeviceLike)).toThrow(errorClass)
+  })
+})

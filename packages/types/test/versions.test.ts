@@ -1,0 +1,92 @@
+import { CudaVersion, NcclVersion, NvshmemVersion } from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+
+describe('CudaVersion', () => {
+  it.each([
+    [12080, '12.8', 12, 8],
+    [13000, '13.0', 13, 0],
+    [11040, '11.4', 11, 4],
+    [10020, '10.2', 10, 2],
+    [9020, '9.2', 9, 2],
+    [12100, '12.10', 12, 10],
+  ])('%d is %s', (value, text, major, minor) => {
+    const version = CudaVersion.from(value)
+    expect([String(version), version.major, version.minor, version.value]).toEqual([text, major, minor, value])
+    expect(CudaVersion.of(major, minor)).toEqual(version)
+    expect(CudaVersion.parse(text)).toEqual(version)
+  })
+
+  it('compares by number, not by text', () => {
+    const versions = [9020, 13000, 12080, 12100, 10020].map(CudaVersion.from)
+    expect(versions.sort((a, b) => a.compare(b)).map(String)).toEqual(['9.2', '10.2', '12.8', '12.10', '13.0'])
+    const version = CudaVersion.of(12, 4)
+    expect([version.atLeast(12, 4), version.atLeast(12), version.atLeast(12, 5), version.atLeast(13)]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+    expect(version.atLeast(CudaVersion.of(12, 4))).toBe(true)
+    expect(version.atLeast(CudaVersion.of(12, 5))).toBe(false)
+  })
+
+  it('prints as text in JSON', () => {
+    expect(JSON.stringify({ version: CudaVersion.from(12080) })).toBe('{"version":"12.8"}')
+    expect(`${CudaVersion.parse(' v12.8.61 ')}`).toBe('12.8')
+  })
+
+  it('refuses what is no version', () => {
+    for (const value of [0, -1, 999, 2 ** 31]) expect(() => CudaVersion.from(value)).toThrow(RangeError)
+    for (const value of ['12080', 12.8, Number.NaN, undefined, 12080n]) {
+      expect(() => CudaVersion.from(value as number)).toThrow(TypeError)
+    }
+    for (const text of ['', '12', 'twelve', '12.', '.8', '12.99999']) {
+      expect(() => CudaVersion.parse(text), text).toThrow(RangeError)
+    }
+    expect(() => CudaVersion.of(12, 100)).toThrow(RangeError)
+    expect(() => CudaVersion.of(12, -1)).toThrow(RangeError)
+    expect(() => CudaVersion.of(12, 0.5)).toThrow(RangeError)
+    expect(() => CudaVersion.of(12, 1).atLeast(Number.NaN)).toThrow(RangeError)
+  })
+})
+
+describe('NcclVersion', () => {
+  it.each([
+    [23007, '2.30.7'],
+    [22809, '2.28.9'],
+    [20903, '2.9.3'],
+    [21003, '2.10.3'],
+    // Before 2.9 the minor had one digit less.
+    [2708, '2.7.8'],
+    [2804, '2.8.4'],
+    [2304, '2.3.4'],
+  ])('%d is %s', (value, text) => {
+    const version = NcclVersion.from(value)
+    expect(String(version)).toBe(text)
+    expect(NcclVersion.parse(text)).toEqual(version)
+    expect(NcclVersion.of(version.major, version.minor, version.patch).value).toBe(value)
+  })
+
+  it('orders across the change of the number', () => {
+    expect(NcclVersion.from(2804).compare(NcclVersion.from(20903))).toBeLessThan(0)
+    expect(NcclVersion.from(23007).atLeast(2, 28, 7)).toBe(true)
+    expect(NcclVersion.from(22803).atLeast(2, 28, 7)).toBe(false)
+    expect(NcclVersion.from(23007).compare(NcclVersion.of(2, 30, 7))).toBe(0)
+  })
+})
+
+describe('NvshmemVersion', () => {
+  it('reads the number, the parts and the text', () => {
+    const version = NvshmemVersion.from(30405)
+    expect(String(version)).toBe('3.4.5')
+    expect(NvshmemVersion.of(3, 4, 5)).toEqual(version)
+    expect(NvshmemVersion.parse('3.4.5')).toEqual(version)
+    expect(() => NvshmemVersion.from(9)).toThrow(RangeError)
+  })
+})
+
+it('refuses to compare versions of different libraries', () => {
+  expect(() => CudaVersion.of(12, 8).compare(NcclVersion.of(2, 30))).toThrow('expected a version of cuda')
+  expect(() => NcclVersion.of(2, 30).atLeast(CudaVersion.of(12))).toThrow(TypeError)
+  expect(() => CudaVersion.of(12).compare(undefined as never)).toThrow(TypeError)
+})
