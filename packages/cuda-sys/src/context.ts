@@ -1,0 +1,31 @@
+import { enterContext, leaveContext, setContextFunctions } from '@shoal/ffi'
+import { driver } from './driver/library.js'
+
+let isSet = false
+
+/**
+ * Tells ffi how the driver reads and sets the current context (`cuCtxGetCurrent`, `cuCtxSetCurrent`), once. Loads the
+ * driver's library.
+ * @throws LibraryNotFoundError when there is no driver.
+ */
+export function ensureContextFunctions(): void {
+  if (isSet) return
+  setContextFunctions(driver.address('cuCtxGetCurrent', 4000), driver.address('cuCtxSetCurrent', 4000))
+  isSet = true
+}
+
+/**
+ * Calls `fn` with a context current on this thread and restores the caller's afterwards, whatever happens. `fn` must not
+ * be asynchronous: the context is restored when it returns.
+ * @param context a `CUcontext`.
+ * @throws StatusError when the driver refuses the context; LibraryNotFoundError when there is no driver.
+ */
+export function withContext<T>(context: bigint, fn: () => T): T {
+  ensureContextFunctions()
+  const previous = enterContext(context)
+  try {
+    return fn()
+  } finally {
+    leaveContext(previous)
+  }
+}

@@ -1,0 +1,109 @@
+import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
+import { bindCall, type NativeCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
+import { streamMode, VersionTooOldError } from '@shoal/types'
+import { callInBetween } from '../immediateCall.js'
+import { formatCudaVersion } from '../version.js'
+import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
+
+/** First version that had per-thread default streams: no per-thread variant can be asked for below it. */
+const firstPerThreadVersion = 7000
+
+// CUdriverProcAddress_flags and CUdriverProcAddressQueryResult; not from the generated enumerations, which import nothing
+// from here but would be loaded by everyone who only wants the library.
+const legacyStream = 1
+const perThreadStream = 2
+const versionNotSufficient = 2
+
+interface EntryPoint {
+  readonly call: NativeCall
+  readonly cells: BigUint64Array
+}
+
+let entryPoint: EntryPoint | null | undefined
+let installedVersion: number | undefined
+
+/** Version of the driver as `cuDriverGetVersion` tells it, e.g. 13000; `undefined` where it cannot be asked now. */
+function driverVersion(library: NativeLibrary): number | undefined {
+  if (installedVersion !== undefined) return installedVersion
+  const address = library.rawSymbol('cuDriverGetVersion')
+  if (address === undefined) return undefined
+  const cell = new Int32Array(1)
+  const status = callInBetween(
+    () => putPointer(0, cell, 'cuDriverGetVersion', 'driverVersion'),
+    bindCall(address, 1, 'i32', 'cuDriverGetVersion'),
+  )
+  if (status === 0) installedVersion = cell[0]
+  return installedVersion
+}
+
+/** `cuGetProcAddress_v2`, which came with CUDA 12.0; `null` where the driver is older. */
+function procAddress(library: NativeLibrary): EntryPoint | null {
+  if (entryPoint !== undefined) return entryPoint
+  const address = library.rawSymbol('cuGetProcAddress_v2')
+  entryPoint =
+    address === undefined
+      ? null
+      : { call: bindCall(address, 5, 'i32', 'cuGetProcAddress_v2'), cells: new BigUint64Array(2) }
+  return entryPoint
+}
+
+/** The symbol that the library exports for one ABI of a function. */
+function exportedSymbol(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
+  const key = `${symbol}@${since}`
+  const suffix = streamMode() === 'per-thread' ? (perThreadSuffixes[key] ?? '') : ''
+  return library.rawSymbol(`${versionedSymbols[key] ?? symbol}${suffix}`)
+}
+
+/**
+ * Address of a driver function at the version whose signature is known. Asking for "the newest" could return another ABI
+ * than the one that was generated; so does asking for a version above the driver's, and that is refused here.
+ */
+function resolve(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
+  if (since === 0) return library.rawSymbol(symbol)
+  const query = procAddress(library)
+  const installed = driverVersion(library)
+  if (installed !== undefined && since > installed) return undefined
+  if (query === null || installed === undefined) return exportedSymbol(library, symbol, since)
+  const perThread = streamMode() === 'per-thread'
+  const hasVariant = perThreadSuffixes[`${symbol}@${since}`] !== undefined
+  const version = perThread && hasVariant ? Math.max(since, firstPerThreadVersion) : since
+  const { call, cells } = query
+  cells.fill(0n)
+  const status = callInBetween(() => {
+    putCString(0, symbol, 'cuGetProcAddress', 'symbol')
+    putPointer(1, cells.subarray(0, 1), 'cuGetProcAddress', 'pfn')
+    putI32(2, version, 'cuGetProcAddress', 'cudaVersion')
+    putSize(3, perThread ? perThreadStream : legacyStream, 'cuGetProcAddress', 'flags')
+    putPointer(4, cells.subarray(1, 2), 'cuGetProcAddress', 'symbolStatus')
+  }, call)
+  if (status === undefined) return exportedSymbol(library, symbol, since)
+  const [address = 0n, symbolStatus = 0n] = cells
+  if (status === 0 && address !== 0n) return address
+  if (Number(symbolStatus & 0xffff_ffffn) === versionNotSufficient) {
+    throw new VersionTooOldError({
+      library: library.title,
+      api: symbol,
+      since: formatCudaVersion(since),
+      installed: formatCudaVersion(installed),
+    })
+  }
+  return undefined
+}
+
+/** libcuda, the CUDA driver's user-mode library. Nothing is loaded before the first call. */
+export const driver: NativeLibrary = defineLibrary({
+  id: 'cuda',
+  title: 'NVIDIA CUDA driver',
+  environment: 'SHOAL_CUDA_LIBRARY',
+  linux: ['libcuda.so.1'],
+  win32: ['nvcuda.dll'],
+  systemFolders:
+    process.platform === 'linux'
+      ? ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib/wsl/lib']
+      : [],
+  sim: 'libshoal-sim-cuda.so.1',
+  hint: 'install the NVIDIA driver (it is not part of the CUDA toolkit), or set SHOAL_DEVICE=sim to use the software device',
+  resolve,
+  versionOf: driverVersion,
+  formatVersion: formatCudaVersion,
+})

@@ -1,0 +1,68 @@
+import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
+import { bindCall, putPointer } from '@shoal/ffi/calls'
+import { streamMode, VersionTooOldError } from '@shoal/types'
+import { callInBetween } from '../immediateCall.js'
+import { formatCudaVersion } from '../version.js'
+import { generatedVersion, otherMajors, perThreadSymbols } from './generated/lookup.gen.js'
+
+let installedVersion: number | undefined
+
+/** Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000; `undefined` where it cannot be asked now. */
+function runtimeVersion(library: NativeLibrary): number | undefined {
+  if (installedVersion !== undefined) return installedVersion
+  const address = library.rawSymbol('cudaRuntimeGetVersion')
+  if (address === undefined) return undefined
+  const cell = new Int32Array(1)
+  const status = callInBetween(
+    () => putPointer(0, cell, 'cudaRuntimeGetVersion', 'runtimeVersion'),
+    bindCall(address, 1, 'i32', 'cudaRuntimeGetVersion'),
+  )
+  if (status === 0) installedVersion = cell[0]
+  return installedVersion
+}
+
+/** Refuses functions whose signature in the loaded major is not the one that was generated. */
+function requireSameSignature(library: NativeLibrary, symbol: string): void {
+  const majors = otherMajors[symbol]
+  if (majors === undefined) return
+  const installed = runtimeVersion(library)
+  if (installed === undefined) {
+    throw new Error(
+      `${symbol}: its signature depends on the version of libcudart, which cannot be read while calls are recorded; call any runtime function before`,
+    )
+  }
+  if (majors.includes(Math.floor(installed / 1000))) {
+    throw new VersionTooOldError({
+      library: library.title,
+      api: symbol,
+      since: formatCudaVersion(generatedVersion),
+      installed: formatCudaVersion(installed),
+    })
+  }
+}
+
+function resolve(library: NativeLibrary, symbol: string): bigint | undefined {
+  requireSameSignature(library, symbol)
+  const variant = streamMode() === 'per-thread' ? perThreadSymbols[symbol] : undefined
+  return library.rawSymbol(variant ?? symbol)
+}
+
+/** libcudart, the CUDA runtime. Nothing is loaded before the first call. */
+export const runtime: NativeLibrary = defineLibrary({
+  id: 'cudart',
+  title: 'NVIDIA CUDA runtime',
+  environment: 'SHOAL_CUDART_LIBRARY',
+  linux: ['libcudart.so.13', 'libcudart.so.12', 'libcudart.so.11.0'],
+  win32: ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'],
+  wheelFolders: [
+    'nvidia/cu13/lib',
+    'nvidia/cuda_runtime/lib',
+    'nvidia/cu13/bin/x86_64',
+    'nvidia/cuda_runtime/bin',
+  ],
+  toolkitFolders: ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64'],
+  hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime',
+  resolve,
+  versionOf: runtimeVersion,
+  formatVersion: formatCudaVersion,
+})

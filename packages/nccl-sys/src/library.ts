@@ -1,0 +1,43 @@
+import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
+import { bindCall, putPointer } from '@shoal/ffi/calls'
+
+let installedVersion: number | undefined
+
+/** NCCL's version as `ncclGetVersion` tells it, e.g. 23007; `undefined` where it cannot be asked now. */
+function ncclVersion(library: NativeLibrary): number | undefined {
+  if (installedVersion !== undefined) return installedVersion
+  const address = library.rawSymbol('ncclGetVersion')
+  if (address === undefined) return undefined
+  const cell = new Int32Array(1)
+  try {
+    putPointer(0, cell, 'ncclGetVersion', 'version')
+  } catch (error) {
+    // While calls are recorded for another thread, memory of the JavaScript heap is refused and a call would be queued.
+    if (error instanceof TypeError) return undefined
+    throw error
+  }
+  if (bindCall(address, 1, 'i32', 'ncclGetVersion')() === 0) installedVersion = cell[0]
+  return installedVersion
+}
+
+/** A version as NCCL counts them, for people: 23007 is `2.30.7`, 2708 (before 2.9) is `2.7.8`. */
+export function formatNcclVersion(version: number): string {
+  const base = version >= 10000 ? 10000 : 1000
+  return `${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`
+}
+
+/** libnccl. Nothing is loaded before the first call. */
+export const nccl: NativeLibrary = defineLibrary({
+  id: 'nccl',
+  title: 'NVIDIA NCCL',
+  environment: 'SHOAL_NCCL_LIBRARY',
+  linux: ['libnccl.so.2'],
+  win32: ['nccl.dll'],
+  wheelFolders: ['nvidia/nccl/lib'],
+  systemFolders:
+    process.platform === 'linux' ? ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64'] : [],
+  sim: 'libshoal-sim-nccl.so.2',
+  hint: 'install the package libnccl2 or the Python wheel nvidia-nccl-cu13, or set SHOAL_DEVICE=sim to use the software device',
+  versionOf: ncclVersion,
+  formatVersion: formatNcclVersion,
+})

@@ -1,0 +1,23 @@
+import type { LibrarySpecFile } from '../spec/types.js'
+import { emitFunctions } from './functions.js'
+import { emitLookup } from './lookup.js'
+import { emitConstants, emitEnums, emitHandles } from './names.js'
+import { SourceFile } from './source.js'
+import { emitStructs, placeStructs } from './structs.js'
+import { SymbolTable } from './symbols.js'
+
+/** Every generated file of a library, path below its `generated` folder to text. */
+export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
+  const symbols = new SymbolTable(spec, placeStructs(spec))
+  const files = [
+    ...emitFunctions(spec, symbols),
+    ...emitEnums(spec),
+    ...emitStructs(spec, symbols),
+    emitHandles(spec),
+    emitConstants(spec, symbols),
+  ].filter((file) => !file.isEmpty)
+  const index = new SourceFile('index.gen.ts')
+  index.add(...files.map(({ path }) => `export * from './${path.replace(/\.ts$/, '.js')}'`).sort())
+  const lookup = emitLookup(spec)
+  return new Map([...files, index, ...(lookup.isEmpty ? [] : [lookup])].map((file) => [file.path, file.render()]))
+}

@@ -1,0 +1,56 @@
+import type { LibrarySpecFile } from '../spec/types.js'
+import { SourceFile } from './source.js'
+
+/** Tables that the hand-written library.ts of a package resolves symbols with. */
+export function emitLookup(spec: LibrarySpecFile): SourceFile {
+  const file = new SourceFile('lookup.gen.ts')
+  if (spec.library === 'driver') emitDriverLookup(file, spec)
+  if (spec.library === 'runtime') emitRuntimeLookup(file, spec)
+  return file
+}
+
+function emitDriverLookup(file: SourceFile, spec: LibrarySpecFile): void {
+  const renamed = unique(spec.functions.filter(({ symbol, lookup }) => symbol !== lookup).map(({ symbol, lookup, since }) => `  '${lookup}@${since}': '${symbol}',`))
+  const suffixes = unique(
+    spec.functions.flatMap(({ symbol, lookup, since, perThreadSymbol }) =>
+      perThreadSymbol ? [`  '${lookup}@${since}': '${perThreadSymbol.slice(symbol.length)}',`] : [],
+    ),
+  )
+  for (const { name, since, perThreadSince } of spec.functions) {
+    if (perThreadSince !== undefined && perThreadSince !== Math.max(since, 7000)) {
+      throw new Error(`${name}: its per-thread variant came with ${perThreadSince}, which the resolver does not expect`)
+    }
+  }
+  file.add(
+    '/** Exported symbol of each ABI that is not exported under its plain name, by name and version. */',
+    'export const versionedSymbols: Readonly<Record<string, string>> = {',
+    ...renamed,
+    '}',
+    '',
+    '/** Ending of the symbol of the per-thread-default-stream variant, by name and version. All came with CUDA 7.0 or later. */',
+    'export const perThreadSuffixes: Readonly<Record<string, string>> = {',
+    ...suffixes,
+    '}',
+  )
+}
+
+function emitRuntimeLookup(file: SourceFile, spec: LibrarySpecFile): void {
+  file.add(
+    '/** Version of the headers whose signatures were generated. */',
+    `export const generatedVersion = ${spec.headerVersion}`,
+    '',
+    '/** Symbol of the per-thread-default-stream variant. */',
+    'export const perThreadSymbols: Readonly<Record<string, string>> = {',
+    ...spec.functions.flatMap(({ symbol, perThreadSymbol }) => (perThreadSymbol ? [`  ${symbol}: '${perThreadSymbol}',`] : [])),
+    '}',
+    '',
+    '/** Majors of libcudart in which a function of this name has another signature. */',
+    'export const otherMajors: Readonly<Record<string, readonly number[]>> = {',
+    ...spec.functions.flatMap(({ symbol, otherMajors }) => (otherMajors ? [`  ${symbol}: [${otherMajors.join(', ')}],`] : [])),
+    '}',
+  )
+}
+
+function unique(lines: readonly string[]): string[] {
+  return [...new Set(lines)]
+}

@@ -1,0 +1,46 @@
+import type { LibrarySpecFile } from '../spec/types.js'
+import { subjectOf } from './areas.js'
+import type { SourceFile } from './source.js'
+
+/** Enumerations whose values go beyond the names in the header: user-made operators. */
+export const openEnums: ReadonlySet<string> = new Set(['ncclRedOp_t'])
+
+/** Knows in which generated file each name is declared. */
+export class SymbolTable {
+  readonly libraryVariable: string
+  readonly #files = new Map<string, string>()
+  readonly structFiles: ReadonlyMap<string, string>
+
+  constructor(spec: LibrarySpecFile, structFiles: ReadonlyMap<string, string>) {
+    this.libraryVariable = spec.library
+    this.structFiles = structFiles
+    for (const { name } of [...spec.handles, ...spec.callbacks, ...spec.scalars, { name: 'CUdeviceptr' }]) this.#files.set(name, 'handles.gen.ts')
+    for (const { name, aliases } of spec.enums) for (const each of [name, ...aliases]) this.#files.set(each, `enums/${subjectOf(name)}.gen.ts`)
+    for (const [name, file] of structFiles) this.#files.set(name, file)
+  }
+
+  /** Imports the type of a generated name into a file. */
+  typeName(file: SourceFile, name: string): string {
+    const path = this.#locate(name)
+    return path === file.path ? name : file.useType(relative(file.path, path), name)
+  }
+
+  /** Imports the value of a generated name into a file. */
+  valueName(file: SourceFile, name: string): string {
+    const path = this.#locate(name)
+    return path === file.path ? name : file.use(relative(file.path, path), name)
+  }
+
+  #locate(name: string): string {
+    const path = this.#files.get(name)
+    if (path === undefined) throw new Error(`${name} is used but declared nowhere in the spec`)
+    return path
+  }
+}
+
+function relative(from: string, to: string): string {
+  const [fromFolder, toFolder] = [from, to].map((path) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : ''))
+  const target = to.replace(/\.ts$/, '.js')
+  if (fromFolder === toFolder) return `./${target.slice(target.indexOf('/') + 1)}`
+  return fromFolder === '' ? `./${target}` : `../${target}`
+}

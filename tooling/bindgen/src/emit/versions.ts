@@ -1,0 +1,8 @@
+import type { LibrarySpecFile } from '../spec/types.js'
+
+/** A version for people: 12080 is 12.8, 23007 is 2.30.7. */
+export function versionText(library: LibrarySpecFile['library'], version: number): string {
+  if (library !== 'nccl') return `CUDA ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`
+  const base = version >= 10000 ? 10000 : 1000
+  return `NCCL ${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`
+}

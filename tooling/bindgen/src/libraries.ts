@@ -1,0 +1,45 @@
+import { fileURLToPath } from 'node:url'
+import type { HeaderLocations } from './parse/headers.js'
+import { parseDriver } from './parse/driver.js'
+import { parseNccl } from './parse/nccl.js'
+import { parseRuntime } from './parse/runtime.js'
+import type { LibrarySpecFile } from './spec/types.js'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+
+/** One library the generator knows: where its headers are, where its spec and sources go. */
+export interface Library {
+  name: LibrarySpecFile['library']
+  specFile: string
+  generatedFolder: string
+  /** Headers that were not found; empty when the library can be parsed. */
+  missing: (headers: HeaderLocations) => string[]
+  parse: (headers: HeaderLocations) => LibrarySpecFile
+}
+
+const needs = (...wanted: ('cuda' | 'nccl')[]) => (headers: HeaderLocations) =>
+  wanted.filter((name) => headers[name] === undefined).map((name) => `${name}.h`)
+
+export const libraries: readonly Library[] = [
+  {
+    name: 'driver',
+    specFile: `${root}tooling/bindgen/spec/driver.json`,
+    generatedFolder: `${root}packages/cuda-sys/src/driver/generated`,
+    missing: needs('cuda'),
+    parse: ({ cuda }) => parseDriver(cuda as string),
+  },
+  {
+    name: 'runtime',
+    specFile: `${root}tooling/bindgen/spec/runtime.json`,
+    generatedFolder: `${root}packages/cuda-sys/src/runtime/generated`,
+    missing: needs('cuda'),
+    parse: ({ cuda }) => parseRuntime(cuda as string),
+  },
+  {
+    name: 'nccl',
+    specFile: `${root}tooling/bindgen/spec/nccl.json`,
+    generatedFolder: `${root}packages/nccl-sys/src/generated`,
+    missing: needs('cuda', 'nccl'),
+    parse: ({ cuda, nccl }) => parseNccl(nccl as string, cuda as string),
+  },
+]

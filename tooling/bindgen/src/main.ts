@@ -1,0 +1,82 @@
+import { emitLibrary } from './emit/library.js'
+import { versionText } from './emit/versions.js'
+import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
+import { type Library, libraries } from './libraries.js'
+import { type Options, readOptions, usage } from './options.js'
+import { clangVersion } from './parse/clang.js'
+import { findHeaders, type HeaderLocations } from './parse/headers.js'
+import type { LibrarySpecFile } from './spec/types.js'
+import { formatSpec } from './spec/write.js'
+
+interface Outcome {
+  differences: string[]
+  /** why the headers could not be compared */
+  skipped?: string
+}
+
+function committedSpec(library: Library): LibrarySpecFile | undefined {
+  const text = readText(library.specFile)
+  return text === undefined ? undefined : (JSON.parse(text) as LibrarySpecFile)
+}
+
+/** Why the headers of a library cannot be read, or undefined when they can. */
+function obstacle(library: Library, headers: HeaderLocations, options: Options): string | undefined {
+  if (options.fromSpec) return 'asked to leave the spec as it is'
+  const missing = library.missing(headers)
+  if (missing.length > 0) return `${missing.join(' and ')} not found; tried ${headers.tried.join(', ')}`
+  if (clangVersion() === undefined) return 'no clang (install it, or name it in CLANG)'
+  return undefined
+}
+
+function processLibrary(library: Library, headers: HeaderLocations, options: Options): Outcome {
+  const skipped = obstacle(library, headers, options)
+  const committed = committedSpec(library)
+  const spec = skipped === undefined ? library.parse(headers) : committed
+  if (spec === undefined) return { differences: [`no spec, and no headers to make it from: ${skipped}`] }
+  if (committed && committed.headerVersion !== spec.headerVersion) {
+    console.log(
+      `${library.name}: the spec was written from ${versionText(library.name, committed.headerVersion)} headers, these are ${versionText(library.name, spec.headerVersion)}`,
+    )
+  }
+  const wanted = options.headerVersion
+  if (wanted !== undefined && !versionText(library.name, spec.headerVersion).endsWith(` ${wanted}`)) {
+    console.log(`${library.name}: asked for headers of version ${wanted}, the spec is of ${versionText(library.name, spec.headerVersion)}`)
+  }
+  const files = emitLibrary(spec)
+  const differences: string[] = []
+  if (options.check) {
+    const text = formatSpec(spec)
+    const current = readText(library.specFile)
+    if (current !== text) differences.push(`the spec differs from the headers${current === undefined ? '' : firstDifference(current, text)}`)
+    differences.push(...compareFolder(library.generatedFolder, files))
+  } else {
+    if (skipped === undefined) writeText(library.specFile, formatSpec(spec))
+    syncFolder(library.generatedFolder, files)
+    console.log(`${library.name}: ${spec.functions.length} functions, ${spec.enums.length} enumerations, ${spec.structs.length} structs, ${files.size} files`)
+  }
+  return { differences, ...(skipped === undefined ? {} : { skipped }) }
+}
+
+function main(): number {
+  const options = readOptions(process.argv.slice(2))
+  if (options.help) {
+    console.log(usage)
+    return 0
+  }
+  const headers = findHeaders(options)
+  let failed = false
+  for (const library of libraries) {
+    const { differences, skipped } = processLibrary(library, headers, options)
+    for (const difference of differences) console.error(`${library.name}: ${difference}`)
+    if (differences.length > 0) failed = true
+    if (skipped !== undefined && !options.fromSpec) {
+      console.error(`${library.name}: headers not compared: ${skipped}`)
+      if (!options.allowMissingHeaders) failed = true
+    } else if (options.check && differences.length === 0) {
+      console.log(`${library.name}: ${skipped === undefined ? 'spec equals headers, ' : ''}sources equal spec`)
+    }
+  }
+  return failed ? 1 : 0
+}
+
+process.exitCode = main()

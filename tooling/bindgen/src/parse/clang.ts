@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type AstNode, constantValue } from './ast.js'
+
+export interface Translation {
+  /** C source of the small unit that includes the headers */
+  source: string
+  includes: readonly string[]
+}
+
+const compiler = process.env['CLANG'] ?? 'clang'
+
+/** Whether a clang that can dump its AST is there. */
+export function clangVersion(): string | undefined {
+  const result = spawnSync(compiler, ['--version'], { encoding: 'utf8' })
+  return result.status === 0 ? result.stdout.split('\n')[0] : undefined
+}
+
+function runClang(unit: Translation, flags: readonly string[]): string {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-bindgen-'))
+  try {
+    const file = join(folder, 'unit.c')
+    writeFileSync(file, unit.source)
+    const result = spawnSync(compiler, [...unit.includes.map((include) => `-I${include}`), '-std=c11', '-w', ...flags, file], {
+      encoding: 'utf8',
+      maxBuffer: 1 << 30,
+    })
+    if (result.error) throw new Error(`cannot run ${compiler}: ${result.error.message}`)
+    if (result.status !== 0) throw new Error(`${compiler} failed:\n${result.stderr.slice(0, 4000)}`)
+    return result.stdout
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Top-level declarations of a unit. */
+export function dumpAst(unit: Translation): AstNode[] {
+  const root = JSON.parse(runClang(unit, ['-Xclang', '-ast-dump=json', '-fsyntax-only'])) as AstNode
+  return root.inner ?? []
+}
+
+/** Macros without parameters that a unit leaves defined, name to body; the compiler's own are left out. */
+export function dumpMacros(unit: Translation): Map<string, string> {
+  const own = new Set(runClang({ source: '', includes: [] }, ['-dM', '-E']).split('\n'))
+  const macros = new Map<string, string>()
+  for (const line of runClang(unit, ['-dM', '-E']).split('\n')) {
+    const match = /^#define (\w+)(?: (.*))?$/.exec(line)
+    if (match && !own.has(line)) macros.set(match[1] as string, match[2] ?? '')
+  }
+  return macros
+}
+
+/** Values of integer constant expressions in the context of a unit. */
+export function evaluate(unit: Translation, expressions: readonly string[]): bigint[] {
+  if (expressions.length === 0) return []
+  const members = expressions.map((expression, index) => `shoal_probe_${index} = (long long)(${expression})`)
+  const nodes = dumpAst({ ...unit, source: `${unit.source}\nenum shoal_probe { ${members.join(',\n')} };\n` })
+  const probe = nodes.find((node) => node.kind === 'EnumDecl' && node.name === 'shoal_probe')
+  const values: bigint[] = []
+  for (const member of probe?.inner ?? []) {
+    if (member.kind !== 'EnumConstantDecl') continue
+    const value = constantValue(member)
+    if (value === undefined) throw new Error(`clang gave no value for ${member.name}`)
+    values.push(value)
+  }
+  if (values.length !== expressions.length) throw new Error('clang did not evaluate every probe')
+  return values
+}

@@ -1,0 +1,18 @@
+// Documentation groups: which `\defgroup` of the header a function stands in. Only the names are taken.
+
+/** Function name to the innermost documentation group around its declaration. */
+export function readGroups(header: string): Map<string, string> {
+  const groups = new Map<string, string>()
+  const stack: string[] = []
+  let announced: string | undefined
+  const tokens = /\\(?:defgroup|addtogroup)\s+(\w+)|@([{}])|\b(?:CUDAAPI|CUDARTAPI|CUDARTAPI_CDECL)\s+(\w+)\s*\(/g
+  for (const [, group, brace, declared] of header.matchAll(tokens)) {
+    if (group) announced = group
+    else if (brace === '{') {
+      stack.push(announced ?? stack.at(-1) ?? '')
+      announced = undefined
+    } else if (brace === '}') stack.pop()
+    else if (declared && stack.length > 0 && !groups.has(declared)) groups.set(declared, stack.at(-1) as string)
+  }
+  return groups
+}

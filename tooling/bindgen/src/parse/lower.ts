@@ -1,0 +1,67 @@
+import type { IntegerKind, Lowered } from '../spec/types.js'
+import { type CType, parseType } from './ctypes.js'
+import { type Declarations, plainName } from './declarations.js'
+import type { Layouts } from './layouts.js'
+
+/** 64-bit integer typedefs that name an object rather than a number. */
+const objectName = /(Handle|Object|TexObject|SurfObject)(_t)?$/
+
+/** The name a library uses for a handle, without version endings. */
+export function handleName(chain: readonly string[]): string {
+  return plainName(chain.filter((name) => !/_v\d+$/.test(name)).length > 0 ? chain.filter((name) => !/_v\d+$/.test(name)) : chain)
+}
+
+export function lowerType(declarations: Declarations, layouts: Layouts, text: string, isParameter: boolean): Lowered {
+  const type = parseType(text)
+  const { target, chain } = declarations.resolve(type)
+  switch (target.kind) {
+    case 'void':
+      return { kind: 'void' }
+    case 'size':
+      return { kind: 'size' }
+    case 'bool':
+      return { kind: 'bool' }
+    case 'float':
+      return { kind: 'float', type: target.type }
+    case 'integer':
+      return lowerInteger(target.type, chain)
+    case 'enum': {
+      const signed = isSignedEnum(target.enum.members)
+      return { kind: 'enum', type: plainName(target.enum.names), signed }
+    }
+    case 'callback':
+      return chain.length > 0 ? { kind: 'callback', type: handleName(chain) } : { kind: 'pointer' }
+    case 'record': {
+      const { size, alignment } = layouts.of(target.record)
+      return { kind: 'struct', type: plainName(target.record.names), size, alignment }
+    }
+    case 'array':
+      return { kind: 'pointer' }
+    case 'pointer': {
+      if (chain.length > 0 && isOpaque(declarations, target.to)) return { kind: 'handle', type: handleName(chain) }
+      if (isParameter && isConstChar(target.to)) return { kind: 'cstring' }
+      return { kind: 'pointer' }
+    }
+  }
+}
+
+export function isSignedEnum(members: readonly [string, bigint][]): boolean {
+  return members.every(([, value]) => value <= 0x7fff_ffffn)
+}
+
+export function lowerInteger(type: IntegerKind, chain: readonly string[]): Lowered {
+  if (type === 'u64' && chain.some((name) => /^CUdeviceptr/.test(name))) return { kind: 'deviceptr', type: 'CUdeviceptr' }
+  if (type === 'u64' && chain.some((name) => objectName.test(name))) return { kind: 'handle', type: handleName(chain) }
+  return { kind: 'integer', type }
+}
+
+/** Pointer target that only the library can look into. */
+export function isOpaque(declarations: Declarations, type: CType): boolean {
+  if (type.kind !== 'tag' && type.kind !== 'name') return false
+  const { target } = declarations.resolve(type)
+  return target.kind === 'record' && !target.record.complete
+}
+
+function isConstChar(type: CType): boolean {
+  return type.kind === 'name' && type.name === 'char' && type.const
+}
