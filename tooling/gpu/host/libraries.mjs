@@ -1,0 +1,7 @@
+// Prints as JSON which libraries Shoal finds on this host, where and in which version.
+import { probe } from '@shoal/ffi'
+import '@shoal/driver'
+import '@shoal/nccl'
+
+const found = probe().map(({ id, found, path, step, version, error }) => ({ id, found, path, step, version, error }))
+process.stdout.write(JSON.stringify(found))

@@ -1,0 +1,139 @@
+// Runs jobs one after another, each with its time limit, and writes results.json after each, so that a
+// run cut short keeps what it had.
+import { spawn, spawnSync } from 'node:child_process'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { hostFacts } from './facts.mjs'
+import { groups, jobs } from './jobs.mjs'
+
+const here = fileURLToPath(new URL('.', import.meta.url))
+const [folder, ...wanted] = process.argv.slice(2)
+const software = wanted.includes('--software')
+const names = wanted.filter((name) => name !== '--software').flatMap((name) => groups[name] ?? [name])
+const unknown = names.filter((name) => !groups.all.includes(name))
+if (unknown.length > 0) {
+  process.stderr.write(`unknown job: ${unknown.join(', ')}; there are ${groups.all.join(', ')}, bench, all\n`)
+  process.exit(2)
+}
+const chosen = jobs.filter(({ name }) => names.length === 0 || names.includes(name))
+
+mkdirSync(folder, { recursive: true })
+const log = join(folder, 'log.txt')
+const results = join(folder, 'results.json')
+writeFileSync(log, '')
+const environment = jobEnvironment()
+makeKernels()
+
+const report = {
+  started: new Date().toISOString(),
+  software,
+  about: JSON.parse(readFileSync(join(here, 'about.json'), 'utf8')),
+  host: hostFacts(),
+  libraries: libraries(),
+  jobs: [],
+}
+const gpus = software ? 2 : report.host.gpus.length
+for (const job of chosen) {
+  report.jobs.push(await runJob(job))
+  writeFileSync(results, `${JSON.stringify(report, null, 2)}\n`)
+}
+
+process.stdout.write('\n')
+for (const { name, status, seconds, reason } of report.jobs) {
+  process.stdout.write(`${status.padEnd(7)} ${name} (${seconds.toFixed(1)} s)${reason ? `: ${reason}` : ''}\n`)
+}
+process.exitCode = report.jobs.some(({ status }) => status === 'failed') ? 1 : 0
+
+function jobEnvironment() {
+  const { SHOAL_DEVICE: _, ...inherited } = process.env
+  const common = {
+    ...inherited,
+    // NVLink multicast can put a shared host out of service.
+    NCCL_NVLS_ENABLE: '0',
+    NVSHMEM_DISABLE_NVLS: '1',
+    SHOAL_KERNELS: join(here, 'kernels'),
+  }
+  // A GPU test that finds no GPU there must fail.
+  return software ? { ...common, SHOAL_DEVICE: 'sim' } : { ...common, SHOAL_EXPECT_GPU: '1' }
+}
+
+function say(text) {
+  process.stdout.write(text)
+  appendFileSync(log, text)
+}
+
+async function runJob({ name, limit, gpus: needed = 1, command }) {
+  if (gpus < needed) {
+    return { name, status: 'not run', seconds: 0, reason: `needs ${needed} GPUs, this host has ${gpus}` }
+  }
+  const scratch = mkdtempSync(join(tmpdir(), 'shoal-job-'))
+  const json = join(scratch, 'figures.json')
+  say(`\n── ${name}\n`)
+  const started = performance.now()
+  const { code, signal, timedOut, output } = await spawnLimited(command(gpus, json), limit)
+  const seconds = (performance.now() - started) / 1000
+  const status = code === 0 ? 'passed' : 'failed'
+  const reason = timedOut
+    ? `stopped after ${limit} s`
+    : signal
+      ? `killed by ${signal}`
+      : code === 0
+        ? undefined
+        : `exit status ${code}`
+  const data = existsSync(json) ? JSON.parse(readFileSync(json, 'utf8')) : undefined
+  rmSync(scratch, { recursive: true, force: true })
+  return { name, status, seconds, reason, output: output.slice(-20_000), data }
+}
+
+/** Runs Node in a process group of its own, so that a job that hangs goes with its children. */
+function spawnLimited(nodeArguments, limit) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, nodeArguments, {
+      env: environment,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    let timedOut = false
+    const keep = (chunk) => {
+      output += chunk
+      say(String(chunk))
+    }
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    const timer = setTimeout(() => {
+      timedOut = true
+      process.kill(-child.pid, 'SIGKILL')
+    }, limit * 1000)
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      resolve({ code, signal, timedOut, output })
+    })
+  })
+}
+
+function libraries() {
+  const result = spawnSync(process.execPath, [join(here, 'libraries.mjs')], { env: environment, encoding: 'utf8' })
+  if (result.status !== 0) {
+    say(`the libraries cannot be listed:\n${result.stderr}\n`)
+    return null
+  }
+  return JSON.parse(result.stdout)
+}
+
+/** Kernels that the packing machine could not compile are compiled here. */
+function makeKernels() {
+  for (const name of ['axpy', 'empty']) {
+    const base = join(here, 'kernels', name)
+    if (existsSync(`${base}.ptx`)) continue
+    for (const compile of [
+      ['-ptx', '-arch=compute_75', '-o', `${base}.ptx`],
+      ['-cubin', '-arch=sm_90', '-o', `${base}.sm_90.cubin`],
+    ]) {
+      const result = spawnSync('nvcc', [...compile, `${base}.cu`], { encoding: 'utf8' })
+      if (result.status !== 0) say(`nvcc cannot build ${name}: ${result.error?.message ?? result.stderr}\n`)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// `pnpm gpu:pack`: everything an offline GPU host (linux-x64) needs, in the ignored folder .gpu.
+import { spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { build } from '../setup/build.mjs'
+import { fetchNode } from '../setup/fetchNode.mjs'
+import { installWorkspace, say } from '../setup/install.mjs'
+import { cacheFolder, capture, root, runMain, SetupError } from '../setup/workspace.mjs'
+import { copyPackages } from './src/copyPackages.mjs'
+import { buildKernels } from './src/kernels.mjs'
+
+const nodeMajor = '24'
+const limit = 60 * 2 ** 20
+const target = join(root, '.gpu')
+const app = join(target, 'app')
+const source = join(root, 'tooling', 'gpu')
+const entries = ['tooling/conformance', 'docs/examples/all-reduce', 'tooling/bench']
+
+await runMain(() => {
+  if (process.platform !== 'linux' || process.arch !== 'x64') {
+    throw new SetupError('The native parts are built here and run there, so pack on linux-x64.')
+  }
+  build(installWorkspace())
+  rmSync(target, { recursive: true, force: true })
+  mkdirSync(join(app, 'kernels'), { recursive: true })
+  const node = packNode()
+  const packages = copyPackages(entries, join(app, 'node_modules'))
+  cpSync(join(source, 'host'), app, { recursive: true })
+  copyFileSync(join(app, 'run.sh'), join(target, 'run.sh'))
+  rmSync(join(app, 'run.sh'))
+  chmodSync(join(target, 'run.sh'), 0o755)
+  packKernels()
+  writeFileSync(join(app, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
+  const about = { ...commit(), node, packages }
+  writeFileSync(join(app, 'about.json'), `${JSON.stringify(about, null, 2)}\n`)
+  const bytes = sizeOf(target)
+  const mebibytes = (bytes / 2 ** 20).toFixed(1)
+  if (bytes > limit) throw new SetupError(`.gpu has ${mebibytes} MiB, above the ${limit / 2 ** 20} MiB that travel.`)
+  say(
+    `packed ${packages.length} packages and Node ${node} into .gpu (${mebibytes} MiB); there: .gpu/run.sh FOLDER [JOB …]`,
+  )
+})
+
+/** Node stripped and compressed, which takes a minute, so the result is kept. */
+function packNode() {
+  const { executable, version } = fetchNode(nodeMajor)
+  const compressed = join(cacheFolder, `node-${version}.xz`)
+  if (!existsSync(compressed)) {
+    const stripped = join(cacheFolder, `node-${version}`)
+    capture('strip', ['-s', '-o', stripped, executable])
+    capture('xz', ['-9e', '-T0', '--force', stripped])
+  }
+  copyFileSync(compressed, join(target, 'node.xz'))
+  return version
+}
+
+/** The host compiles the kernels itself where there is no nvcc here. */
+function packKernels() {
+  const kernels = join(source, 'kernels')
+  for (const file of readdirSync(kernels)) copyFileSync(join(kernels, file), join(app, 'kernels', file))
+  if (spawnSync('nvcc', ['--version']).error) say('no nvcc here: the host must have one to build the kernels')
+  else buildKernels(kernels, join(app, 'kernels'))
+}
+
+/** What the results were made from; a folder without git has no commit. */
+function commit() {
+  const git = (...gitArguments) => spawnSync('git', gitArguments, { cwd: root, encoding: 'utf8' })
+  const head = git('rev-parse', 'HEAD')
+  if (head.error || head.status !== 0) return { commit: null, modified: null }
+  return { commit: head.stdout.trim(), modified: git('status', '--porcelain').stdout.trim() !== '' }
+}
+
+function sizeOf(folder) {
+  const found = readdirSync(folder, { withFileTypes: true, recursive: true })
+  return found.reduce((sum, entry) => sum + (entry.isFile() ? statSync(join(entry.parentPath, entry.name)).size : 0), 0)
+}

@@ -1,0 +1,100 @@
+// Renders docs/hardware/README.md from the records.
+
+/** The whole page. `records` come newest first, as { file, record }. */
+export function renderPage(records) {
+  const lines = [
+    '# Results on hardware',
+    '',
+    'Made by `pnpm docs:hardware` from the files in `results`; edit those only through `pnpm gpu:collect`.',
+    'How a run is made: [CONTRIBUTING](../../CONTRIBUTING.md#on-a-gpu-host). Figures of different runs do not compare:',
+    'clocks and neighbours differ. What counts are ratios inside one run, where everything takes turns.',
+    '',
+  ]
+  if (records.length === 0) return [...lines, 'No run has been kept so far.', ''].join('\n')
+  lines.push('## Runs', '', ...runTable(records), '')
+  const shown = new Set()
+  for (const one of records) {
+    const setting = `${one.record.gpu} × ${one.record.gpuCount}`
+    if (shown.has(setting)) continue
+    shown.add(setting)
+    lines.push(...renderRun(one.record, setting))
+  }
+  return `${lines.join('\n').trimEnd()}\n`
+}
+
+function runTable(records) {
+  const rows = records.map(({ file, record }) => [
+    `[${record.started.slice(0, 16).replace('T', ' ')}](results/${file})`,
+    `${record.gpu} × ${record.gpuCount}`,
+    record.driver,
+    version(record, 'nccl'),
+    record.node,
+    record.commit ? `${record.commit.slice(0, 10)}${record.modified ? ' and changes' : ''}` : 'unknown',
+    ['passed', 'failed', 'not run'].map((status) => count(record, status)).join(' / '),
+  ])
+  return table(['started (UTC)', 'GPUs', 'driver', 'NCCL', 'Node', 'commit', 'jobs passed / failed / not run'], rows)
+}
+
+function renderRun(record, setting) {
+  const lines = [`## ${setting}, ${record.started.slice(0, 10)}`, '']
+  lines.push(...table(['what', 'found'], facts(record)), '', '| job | result | seconds |', '|---|---|---|')
+  for (const { name, status, seconds, reason } of record.jobs) {
+    lines.push(`| ${name} | ${status}${reason ? `: ${escapeCell(reason)}` : ''} | ${seconds} |`)
+  }
+  lines.push('')
+  for (const job of record.jobs.filter(({ status }) => status !== 'not run')) lines.push(...renderJob(job))
+  return lines
+}
+
+function facts(record) {
+  const libraries = record.libraries.filter(({ found }) => found)
+  const named = (entries) => entries.map(([name, value]) => `${name} ${value}`).join(', ')
+  return [
+    ['GPU', `${record.gpu}, ${record.memory}, compute capability ${record.computeCapability}`],
+    ['driver', record.driver],
+    ['toolkit', record.toolkit ?? 'none'],
+    ['libraries', libraries.map(({ file, version, step }) => `${file} ${version ?? ''} (${step})`).join(', ')],
+    ['Python packages', named(Object.entries(record.pythonPackages ?? {}))],
+    ['machine', `${record.cores} cores, ${record.processor}, Linux ${record.kernel}`],
+  ]
+}
+
+/** A job's figures as it printed them, with the bars it was measured against. */
+function renderJob({ name, status, output = [], data }) {
+  const lines = [`### ${name}`, '']
+  const bars = data?.bars ?? []
+  if (bars.length > 0) {
+    const rows = bars.map((bar) => [
+      bar.what,
+      figure(bar.value, bar.unit),
+      `${bar.side} ${bar.limit}${bar.unit}`,
+      bar.met ? 'yes' : '**no**',
+    ])
+    lines.push(...table(['bar', 'measured', 'wanted', 'met'], rows), '')
+  }
+  const kept = status === 'failed' ? output.slice(-60) : output.slice(-80)
+  if (kept.length > 0) lines.push('```text', ...kept.map((line) => line.trimEnd().replaceAll('```', "'''")), '```', '')
+  return lines
+}
+
+function figure(value, unit) {
+  if (typeof value !== 'number') return 'none'
+  return `${value >= 1000 ? value.toFixed(0) : value.toPrecision(3)}${unit}`
+}
+
+function version(record, id) {
+  return record.libraries.find((library) => library.id === id)?.version ?? 'none'
+}
+
+function count(record, status) {
+  return record.jobs.filter((job) => job.status === status).length
+}
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map((cell) => escapeCell(String(cell))).join(' | ')} |`
+  return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)]
+}
+
+function escapeCell(text) {
+  return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
+}

@@ -1,0 +1,76 @@
+// The data files of docs/hardware/results: made from what a host sent back, and read again for the pages.
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { readJson, root, SetupError } from '../../setup/workspace.mjs'
+
+export const resultsFolder = join(root, 'docs', 'hardware', 'results')
+
+/** Turns the results.json of a run into the record that is kept: no paths of the host, no noise. */
+export function recordOf(report) {
+  if (report.software) throw new SetupError('This run was on the software device; only runs on GPUs are kept.')
+  const { host, about } = report
+  if (host.gpus.length === 0) throw new SetupError('This run found no GPU; there is nothing to keep.')
+  const models = new Set(host.gpus.map(({ name }) => name))
+  if (models.size > 1) throw new SetupError(`The host has different GPUs: ${[...models].join(', ')}.`)
+  return withoutPaths({
+    started: report.started,
+    gpu: host.gpus[0].name,
+    gpuCount: host.gpus.length,
+    memory: host.gpus[0].memory,
+    computeCapability: host.gpus[0].computeCapability,
+    driver: host.gpus[0].driver,
+    toolkit: host.toolkit,
+    topology: host.topology,
+    kernel: host.kernel,
+    processor: host.processor,
+    cores: host.cores,
+    node: host.node,
+    pythonPackages: host.pythonPackages,
+    libraries: (report.libraries ?? []).map(({ id, found, path, step, version }) => ({
+      id,
+      found,
+      file: path && basename(path),
+      step,
+      version,
+    })),
+    commit: about.commit,
+    modified: about.modified,
+    jobs: report.jobs.map(({ name, status, seconds, reason, output, data }) => ({
+      name,
+      status,
+      seconds: Math.round(seconds * 10) / 10,
+      reason,
+      output: output?.trim().split('\n'),
+      data,
+    })),
+  })
+}
+
+/** Writes a record under a name of its own and returns the file. */
+export function keepRecord(record, folder = resultsFolder) {
+  mkdirSync(folder, { recursive: true })
+  const gpu = record.gpu.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  const base = `${record.started.slice(0, 10)}-${gpu}x${record.gpuCount}`
+  const name = (number) => `${base}${number > 1 ? `-${number}` : ''}.json`
+  let number = 1
+  while (existsSync(join(folder, name(number)))) number += 1
+  const file = join(folder, name(number))
+  writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`)
+  return file
+}
+
+/** All records, newest first. */
+export function readRecords(folder = resultsFolder) {
+  if (!existsSync(folder)) return []
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
+  const records = files.map((file) => ({ file, record: readJson(join(folder, file)) }))
+  return records.sort((one, other) => other.record.started.localeCompare(one.record.started))
+}
+
+/** Absolute paths say where a host keeps things, which is nobody's business: only the file name stays. */
+function withoutPaths(value) {
+  if (typeof value === 'string') return value.replace(/(?<![\w.:/])\/(?:[\w.@+-]+\/)+([\w.@+-]*)/g, '…/$1')
+  if (Array.isArray(value)) return value.map(withoutPaths)
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutPaths(inner)]))
+}

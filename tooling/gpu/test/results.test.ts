@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { renderPage } from '../src/page.mjs'
+import { keepRecord, readRecords, recordOf } from '../src/results.mjs'
+
+const gpu = { name: 'NVIDIA H200', driver: '580.159.04', memory: '143771 MiB', computeCapability: '9.0' }
+
+function report() {
+  return {
+    started: '2026-01-02T03:04:05.000Z',
+    software: false,
+    about: { commit: '0123456789abcdef', modified: false, node: '24.1.0', packages: [] },
+    host: {
+      gpus: [gpu, gpu],
+      topology: 'GPU0 NV18',
+      toolkit: '13.0',
+      pythonPackages: { numpy: '2.5.2' },
+      kernel: '6.1',
+      processor: 'a processor',
+      cores: 32,
+      node: '24.1.0',
+    },
+    libraries: [{ id: 'nccl', found: true, path: '/usr/lib/x/libnccl.so.2', step: 'loader', version: '2.28.3' }],
+    jobs: [
+      {
+        name: 'demo',
+        status: 'passed',
+        seconds: 1.234,
+        output: 'all right\n',
+        data: { bars: [{ what: 'launch', value: 1.2, limit: 1.05, unit: '×', side: 'at most', met: false }] },
+      },
+      { name: 'axpy', status: 'failed', seconds: 2, reason: 'exit status 1', output: 'cannot open /opt/a/b/c.ptx\n' },
+    ],
+  }
+}
+
+describe('results of a GPU host', () => {
+  it('keeps file names but no folders of the host', () => {
+    const kept = JSON.stringify(recordOf(report()))
+    expect(kept).toContain('libnccl.so.2')
+    expect(kept).toContain('…/c.ptx')
+    expect(kept).not.toMatch(/\/usr\/|\/opt\//)
+  })
+
+  it('refuses a run without a GPU', () => {
+    expect(() => recordOf({ ...report(), software: true })).toThrow('software device')
+    expect(() => recordOf({ ...report(), host: { ...report().host, gpus: [] } })).toThrow('no GPU')
+  })
+
+  it('gives every run a file of its own, and shows the newest of each setting in full', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'shoal-results-'))
+    try {
+      keepRecord(recordOf(report()), folder)
+      keepRecord(recordOf({ ...report(), started: '2026-01-02T09:00:00.000Z' }), folder)
+      expect(readdirSync(folder)).toEqual(['2026-01-02-nvidia-h200x2-2.json', '2026-01-02-nvidia-h200x2.json'])
+      const page = renderPage(readRecords(folder))
+      expect(page.match(/^\| \[2026-01-02/gm)).toHaveLength(2)
+      expect(page.match(/^## NVIDIA H200 × 2/gm)).toHaveLength(1)
+      expect(page).toContain('| launch | 1.20× | at most 1.05× | **no** |')
+      expect(page).toContain('| axpy | failed: exit status 1 | 2 |')
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe('docs/hardware', () => {
+  it('is rendered from the kept results', () => {
+    const script = fileURLToPath(new URL('../hardware.mjs', import.meta.url))
+    const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
+    expect(stderr).toBe('')
+    expect(status).toBe(0)
+  })
+})
