@@ -1,0 +1,69 @@
+import { type CUresult, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
+import { readCString } from '@shoal/ffi'
+import { nccl, type ncclComm_t, ncclGetErrorString, ncclGetLastError, ncclResult_t } from '@shoal/nccl-sys'
+import { StatusError } from '@shoal/types'
+
+const resultNames = new Map<number, string>(Object.entries(ncclResult_t).map(([name, value]) => [value, name]))
+
+// After these the communicator is of no more use: it can be aborted and nothing else.
+const fatal: ReadonlySet<number> = new Set([
+  ncclResult_t.ncclUnhandledCudaError,
+  ncclResult_t.ncclSystemError,
+  ncclResult_t.ncclInternalError,
+  ncclResult_t.ncclRemoteError,
+  ncclResult_t.ncclTimeout,
+])
+
+/** Throws for every status but `ncclSuccess` and `ncclInProgress`; the latter is no error. */
+export function checkNccl(status: number, api: string, communicator: ncclComm_t | null = null): void {
+  if (status !== 0 && status !== ncclResult_t.ncclInProgress) throw ncclError(status, api, communicator)
+}
+
+/**
+ * The error for a status that NCCL returned: the name (`code`) and description of the status, and what NCCL itself
+ * said last (`lastError`). `isSticky` is true where the communicator cannot go on.
+ */
+export function ncclError(status: number, api: string, communicator: ncclComm_t | null = null): StatusError {
+  const lastError = lastErrorOf(communicator)
+  const libraryVersion = ask(() => nccl.versionText)
+  return new StatusError({
+    library: 'NCCL',
+    api,
+    status,
+    code: resultNames.get(status) ?? `ncclResult_t(${status})`,
+    description: ask(() => readCString(ncclGetErrorString(status as ncclResult_t))) ?? 'unknown result code',
+    isSticky: fatal.has(status),
+    ...(lastError ? { lastError } : {}),
+    ...(libraryVersion ? { libraryVersion } : {}),
+  })
+}
+
+/** What NCCL itself said last; undefined where the library is too old to tell. */
+export function lastErrorOf(communicator: ncclComm_t | null): string | undefined {
+  return ask(() => readCString(ncclGetLastError(communicator)) ?? undefined)
+}
+
+/** Throws a StatusError of the CUDA driver for every status but `CUDA_SUCCESS`. */
+export function checkCuda(status: number, api: string): void {
+  if (status === 0) return
+  const text = new BigUint64Array(1)
+  const name = ask(() => (cuGetErrorName(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
+  const words = ask(() => (cuGetErrorString(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
+  throw new StatusError({
+    library: 'CUDA driver',
+    api,
+    status,
+    code: name ?? `CUresult(${status})`,
+    description: words ?? 'unknown result code',
+    isSticky: false,
+  })
+}
+
+/** An old library may lack the function that describes its error; the error itself must reach the caller all the same. */
+function ask<T>(question: () => T): T | undefined {
+  try {
+    return question()
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,107 @@
+import { enterContext, leaveContext } from '@shoal/ffi'
+import {
+  ncclBroadcast,
+  type ncclComm_t,
+  ncclDataType_t,
+  ncclGroupEnd,
+  ncclGroupStart,
+  ncclResult_t,
+} from '@shoal/nccl-sys'
+import { StatusError } from '@shoal/types'
+import { attachSuppressed } from './attach.js'
+import { anyContext } from './contexts.js'
+import { checkNccl, ncclError } from './errors.js'
+
+interface Failure {
+  readonly error: unknown
+  /** The status that the failure itself leaves in NCCL's group, where it is known beforehand. */
+  readonly expected: number | undefined
+}
+
+// NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
+let depth = 0
+let member: ncclComm_t | undefined
+let failure: Failure | undefined
+
+/** Whether a group is open on this thread. */
+export function isGroupOpen(): boolean {
+  return depth > 0
+}
+
+/** Called by each collective inside a group, so that the group can be cancelled through one of its communicators. */
+export function joinGroup(communicator: ncclComm_t): void {
+  member = communicator
+}
+
+/**
+ * Runs `fn` and starts the NCCL calls made in it as one operation (`ncclGroupStart`, `ncclGroupEnd`). Needed whenever
+ * one thread drives several communicators, since each collective waits for the other ranks. Groups nest; the outermost
+ * one starts the work. Returns what `fn` returns.
+ *
+ * The group always ends. When `fn` throws, the calls recorded so far are dropped: nothing is launched, where half a
+ * group would leave the GPUs waiting for ranks that never come. A nested group that fails makes the whole group fail,
+ * also when its error is caught. If ending the group fails as well, that second error is the `suppressed` property of
+ * the first.
+ *
+ * @throws TypeError when `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
+ * @throws StatusError when NCCL refuses the group.
+ */
+export function group<T>(fn: () => T): T {
+  if (typeof fn !== 'function') throw new TypeError('group: fn must be a function')
+  checkNccl(ncclGroupStart(), 'ncclGroupStart')
+  depth += 1
+  let result: T | undefined
+  try {
+    result = fn()
+    refuseThenable(result)
+  } catch (error) {
+    failure ??= cancel(error)
+  }
+  depth -= 1
+  const status = end()
+  if (depth > 0) {
+    if (status !== 0) failure ??= { error: ncclError(status, 'ncclGroupEnd'), expected: status }
+    if (failure !== undefined) throw failure.error
+    return result as T
+  }
+  const failed = failure
+  failure = undefined
+  member = undefined
+  if (failed !== undefined) {
+    if (status !== 0 && status !== failed.expected) attachSuppressed(failed.error, ncclError(status, 'ncclGroupEnd'))
+    throw failed.error
+  }
+  checkNccl(status, 'ncclGroupEnd')
+  return result as T
+}
+
+/** NCCL looks at the current device while it starts a group, and would make one current where there is none. */
+function end(): number {
+  const context = depth === 0 ? anyContext() : 0n
+  if (context === 0n) return ncclGroupEnd()
+  const previous = enterContext(context)
+  try {
+    return ncclGroupEnd()
+  } finally {
+    leaveContext(previous)
+  }
+}
+
+/**
+ * Makes NCCL drop the open group. There is no function for it, but a group in which one call was refused is dropped
+ * as a whole when it ends; a broadcast from rank -1 is refused before NCCL looks at anything else.
+ */
+function cancel(error: unknown): Failure {
+  if (member === undefined) return { error, expected: undefined }
+  // A call that NCCL itself refused has spoilt the group already.
+  if (error instanceof StatusError && error.library === 'NCCL') return { error, expected: undefined }
+  ncclBroadcast(null, null, 1, ncclDataType_t.ncclUint8, -1, member, null)
+  return { error, expected: ncclResult_t.ncclInvalidArgument }
+}
+
+function refuseThenable(result: unknown): void {
+  if (typeof result !== 'object' || result === null || typeof (result as { then?: unknown }).then !== 'function')
+    return // What it does after the group has ended, and how that fails, is a consequence of the error thrown here.
+  ;(result as PromiseLike<unknown>).then(undefined, () => undefined)
+  throw new TypeError('group: fn must be synchronous; it returned a promise, and the group ends before that settles')
+}

@@ -1,0 +1,5 @@
+export type { CollectiveOptions, ReduceOp, ReductionOptions, RootOptions } from './collectives.js'
+export { Communicator, type InitRankOptions } from './communicator.js'
+export { group } from './group.js'
+export { UniqueId } from './uniqueId.js'
+export { ncclHeaderVersion, ncclVersion } from './version.js'

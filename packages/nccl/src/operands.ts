@@ -1,0 +1,149 @@
+import type { cudaStream_t } from '@shoal/nccl-sys'
+import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
+import { dtypeInfo, dtypes, memoryProtocol, streamProtocol, toMemoryRange, toStreamHandle } from '@shoal/types'
+
+/** What every collective has to know about a dtype. */
+export interface WireType {
+  readonly dtype: DType
+  readonly bytes: number
+  /** `ncclDataType_t`; undefined where NCCL cannot reduce such elements. */
+  readonly code: number | undefined
+}
+
+const wireTypes = Object.fromEntries(
+  dtypes.map((dtype) => {
+    const info = dtypeInfo(dtype)
+    return [dtype, { dtype, bytes: info.bytes, code: info.ncclCode }]
+  }),
+) as { readonly [D in DType]: WireType }
+
+/** Where the operands of a call have to live. */
+export interface Place {
+  readonly device: number
+  readonly context: bigint
+}
+
+// The range is read straight from the protocol here and checked only for what the call depends on: the general check
+// of @shoal/types costs as much as the call itself. What does not look right goes through it for its error message.
+
+/** The memory behind `memory`, which must be writable when it is written and belong to the communicator's device. */
+export function memoryAt(
+  memory: MemoryLike,
+  place: Place,
+  api: string,
+  parameter: string,
+  written: boolean,
+): MemoryRange {
+  let range = memory?.[memoryProtocol]
+  if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
+    range = named(api, parameter, () => toMemoryRange(memory))
+  }
+  if (range.device !== place.device) throw wrongDevice(api, parameter, range.device, place)
+  if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
+  if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
+  return range
+}
+
+/** The `cudaStream_t` behind `stream`. A bare handle is taken at its word. */
+export function streamAt(stream: StreamLike | bigint | null, place: Place, api: string): cudaStream_t {
+  if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
+  let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
+    handle = named(api, 'stream', () => toStreamHandle(stream))
+  }
+  if (handle.device !== place.device && handle.device !== -1) throw wrongDevice(api, 'stream', handle.device, place)
+  if (handle.context !== place.context && handle.context !== 0n) throw wrongContext(api, 'stream', place)
+  return handle.handle as cudaStream_t
+}
+
+/** The dtype of a call: the one the buffers carry, or the one that was named for buffers that carry none. */
+export function wireTypeOf(
+  first: MemoryRange,
+  second: MemoryRange | undefined,
+  dtype: DType | undefined,
+  api: string,
+): WireType {
+  const found = dtype ?? first.dtype ?? second?.dtype
+  if (found === undefined) throw new TypeError(`${api}: the buffers carry no dtype, so the option dtype must name it`)
+  const wire = wireTypes[found]
+  if (wire === undefined || !Object.hasOwn(wireTypes, found)) {
+    throw new TypeError(`${api}: unknown dtype ${String(found)}; one of ${dtypes.join(', ')}`)
+  }
+  checkDType(first, wire, api)
+  if (second !== undefined) checkDType(second, wire, api)
+  return wire
+}
+
+function checkDType(range: MemoryRange, wire: WireType, api: string): void {
+  if (range.dtype === wire.dtype) return
+  if (range.dtype !== undefined) {
+    throw new TypeError(
+      `${api}: a buffer of ${range.dtype} where ${wire.dtype} is needed; both must have the same dtype`,
+    )
+  }
+  if (wire.bytes > 1 && Number(range.address & 15n) % wire.bytes !== 0) {
+    throw new RangeError(`${api}: memory at 0x${range.address.toString(16)} is not aligned for ${wire.dtype}`)
+  }
+}
+
+/** Whole elements of `wire` that fit into a range. */
+export function elementsOf(range: MemoryRange, wire: WireType): number {
+  return Math.floor(range.byteLength / wire.bytes)
+}
+
+/** A count given by the caller, in elements. */
+export function checkedCount(count: unknown, api: string): number {
+  const value = typeof count === 'bigint' ? Number(count) : count
+  if (typeof value !== 'number' || Number.isNaN(value) || (Number.isFinite(value) && !Number.isInteger(value))) {
+    throw new TypeError(`${api}: count must be a whole number of elements, got ${String(count)}`)
+  }
+  if (!Number.isSafeInteger(value) || value < 0) {
+    throw new RangeError(`${api}: count must be from 0 to 2^53 - 1, got ${String(count)}`)
+  }
+  return value
+}
+
+/** Throws unless `range` has room for `count` elements. */
+export function checkRoom(range: MemoryRange, count: number, wire: WireType, api: string, parameter: string): void {
+  // Written so that a byteLength that is not a number fails as well.
+  if (count * wire.bytes <= range.byteLength) return
+  throw new RangeError(
+    `${api}: ${count} elements of ${wire.dtype} are ${count * wire.bytes} bytes, ${parameter} has ${range.byteLength}`,
+  )
+}
+
+/** Throws when two ranges share bytes; `allowed` is the one distance from send to recv at which NCCL works in place. */
+export function checkOverlap(
+  send: MemoryRange,
+  sendBytes: number,
+  recv: MemoryRange,
+  recvBytes: number,
+  allowed: number,
+  api: string,
+): void {
+  const distance = Number(recv.address - send.address)
+  if (distance === allowed || distance >= sendBytes || -distance >= recvBytes || sendBytes === 0 || recvBytes === 0)
+    return
+  throw new RangeError(`${api}: send and recv overlap without being in place`)
+}
+
+function named<T>(api: string, parameter: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError)
+      error.message = `${api}: ${parameter}: ${error.message}`
+    throw error
+  }
+}
+
+function wrongDevice(api: string, parameter: string, found: number, place: Place): TypeError {
+  const where = found === -1 ? 'is host memory' : `belongs to device ${found}`
+  return new TypeError(`${api}: ${parameter} ${where}, the communicator to device ${place.device}`)
+}
+
+function wrongContext(api: string, parameter: string, place: Place): TypeError {
+  return new TypeError(
+    `${api}: ${parameter} belongs to another context of device ${place.device}; NCCL works in the primary context`,
+  )
+}

@@ -1,0 +1,98 @@
+import {
+  type CUdevice,
+  cuDeviceGet,
+  cuDeviceGetCount,
+  cuDevicePrimaryCtxRelease,
+  cuDevicePrimaryCtxRetain,
+  cuInit,
+} from '@shoal/cuda-sys/driver'
+import { NativeMemory, offThread } from '@shoal/ffi'
+import { checkCuda } from './errors.js'
+
+/** One hold on the primary context of a device. NCCL works in that context and in no other. */
+export interface PrimaryContext {
+  readonly ordinal: number
+  /** `CUdevice` */
+  readonly device: CUdevice
+  /** `CUcontext` */
+  readonly handle: bigint
+}
+
+/**
+ * Retains the primary context of each device. Starting the driver and making a context take up to a second, so all of
+ * it runs off the JavaScript thread. Either all are retained or none.
+ *
+ * @throws RangeError for a device that is not there, StatusError when the driver refuses.
+ */
+export async function retainPrimaryContexts(ordinals: readonly number[], api: string): Promise<PrimaryContext[]> {
+  const count = ordinals.length
+  const deviceCount = NativeMemory.allocate(4)
+  const devices = NativeMemory.allocate(4 * count)
+  const contexts = NativeMemory.allocate(8 * count)
+  try {
+    checkAll(
+      ['cuInit', 'cuDeviceGetCount'],
+      await offThread({ keep: [deviceCount] }, () => {
+        cuInit(0)
+        cuDeviceGetCount(deviceCount)
+      }),
+    )
+    const available = deviceCount.i32[0] ?? 0
+    for (const ordinal of ordinals) {
+      if (ordinal >= available) {
+        throw new RangeError(
+          `${api}: there is no device ${ordinal}, this machine has ${available} (0 … ${available - 1})`,
+        )
+      }
+    }
+    checkAll(
+      ordinals.map(() => 'cuDeviceGet'),
+      await offThread({ keep: [devices] }, () => {
+        for (const [index, ordinal] of ordinals.entries()) cuDeviceGet(devices.address + BigInt(4 * index), ordinal)
+      }),
+    )
+    const statuses = await offThread({ keep: [contexts] }, () => {
+      for (let index = 0; index < count; index += 1) {
+        cuDevicePrimaryCtxRetain(contexts.address + BigInt(8 * index), devices.i32[index] as CUdevice)
+      }
+    })
+    const retained: PrimaryContext[] = []
+    for (const [index, ordinal] of ordinals.entries()) {
+      if (statuses[index] === 0) {
+        retained.push({ ordinal, device: devices.i32[index] as CUdevice, handle: contexts.u64[index] ?? 0n })
+      }
+    }
+    if (retained.length < count) {
+      await releasePrimaryContexts(retained)
+      checkAll(
+        ordinals.map(() => 'cuDevicePrimaryCtxRetain'),
+        statuses,
+      )
+    }
+    return retained
+  } finally {
+    deviceCount.dispose()
+    devices.dispose()
+    contexts.dispose()
+  }
+}
+
+/** Gives the holds back. A context that goes away with its last hold may take long to do so. */
+export async function releasePrimaryContexts(contexts: readonly PrimaryContext[]): Promise<void> {
+  if (contexts.length === 0) return
+  const statuses = await offThread({ stopOnError: false }, () => {
+    for (const context of contexts) cuDevicePrimaryCtxRelease(context.device)
+  })
+  checkAll(
+    contexts.map(() => 'cuDevicePrimaryCtxRelease'),
+    statuses,
+  )
+}
+
+function checkAll(apis: readonly string[], statuses: readonly number[]): void {
+  for (const [index, api] of apis.entries()) {
+    const status = statuses[index]
+    // A call that was not made follows one that failed, and that one has thrown.
+    if (status !== undefined) checkCuda(status, api)
+  }
+}

@@ -1,0 +1,71 @@
+import { ncclGetUniqueId } from '@shoal/nccl-sys'
+import { checkNccl } from './errors.js'
+
+const byteLength = 128
+
+/**
+ * The id by which the ranks of one communicator find each other (`ncclUniqueId`): 128 opaque bytes.
+ * One rank creates it, every rank gets the same bytes by whatever way the program has.
+ */
+export class UniqueId {
+  static readonly byteLength: number = byteLength
+  readonly #bytes: Uint8Array
+
+  private constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  /**
+   * Makes a new id (`ncclGetUniqueId`). This process then listens for the other ranks, so it has to live until they
+   * have all joined, and its address has to be reachable for them (`NCCL_SOCKET_IFNAME`).
+   *
+   * @throws StatusError when NCCL finds no usable network interface.
+   */
+  static create(): UniqueId {
+    const bytes = new Uint8Array(byteLength)
+    checkNccl(ncclGetUniqueId(bytes), 'ncclGetUniqueId')
+    return new UniqueId(bytes)
+  }
+
+  /** The id in these 128 bytes; they are copied. */
+  static fromBytes(bytes: Uint8Array): UniqueId {
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('UniqueId.fromBytes: bytes must be a Uint8Array')
+    if (bytes.byteLength !== byteLength) {
+      throw new RangeError(`UniqueId.fromBytes: an id has ${byteLength} bytes, got ${bytes.byteLength}`)
+    }
+    return new UniqueId(Uint8Array.from(bytes))
+  }
+
+  /** The id in a base64 string, as `toJSON()` and `toString()` write it. */
+  static fromBase64(text: string): UniqueId {
+    if (typeof text !== 'string') throw new TypeError('UniqueId.fromBase64: text must be a string')
+    const bytes = Buffer.from(text, 'base64')
+    // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
+    if (bytes.byteLength !== byteLength || bytes.toString('base64') !== text) {
+      throw new RangeError(`UniqueId.fromBase64: text is not the base64 form of ${byteLength} bytes`)
+    }
+    return new UniqueId(Uint8Array.from(bytes))
+  }
+
+  /** A copy of the 128 bytes. */
+  toBytes(): Uint8Array {
+    return Uint8Array.from(this.#bytes)
+  }
+
+  /** The id as base64: it travels in JSON, in an environment variable or in a message to a child process. */
+  toString(): string {
+    return Buffer.from(this.#bytes).toString('base64')
+  }
+
+  toJSON(): string {
+    return this.toString()
+  }
+
+  equals(other: UniqueId): boolean {
+    return Buffer.compare(this.#bytes, other.#bytes) === 0
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'UniqueId'
+  }
+}
