@@ -1,0 +1,53 @@
+import { type DType, type DTypeInfo, dtypeInfo } from '@shoal/types'
+
+/** The largest number of bytes one operation takes: sizes are JavaScript numbers. */
+const maximumBytes = Number.MAX_SAFE_INTEGER
+
+/** A whole number in `minimum..maximum`, or a TypeError (not a number, fraction, NaN) or RangeError that names it. */
+export function requireInteger(value: number, name: string, minimum: number, maximum: number): number {
+  if (typeof value !== 'number') throw new TypeError(`${name} must be a number, not ${describeValue(value)}`)
+  if (!Number.isInteger(value)) {
+    throw Number.isFinite(value) || Number.isNaN(value)
+      ? new TypeError(`${name} must be a whole number, not ${value}`)
+      : new RangeError(`${name} must be finite, not ${value}`)
+  }
+  if (value < minimum || value > maximum) {
+    throw new RangeError(`${name} must be between ${minimum} and ${maximum}, not ${value}`)
+  }
+  return value
+}
+
+/** A number of elements, checked so that its bytes stay a safe integer. */
+export function requireLength(value: number, name: string, bytesPerElement: number): number {
+  return requireInteger(value, name, 0, Math.floor(maximumBytes / bytesPerElement))
+}
+
+/** A dtype this project knows, or a TypeError. */
+export function requireDType(dtype: DType): DTypeInfo {
+  return dtypeInfo(dtype)
+}
+
+/** A string with no NUL in it, because C would cut it there. */
+export function requireName(value: string, name: string): string {
+  if (typeof value !== 'string') throw new TypeError(`${name} must be a string, not ${describeValue(value)}`)
+  if (value.length === 0) throw new RangeError(`${name} must not be empty`)
+  if (value.includes('\0')) throw new TypeError(`${name} must not contain a NUL character: ${JSON.stringify(value)}`)
+  return value
+}
+
+/** A boolean option with a default. */
+export function optionalBoolean(value: boolean | undefined, name: string, fallback: boolean): boolean {
+  if (value === undefined) return fallback
+  if (typeof value !== 'boolean') throw new TypeError(`${name} must be a boolean, not ${describeValue(value)}`)
+  return value
+}
+
+/** A value as an error message shows it. */
+export function describeValue(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'object') return `an object of class ${value.constructor?.name ?? 'unknown'}`
+  if (typeof value === 'function') return 'a function'
+  return String(value)
+}

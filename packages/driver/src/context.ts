@@ -1,0 +1,278 @@
+import { withContext } from '@shoal/cuda-sys'
+import {
+  type CUcontext,
+  type CUevent,
+  CUlimit,
+  cuCtxDisablePeerAccess,
+  cuCtxEnablePeerAccess,
+  cuCtxGetApiVersion,
+  cuCtxGetLimit,
+  cuCtxGetStreamPriorityRange,
+  cuCtxSetLimit,
+  cuCtxSynchronize,
+  cuDevicePrimaryCtxRelease,
+  cuDevicePrimaryCtxRetain,
+  cuEventCreate,
+  cuEventDestroy,
+} from '@shoal/cuda-sys/driver'
+import { offThread } from '@shoal/ffi'
+import { DisposedError } from '@shoal/types'
+import { describeValue, requireInteger } from './checks.js'
+import type { Device } from './device.js'
+import { check, checkRelease, isGone, Status } from './errors.js'
+import { scratch } from './native.js'
+
+const eventDisableTiming = 2
+
+type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
+
+/** The limits of a context: `CUlimit` without its prefix. */
+export type ContextLimit = Exclude<WithoutPrefix<keyof typeof CUlimit, 'CU_LIMIT_'>, 'MAX'>
+
+/**
+ * The primary context of a device: what libcudart, NCCL and NVSHMEM use too. It is retained once for each JavaScript
+ * thread and released when its device was disposed of and nothing that lives in it is left.
+ */
+export class Context {
+  readonly device: Device
+  /** @internal The handle without the check that the context is still there. */
+  readonly _handle: CUcontext
+  /** @internal Ordinals of the devices whose memory kernels of this context may use. */
+  readonly _peers = new Set<number>()
+  #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
+  #children = 0
+  #pendingWaits = 0
+  readonly #idleEvents: CUevent[] = []
+  readonly #beforeClose = new Set<() => void>()
+  readonly #whenIdle: (() => void)[] = []
+
+  private constructor(device: Device, handle: CUcontext) {
+    this.device = device
+    this._handle = handle
+  }
+
+  /** @internal Retains the primary context of a device. */
+  static _retainPrimary(device: Device): Context {
+    const out = scratch()
+    check(cuDevicePrimaryCtxRetain(out, device.handle), 'cuDevicePrimaryCtxRetain')
+    return new Context(device, out.u64[0] as CUcontext)
+  }
+
+  /** The `CUcontext`. @throws DisposedError when the context was released or reset. */
+  get handle(): CUcontext {
+    this._requireAlive()
+    return this._handle
+  }
+
+  /** Whether the context was released or reset. */
+  get disposed(): boolean {
+    return this.#state === 'closed' || this.#state === 'reset'
+  }
+
+  /**
+   * Runs `fn` with this context current on the thread and restores the one that was current. Raw functions of
+   * `@shoal/cuda-sys` need it; objects of this package do it themselves. `fn` must not be asynchronous.
+   */
+  run<T>(fn: () => T): T {
+    return withContext(this.handle, fn)
+  }
+
+  /** Resolves when all work of the context has ended (`cuCtxSynchronize`, on a native thread). */
+  async synchronize(): Promise<void> {
+    const handle = this.handle
+    this._addWait()
+    try {
+      const [status = Status.success] = await offThread({ context: handle }, () => cuCtxSynchronize())
+      check(status, 'cuCtxSynchronize')
+    } finally {
+      this._endWait()
+    }
+  }
+
+  /** Blocks the thread until all work of the context has ended (`cuCtxSynchronize`). */
+  synchronizeSync(): void {
+    this._call('cuCtxSynchronize', () => cuCtxSynchronize())
+  }
+
+  /** Version of the API the context was made with, such as 3020 (`cuCtxGetApiVersion`). */
+  get apiVersion(): number {
+    const out = scratch()
+    check(cuCtxGetApiVersion(this.handle, out), 'cuCtxGetApiVersion')
+    return out.u32[0] as number
+  }
+
+  /** The priorities streams may have; a lower number is a greater priority (`cuCtxGetStreamPriorityRange`). */
+  get streamPriorityRange(): { readonly least: number; readonly greatest: number } {
+    const out = scratch()
+    this._call('cuCtxGetStreamPriorityRange', () => cuCtxGetStreamPriorityRange(out.address, out.address + 4n))
+    return { least: out.i32[0] as number, greatest: out.i32[1] as number }
+  }
+
+  /** Reads a limit, in its own unit, mostly bytes (`cuCtxGetLimit`). */
+  getLimit(limit: ContextLimit): number {
+    const code = limitCode(limit)
+    const out = scratch()
+    this._call('cuCtxGetLimit', () => cuCtxGetLimit(out, code))
+    return Number(out.u64[0])
+  }
+
+  /** Asks for a limit; the driver may round it (`cuCtxSetLimit`). */
+  setLimit(limit: ContextLimit, value: number): void {
+    const code = limitCode(limit)
+    requireInteger(value, 'value', 0, Number.MAX_SAFE_INTEGER)
+    this._call('cuCtxSetLimit', () => cuCtxSetLimit(code, value))
+  }
+
+  /**
+   * Lets kernels and copies of this context use memory of `peer` directly (`cuCtxEnablePeerAccess`). Enabling twice is
+   * no error. @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
+   */
+  enablePeerAccess(peer: Device): void {
+    const peerContext = peer.primaryContext.handle
+    if (peer.ordinal === this.device.ordinal) throw new RangeError('a device is no peer of itself')
+    withContext(this.handle, () => {
+      const status: number = cuCtxEnablePeerAccess(peerContext, 0)
+      if (status !== Status.peerAccessAlreadyEnabled) check(status, 'cuCtxEnablePeerAccess')
+    })
+    this._peers.add(peer.ordinal)
+  }
+
+  /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`). */
+  disablePeerAccess(peer: Device): void {
+    const peerContext = peer.primaryContext.handle
+    withContext(this.handle, () => {
+      const status: number = cuCtxDisablePeerAccess(peerContext)
+      if (status !== Status.peerAccessNotEnabled) check(status, 'cuCtxDisablePeerAccess')
+    })
+    this._peers.delete(peer.ordinal)
+  }
+
+  /** @internal */
+  _requireAlive(): void {
+    if (this.#state === 'closed') throw new DisposedError('Context')
+    if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
+  }
+
+  /** @internal Calls one C function with this context current and checks its status. */
+  _call(api: string, call: () => number): void {
+    check(withContext(this.handle, call), api)
+  }
+
+  /** @internal Calls a releasing function; does nothing when the context is gone, and what it held with it. */
+  _release(api: string, call: () => number): void {
+    if (this.disposed) return
+    checkRelease(withContextForRelease(this._handle, call), api)
+  }
+
+  /** @internal Something that lives in this context came to be. */
+  _addChild(): void {
+    this.#children += 1
+  }
+
+  /** @internal Something that lived in this context is gone. */
+  _removeChild(): void {
+    this.#children -= 1
+    this.#closeIfUnused()
+  }
+
+  /** @internal */
+  _addWait(): void {
+    this.#pendingWaits += 1
+    this._addChild()
+  }
+
+  /** @internal */
+  _endWait(): void {
+    this.#pendingWaits -= 1
+    if (this.#pendingWaits === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    this._removeChild()
+  }
+
+  /** @internal Runs `fn` before the context is released or reset. Gives what takes it back. */
+  _beforeClose(fn: () => void): () => void {
+    this.#beforeClose.add(fn)
+    return () => this.#beforeClose.delete(fn)
+  }
+
+  /** @internal An event without timing, from the pool. The context must be current. */
+  _takeEvent(): CUevent {
+    const idle = this.#idleEvents.pop()
+    if (idle !== undefined) return idle
+    const out = scratch()
+    check(cuEventCreate(out, eventDisableTiming), 'cuEventCreate')
+    return out.u64[0] as CUevent
+  }
+
+  /** @internal Gives back an event that nothing waits for any more. */
+  _returnEvent(event: CUevent): void {
+    if (!this.disposed) this.#idleEvents.push(event)
+  }
+
+  /** @internal The device was disposed of: release as soon as nothing lives here. */
+  _close(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'closing'
+    this.#closeIfUnused()
+  }
+
+  /** @internal Runs `reset` when nothing waits in this context; afterwards everything in it is gone. */
+  async _reset(reset: () => void): Promise<void> {
+    while (this.#pendingWaits > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    this._requireAlive()
+    this.#closeDown()
+    this.#state = 'reset'
+    reset()
+    // Resetting does not give up what this thread retained.
+    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+  }
+
+  #closeIfUnused(): void {
+    if (this.#state !== 'closing' || this.#children > 0) return
+    this.#closeDown()
+    this.#state = 'closed'
+    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+  }
+
+  #closeDown(): void {
+    for (const fn of [...this.#beforeClose]) fn()
+    this.#beforeClose.clear()
+    const events = this.#idleEvents.splice(0)
+    if (events.length === 0) return
+    const status = withContextForRelease(this._handle, () => {
+      let first = 0
+      for (const event of events) first ||= cuEventDestroy(event)
+      return first
+    })
+    checkRelease(status, 'cuEventDestroy')
+  }
+}
+
+/** What can be named where memory or a module is made: a device means its primary context. */
+export type ContextSource = Context | Device
+
+/** The context of a device or the context itself; a TypeError for anything else. */
+export function contextOf(source: ContextSource): Context {
+  if (source instanceof Context) {
+    source._requireAlive()
+    return source
+  }
+  const context: unknown = (source as Device | undefined)?.primaryContext
+  if (context instanceof Context) return context
+  throw new TypeError(`expected a Device or a Context, not ${describeValue(source)}`)
+}
+
+function withContextForRelease(handle: CUcontext, call: () => number): number {
+  try {
+    return withContext(handle, call)
+  } catch (error) {
+    const status = (error as { status?: unknown }).status
+    if (typeof status === 'number' && isGone(status)) return status
+    throw error
+  }
+}
+
+function limitCode(limit: ContextLimit): CUlimit {
+  const code = (CUlimit as Readonly<Record<string, CUlimit>>)[`CU_LIMIT_${limit}`]
+  if (code === undefined) throw new TypeError(`unknown limit ${describeValue(limit)}`)
+  return code
+}

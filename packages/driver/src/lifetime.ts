@@ -1,0 +1,71 @@
+import { DisposedError } from '@shoal/types'
+
+/** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */
+interface Leak {
+  readonly what: string
+  readonly where: string | undefined
+  /** Frees what is safe to free from a collector callback and says so, or says why it stays. */
+  readonly reclaim: () => string
+}
+
+/** Set SHOAL_TRACE_LEAKS=1 to see in each leak warning where the object was made. */
+const traceLeaks = process.env['SHOAL_TRACE_LEAKS'] === '1'
+
+const leaks = new FinalizationRegistry<Leak>((leak) => {
+  const outcome = reclaim(leak)
+  const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
+  process.emitWarning(`${leak.what} was dropped without dispose(); ${outcome}${detail}`, { type: 'ShoalLeakWarning' })
+})
+
+// An error thrown from a collector callback would end the process; in the warning it is seen all the same.
+function reclaim(leak: Leak): string {
+  try {
+    return leak.reclaim()
+  } catch (error) {
+    return `what it held could not be freed: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
+
+/** Reports `object` when it is collected before {@link forgetLeak} was called for it. */
+export function watchForLeak(object: object, what: string, reclaim: () => string): void {
+  const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2, 8).join('\n').trim() : undefined
+  leaks.register(object, { what, where, reclaim }, object)
+}
+
+/** The object was disposed of: nothing to report. */
+export function forgetLeak(object: object): void {
+  leaks.unregister(object)
+}
+
+/** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
+export abstract class Resource {
+  /** @internal */
+  _disposed = false
+
+  /** The name of the class in messages. */
+  protected abstract readonly kind: string
+
+  /** Whether dispose() was called. */
+  get disposed(): boolean {
+    return this._disposed
+  }
+
+  /** Releases what this object holds. Calling it again does nothing. */
+  dispose(): void {
+    if (this._disposed) return
+    this._disposed = true
+    this.release()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  /** Called once, by the first dispose(). */
+  protected abstract release(): void
+
+  /** @internal Throws {@link DisposedError} after dispose(). */
+  _requireAlive(): void {
+    if (this._disposed) throw new DisposedError(this.kind)
+  }
+}

@@ -1,0 +1,11 @@
+import { NativeMemory } from '@shoal/ffi'
+
+let cells: NativeMemory | undefined
+
+/** A few words of native memory for results by address: read them before the next call that uses them. */
+export function scratch(): NativeMemory {
+  cells ??= NativeMemory.allocate(1024)
+  return cells
+}
+
+export { readCString } from '@shoal/ffi'
