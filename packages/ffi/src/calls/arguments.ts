@@ -1,7 +1,8 @@
 /**
  * Argument checks of generated functions. Each writes one slot of the block, or throws a TypeError or RangeError that
  * names the function and the parameter before anything native runs. None of them runs code of the caller, so no other
- * call can come between two slots.
+ * call can come between two slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8
+ * compares that faster than it compares a bigint with its bounds.
  */
 import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
@@ -17,9 +18,6 @@ export type SizeArgument = number | bigint
 /** A signed 64-bit integer. */
 export type SignedArgument = number | bigint
 
-const maximumWord = 0xffff_ffff_ffff_ffffn
-const lowestSigned = -0x8000_0000_0000_0000n
-const highestSigned = 0x7fff_ffff_ffff_ffffn
 const twoTo32 = 0x1_0000_0000
 
 // Views whose address is in the block: without this the collector may take a temporary array before the call is made.
@@ -44,8 +42,8 @@ function refuseRange(api: string, parameter: string, expected: string, value: un
 /** An opaque handle or a device address: a bigint in 0 … 2⁶⁴−1, or `null`. */
 export function putHandle(slot: number, value: bigint | null, api: string, parameter: string): void {
   if (typeof value === 'bigint') {
-    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
     slots64[slot] = value
+    if (slots64[slot] !== value) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
   } else if (value === null) {
     slots32[2 * slot] = 0
     slots32[2 * slot + 1] = 0
@@ -57,8 +55,8 @@ export function putHandle(slot: number, value: bigint | null, api: string, param
 /** A pointer: an address, `null`, or memory whose address is taken. */
 export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string): void {
   if (typeof value === 'bigint') {
-    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
     slots64[slot] = value
+    if (slots64[slot] !== value) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
   } else if (value === null) {
     slots32[2 * slot] = 0
     slots32[2 * slot + 1] = 0
@@ -126,8 +124,8 @@ export function putSize(slot: number, value: SizeArgument, api: string, paramete
     slots32[2 * slot] = value
     slots32[2 * slot + 1] = value / twoTo32
   } else if (typeof value === 'bigint') {
-    if (value < 0n || value > maximumWord) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
     slots64[slot] = value
+    if (slots64[slot] !== value) refuseRange(api, parameter, 'between 0 and 2^64 - 1', value)
   } else {
     refuseType(api, parameter, 'a number or a bigint', value)
   }
@@ -140,8 +138,8 @@ export function putI64(slot: number, value: SignedArgument, api: string, paramet
     slots32[2 * slot] = value
     slots32[2 * slot + 1] = Math.floor(value / twoTo32)
   } else if (typeof value === 'bigint') {
-    if (value < lowestSigned || value > highestSigned) refuseRange(api, parameter, 'between -2^63 and 2^63 - 1', value)
     signedSlots64[slot] = value
+    if (signedSlots64[slot] !== value) refuseRange(api, parameter, 'between -2^63 and 2^63 - 1', value)
   } else {
     refuseType(api, parameter, 'a number or a bigint', value)
   }
