@@ -1,22 +1,19 @@
 // Native and TypeScript builds through turbo, which skips what has not changed.
-
+import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { commandEnvironment, root, run, SetupError } from './workspace.mjs'
+import { say } from './install.mjs'
+import { commandEnvironment, root, SetupError } from './workspace.mjs'
 
-/** Builds the workspace, or only the packages that `filters` (turbo's syntax) name. */
+/** Builds the workspace, or only the packages that `filters` (turbo's syntax) name. Shows output only of a failure. */
 export function build(pnpmFolder, filters = []) {
-  const status = run(
+  say('building what has changed')
+  const options = ['--output-logs=errors-only', '--no-update-notifier']
+  const packages = filters.map((filter) => `--filter=${filter}`)
+  const result = spawnSync(
     join(root, 'node_modules', '.bin', 'turbo'),
-    [
-      'run',
-      'build:native',
-      'build',
-      '--output-logs=errors-only',
-      '--log-prefix=task',
-      '--no-update-notifier',
-      ...filters.map((filter) => `--filter=${filter}`),
-    ],
-    { env: commandEnvironment([pnpmFolder]) },
+    ['run', 'build:native', 'build', ...options, ...packages],
+    { cwd: root, env: commandEnvironment([pnpmFolder]), encoding: 'utf8', maxBuffer: 1 << 28 },
   )
-  if (status !== 0) throw new SetupError('The build failed; the messages are above.')
+  if (result.error) throw new SetupError(`turbo cannot be started: ${result.error.message}`)
+  if (result.status !== 0) throw new SetupError(`${result.stdout}${result.stderr}\nThe build failed; see above.`)
 }

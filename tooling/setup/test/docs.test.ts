@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+// From here the packages resolve by name, as in a user's project.
+const home = join(root, 'docs/examples/all-reduce/node_modules')
+
+interface Program {
+  readonly name: string
+  readonly source: string
+}
+
+const pages = ['README.md', ...readdirSync(join(root, 'docs/guides')).map((page) => `docs/guides/${page}`)]
+const programs = pages.flatMap(programsOf)
+
+function programsOf(page: string): Program[] {
+  const text = readFileSync(join(root, page), 'utf8')
+  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map((match, index) => ({
+    name: `${page}, program ${index + 1}`,
+    source: match[1]!,
+  }))
+}
+
+describe('programs in the documentation', () => {
+  let folder: string
+
+  beforeAll(() => {
+    mkdirSync(home, { recursive: true })
+    folder = mkdtempSync(join(home, '.documentation-'))
+    const compilerOptions = { noEmit: true, types: ['node'], typeRoots: [join(root, 'node_modules/@types')] }
+    const config = { extends: join(root, 'tooling/config/tsconfig.package.json'), compilerOptions, include: ['*.mts'] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    for (const [index, { source }] of programs.entries()) {
+      writeFileSync(join(folder, `program${index}.mts`), source)
+      const { outputText } = ts.transpileModule(source, {
+        compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
+      })
+      writeFileSync(join(folder, `program${index}.mjs`), outputText)
+    }
+  })
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('has them', () => {
+    expect(programs.length).toBeGreaterThan(5)
+  })
+
+  it('compiles each under strict settings', () => {
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+
+  // What `declare`s an input of the reader's is only compiled.
+  const runnable = programs
+    .map((program, index) => ({ ...program, index }))
+    .filter(({ source }) => !/^declare /m.test(source))
+
+  it.each(runnable)('runs $name on the software device', ({ index }) => {
+    const { status, stderr } = spawnSync(process.execPath, [join(folder, `program${index}.mjs`)], {
+      env: { ...process.env, SHOAL_DEVICE: 'sim' },
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    expect(stderr.replace(/^shoal: software device in use.*\n/m, '')).toBe('')
+    expect(status).toBe(0)
+  })
+})

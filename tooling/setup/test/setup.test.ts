@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { countTests } from '../count.mjs'
+import { closure, entryPoints } from '../publishable.mjs'
+import { checkNode } from '../requirements.mjs'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'shoal-setup-'))
+})
+
+afterEach(() => rmSync(folder, { recursive: true }))
+
+describe('requirements', () => {
+  it('takes this Node and refuses an older one than wanted', () => {
+    expect(() => checkNode('>=20.19')).not.toThrow()
+    expect(() => checkNode('>=99.1')).toThrow(`needs Node.js 99.1 or newer; this is ${process.versions.node}`)
+  })
+
+  it('names a missing compiler and how to get it', () => {
+    symlinkSync(process.execPath, join(folder, 'node'))
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'tooling/setup/run.mjs'), 'build'], {
+      env: { PATH: folder },
+      encoding: 'utf8',
+    })
+    expect(status).toBe(1)
+    expect(stderr).toContain('Not found: g++ and make')
+    expect(stderr).toContain('apt-get install g++ make')
+    expect(stderr).not.toContain('    at ')
+  })
+
+  it('refuses an unknown job', () => {
+    const run = spawnSync(process.execPath, [join(root, 'tooling/setup/run.mjs'), 'dance'], { encoding: 'utf8' })
+    expect(run.status).toBe(1)
+    expect(run.stderr).toContain('Unknown job dance')
+  })
+})
+
+describe('the count of tests', () => {
+  it('counts a file that did not load as a failure', () => {
+    const file = join(folder, 'vitest.json')
+    const assertionResults = ['passed', 'passed', 'failed', 'skipped', 'todo'].map((status) => ({ status }))
+    const testResults = [
+      { status: 'failed', assertionResults },
+      { status: 'failed', assertionResults: [] },
+    ]
+    writeFileSync(file, JSON.stringify({ testResults }))
+    expect(countTests(file)).toEqual({ passed: 2, failed: 2, skipped: 2 })
+  })
+
+  it('is empty without a report', () => {
+    expect(countTests(join(folder, 'none.json'))).toEqual({ passed: 0, failed: 0, skipped: 0 })
+  })
+})
+
+describe('publishable packages', () => {
+  const manifest = (dependencies: Record<string, string>, exports: Record<string, string> = {}) => ({
+    manifest: { dependencies, exports },
+  })
+
+  it('follows dependencies inside the workspace only', () => {
+    const packages = new Map([
+      ['a', manifest({ b: '*', koffi: '1' })],
+      ['b', manifest({ c: '*' })],
+      ['c', manifest({})],
+      ['d', manifest({})],
+    ])
+    expect([...closure(packages, 'a')]).toEqual(['a', 'b', 'c'])
+  })
+
+  it('names what can be imported', () => {
+    const exports = { '.': './dist/index.js', './calls': './dist/calls.js', './package.json': './package.json' }
+    expect(entryPoints({ name: 'a', ...manifest({}, exports) })).toEqual(['a', 'a/calls'])
+  })
+})
