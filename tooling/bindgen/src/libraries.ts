@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import type { HeaderLocations } from './parse/headers.js'
 import { parseDriver } from './parse/driver.js'
+import type { HeaderLocations } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
 import { parseRuntime } from './parse/runtime.js'
 import type { LibrarySpecFile } from './spec/types.js'
@@ -17,8 +17,10 @@ export interface Library {
   parse: (headers: HeaderLocations) => LibrarySpecFile
 }
 
-const needs = (...wanted: ('cuda' | 'nccl')[]) => (headers: HeaderLocations) =>
-  wanted.filter((name) => headers[name] === undefined).map((name) => `${name}.h`)
+const needs =
+  (...wanted: ('cuda' | 'nccl')[]) =>
+  (headers: HeaderLocations) =>
+    wanted.filter((name) => headers[name] === undefined).map((name) => `${name}.h`)
 
 export const libraries: readonly Library[] = [
   {

@@ -40,19 +40,26 @@ function processLibrary(library: Library, headers: HeaderLocations, options: Opt
   }
   const wanted = options.headerVersion
   if (wanted !== undefined && !versionText(library.name, spec.headerVersion).endsWith(` ${wanted}`)) {
-    console.log(`${library.name}: asked for headers of version ${wanted}, the spec is of ${versionText(library.name, spec.headerVersion)}`)
+    console.log(
+      `${library.name}: asked for headers of version ${wanted}, the spec is of ${versionText(library.name, spec.headerVersion)}`,
+    )
   }
   const files = emitLibrary(spec)
   const differences: string[] = []
   if (options.check) {
     const text = formatSpec(spec)
     const current = readText(library.specFile)
-    if (current !== text) differences.push(`the spec differs from the headers${current === undefined ? '' : firstDifference(current, text)}`)
+    if (current !== text)
+      differences.push(
+        `the spec differs from the headers${current === undefined ? '' : firstDifference(current, text)}`,
+      )
     differences.push(...compareFolder(library.generatedFolder, files))
   } else {
     if (skipped === undefined) writeText(library.specFile, formatSpec(spec))
     syncFolder(library.generatedFolder, files)
-    console.log(`${library.name}: ${spec.functions.length} functions, ${spec.enums.length} enumerations, ${spec.structs.length} structs, ${files.size} files`)
+    console.log(
+      `${library.name}: ${spec.functions.length} functions, ${spec.enums.length} enumerations, ${spec.structs.length} structs, ${files.size} files`,
+    )
   }
   return { differences, ...(skipped === undefined ? {} : { skipped }) }
 }
@@ -72,7 +79,8 @@ function main(): number {
     if (skipped !== undefined && !options.fromSpec) {
       console.error(`${library.name}: headers not compared: ${skipped}`)
       if (!options.allowMissingHeaders) failed = true
-    } else if (options.check && differences.length === 0) {
+    }
+    if (options.check && differences.length === 0) {
       console.log(`${library.name}: ${skipped === undefined ? 'spec equals headers, ' : ''}sources equal spec`)
     }
   }

@@ -54,12 +54,7 @@ export const runtime: NativeLibrary = defineLibrary({
   environment: 'SHOAL_CUDART_LIBRARY',
   linux: ['libcudart.so.13', 'libcudart.so.12', 'libcudart.so.11.0'],
   win32: ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'],
-  wheelFolders: [
-    'nvidia/cu13/lib',
-    'nvidia/cuda_runtime/lib',
-    'nvidia/cu13/bin/x86_64',
-    'nvidia/cuda_runtime/bin',
-  ],
+  wheelFolders: ['nvidia/cu13/lib', 'nvidia/cuda_runtime/lib', 'nvidia/cu13/bin/x86_64', 'nvidia/cuda_runtime/bin'],
   toolkitFolders: ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64'],
   hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime',
   resolve,

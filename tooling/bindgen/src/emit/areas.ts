@@ -98,7 +98,8 @@ const splits: Record<string, readonly [RegExp, string][]> = {
 export function areaOf(library: Library, entry: FunctionSpec): string {
   const table = library === 'driver' ? driverGroups : library === 'runtime' ? runtimeGroups : ncclGroups
   const area = table[entry.group]
-  if (area === undefined) throw new Error(`${entry.name}: the documentation group ${entry.group} has no file; add it to areas.ts`)
+  if (area === undefined)
+    throw new Error(`${entry.name}: the documentation group ${entry.group} has no file; add it to areas.ts`)
   return splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
 }
 

@@ -7,7 +7,20 @@ import { versionText } from './versions.js'
 const calls = '@shoal/ffi/calls'
 
 /** Words that cannot be parameter names in TypeScript modules. */
-const reserved = new Set(['function', 'export', 'import', 'in', 'new', 'default', 'class', 'enum', 'package', 'interface', 'arguments', 'eval'])
+const reserved = new Set([
+  'function',
+  'export',
+  'import',
+  'in',
+  'new',
+  'default',
+  'class',
+  'enum',
+  'package',
+  'interface',
+  'arguments',
+  'eval',
+])
 
 interface Marshalling {
   /** TypeScript type of the parameter */
@@ -30,20 +43,27 @@ export function emitFunctions(spec: LibrarySpecFile, symbols: SymbolTable): Sour
 
 function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTable, entry: FunctionSpec): void {
   const library = file.use('../../library.js', symbols.libraryVariable)
-  const parameters = entry.parameters.map((parameter) => ({ ...parameter, name: reserved.has(parameter.name) ? `${parameter.name}_` : parameter.name }))
+  const parameters = entry.parameters.map((parameter) => ({
+    ...parameter,
+    name: reserved.has(parameter.name) ? `${parameter.name}_` : parameter.name,
+  }))
   const documentation = documentFunction(spec, entry, parameters)
   if (parameters.some(({ lowered }) => lowered.kind === 'float')) {
     emitForeign(file, library, symbols, entry, parameters, documentation)
     return
   }
   const kinds = parameters.map((parameter) => marshal(file, symbols, entry, parameter))
-  const signature = parameters.map((parameter, index) => `${parameter.name}: ${(kinds[index] as Marshalling).type}`).join(', ')
+  const signature = parameters
+    .map((parameter, index) => `${parameter.name}: ${(kinds[index] as Marshalling).type}`)
+    .join(', ')
   const returnsStruct = entry.result.kind === 'struct'
   const first = returnsStruct ? 1 : 0
   const byValue = parameters.some(({ lowered }) => lowered.kind === 'struct')
   const body: string[] = []
   if (byValue) {
-    const shapes = parameters.map(({ lowered }) => (lowered.kind === 'struct' ? `{ bytes: ${lowered.size} }` : "'word'")).join(', ')
+    const shapes = parameters
+      .map(({ lowered }) => (lowered.kind === 'struct' ? `{ bytes: ${lowered.size} }` : "'word'"))
+      .join(', ')
     file.use(calls, 'lowerCall')
     file.add(`let ${entry.name}_layout: ${file.useType(calls, 'CallLayout')} | undefined`)
     body.push(`const layout = (${entry.name}_layout ??= lowerCall([${shapes}]))`)
@@ -52,7 +72,9 @@ function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTa
     if (parameter.lowered.kind === 'struct') {
       body.push(`layout.putStruct(${index}, ${parameter.name}, '${entry.name}', '${parameter.name}')`)
     } else {
-      body.push((kinds[index] as Marshalling).put(byValue ? `layout.slot(${index})` : String(index + first), parameter.name))
+      body.push(
+        (kinds[index] as Marshalling).put(byValue ? `layout.slot(${index})` : String(index + first), parameter.name),
+      )
     }
   })
   const slots = byValue ? 'layout.slotCount' : String(parameters.length + first)
@@ -79,7 +101,12 @@ interface EmittedResult {
   big: boolean
 }
 
-function emitResult(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, bind: (method: string, kind?: string) => string): EmittedResult {
+function emitResult(
+  file: SourceFile,
+  symbols: SymbolTable,
+  entry: FunctionSpec,
+  bind: (method: string, kind?: string) => string,
+): EmittedResult {
   const plain = (type: string, line: string, big = false): EmittedResult => ({ type, before: [], lines: [line], big })
   const { result } = entry
   switch (result.kind) {
@@ -91,7 +118,8 @@ function emitResult(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec,
       return plain(type, `return ${bind('bind', result.signed ? undefined : 'u32')} as ${type}`)
     }
     case 'integer':
-      if (result.type === 'i64' || result.type === 'u64') return plain('bigint', `return ${bind('bindBig', result.type)}`, true)
+      if (result.type === 'i64' || result.type === 'u64')
+        return plain('bigint', `return ${bind('bindBig', result.type)}`, true)
       return plain('number', `return ${bind('bind', result.type.startsWith('u') ? 'u32' : undefined)}`)
     case 'size':
       return plain('bigint', `return ${bind('bindBig', 'u64')}`, true)
@@ -106,7 +134,10 @@ function emitResult(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec,
     }
     case 'struct': {
       // The caller hands the address of the result as a hidden first argument; AArch64 has a register of its own for it.
-      if (result.size <= 16) throw new Error(`${entry.name}: a result of ${result.size} bytes comes back in registers, which is not supported`)
+      if (result.size <= 16)
+        throw new Error(
+          `${entry.name}: a result of ${result.size} bytes comes back in registers, which is not supported`,
+        )
       const codec = symbols.valueName(file, result.type)
       file.use('../../../hiddenResult.js', 'hiddenResult')
       return {
@@ -154,13 +185,24 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
   }
 }
 
-function marshalInteger(file: SourceFile, lowered: Lowered & { kind: 'integer' }, simple: (type: string, put: string) => Marshalling): Marshalling {
+function marshalInteger(
+  file: SourceFile,
+  lowered: Lowered & { kind: 'integer' },
+  simple: (type: string, put: string) => Marshalling,
+): Marshalling {
   if (lowered.type === 'u64') return simple(file.useType(calls, 'SizeArgument'), 'putSize')
   if (lowered.type === 'i64') return simple(file.useType(calls, 'SignedArgument'), 'putI64')
   return simple('number', `put${lowered.type.toUpperCase()}`)
 }
 
-const foreignTypes: Record<string, string> = { i32: 'int', u32: 'unsigned int', i16: 'short', u16: 'unsigned short', i8: 'int8_t', u8: 'uint8_t' }
+const foreignTypes: Record<string, string> = {
+  i32: 'int',
+  u32: 'unsigned int',
+  i16: 'short',
+  u16: 'unsigned short',
+  i8: 'int8_t',
+  u8: 'uint8_t',
+}
 
 /** Functions with floats by value: their arguments travel in other registers than the block's, so koffi makes the call. */
 function emitForeign(
@@ -206,16 +248,23 @@ function emitForeign(
 
 function documentFunction(spec: LibrarySpecFile, entry: FunctionSpec, parameters: readonly ParameterSpec[]): string {
   const list = parameters.map(({ ctype, name }) => declare(ctype, name)).join(', ')
-  const lines = [`\`${entry.resultCtype}${entry.resultCtype.endsWith('*') ? '' : ' '}${entry.symbol}(${list || 'void'})\``, '']
+  const lines = [
+    `\`${entry.resultCtype}${entry.resultCtype.endsWith('*') ? '' : ' '}${entry.symbol}(${list || 'void'})\``,
+    '',
+  ]
   for (const { name, direction, lowered } of parameters) {
     lines.push(`@param ${name} - ${direction === 'inout' ? 'in and out' : direction}${describe(lowered)}`)
   }
   if (entry.since > 0) {
     const earlier = entry.versions.filter((version) => version < entry.since)
-    const history = earlier.length > 0 ? `; with other parameters since ${versionText(spec.library, earlier[0] as number)}` : ''
+    const history =
+      earlier.length > 0 ? `; with other parameters since ${versionText(spec.library, earlier[0] as number)}` : ''
     lines.push(`@since ${versionText(spec.library, entry.since)}${history}`)
   }
-  if (entry.otherMajors) lines.push(`@remarks Another signature in libcudart ${entry.otherMajors.join(' and ')}, where it throws VersionTooOldError.`)
+  if (entry.otherMajors)
+    lines.push(
+      `@remarks Another signature in libcudart ${entry.otherMajors.join(' and ')}, where it throws VersionTooOldError.`,
+    )
   if (entry.deprecated) lines.push('@deprecated by the vendor')
   const page = manualPage(spec.library, entry)
   if (page) lines.push(`@see ${page}`)

@@ -10,7 +10,11 @@ export function emitLookup(spec: LibrarySpecFile): SourceFile {
 }
 
 function emitDriverLookup(file: SourceFile, spec: LibrarySpecFile): void {
-  const renamed = unique(spec.functions.filter(({ symbol, lookup }) => symbol !== lookup).map(({ symbol, lookup, since }) => `  '${lookup}@${since}': '${symbol}',`))
+  const renamed = unique(
+    spec.functions
+      .filter(({ symbol, lookup }) => symbol !== lookup)
+      .map(({ symbol, lookup, since }) => `  '${lookup}@${since}': '${symbol}',`),
+  )
   const suffixes = unique(
     spec.functions.flatMap(({ symbol, lookup, since, perThreadSymbol }) =>
       perThreadSymbol ? [`  '${lookup}@${since}': '${perThreadSymbol.slice(symbol.length)}',`] : [],
@@ -41,12 +45,16 @@ function emitRuntimeLookup(file: SourceFile, spec: LibrarySpecFile): void {
     '',
     '/** Symbol of the per-thread-default-stream variant. */',
     'export const perThreadSymbols: Readonly<Record<string, string>> = {',
-    ...spec.functions.flatMap(({ symbol, perThreadSymbol }) => (perThreadSymbol ? [`  ${symbol}: '${perThreadSymbol}',`] : [])),
+    ...spec.functions.flatMap(({ symbol, perThreadSymbol }) =>
+      perThreadSymbol ? [`  ${symbol}: '${perThreadSymbol}',`] : [],
+    ),
     '}',
     '',
     '/** Majors of libcudart in which a function of this name has another signature. */',
     'export const otherMajors: Readonly<Record<string, readonly number[]>> = {',
-    ...spec.functions.flatMap(({ symbol, otherMajors }) => (otherMajors ? [`  ${symbol}: [${otherMajors.join(', ')}],`] : [])),
+    ...spec.functions.flatMap(({ symbol, otherMajors }) =>
+      otherMajors ? [`  ${symbol}: [${otherMajors.join(', ')}],`] : [],
+    ),
     '}',
   )
 }

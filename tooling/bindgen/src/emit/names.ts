@@ -26,9 +26,14 @@ export function emitHandles(spec: LibrarySpecFile): SourceFile {
     )
   }
   for (const { name, ctype } of [...spec.callbacks].sort(byName)) {
-    file.add(`/** Address of a C function \`${ctype}\`. */`, `export type ${name} = bigint & { readonly __brand?: '${name}' }`, '')
+    file.add(
+      `/** Address of a C function \`${ctype}\`. */`,
+      `export type ${name} = bigint & { readonly __brand?: '${name}' }`,
+      '',
+    )
   }
-  for (const { name, ctype } of [...spec.scalars].sort(byName)) file.add(`/** \`${ctype}\`. */`, `export type ${name} = number`, '')
+  for (const { name, ctype } of [...spec.scalars].sort(byName))
+    file.add(`/** \`${ctype}\`. */`, `export type ${name} = number`, '')
   return file
 }
 

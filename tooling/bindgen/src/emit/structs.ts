@@ -11,7 +11,9 @@ export function placeStructs(spec: LibrarySpecFile): Map<string, string> {
   const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
   const subject = new Map<string, string>()
   for (const { name } of spec.structs) {
-    const outer = spec.structs.find((other) => other.ctype && name.startsWith(`${other.name}_`) && !byName.get(name)?.ctype)
+    const outer = spec.structs.find(
+      (other) => other.ctype && name.startsWith(`${other.name}_`) && !byName.get(name)?.ctype,
+    )
     subject.set(name, subjectOf(outer?.name ?? name))
   }
   for (;;) {
@@ -88,13 +90,20 @@ function emitStruct(file: SourceFile, symbols: SymbolTable, entry: StructSpec): 
     `  size: ${entry.size},`,
     `  alignment: ${entry.alignment},`,
     '  fields: [',
-    ...entry.fields.map((field) => `    { name: '${field.name}', offset: ${field.offset}, kind: ${fieldKind(file, symbols, field.type)}${field.count === undefined ? '' : `, count: ${field.count}`} },`),
+    ...entry.fields.map(
+      (field) =>
+        `    { name: '${field.name}', offset: ${field.offset}, kind: ${fieldKind(file, symbols, field.type)}${field.count === undefined ? '' : `, count: ${field.count}`} },`,
+    ),
     '  ],',
     '})',
   )
   for (const alias of entry.aliases) {
     if (/_v\d+$/.test(alias)) continue
-    file.add(`/** Same as {@link ${entry.name}}. */`, `export type ${alias} = ${entry.name}`, `export const ${alias} = ${entry.name}`)
+    file.add(
+      `/** Same as {@link ${entry.name}}. */`,
+      `export type ${alias} = ${entry.name}`,
+      `export const ${alias} = ${entry.name}`,
+    )
   }
   file.add('')
 }

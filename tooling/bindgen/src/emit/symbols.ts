@@ -14,8 +14,10 @@ export class SymbolTable {
   constructor(spec: LibrarySpecFile, structFiles: ReadonlyMap<string, string>) {
     this.libraryVariable = spec.library
     this.structFiles = structFiles
-    for (const { name } of [...spec.handles, ...spec.callbacks, ...spec.scalars, { name: 'CUdeviceptr' }]) this.#files.set(name, 'handles.gen.ts')
-    for (const { name, aliases } of spec.enums) for (const each of [name, ...aliases]) this.#files.set(each, `enums/${subjectOf(name)}.gen.ts`)
+    for (const { name } of [...spec.handles, ...spec.callbacks, ...spec.scalars, { name: 'CUdeviceptr' }])
+      this.#files.set(name, 'handles.gen.ts')
+    for (const { name, aliases } of spec.enums)
+      for (const each of [name, ...aliases]) this.#files.set(each, `enums/${subjectOf(name)}.gen.ts`)
     for (const [name, file] of structFiles) this.#files.set(name, file)
   }
 

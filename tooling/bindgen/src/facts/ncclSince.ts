@@ -43,4 +43,5 @@ export const ncclSince: Readonly<Record<string, number>> = {
   ncclAlltoAll: 22803,
   ncclGather: 22803,
   ncclScatter: 22803,
+  ncclCommRevoke: 22809,
 }

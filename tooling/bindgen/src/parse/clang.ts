@@ -23,10 +23,14 @@ function runClang(unit: Translation, flags: readonly string[]): string {
   try {
     const file = join(folder, 'unit.c')
     writeFileSync(file, unit.source)
-    const result = spawnSync(compiler, [...unit.includes.map((include) => `-I${include}`), '-std=c11', '-w', ...flags, file], {
-      encoding: 'utf8',
-      maxBuffer: 1 << 30,
-    })
+    const result = spawnSync(
+      compiler,
+      [...unit.includes.map((include) => `-I${include}`), '-std=c11', '-w', ...flags, file],
+      {
+        encoding: 'utf8',
+        maxBuffer: 1 << 30,
+      },
+    )
     if (result.error) throw new Error(`cannot run ${compiler}: ${result.error.message}`)
     if (result.status !== 0) throw new Error(`${compiler} failed:\n${result.stderr.slice(0, 4000)}`)
     return result.stdout

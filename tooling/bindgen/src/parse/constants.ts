@@ -30,7 +30,8 @@ export function readConstants(
   )
   integers.forEach(({ name, type }, index) => {
     const value = values[index] as bigint
-    const isBig = type !== undefined || value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER)
+    const isBig =
+      type !== undefined || value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER)
     constants.push({ name, value: String(value), kind: isBig ? 'bigint' : 'number', ...(type ? { type } : {}) })
   })
   return constants.sort((a, b) => (a.name < b.name ? -1 : 1))

@@ -9,7 +9,8 @@ export type CType =
 
 export function parseType(text: string): CType {
   const source = text.trim()
-  if (/\(\*\s*(const)?\s*\)\s*\(/.test(source)) return { kind: 'function', text: source, const: /\(\*\s*const/.test(source) }
+  if (/\(\*\s*(const)?\s*\)\s*\(/.test(source))
+    return { kind: 'function', text: source, const: /\(\*\s*const/.test(source) }
   if (/^[^()]*\([^*]/.test(source) && source.endsWith(')') && !/unnamed|anonymous/.test(source)) {
     return { kind: 'function', text: source, const: false }
   }

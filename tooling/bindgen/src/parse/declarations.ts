@@ -1,6 +1,6 @@
+import type { IntegerKind } from '../spec/types.js'
 import { type AstNode, childrenOf, constantValue } from './ast.js'
 import { type CType, parseType } from './ctypes.js'
-import type { IntegerKind } from '../spec/types.js'
 
 export interface EnumDeclaration {
   /** tag and typedef names in the order of the header */
@@ -13,6 +13,8 @@ export interface RecordDeclaration {
   union: boolean
   node: AstNode
   complete: boolean
+  /** declared inside another record: without a name of its own in C++ */
+  nested: boolean
 }
 
 export type Resolved =
@@ -97,9 +99,15 @@ export class Declarations {
     if (node.name) this.#enumByTag.set(node.name, declaration)
   }
 
-  #addRecord(node: AstNode): RecordDeclaration {
+  #addRecord(node: AstNode, nested = false): RecordDeclaration {
     const known = node.name ? this.#recordByTag.get(node.name) : undefined
-    const record = known ?? { names: node.name ? [node.name] : [], union: node.tagUsed === 'union', node, complete: false }
+    const record = known ?? {
+      names: node.name ? [node.name] : [],
+      union: node.tagUsed === 'union',
+      node,
+      complete: false,
+      nested,
+    }
     if (!known) this.records.push(record)
     if (node.completeDefinition) {
       record.node = node
@@ -109,7 +117,7 @@ export class Declarations {
     if (node.name) this.#recordByTag.set(node.name, record)
     // In C a tag declared inside a struct is visible outside it.
     for (const child of node.inner ?? []) {
-      if (child.kind === 'RecordDecl' && child.name) this.#addRecord(child)
+      if (child.kind === 'RecordDecl' && child.name) this.#addRecord(child, true)
       else if (child.kind === 'EnumDecl') this.#addEnum(child)
     }
     return record

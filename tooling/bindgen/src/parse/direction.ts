@@ -7,7 +7,13 @@ import type { Declarations } from './declarations.js'
 const reads = /(Get|Query|Info|Properties|Requirements|Export|Create|Retain|Alloc|Open|Enumerate|GenerateDesc|Split)/
 const writes = /(Set|Add|Launch|Update|Batch|Map|Instantiate)/
 
-export function directionOf(declarations: Declarations, functionName: string, name: string, ctype: string, lowered: Lowered): Direction {
+export function directionOf(
+  declarations: Declarations,
+  functionName: string,
+  name: string,
+  ctype: string,
+  lowered: Lowered,
+): Direction {
   if (lowered.kind !== 'pointer') return 'in'
   const type = parseType(ctype)
   const { target } = declarations.resolve(type)
@@ -22,7 +28,9 @@ export function directionOf(declarations: Declarations, functionName: string, na
       return reads.test(functionName) && !writes.test(functionName) && !/params/i.test(name) ? 'out' : 'in'
     case 'size':
     case 'integer':
-      return /^(num|nb|count|size)/i.test(name) && reads.test(functionName) && /(Edges|Nodes|Dependencies|Dependent|Coredump|Split|Dump)/.test(functionName)
+      return /^(num|nb|count|size)/i.test(name) &&
+        reads.test(functionName) &&
+        /(Edges|Nodes|Dependencies|Dependent|Coredump|Split|Dump)/.test(functionName)
         ? 'inout'
         : 'out'
     default:

@@ -51,7 +51,7 @@ export function pairVersions(symbols: Iterable<string>, typedefs: Iterable<strin
     }
     revisions.sort((a, b) => a.revision - b.revision)
     versions.sort((a, b) => a - b)
-    revisions.forEach(({ symbol }, index) => result.set(symbol, versions[index] as number))
+    for (const [index, { symbol }] of revisions.entries()) result.set(symbol, versions[index] as number)
   }
   return result
 }
@@ -61,7 +61,9 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
   const unit: Translation = { source: '#include <cuda.h>\n#include <cudaTypedefs.h>\n', includes }
   const declarations = new Declarations(dumpAst(unit))
   const macros = dumpMacros(unit)
-  const internal = new Declarations(dumpAst({ source: `#define __CUDA_API_VERSION_INTERNAL\n${unit.source}`, includes }))
+  const internal = new Declarations(
+    dumpAst({ source: `#define __CUDA_API_VERSION_INTERNAL\n${unit.source}`, includes }),
+  )
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
 
   const isFunction = (name: string) => /^cu[A-Z]/.test(name)
@@ -69,7 +71,11 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
   const byBase = new Map<string, number[]>()
   for (const [symbol, version] of versions) {
     const { base, flavour } = splitSymbol(symbol)
-    if (flavour === '') byBase.set(base, [...(byBase.get(base) ?? []), version].sort((a, b) => a - b))
+    if (flavour === '')
+      byBase.set(
+        base,
+        [...(byBase.get(base) ?? []), version].sort((a, b) => a - b),
+      )
   }
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
   const groups = readGroups(readFileSync(join(cudaInclude, 'cuda.h'), 'utf8'))
@@ -93,7 +99,12 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
     const since = versions.get(symbol)
     if (!node || since === undefined) throw new Error(`${name}: no declaration or version of ${symbol}`)
     const { base } = splitSymbol(symbol)
-    const names = [name, symbol, base, ...[...exported].filter(([, target]) => target === symbol).map(([other]) => other)]
+    const names = [
+      name,
+      symbol,
+      base,
+      ...[...exported].filter(([, target]) => target === symbol).map(([other]) => other),
+    ]
     const group = names.map((other) => groups.get(other)).find((found) => found !== undefined)
     if (group === undefined && !ungrouped.has(name)) throw new Error(`${name} stands in no documentation group`)
     const threadSymbol = expandFlavour(perThread.get(name), symbol) ?? expandFlavour(perThread.get(symbol), symbol)

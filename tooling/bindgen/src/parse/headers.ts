@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 
 export interface HeaderLocations {
   /** folder that holds cuda.h */
@@ -28,16 +28,31 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
     return undefined
   }
   const homes = [options.cudaHome, process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda']
-  const cudaFolders = homes.flatMap((home) => (home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : []))
+  const cudaFolders = homes.flatMap((home) =>
+    home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : [],
+  )
   const cuda = first('cuda.h', [...cudaFolders, '/usr/include'])
-  const pythonPath = (process.env['PYTHONPATH'] ?? '').split(delimiter).filter((entry) => entry !== '')
+  const library = process.env['SHOAL_NCCL_LIBRARY']
   const nccl = first('nccl.h', [
     options.ncclInclude,
     process.env['NCCL_INCLUDE'],
     process.env['NCCL_HOME'] ? join(process.env['NCCL_HOME'], 'include') : undefined,
-    ...pythonPath.map((entry) => join(entry, 'nvidia/nccl/include')),
+    library ? join(dirname(dirname(library)), 'include') : undefined,
+    ...sitePackages().map((folder) => join(folder, 'nvidia/nccl/include')),
     ...(cuda ? [cuda] : []),
     '/usr/include',
   ])
   return { tried, ...(cuda ? { cuda } : {}), ...(nccl ? { nccl } : {}) }
+}
+
+/** Folders of Python packages: wheels bring NCCL with its header. */
+function sitePackages(): string[] {
+  const folders = (process.env['PYTHONPATH'] ?? '').split(delimiter).filter((entry) => entry !== '')
+  for (const prefix of [process.env['VIRTUAL_ENV'], process.env['CONDA_PREFIX'], '/usr/local', '/usr']) {
+    if (!prefix || !existsSync(join(prefix, 'lib'))) continue
+    for (const version of readdirSync(join(prefix, 'lib')).filter((name) => /^python3(\.\d+)?$/.test(name))) {
+      folders.push(join(prefix, 'lib', version, 'site-packages'), join(prefix, 'lib', version, 'dist-packages'))
+    }
+  }
+  return folders
 }

@@ -105,13 +105,24 @@ function collectFields(record: RecordDeclaration): PendingField[] {
       continue
     }
     if (!unnamed) throw new Error(`no declaration for the type of ${record.names[0]}.${child.name}`)
-    const nested: RecordDeclaration = { names: [], union: unnamed.tagUsed === 'union', node: unnamed, complete: true }
+    const nested: RecordDeclaration = {
+      names: [],
+      union: unnamed.tagUsed === 'union',
+      node: unnamed,
+      complete: true,
+      nested: true,
+    }
     // Members of a member without a name belong to the outer record.
     if (!child.name) fields.push(...collectFields(nested))
     else {
       nested.names.push(`${plainName(record.names)}_${child.name}`)
       const suffix = /(\[\d*\])+$/.exec(ctype)?.[0] ?? ''
-      fields.push({ name: child.name, ctype: `${nested.union ? 'union' : 'struct'}${suffix}`, path: child.name, record: nested })
+      fields.push({
+        name: child.name,
+        ctype: `${nested.union ? 'union' : 'struct'}${suffix}`,
+        path: child.name,
+        record: nested,
+      })
     }
   }
   return fields

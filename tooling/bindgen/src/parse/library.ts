@@ -60,9 +60,16 @@ export function readStructs(declarations: Declarations, layouts: Layouts): Struc
     const name = plainName(record.names)
     const fields: FieldSpec[] = layout.fields.map((field) => {
       const { type, count, size } = readField(declarations, layouts, field.ctype, field.record)
-      return { name: field.name, ctype: field.ctype, type, offset: field.offset, size, ...(count === undefined ? {} : { count }) }
+      return {
+        name: field.name,
+        ctype: field.ctype,
+        type,
+        offset: field.offset,
+        size,
+        ...(count === undefined ? {} : { count }),
+      }
     })
-    const named = record.names.some((entry) => declarations.typedefs.has(entry)) || record.node.name !== undefined
+    const named = !record.nested || record.names.some((entry) => declarations.typedefs.has(entry))
     structs.push({
       name,
       aliases: usefulAliases(record.names, name),
@@ -98,7 +105,8 @@ function readField(
     }
     case 'integer': {
       const lowered = lowerInteger(target.type, chain)
-      const type: FieldType = lowered.kind === 'integer' || lowered.kind === 'size' ? { kind: target.type } : (lowered as FieldType)
+      const type: FieldType =
+        lowered.kind === 'integer' || lowered.kind === 'size' ? { kind: target.type } : (lowered as FieldType)
       return { type, size: widths[target.type] }
     }
     case 'float':
@@ -108,20 +116,28 @@ function readField(
     case 'bool':
       return { type: { kind: 'bool' }, size: 1 }
     case 'enum':
-      return { type: { kind: 'enum', type: plainName(target.enum.names), signed: isSignedEnum(target.enum.members) }, size: 4 }
+      return {
+        type: { kind: 'enum', type: plainName(target.enum.names), signed: isSignedEnum(target.enum.members) },
+        size: 4,
+      }
     case 'record':
       return { type: { kind: 'struct', type: plainName(target.record.names) }, size: layouts.of(target.record).size }
     case 'callback':
       return { type: chain.length > 0 ? { kind: 'callback', type: handleName(chain) } : { kind: 'pointer' }, size: 8 }
     case 'pointer':
-      if (chain.length > 0 && isOpaque(declarations, target.to)) return { type: { kind: 'handle', type: handleName(chain) }, size: 8 }
+      if (chain.length > 0 && isOpaque(declarations, target.to))
+        return { type: { kind: 'handle', type: handleName(chain) }, size: 8 }
       return { type: { kind: 'pointer' }, size: 8 }
     case 'void':
       throw new Error('a field of type void')
   }
 }
 
-function readFieldType(declarations: Declarations, layouts: Layouts, type: ReturnType<typeof parseType>): ReturnType<typeof readField> {
+function readFieldType(
+  declarations: Declarations,
+  layouts: Layouts,
+  type: ReturnType<typeof parseType>,
+): ReturnType<typeof readField> {
   return readField(declarations, layouts, printType(type), undefined)
 }
 

@@ -8,7 +8,9 @@ const objectName = /(Handle|Object|TexObject|SurfObject)(_t)?$/
 
 /** The name a library uses for a handle, without version endings. */
 export function handleName(chain: readonly string[]): string {
-  return plainName(chain.filter((name) => !/_v\d+$/.test(name)).length > 0 ? chain.filter((name) => !/_v\d+$/.test(name)) : chain)
+  return plainName(
+    chain.filter((name) => !/_v\d+$/.test(name)).length > 0 ? chain.filter((name) => !/_v\d+$/.test(name)) : chain,
+  )
 }
 
 export function lowerType(declarations: Declarations, layouts: Layouts, text: string, isParameter: boolean): Lowered {
@@ -50,7 +52,8 @@ export function isSignedEnum(members: readonly [string, bigint][]): boolean {
 }
 
 export function lowerInteger(type: IntegerKind, chain: readonly string[]): Lowered {
-  if (type === 'u64' && chain.some((name) => /^CUdeviceptr/.test(name))) return { kind: 'deviceptr', type: 'CUdeviceptr' }
+  if (type === 'u64' && chain.some((name) => /^CUdeviceptr/.test(name)))
+    return { kind: 'deviceptr', type: 'CUdeviceptr' }
   if (type === 'u64' && chain.some((name) => objectName.test(name))) return { kind: 'handle', type: handleName(chain) }
   return { kind: 'integer', type }
 }

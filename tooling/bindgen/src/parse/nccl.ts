@@ -22,7 +22,10 @@ const chapters: readonly [RegExp, string][] = [
 
 export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpecFile {
   const headers = ['nccl.h']
-  const unit: Translation = { source: '#define NCCL_OS_LINUX\n#include <nccl.h>\n', includes: [ncclInclude, cudaInclude] }
+  const unit: Translation = {
+    source: '#define NCCL_OS_LINUX\n#include <nccl.h>\n',
+    includes: [ncclInclude, cudaInclude],
+  }
   const declarations = new Declarations(dumpAst(unit))
   const macros = dumpMacros(unit)
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
@@ -46,7 +49,8 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     })
   }
   for (const name of Object.keys(ncclSince)) {
-    if (!functions.some((entry) => entry.name === name)) throw new Error(`the facts speak of ${name}, which the header does not declare`)
+    if (!functions.some((entry) => entry.name === name))
+      throw new Error(`the facts speak of ${name}, which the header does not declare`)
   }
 
   return {

@@ -41,7 +41,8 @@ export function parseRuntime(cudaInclude: string): LibrarySpecFile {
     })
   }
   for (const name of Object.keys(otherMajors)) {
-    if (!declarations.functions.has(name)) throw new Error(`the facts speak of ${name}, which the headers do not declare`)
+    if (!declarations.functions.has(name))
+      throw new Error(`the facts speak of ${name}, which the headers do not declare`)
   }
 
   return {

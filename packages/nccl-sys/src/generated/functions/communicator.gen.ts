@@ -282,13 +282,13 @@ let ncclCommRevoke_: NativeCall | undefined
  *
  * @param comm - in
  * @param revokeFlags - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.9
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommrevoke
  */
 export function ncclCommRevoke(comm: ncclComm_t | null, revokeFlags: number): ncclResult_t {
   putHandle(0, comm, 'ncclCommRevoke', 'comm')
   putI32(1, revokeFlags, 'ncclCommRevoke', 'revokeFlags')
-  return (ncclCommRevoke_ ??= nccl.bind('ncclCommRevoke', 23007, 2))() as ncclResult_t
+  return (ncclCommRevoke_ ??= nccl.bind('ncclCommRevoke', 22809, 2))() as ncclResult_t
 }
 
 let ncclCommShrink_: NativeCall | undefined

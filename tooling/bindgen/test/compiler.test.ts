@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import type { FunctionSpec, LibrarySpecFile, StructSpec } from '../src/spec/types.js'
+import { type LibraryName, libraryNames, noMatchingHeaders, prelude, readSpec, runCxx } from './environment.js'
+
+// The generator asks clang, in C. Here g++ is asked, in C++, and answers from the same headers by itself.
+
+/** Where a struct can be reached from a type that has a name. */
+interface Place {
+  owner: string
+  path: string
+}
+
+function places(spec: LibrarySpecFile): Map<string, Place> {
+  const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
+  const found = new Map<string, Place>()
+  const walk = (entry: StructSpec, place: Place): void => {
+    if (found.has(entry.name)) return
+    found.set(entry.name, place)
+    for (const field of entry.fields) {
+      if (field.type.kind !== 'struct') continue
+      const nested = byName.get(field.type.type) as StructSpec
+      if (nested.ctype) continue
+      const step = `${field.name}${field.count === undefined ? '' : '[0]'}`
+      walk(nested, { owner: place.owner, path: place.path === '' ? step : `${place.path}.${step}` })
+    }
+  }
+  for (const entry of spec.structs) if (entry.ctype) walk(entry, { owner: entry.ctype, path: '' })
+  return found
+}
+
+function measuredLayouts(name: LibraryName, spec: LibrarySpecFile): Map<string, number[]> {
+  const where = places(spec)
+  const lines: string[] = []
+  for (const entry of spec.structs) {
+    const { owner, path } = where.get(entry.name) as Place
+    const type = path === '' ? owner : `std::remove_reference_t<decltype(std::declval<${owner}&>().${path})>`
+    const origin = path === '' ? '0' : `__builtin_offsetof(${owner}, ${path})`
+    const offsets = entry.fields.map(
+      (field) => `__builtin_offsetof(${owner}, ${path === '' ? '' : `${path}.`}${field.name}) - (${origin})`,
+    )
+    const sizes = entry.fields.map((field) => `sizeof(((${owner}*)0)->${path === '' ? '' : `${path}.`}${field.name})`)
+    lines.push(
+      `  show("${entry.name}", { sizeof(${type}), alignof(${type}), ${[...offsets, ...sizes].map((text) => `(size_t)(${text})`).join(', ')} });`,
+    )
+  }
+  const output = runCxx(`${prelude[name]}
+#include <cstdio>
+#include <cstddef>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+static void show(const char* name, std::initializer_list<size_t> values) {
+  std::printf("%s", name);
+  for (size_t value : values) std::printf(" %zu", value);
+  std::printf("\\n");
+}
+int main() {
+${lines.join('\n')}
+}
+`)
+  return new Map(
+    output
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '))
+      .map(([key, ...values]) => [key as string, values.map(Number)]),
+  )
+}
+
+function prototype({ resultCtype, parameters, name }: FunctionSpec, symbol: string): string {
+  return `static_assert(std::is_same<decltype(&${name}), ${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})>::value, "${symbol}");`
+}
+
+describe.each(libraryNames)('%s, by g++', (name) => {
+  const spec = readSpec(name)
+
+  test('size, alignment and every offset of every struct', ({ skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const measured = measuredLayouts(name, spec)
+    for (const entry of spec.structs) {
+      const sizes = entry.fields.map((field) => field.size * (field.count ?? 1))
+      const expected = [entry.size, entry.alignment, ...entry.fields.map((field) => field.offset), ...sizes]
+      expect(expected, entry.name).toEqual(measured.get(entry.name))
+    }
+    expect(measured.size).toBe(spec.structs.length)
+  })
+
+  test('value of every enumerator and constant', ({ skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const members = spec.enums.flatMap((entry) => entry.members)
+    const constants = spec.constants.map(({ name: key, value }) => [key, Number(value)] as const)
+    const wanted = [...members, ...constants]
+    const lines = wanted.map(([key]) => `  std::printf("%s %.17g\\n", "${key}", number(${key}));`)
+    const output = runCxx(`${prelude[name]}
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+template <class T> static double number(T value) {
+  if constexpr (__is_enum(T)) return (double)(long long)value; else return (double)value;
+}
+template <class T> static double number(T* value) { return (double)(intptr_t)value; }
+int main() {
+${lines.join('\n')}
+}
+`)
+    const measured = output
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' '))
+      .map(([key, value]) => [key, Number(value)])
+    expect(wanted.map(([key, value]) => [key, value])).toEqual(measured)
+  })
+
+  test('prototype of every function', ({ skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const checks = spec.functions.map((entry) => prototype(entry, entry.symbol))
+    expect(
+      runCxx(
+        `${prelude[name]}#include <type_traits>\n#include <cstdio>\n${checks.join('\n')}\nint main() { std::puts("same"); }\n`,
+      ),
+    ).toBe('same\n')
+  })
+
+  test('a wrong prototype would be noticed', ({ skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const entry = spec.functions.find(({ parameters }) => parameters.length > 2) as FunctionSpec
+    const broken = { ...entry, parameters: entry.parameters.slice(1) }
+    expect(() =>
+      runCxx(`${prelude[name]}#include <type_traits>\n${prototype(broken, 'broken')}\nint main() {}\n`),
+    ).toThrow(/broken/)
+  })
+})
