@@ -1,7 +1,16 @@
 // Runs jobs one after another, each with its time limit, and writes results.json after each, so that a
 // run cut short keeps what it had.
 import { spawn, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -125,7 +134,8 @@ function libraries() {
 
 /** Kernels that the packing machine could not compile are compiled here. */
 function makeKernels() {
-  for (const name of ['axpy', 'empty']) {
+  const sources = readdirSync(join(here, 'kernels')).filter((file) => file.endsWith('.cu'))
+  for (const name of sources.map((file) => file.slice(0, -'.cu'.length))) {
     const base = join(here, 'kernels', name)
     if (existsSync(`${base}.ptx`)) continue
     for (const compile of [

@@ -72,9 +72,23 @@ function renderJob({ name, status, output = [], data }) {
     ])
     lines.push(...table(['bar', 'measured', 'wanted', 'met'], rows), '')
   }
+  if (data?.cases) lines.push(...renderCases(data))
   const kept = status === 'failed' ? output.slice(-60) : output.slice(-80)
   if (kept.length > 0) lines.push('```text', ...kept.map((line) => line.trimEnd().replaceAll('```', "'''")), '```', '')
   return lines
+}
+
+/** The count of a suite, and each case that failed or could not run. */
+function renderCases({ summary, cases }) {
+  const lines = [`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped.`, '']
+  const notable = cases.filter(({ outcome }) => outcome !== 'ok')
+  if (notable.length === 0) return lines
+  const rows = notable.map(({ suite, name, outcome, reason, error }) => [
+    `${suite}: ${name}`,
+    outcome === 'fail' ? '**failed**' : 'skipped',
+    reason ?? error?.split('\n')[0] ?? '',
+  ])
+  return [...lines, ...table(['case', 'outcome', 'why'], rows), '']
 }
 
 function figure(value, unit) {

@@ -35,15 +35,19 @@ export function recordOf(report) {
     })),
     commit: about.commit,
     modified: about.modified,
-    jobs: report.jobs.map(({ name, status, seconds, reason, output, data }) => ({
-      name,
-      status,
-      seconds: Math.round(seconds * 10) / 10,
-      reason,
-      output: output?.trim().split('\n'),
-      data,
-    })),
+    jobs: report.jobs.map(jobRecord),
   })
+}
+
+function jobRecord({ name, status, seconds, reason, output, data }) {
+  const job = { name, status, seconds: Math.round(seconds * 10) / 10, reason }
+  // A suite's cases say all that its output says.
+  if (data?.cases) return { ...job, data: { summary: data.summary, cases: data.cases.map(caseRecord) } }
+  return { ...job, output: output?.trim().split('\n'), data }
+}
+
+function caseRecord({ suite, name, outcome, milliseconds, reason, error, notes }) {
+  return { suite, name, outcome, milliseconds, reason, error, notes: notes?.length > 0 ? notes : undefined }
 }
 
 /** Writes a record under a name of its own and returns the file. */
@@ -67,9 +71,12 @@ export function readRecords(folder = resultsFolder) {
   return records.sort((one, other) => other.record.started.localeCompare(one.record.started))
 }
 
-/** Absolute paths say where a host keeps things, which is nobody's business: only the file name stays. */
+/** Where a host keeps its files and the serials of its GPUs are nobody's business: of a path only the name stays. */
 function withoutPaths(value) {
-  if (typeof value === 'string') return value.replace(/(?<![\w.:/])\/(?:[\w.@+-]+\/)+([\w.@+-]*)/g, '…/$1')
+  if (typeof value === 'string')
+    return value
+      .replace(/\bGPU-[0-9a-f-]{36}\b/g, 'GPU-…')
+      .replace(/(?<![\w.:/])\/(?:[\w.@+-]+\/)+([\w.@+-]*)/g, '…/$1')
   if (Array.isArray(value)) return value.map(withoutPaths)
   if (value === null || typeof value !== 'object') return value
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutPaths(inner)]))

@@ -33,6 +33,28 @@ function report() {
         output: 'all right\n',
         data: { bars: [{ what: 'launch', value: 1.2, limit: 1.05, unit: '×', side: 'at most', met: false }] },
       },
+      {
+        name: 'conformance',
+        status: 'failed',
+        seconds: 3,
+        output: 'a line for each case',
+        data: {
+          environment: { node: 'v24' },
+          summary: { passed: 1, failed: 1, skipped: 1 },
+          cases: [
+            { suite: 'driver', name: 'one', outcome: 'ok', milliseconds: 1, notes: [] },
+            {
+              suite: 'driver',
+              name: 'two',
+              outcome: 'fail',
+              milliseconds: 1,
+              error: 'Error: no|more\n  at x',
+              notes: [],
+            },
+            { suite: 'driver', name: 'three', outcome: 'skip', milliseconds: 0, reason: 'needs 4 devices', notes: [] },
+          ],
+        },
+      },
       { name: 'axpy', status: 'failed', seconds: 2, reason: 'exit status 1', output: 'cannot open /opt/a/b/c.ptx\n' },
     ],
   }
@@ -61,6 +83,11 @@ describe('results of a GPU host', () => {
       expect(page.match(/^\| \[2026-01-02/gm)).toHaveLength(2)
       expect(page.match(/^## NVIDIA H200 × 2/gm)).toHaveLength(1)
       expect(page).toContain('| launch | 1.20× | at most 1.05× | **no** |')
+      expect(page).toContain('1 passed, 1 failed, 1 skipped.')
+      expect(page).toContain('| driver: two | **failed** | Error: no\\|more |')
+      expect(page).toContain('| driver: three | skipped | needs 4 devices |')
+      expect(page).not.toContain('driver: one')
+      expect(page).not.toContain('a line for each case')
       expect(page).toContain('| axpy | failed: exit status 1 | 2 |')
     } finally {
       rmSync(folder, { recursive: true })
