@@ -40,7 +40,7 @@ export class Event extends Resource {
   readonly _handle: CUevent
   #waits = 0
 
-  private constructor(context: Context, handle: CUevent, timing: boolean) {
+  private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false) {
     super()
     this.context = context
     this._handle = handle
@@ -49,7 +49,7 @@ export class Event extends Resource {
     watchForLeak(this, `An Event of device ${context.device.ordinal}`, () => {
       context._release('cuEventDestroy', () => cuEventDestroy(handle))
       context._removeChild()
-      return 'it was destroyed now'
+      return isMark ? undefined : 'it was destroyed now'
     })
   }
 
@@ -65,6 +65,13 @@ export class Event extends Resource {
     const out = scratch()
     context._call('cuEventCreate', () => cuEventCreate(out, bits))
     return new Event(context, out.u64[0] as CUevent, timing)
+  }
+
+  /** @internal An event for one mark, such as `consumer.waitEvent(producer.record())`: dropping it is no mistake. */
+  static _createMark(context: Context): Event {
+    const out = scratch()
+    context._call('cuEventCreate', () => cuEventCreate(out, flags.disableTiming))
+    return new Event(context, out.u64[0] as CUevent, false, true)
   }
 
   /** The `CUevent`. @throws DisposedError after dispose(). */

@@ -4,8 +4,8 @@ import { DisposedError } from '@shoal/types'
 interface Leak {
   readonly what: string
   readonly where: string | undefined
-  /** Frees what is safe to free from a collector callback and says so, or says why it stays. */
-  readonly reclaim: () => string
+  /** Frees what is safe to free from a collector callback and says so, or says why it stays. Undefined: no warning. */
+  readonly reclaim: () => string | undefined
 }
 
 /** Set SHOAL_TRACE_LEAKS=1 to see in each leak warning where the object was made. */
@@ -13,12 +13,13 @@ const traceLeaks = process.env['SHOAL_TRACE_LEAKS'] === '1'
 
 const leaks = new FinalizationRegistry<Leak>((leak) => {
   const outcome = reclaim(leak)
+  if (outcome === undefined) return
   const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
   process.emitWarning(`${leak.what} was dropped without dispose(); ${outcome}${detail}`, { type: 'ShoalLeakWarning' })
 })
 
 // An error thrown from a collector callback would end the process; in the warning it is seen all the same.
-function reclaim(leak: Leak): string {
+function reclaim(leak: Leak): string | undefined {
   try {
     return leak.reclaim()
   } catch (error) {
@@ -27,7 +28,7 @@ function reclaim(leak: Leak): string {
 }
 
 /** Reports `object` when it is collected before {@link forgetLeak} was called for it. */
-export function watchForLeak(object: object, what: string, reclaim: () => string): void {
+export function watchForLeak(object: object, what: string, reclaim: () => string | undefined): void {
   const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2, 8).join('\n').trim() : undefined
   leaks.register(object, { what, where, reclaim }, object)
 }

@@ -8,6 +8,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type StorageArray,
   type StreamLike,
   type TypedArrayOf,
   toMemoryRange,
@@ -21,7 +22,7 @@ import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
 import { queueFill } from './fill.js'
-import { arrayFor, elementsIn, requireArrayFor } from './hostArrays.js'
+import { arrayFor, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'
 
 /** Where an operation is queued. */
@@ -90,9 +91,11 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   static from<D extends DType>(
     source: ContextSource,
     array: TypedArrayOf<D>,
-    options: { readonly dtype?: D } = {},
-  ): DeviceBuffer<D> {
-    const dtype = options.dtype ?? (dtypeOf(array) as D)
+    options: { readonly dtype: D },
+  ): DeviceBuffer<D>
+  static from<A extends StorageArray>(source: ContextSource, array: A): DeviceBuffer<DTypeOfArray<A>>
+  static from(source: ContextSource, array: StorageArray, options: { readonly dtype?: DType } = {}): DeviceBuffer {
+    const dtype = options.dtype ?? dtypeOf(array)
     requireDType(dtype)
     requireArrayFor(array, dtype, 'array')
     const buffer = DeviceBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array'))

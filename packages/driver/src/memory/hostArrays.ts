@@ -1,6 +1,27 @@
 import { type DType, dtypeInfo, dtypeOf, type StorageArray } from '@shoal/types'
 import { describeValue } from '../checks.js'
 
+/** The dtypes of the typed arrays, by the name of their class. */
+interface ArrayDTypes {
+  Int8Array: 'i8'
+  Uint8Array: 'u8'
+  Uint8ClampedArray: 'u8'
+  Int16Array: 'i16'
+  Uint16Array: 'u16'
+  Int32Array: 'i32'
+  Uint32Array: 'u32'
+  BigInt64Array: 'i64'
+  BigUint64Array: 'u64'
+  Float16Array: 'f16'
+  Float32Array: 'f32'
+  Float64Array: 'f64'
+}
+
+/** The dtype a typed array holds by its own class: `'f32'` for a `Float32Array`. */
+export type DTypeOfArray<A> = A extends { readonly [Symbol.toStringTag]: infer N extends keyof ArrayDTypes }
+  ? ArrayDTypes[N]
+  : DType
+
 /** How dtypes without a typed array of their own are held on the host. */
 const heldAs: Partial<Record<DType, DType>> = {
   f16: 'u16',

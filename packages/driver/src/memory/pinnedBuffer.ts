@@ -7,6 +7,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type StorageArray,
   type StorageArrayConstructor,
   type TypedArrayOf,
 } from '@shoal/types'
@@ -14,7 +15,7 @@ import { optionalBoolean, requireDType, requireLength } from '../checks.js'
 import { type Context, type ContextSource, contextOf } from '../context.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { bytesOf, elementsIn, requireArrayFor } from './hostArrays.js'
+import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 
 const flags = { portable: 1, mapped: 2, writeCombined: 4 } as const
 
@@ -104,9 +105,19 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
   static from<D extends DType>(
     source: ContextSource,
     array: TypedArrayOf<D>,
-    options: PinnedOptions & { readonly dtype?: D } = {},
-  ): PinnedBuffer<D> {
-    const dtype = options.dtype ?? (dtypeOf(array) as D)
+    options: PinnedOptions & { readonly dtype: D },
+  ): PinnedBuffer<D>
+  static from<A extends StorageArray>(
+    source: ContextSource,
+    array: A,
+    options?: PinnedOptions,
+  ): PinnedBuffer<DTypeOfArray<A>>
+  static from(
+    source: ContextSource,
+    array: StorageArray,
+    options: PinnedOptions & { readonly dtype?: DType } = {},
+  ): PinnedBuffer {
+    const dtype = options.dtype ?? dtypeOf(array)
     requireArrayFor(array, dtype, 'array')
     const buffer = PinnedBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array'), options)
     bytesOf(buffer.array).set(bytesOf(array))

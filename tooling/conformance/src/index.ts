@@ -1,0 +1,7 @@
+export { type RunEnvironment, readEnvironment } from './environment.js'
+export { type CaseResult, runCase, whySkipped } from './runner.js'
+export type { CaseContext, ConformanceCase, Requirements, Suite } from './suite.js'
+export { suites } from './suites/index.js'
+export { assertSameBits } from './support/compare.js'
+export { queueDelay, whyNoDelay } from './support/delay.js'
+export { Random } from './support/random.js'

@@ -1,0 +1,24 @@
+import type { Suite } from '../../suite.js'
+import { argumentSuite } from './arguments.js'
+import { contextSuite } from './context.js'
+import { copySuite } from './copy.js'
+import { deviceSuite } from './device.js'
+import { eventSuite } from './event.js'
+import { kernelSuite } from './kernel.js'
+import { memorySuite } from './memory.js'
+import { pinnedSuite } from './pinned.js'
+import { streamSuite } from './stream.js'
+import { waitingSuite } from './waiting.js'
+
+export const driverSuites: readonly Suite[] = [
+  deviceSuite,
+  contextSuite,
+  streamSuite,
+  eventSuite,
+  memorySuite,
+  copySuite,
+  pinnedSuite,
+  kernelSuite,
+  argumentSuite,
+  waitingSuite,
+]

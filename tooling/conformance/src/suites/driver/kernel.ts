@@ -1,0 +1,230 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Device, DeviceBuffer, DisposedError, type Kernel, Module, StatusError } from '@shoal/driver'
+import type { CaseContext, Suite } from '../../suite.js'
+import { assertSameBits } from '../../support/compare.js'
+
+const signature = ['f32', 'ptr', 'ptr', 'i32'] as const
+type Axpy = Kernel<typeof signature>
+
+const ptx = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry nothing() { ret; }
+`
+
+async function loadAxpy(t: CaseContext, file = 'axpy.ptx', device: Device = t.device): Promise<Axpy> {
+  const module = t.own(await Module.loadFile(device, join(t.kernels, file)))
+  return module.kernel('axpy', signature)
+}
+
+/** y += a x, the way the device rounds: one multiplication and addition with or without a rounding in between. */
+function checkAxpy(a: number, x: Float32Array, y: Float32Array, result: Float32Array): void {
+  for (let index = 0; index < x.length; index += 1) {
+    const product = a * (x[index] as number)
+    const fused = Math.fround(product + (y[index] as number))
+    if (result[index] === fused) continue
+    const separate = Math.fround(Math.fround(product) + (y[index] as number))
+    if (result[index] === separate) continue
+    assert.fail(`element ${index} of ${x.length}: ${result[index]}, expected ${fused}`)
+  }
+}
+
+async function runAxpy(t: CaseContext, axpy: Axpy, length: number): Promise<void> {
+  const { device } = axpy.module
+  const stream = t.own(device.createStream({ nonBlocking: true }))
+  const a = Math.fround(t.random.signed() * 4)
+  const [hostX, hostY] = [t.random.floats(length), t.random.floats(length)]
+  const x = t.own(DeviceBuffer.from(device, hostX))
+  const y = t.own(DeviceBuffer.from(device, hostY))
+  axpy.launch({ grid: Math.ceil(length / 256), block: 256, stream }, a, x, y, length)
+  checkAxpy(a, hostX, hostY, await y.toArray({ stream }))
+  assertSameBits(await x.toArray({ stream }), hostX, 'x is only read')
+}
+
+export const kernelSuite: Suite = {
+  name: 'driver kernels',
+  cases: [
+    {
+      name: 'the software device says that it runs no kernels',
+      requires: { only: 'software' },
+      async run(t) {
+        const refused = (error: unknown): boolean =>
+          error instanceof StatusError &&
+          error.code === 'CUDA_ERROR_UNSUPPORTED_PTX_VERSION' &&
+          error.api === 'cuModuleLoadDataEx' &&
+          error.description.includes('the Shoal software device runs no kernels yet')
+        assert.throws(() => Module.load(t.device, ptx), refused)
+        await assert.rejects(Module.loadAsync(t.device, ptx), refused)
+        t.own(DeviceBuffer.zeros(t.device, 'u8', 3))
+      },
+    },
+    {
+      name: 'images that are none are refused, without a crash',
+      async run(t) {
+        const elf = new Uint8Array(64)
+        elf.set([0x7f, 0x45, 0x4c, 0x46])
+        new DataView(elf.buffer).setBigUint64(0x28, 1000n, true)
+        new DataView(elf.buffer).setUint32(0x3a, (3 << 16) | 64, true)
+        assert.throws(() => Module.load(t.device, elf), RangeError)
+        const fat = Uint8Array.of(0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 255, 255, 0, 0, 0, 0, 0, 0)
+        assert.throws(() => Module.load(t.device, fat), RangeError)
+        assert.throws(() => Module.load(t.device, fat.subarray(0, 10)), RangeError)
+        assert.throws(() => Module.load(t.device, ''), RangeError)
+        assert.throws(() => Module.load(t.device, new Uint8Array(0)), RangeError)
+        assert.throws(() => Module.load(t.device, `${ptx}\0`), TypeError)
+        assert.throws(() => Module.load(t.device, Uint8Array.of(1, 0, 2)), TypeError)
+        assert.throws(() => Module.load(t.device, 5 as unknown as string), TypeError)
+        assert.throws(() => Module.load(t.device, ptx, { maxRegisters: Number.NaN }), TypeError)
+        assert.throws(() => Module.load(t.device, ptx, { optimizationLevel: 5 }), RangeError)
+        assert.throws(() => Module.load(t.device, 'this is not PTX'), StatusError)
+        await assert.rejects(Module.loadFile(t.device, '/nowhere/axpy.ptx'), { code: 'ENOENT' })
+      },
+    },
+    {
+      name: 'axpy from PTX, 2^24 + 3 elements, every one checked',
+      requires: { kernels: true },
+      timeout: 120_000,
+      async run(t) {
+        await runAxpy(t, await loadAxpy(t), 2 ** 24 + 3)
+      },
+    },
+    {
+      name: 'axpy from a cubin, 2^24 + 3 elements, every one checked',
+      requires: { kernels: true },
+      timeout: 120_000,
+      async run(t) {
+        const { major, minor } = t.device.computeCapability
+        await runAxpy(t, await loadAxpy(t, `axpy.sm_${major}${minor}.cubin`), 2 ** 24 + 3)
+      },
+    },
+    {
+      name: 'axpy on every device, odd lengths',
+      requires: { kernels: true },
+      async run(t) {
+        for (const device of t.devices) {
+          const axpy = await loadAxpy(t, 'axpy.ptx', device)
+          for (const length of [1, 255, 257, t.random.integer(10_000, 99_999)]) await runAxpy(t, axpy, length)
+        }
+      },
+    },
+    {
+      name: 'a prepared launch repeats, and one argument can change',
+      requires: { kernels: true },
+      async run(t) {
+        const axpy = await loadAxpy(t)
+        const stream = t.own(t.device.createStream())
+        const x = t.own(DeviceBuffer.from(t.device, new Float32Array(1000).fill(1)))
+        const y = t.own(DeviceBuffer.zeros(t.device, 'f32', 1000))
+        const prepared = axpy.prepare({ grid: 4, block: 256, stream }, 2, x, y, 1000)
+        prepared.launch()
+        prepared.launch()
+        prepared.set(0, 0.5).launch()
+        prepared.set(3, 10).launch()
+        const expected = new Float32Array(1000).fill(4.5)
+        expected.fill(5, 0, 10)
+        assertSameBits(await y.toArray({ stream }), expected, 'y')
+        x.dispose()
+        assert.throws(() => prepared.launch(), DisposedError)
+        assert.throws(() => prepared.set(4 as 3, 1), RangeError)
+        assert.throws(() => prepared.set(3, 1.5), TypeError)
+      },
+    },
+    {
+      name: "a signature that is not the image's is refused",
+      requires: { kernels: true },
+      async run(t) {
+        const { module } = await loadAxpy(t)
+        assert.throws(() => module.kernel('axpy', ['f32', 'ptr', 'ptr']), TypeError)
+        assert.throws(() => module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32', 'i32']), TypeError)
+        assert.throws(() => module.kernel('axpy', ['f64', 'ptr', 'ptr', 'i32']), TypeError)
+        assert.throws(() => module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i31' as 'i32']), TypeError)
+        assert.throws(() => module.kernel('axpy\0', signature), TypeError)
+        assert.throws(
+          () => module.kernel('no_such_kernel', []),
+          (error) => error instanceof StatusError && error.code === 'CUDA_ERROR_NOT_FOUND',
+        )
+      },
+    },
+    {
+      name: 'sizes and arguments that cannot be are refused before the call',
+      requires: { kernels: true },
+      async run(t) {
+        const axpy = await loadAxpy(t)
+        const x = t.own(DeviceBuffer.zeros(t.device, 'f32', 8))
+        const gone = DeviceBuffer.zeros(t.device, 'f32', 8)
+        gone.dispose()
+        const good = { grid: 1, block: 8 }
+        const range = [
+          { ...good, grid: 0 },
+          { ...good, grid: -1 },
+          { ...good, grid: [1, 65536] as const },
+          { ...good, block: 1025 },
+          { ...good, block: [1024, 2] as const },
+          { ...good, block: [1, 1, 65] as const },
+          { ...good, sharedMemory: -1 },
+          { ...good, sharedMemory: 1 << 30 },
+        ]
+        for (const config of range) assert.throws(() => axpy.launch(config, 1, x, x, 8), RangeError)
+        for (const grid of [Number.NaN, 1.5, '1', [], [1, 2, 3, 4], null]) {
+          assert.throws(() => axpy.launch({ ...good, grid: grid as number }, 1, x, x, 8), TypeError)
+        }
+        assert.throws(() => axpy.launch(good, '1' as unknown as number, x, x, 8), TypeError)
+        assert.throws(() => axpy.launch(good, 1, 5 as unknown as bigint, x, 8), TypeError)
+        assert.throws(() => axpy.launch(good, 1, x, x, 8.5), TypeError)
+        assert.throws(() => axpy.launch(good, 1, x, x, 2 ** 31), RangeError)
+        assert.throws(() => axpy.launch(good, 1, x, x, undefined as unknown as number), TypeError)
+        assert.throws(() => (axpy.launch as (...args: unknown[]) => void).call(axpy, good, 1, x, x), TypeError)
+        assert.throws(() => axpy.launch(good, 1, gone, x, 8), DisposedError)
+        axpy.launch(good, 1, null, null, 0)
+        await t.device.defaultStream.synchronize()
+      },
+    },
+    {
+      name: 'memory of another device is refused unless peer access is on',
+      requires: { kernels: true, devices: 2 },
+      async run(t) {
+        const [first, second] = t.devices as [Device, Device]
+        const axpy = await loadAxpy(t)
+        const own = t.own(DeviceBuffer.zeros(first, 'f32', 8))
+        const foreign = t.own(DeviceBuffer.from(second, new Float32Array(8).fill(3)))
+        const stream = t.own(second.createStream())
+        const launch = (): void => axpy.launch({ grid: 1, block: 8 }, 2, foreign, own, 8)
+        assert.throws(launch, TypeError)
+        assert.throws(() => axpy.launch({ grid: 1, block: 8, stream }, 2, own, own, 8), TypeError)
+        if (!first.canAccessPeer(second)) {
+          t.note('these devices have no peer access')
+          return
+        }
+        first.enablePeerAccess(second)
+        t.defer(() => first.disablePeerAccess(second))
+        launch()
+        assertSameBits(await own.toArray(), new Float32Array(8).fill(6), 'through peer access')
+      },
+    },
+    {
+      name: 'errors of the compiler come with its log',
+      requires: { kernels: true },
+      run(t) {
+        const text = readFileSync(join(t.kernels, 'axpy.ptx'), 'utf8').replace('ld.param', 'ld.parum')
+        assert.throws(
+          () => Module.load(t.device, text),
+          (error) => error instanceof StatusError && /ptxas|parum|line/.test(error.description),
+        )
+      },
+    },
+    {
+      name: 'a module and its kernels are refused after dispose()',
+      requires: { kernels: true },
+      async run(t) {
+        const axpy = await loadAxpy(t)
+        axpy.module.dispose()
+        axpy.module.dispose()
+        assert.throws(() => axpy.launch({ grid: 1, block: 1 }, 1, null, null, 0), DisposedError)
+        assert.throws(() => axpy.prepare({ grid: 1, block: 1 }, 1, null, null, 0), DisposedError)
+        assert.throws(() => axpy.module.kernel('axpy', signature), DisposedError)
+      },
+    },
+  ],
+}

@@ -1,0 +1,5 @@
+import type { Suite } from '../suite.js'
+import { driverSuites } from './driver/index.js'
+
+/** Every suite, in the order in which they run. */
+export const suites: readonly Suite[] = [...driverSuites]
