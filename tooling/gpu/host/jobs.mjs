@@ -1,8 +1,16 @@
-// The jobs of a GPU host. `command(gpus, json)` gives the arguments of Node; `json` is where figures go.
+// The jobs of a GPU host. `command({ gpus, json, software })` gives the arguments of Node; `json` is where figures go.
 import { fileURLToPath } from 'node:url'
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url))
-const bench = (command) => (_gpus, json) => [file('node_modules/@shoal/bench/dist/main.js'), command, '--json', json]
+const bench =
+  (command) =>
+  ({ json, software }) => [
+    file('node_modules/@shoal/bench/dist/main.js'),
+    command,
+    '--json',
+    json,
+    ...(software ? ['--device', 'sim'] : []),
+  ]
 const demo = file('node_modules/@shoal/example-all-reduce/dist/main.js')
 
 /** In the order in which they run; `limit` is in seconds. */
@@ -10,11 +18,11 @@ export const jobs = [
   {
     name: 'conformance',
     limit: 300,
-    command: (_gpus, json) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json],
+    command: ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json],
   },
   { name: 'demo', limit: 90, command: () => [demo] },
-  { name: 'demo-ranks', limit: 120, command: (gpus) => [demo, '--ranks', String(gpus)] },
-  { name: 'axpy', limit: 90, command: (_gpus, json) => [file('axpy.mjs'), '--json', json] },
+  { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
+  { name: 'axpy', limit: 90, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu') },
   { name: 'bench-nccl', limit: 180, gpus: 2, command: bench('nccl') },
   { name: 'bench-import', limit: 90, command: bench('import') },

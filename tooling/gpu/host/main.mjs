@@ -81,7 +81,7 @@ async function runJob({ name, limit, gpus: needed = 1, command }) {
   const json = join(scratch, 'figures.json')
   say(`\n── ${name}\n`)
   const started = performance.now()
-  const { code, signal, timedOut, output } = await spawnLimited(command(gpus, json), limit)
+  const { code, signal, timedOut, output } = await spawnLimited(command({ gpus, json, software }), limit)
   const seconds = (performance.now() - started) / 1000
   const status = code === 0 ? 'passed' : 'failed'
   const reason = timedOut
