@@ -1,0 +1,17 @@
+// What ncclGetLastError tells.
+#pragma once
+
+#include <cstdarg>
+
+#include "shoal/nccl.h"
+
+namespace shoal::nccl {
+
+// Keeps the text and returns the result, so that `return problem(ncclInvalidArgument, "...")` reads well.
+ncclResult_t problem(ncclResult_t result, const char* format, ...) __attribute__((format(printf, 2, 3)));
+const char* lastProblem();
+
+// Translates a failed call of the CUDA driver.
+ncclResult_t cudaProblem(CUresult status, const char* call);
+
+}  // namespace shoal::nccl

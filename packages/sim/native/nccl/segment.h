@@ -1,0 +1,109 @@
+// The memory in which the ranks of a communicator meet. All-zero is its valid first state, so whoever comes first can
+// create it and nobody has to wait for an initialisation. It may lie at another address in every process.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "shoal/nccl.h"
+
+namespace shoal::nccl {
+
+constexpr int kMaxRanks = 64;
+
+enum class RankState : uint32_t { absent = 0, attached = 1, left = 2, aborted = 3 };
+
+// What a rank says about the collective it is in; all but the addresses must agree.
+struct Description {
+  uint32_t kind;
+  uint32_t type;
+  uint32_t reducer;
+  int32_t root;
+  uint64_t count;
+  uint64_t scalar;
+  const void* send;  // addresses mean something only inside one process
+  void* recv;
+};
+
+struct alignas(64) RankSlot {
+  std::atomic<uint32_t> state;
+  std::atomic<int32_t> device;
+  std::atomic<int32_t> process;        // for messages
+  std::atomic<uint32_t> doorbell;      // rung when a channel of this rank moved
+  std::atomic<uint64_t> processToken;  // the same only within one process
+  Description descriptions[2];         // by parity of the step
+};
+
+// From one rank to another. Within a process it passes addresses and counts messages; between processes it is a ring of
+// bytes and counts those.
+struct alignas(64) Channel {
+  std::atomic<uint64_t> written;
+  std::atomic<uint64_t> read;
+  const void* address;
+  uint64_t bytes;
+};
+
+struct alignas(64) Control {
+  std::atomic<uint32_t> ranks;
+  std::atomic<uint32_t> attached;    // also the word that ranks wait on until all are there
+  std::atomic<uint32_t> arrived;
+  std::atomic<uint32_t> generation;  // of the barrier
+  std::atomic<uint32_t> isFailing;   // whoever sets it writes the text and then the failure
+  std::atomic<uint32_t> failure;     // an ncclResult_t
+  std::atomic<uint32_t> working;     // ranks that may be touching another's buffers
+  char failureText[256];
+};
+
+class Segment {
+ public:
+  // For ranks of one process.
+  static std::shared_ptr<Segment> anonymous(int ranks, std::string& problem);
+  // Meets the other ranks under a name, creating the segment if need be. Each call has a descriptor of its own.
+  static std::shared_ptr<Segment> named(const std::string& name, int ranks, std::string& problem);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // The name is no longer needed once all are there, or never will be.
+  void unlink();
+  // Takes the memory for staging, so that a full /dev/shm is an error and not a SIGBUS.
+  bool reserveStaging(std::string& problem);
+
+  // Each rank holds a lock for as long as its process lives; the kernel lets go of it even when the process is killed.
+  bool lockRank(int rank);
+  bool isRankLocked(int rank) const;
+  bool isNamed() const { return descriptor_ >= 0; }
+
+  Control& control() const { return *reinterpret_cast<Control*>(base_); }
+  RankSlot& slot(int rank) const { return reinterpret_cast<RankSlot*>(base_ + slotsAt())[rank]; }
+  Channel& channel(int from, int to) const { return reinterpret_cast<Channel*>(base_ + channelsAt())[from * ranks_ + to]; }
+  char* staging(int rank, int parity) const { return base_ + stagingAt() + static_cast<size_t>(rank * 2 + parity) * stagingBytes(); }
+  char* ring(int from, int to) const { return base_ + ringsAt() + static_cast<size_t>(from * ranks_ + to) * ringBytes(); }
+  size_t stagingBytes() const;
+  size_t ringBytes() const;
+
+ private:
+  explicit Segment(int ranks) : ranks_(ranks) {}
+  static size_t slotsAt() { return 4096; }
+  size_t channelsAt() const { return slotsAt() + static_cast<size_t>(ranks_) * sizeof(RankSlot); }
+  size_t stagingAt() const;
+  size_t ringsAt() const { return stagingAt() + static_cast<size_t>(ranks_) * 2 * stagingBytes(); }
+  size_t totalBytes() const { return ringsAt() + static_cast<size_t>(ranks_ * ranks_) * ringBytes(); }
+
+  const int ranks_;
+  char* base_ = nullptr;
+  size_t mapped_ = 0;
+  int descriptor_ = -1;
+  std::string name_;
+  bool isUnlinked_ = false;
+};
+
+// Removes segments that were left behind by processes that ended before all ranks had met.
+void removeAbandonedSegments();
+
+constexpr char kSegmentPrefix[] = "shoal-nccl-";
+
+}  // namespace shoal::nccl
