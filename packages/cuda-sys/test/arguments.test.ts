@@ -1,0 +1,47 @@
+import { driver } from '@shoal/cuda-sys'
+import * as cuda from '@shoal/cuda-sys/driver'
+import { afterAll, expect, test } from 'vitest'
+
+// Wrong on purpose: what a caller without type checking could pass.
+const wrong = (value: unknown) => value as never
+
+test.each([
+  ['a number for a handle', () => cuda.cuStreamQuery(wrong(5)), TypeError, /^cuStreamQuery: hStream must be a bigint/],
+  ['a string for a handle', () => cuda.cuEventQuery(wrong('5')), TypeError, /^cuEventQuery: hEvent /],
+  ['a number for a device address', () => cuda.cuMemFree(wrong(5)), TypeError, /^cuMemFree: dptr /],
+  [
+    'a handle above 64 bits',
+    () => cuda.cuStreamQuery(cuda.CUstream(2n ** 64n)),
+    RangeError,
+    /^cuStreamQuery: hStream /,
+  ],
+  ['a negative handle', () => cuda.cuStreamQuery(cuda.CUstream(-1n)), RangeError, /^cuStreamQuery: hStream /],
+  ['undefined for a pointer', () => cuda.cuMemAlloc(wrong(undefined), 1), TypeError, /^cuMemAlloc: dptr /],
+  ['an object for a pointer', () => cuda.cuMemAlloc(wrong({}), 1), TypeError, /^cuMemAlloc: dptr /],
+  ['a fraction for a size', () => cuda.cuMemAlloc(null, 1.5), RangeError, /^cuMemAlloc: bytesize /],
+  ['NaN for a size', () => cuda.cuMemAlloc(null, Number.NaN), RangeError, /^cuMemAlloc: bytesize /],
+  ['a negative size', () => cuda.cuMemAlloc(null, -1), RangeError, /^cuMemAlloc: bytesize /],
+  ['a size above 64 bits', () => cuda.cuMemAlloc(null, 2n ** 64n), RangeError, /^cuMemAlloc: bytesize /],
+  ['a fraction for an int', () => cuda.cuDeviceGet(null, 0.5), RangeError, /^cuDeviceGet: ordinal /],
+  ['a bigint for an int', () => cuda.cuDeviceGet(null, wrong(0n)), TypeError, /^cuDeviceGet: ordinal /],
+  ['an int above 32 bits', () => cuda.cuDeviceGet(null, 2 ** 31), RangeError, /^cuDeviceGet: ordinal /],
+  ['a negative unsigned', () => cuda.cuInit(-1), RangeError, /^cuInit: Flags /],
+  ['a byte above 255', () => cuda.cuMemsetD8(1n, 256, 1), RangeError, /^cuMemsetD8: uc /],
+  ['text with a NUL', () => cuda.cuModuleLoad(null, 'a\0b'), TypeError, /^cuModuleLoad: fname /],
+  ['a struct too small', () => cuda.cuMemAdvise(1n, 1, 1, new Uint8Array(7)), RangeError, /^cuMemAdvise: location /],
+  ['an object for a struct', () => cuda.cuMemAdvise(1n, 1, 1, wrong({})), TypeError, /^cuMemAdvise: location /],
+  [
+    'text for a float',
+    () => cuda.cuTexRefSetMipmapLevelBias(cuda.CUtexref(1n), wrong('1')),
+    TypeError,
+    /^cuTexRefSetMipmapLevelBias: bias /,
+  ],
+])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
+  expect(call).toThrow(kind)
+  expect(call).toThrow(message)
+})
+
+afterAll(() => {
+  expect(driver.isLoaded).toBe(false)
+  expect(driver.trace).toEqual([])
+})

@@ -1,0 +1,52 @@
+import * as driver from '@shoal/cuda-sys/driver'
+import * as runtime from '@shoal/cuda-sys/runtime'
+import type { StructCodec } from '@shoal/ffi'
+import { describe, expect, test } from 'vitest'
+
+type AnyCodec = StructCodec<Record<string, unknown>>
+
+function codecsOf(module: object): [string, AnyCodec][] {
+  return Object.entries(module).filter((entry): entry is [string, AnyCodec] => {
+    const value = entry[1] as Partial<AnyCodec> | undefined
+    return (
+      typeof value === 'object' && value !== null && typeof value.read === 'function' && typeof value.size === 'number'
+    )
+  })
+}
+
+/** Bytes that differ from each other and from zero, the same each run. */
+function pattern(length: number): Uint8Array {
+  return Uint8Array.from({ length }, (_, index) => (index * 37 + 11) & 0x7f)
+}
+
+describe.each([
+  ['driver', driver, 121],
+  ['runtime', runtime, 93],
+] as const)('%s', (_name, module, count) => {
+  const codecs = codecsOf(module)
+
+  test('every struct has a codec', () => {
+    expect(new Set(codecs.map(([, codec]) => codec)).size).toBe(count)
+  })
+
+  test.each(codecs)('%s: what is read can be written, and reads the same', (_struct, codec) => {
+    const bytes = pattern(codec.size)
+    const value = codec.read(bytes)
+    expect(Object.keys(value)).toEqual(Object.keys(codec.offsets))
+    const copy = codec.allocate(value)
+    expect(copy.byteLength).toBe(codec.size)
+    expect(codec.read(copy)).toEqual(value)
+    for (const offset of Object.values(codec.offsets)) expect(offset).toBeLessThan(codec.size)
+    expect(codec.size % codec.alignment).toBe(0)
+    expect(() => codec.read(bytes.subarray(1))).toThrow(RangeError)
+  })
+})
+
+test('sizes that another binding got wrong', () => {
+  expect(runtime.cudaPointerAttributes.size).toBe(88)
+  expect(runtime.cudaResourceDesc.size).toBe(144)
+  expect(runtime.cudaResourceViewDesc.size).toBe(112)
+  expect(driver.CUlaunchAttribute.alignment).toBe(8)
+  expect(driver.CUlaunchAttributeValue.alignment).toBe(8)
+  expect(driver.CUtensorMap).toMatchObject({ size: 128, alignment: 128 })
+})
