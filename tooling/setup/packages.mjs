@@ -89,14 +89,35 @@ function installProblems(one, packages, tarballs, env) {
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
     const installed = failureOf('install', () => capture('npm', [...install, ...needed], { cwd: project, env }))
     if (installed.length > 0) return installed
-    return [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])].flatMap((script) =>
-      failureOf('in an empty project', () => {
-        capture(process.execPath, ['--input-type=module', '-e', script], { cwd: project, env })
-      }),
-    )
+    return [...consumerProblems(one, project), ...runtimeProblems(one, project, env)]
   } finally {
     rmSync(project, { recursive: true, force: true })
   }
+}
+
+/** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
+function consumerProblems(one, project) {
+  const imports = entryPoints(one).map((specifier, index) => `export * as entry${index} from '${specifier}'`)
+  writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
+  const compilerOptions = {
+    target: 'ES2022',
+    module: 'NodeNext',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noEmit: true,
+    types: ['node'],
+    typeRoots: [join(root, 'node_modules', '@types')],
+  }
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['consumer.ts'] }))
+  return failureOf('a strict TypeScript program', () => capture(bin('tsc'), ['-p', project], { cwd: project }))
+}
+
+function runtimeProblems(one, project, env) {
+  return [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])].flatMap((script) =>
+    failureOf('in an empty project', () => {
+      capture(process.execPath, ['--input-type=module', '-e', script], { cwd: project, env })
+    }),
+  )
 }
 
 function failureOf(title, action) {
