@@ -99,11 +99,23 @@ export class ArgumentBlock {
     writeElement(this.#view, index * bytesPerArgument, this.#signature[index] as DType, value, `argument ${index}`)
   }
 
+  /** Makes sure that memory written before is still there. @throws DisposedError, TypeError */
+  recheck(index: number, value: unknown): void {
+    if (value instanceof DeviceBuffer) this.#requireUsable(index, value)
+    else this.write(index, value)
+  }
+
+  #requireUsable(index: number, buffer: DeviceBuffer): void {
+    const allocation = buffer._allocation
+    if (buffer._disposed || allocation.freed) throw new DisposedError(`DeviceBuffer (argument ${index})`)
+    if (allocation.context === this.#context) return
+    allocation.context._requireAlive()
+    this.#requireReachable(index, allocation.context.device.ordinal)
+  }
+
   #address(index: number, value: unknown): bigint {
     if (value instanceof DeviceBuffer) {
-      const allocation = value._allocation
-      if (value._disposed || allocation.freed) throw new DisposedError(`DeviceBuffer (argument ${index})`)
-      if (allocation.context !== this.#context) this.#requireReachable(index, allocation.context.device.ordinal, value)
+      this.#requireUsable(index, value)
       return value._address
     }
     if (value === null) return 0n
@@ -123,8 +135,7 @@ export class ArgumentBlock {
     return range.address
   }
 
-  #requireReachable(index: number, device: number, buffer?: DeviceBuffer): void {
-    buffer?.context._requireAlive()
+  #requireReachable(index: number, device: number): void {
     const own = this.#context.device.ordinal
     if (device === own || this.#context._peers.has(device)) return
     throw new TypeError(

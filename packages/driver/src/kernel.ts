@@ -1,3 +1,4 @@
+import { driver } from '@shoal/cuda-sys'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -5,9 +6,9 @@ import {
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
-  cuLaunchKernel,
 } from '@shoal/cuda-sys/driver'
 import { enterContext, leaveContext } from '@shoal/ffi'
+import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import { isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { ArgumentBlock, parameterBytes } from './argumentBlock.js'
 import { describeValue } from './checks.js'
@@ -26,6 +27,8 @@ type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer
 export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attribute, 'CU_FUNC_ATTRIBUTE_'>, 'MAX'>
 
 const maxDynamicSharedSize = 8
+
+let launchKernel: NativeCall | undefined
 
 /** A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive. */
 export class Kernel<const S extends KernelSignature = KernelSignature> {
@@ -119,25 +122,23 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   /** @internal */
   _launch(shape: LaunchShape, stream: CUstream, block: ArgumentBlock): void {
+    const call = (launchKernel ??= driver.bind('cuLaunchKernel', 4000, 11))
     const previous = enterContext(this.#context._handle)
-    let status: number
-    try {
-      status = cuLaunchKernel(
-        this.#handle,
-        shape.gridX,
-        shape.gridY,
-        shape.gridZ,
-        shape.blockX,
-        shape.blockY,
-        shape.blockZ,
-        shape.sharedMemory,
-        stream,
-        block.pointers,
-        null,
-      )
-    } finally {
-      leaveContext(previous)
-    }
+    // All values are checked by now, so they go straight into the argument block: this is the hottest call there is.
+    slots64[0] = this.#handle
+    slots32[2] = shape.gridX
+    slots32[4] = shape.gridY
+    slots32[6] = shape.gridZ
+    slots32[8] = shape.blockX
+    slots32[10] = shape.blockY
+    slots32[12] = shape.blockZ
+    slots32[14] = shape.sharedMemory
+    slots64[8] = stream
+    slots64[9] = block.pointers
+    slots32[20] = 0
+    slots32[21] = 0
+    const status = call()
+    if (previous !== undefined) leaveContext(previous)
     if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
   }
 

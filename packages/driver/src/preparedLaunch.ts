@@ -52,7 +52,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     if (this.#hasMemory) {
       const memory = this.#memory
       for (let index = 0; index < memory.length; index += 1) {
-        if (memory[index] !== undefined) block.write(index, memory[index])
+        const value = memory[index]
+        if (value !== undefined) block.recheck(index, value)
       }
     }
     this.kernel._launch(this.#shape, this.#handle(), block)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cuCtxGetCurrent } from '@shoal/cuda-sys/driver'
+import { type CUcontext, cuCtxGetCurrent, cuCtxSetCurrent } from '@shoal/cuda-sys/driver'
 import { type ContextLimit, type Device, DeviceBuffer, DisposedError } from '@shoal/driver'
 import type { Suite } from '../../suite.js'
 
@@ -25,6 +25,20 @@ export const contextSuite: Suite = {
           }),
         )
         assert.equal(currentContext(), before)
+      },
+    },
+    {
+      name: 'setCurrent() makes it current until another one is',
+      requires: { devices: 2 },
+      run(t) {
+        const [first, second] = t.devices as [Device, Device]
+        const before = currentContext()
+        t.defer(() => assert.equal(cuCtxSetCurrent(before as CUcontext), 0))
+        first.primaryContext.setCurrent()
+        assert.equal(first.primaryContext.isCurrent, true)
+        assert.equal(second.primaryContext.isCurrent, false)
+        second.memoryInfo()
+        assert.equal(first.primaryContext.isCurrent, true)
       },
     },
     {

@@ -1,0 +1,7 @@
+import type { Suite } from '../../suite.js'
+import { collectiveSuite } from './collectives.js'
+import { communicatorSuite } from './communicators.js'
+import { groupSuite } from './groups.js'
+import { processSuite } from './processes.js'
+
+export const ncclSuites: readonly Suite[] = [communicatorSuite, collectiveSuite, groupSuite, processSuite]

@@ -1,0 +1,58 @@
+import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
+import { Communicator, group } from '@shoal/nccl'
+import type { DType, TypedArrayOf } from '@shoal/types'
+import type { CaseContext } from '../../suite.js'
+
+/** One rank of a communicator with a stream to work on. */
+export interface Rank {
+  readonly communicator: Communicator
+  readonly device: Device
+  readonly stream: Stream
+  readonly rank: number
+}
+
+/** One communicator over the devices, ended with the case. */
+export async function makeRanks(t: CaseContext, devices: readonly Device[] = t.devices): Promise<Rank[]> {
+  const communicators = await Communicator.initAll(devices)
+  t.defer(async () => {
+    for (const communicator of communicators) await communicator.destroy()
+  })
+  return communicators.map((communicator, rank) => {
+    const device = devices[rank] as Device
+    return { communicator, device, stream: t.own(device.createStream({ nonBlocking: true })), rank }
+  })
+}
+
+/** One call a rank, in one group; then waits for all streams. */
+export async function together(ranks: readonly Rank[], call: (rank: Rank) => void): Promise<void> {
+  group(() => {
+    for (const rank of ranks) call(rank)
+  })
+  await Promise.all(ranks.map(({ stream }) => stream.synchronize()))
+}
+
+/** A buffer on each rank's device, disposed with the case. */
+export function upload<D extends DType>(
+  t: CaseContext,
+  ranks: readonly Rank[],
+  dtype: D,
+  data: (rank: number) => TypedArrayOf<D>,
+): DeviceBuffer<D>[] {
+  return ranks.map(({ device, rank }) => t.own(DeviceBuffer.from(device, data(rank), { dtype })))
+}
+
+export function zeros<D extends DType>(
+  t: CaseContext,
+  ranks: readonly Rank[],
+  dtype: D,
+  length: number,
+): DeviceBuffer<D>[] {
+  return ranks.map(({ device }) => t.own(DeviceBuffer.zeros(device, dtype, length)))
+}
+
+/** The element of a list that must be there. */
+export function at<T>(list: readonly T[], index: number): T {
+  const value = list[index]
+  if (value === undefined) throw new RangeError(`there is no element ${index} among ${list.length}`)
+  return value
+}
