@@ -1,0 +1,336 @@
+import { Communicator, group, type ReduceOp } from '@shoal/nccl'
+import {
+  DisposedError,
+  type DType,
+  decodeArray,
+  dtypeInfo,
+  encodeArray,
+  memoryProtocol,
+  StatusError,
+} from '@shoal/types'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll(Array.from({ length: deviceCount }, (_, device) => device))
+  streams = communicators.map(({ device }) => new TestStream(device))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+/** Runs `call` for every rank in one group and waits. */
+function everywhere(call: (communicator: Communicator, rank: number, stream: TestStream) => void): void {
+  group(() => {
+    for (const [rank, communicator] of communicators.entries()) call(communicator, rank, streams[rank] as TestStream)
+  })
+  for (const stream of streams) stream.wait()
+}
+
+const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
+const values = (rank: number, length = 1001) => Float32Array.from({ length }, (_, i) => ((i * 7 + rank * 13) % 29) - 14)
+
+describe('all-reduce', () => {
+  const combine: Record<ReduceOp, (all: readonly number[]) => number> = {
+    sum: (all) => all.reduce((a, b) => a + b),
+    prod: (all) => all.reduce((a, b) => a * b),
+    max: (all) => Math.max(...all),
+    min: (all) => Math.min(...all),
+    avg: (all) => all.reduce((a, b) => a + b) / all.length,
+  }
+
+  test.each(Object.keys(combine) as ReduceOp[])('%s of f32, odd count', (op) => {
+    const send = ranks.map((rank) => TestMemory.from(rank, values(rank)))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 1001))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(send[rank] as TestMemory, recv[rank] as TestMemory, { op, stream })
+    })
+    const inputs = ranks.map((rank) => values(rank))
+    for (const memory of recv) {
+      const got = memory.floats()
+      expect(got).toHaveLength(1001)
+      for (const [i, value] of got.entries()) {
+        expect(value).toBeCloseTo(combine[op](inputs.map((input) => input[i] as number)), 3)
+      }
+    }
+    for (const memory of [...send, ...recv]) memory.dispose()
+  })
+
+  test.each(['i8', 'u8', 'i32', 'u32', 'f16', 'bf16', 'f32', 'f64'] as DType[])('sum of %s', (dtype) => {
+    const input = [1, 2, 3, 5, 8]
+    const send = ranks.map((rank) => TestMemory.from(rank, encodeArray(dtype, input) as Float32Array, dtype))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(send[rank] as TestMemory, send[rank] as TestMemory, { stream })
+    })
+    for (const memory of send) {
+      const bits = memory.read(new (dtypeInfo(dtype).typedArray)(input.length) as Float32Array)
+      expect(Array.from(decodeArray(dtype, bits as never) as ArrayLike<number>)).toEqual(input.map((value) => value * deviceCount))
+      memory.dispose()
+    }
+  })
+
+  test('a count takes the first elements and leaves the rest', () => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1, 2, 3, 4])))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { count: 2, stream })
+    })
+    for (const one of memory) {
+      expect(one.floats()).toEqual([deviceCount, 2 * deviceCount, 3, 4])
+      one.dispose()
+    }
+  })
+
+  test('memory without a dtype, with the one named', () => {
+    const memory = ranks.map((rank) => {
+      const bare = new TestMemory(rank, 8)
+      return bare
+    })
+    const typed = ranks.map((rank) => TestMemory.from(rank, new Float32Array([rank, 1])))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(typed[rank] as TestMemory, memory[rank] as TestMemory, { dtype: 'f32', stream })
+    })
+    for (const one of memory) expect(one.floats()).toEqual([0 + 1 + 2, deviceCount])
+    for (const one of [...memory, ...typed]) one.dispose()
+  })
+
+  test('no elements is no error', () => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([4])))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { count: 0, stream })
+    })
+    for (const one of memory) expect(one.floats()).toEqual([4])
+    for (const one of memory) one.dispose()
+  })
+})
+
+describe('the other collectives', () => {
+  test('broadcast, out of place and with null on the ranks that only receive', () => {
+    const send = TestMemory.from(1, new Float32Array([3, 1, 4]))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 3))
+    everywhere((communicator, rank, stream) => {
+      communicator.broadcast(rank === 1 ? send : null, recv[rank] as TestMemory, { root: 1, stream })
+    })
+    for (const one of recv) expect(one.floats()).toEqual([3, 1, 4])
+    everywhere((communicator, rank, stream) => {
+      const memory = rank === 0 ? TestMemory.from(0, new Float32Array([9, 9, 9])) : (recv[rank] as TestMemory)
+      communicator.broadcast(memory, memory, { root: 0, stream })
+    })
+    for (const one of recv.slice(1)) expect(one.floats()).toEqual([9, 9, 9])
+    for (const one of [send, ...recv]) one.dispose()
+  })
+
+  test('broadcast of a type NCCL does not know moves the bytes', () => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, Uint16Array.of(rank + 1, 65535 - rank), 'u16'))
+    everywhere((communicator, rank, stream) => {
+      communicator.broadcast(memory[rank] as TestMemory, memory[rank] as TestMemory, { root: 2, stream })
+    })
+    for (const one of memory) expect(Array.from(one.read(new Uint16Array(2)))).toEqual([3, 65533])
+    for (const one of memory) one.dispose()
+  })
+
+  test('reduce leaves the result on the root only', () => {
+    const send = ranks.map((rank) => TestMemory.from(rank, new Float32Array([rank + 1, 10])))
+    const recv = TestMemory.zeros(2, 'f32', 2)
+    everywhere((communicator, rank, stream) => {
+      communicator.reduce(send[rank] as TestMemory, rank === 2 ? recv : null, { root: 2, op: 'sum', stream })
+    })
+    expect(recv.floats()).toEqual([6, 30])
+    for (const [rank, one] of send.entries()) expect(one.floats()).toEqual([rank + 1, 10])
+    for (const one of [...send, recv]) one.dispose()
+  })
+
+  test('all-gather, out of place and in place', () => {
+    const send = ranks.map((rank) => TestMemory.from(rank, new Float32Array([rank, rank + 0.5])))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2 * deviceCount))
+    everywhere((communicator, rank, stream) => {
+      communicator.allGather(send[rank] as TestMemory, recv[rank] as TestMemory, { stream })
+    })
+    for (const one of recv) expect(one.floats()).toEqual([0, 0.5, 1, 1.5, 2, 2.5])
+    const whole = ranks.map((rank) => TestMemory.from(rank, new Float32Array(deviceCount).fill(rank + 5)))
+    everywhere((communicator, rank, stream) => {
+      const memory = whole[rank] as TestMemory
+      communicator.allGather(memory.part(4 * rank, 4), memory, { stream })
+    })
+    for (const one of whole) expect(one.floats()).toEqual([5, 6, 7])
+    for (const one of [...send, ...recv, ...whole]) one.dispose()
+  })
+
+  test('reduce-scatter', () => {
+    const send = ranks.map((rank) =>
+      TestMemory.from(
+        rank,
+        Float32Array.from({ length: 6 }, (_, i) => i + rank),
+      ),
+    )
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2))
+    everywhere((communicator, rank, stream) => {
+      communicator.reduceScatter(send[rank] as TestMemory, recv[rank] as TestMemory, { op: 'sum', stream })
+    })
+    for (const [rank, one] of recv.entries()) expect(one.floats()).toEqual([6 * rank + 3, 6 * rank + 6])
+    for (const one of [...send, ...recv]) one.dispose()
+  })
+})
+
+describe('wrong arguments are caught before NCCL is called', () => {
+  let a: TestMemory
+  let b: TestMemory
+  let other: TestMemory
+  let doubles: TestMemory
+
+  beforeAll(() => {
+    a = TestMemory.zeros(0, 'f32', 8)
+    b = TestMemory.zeros(0, 'f32', 8)
+    other = TestMemory.zeros(1, 'f32', 8)
+    doubles = TestMemory.zeros(0, 'f64', 8)
+  })
+
+  const reduce = (send: unknown, recv: unknown, options: unknown) => () =>
+    (communicators[0] as Communicator).allReduce(send as TestMemory, recv as TestMemory, options as never)
+
+  test.each([
+    ['count beyond the buffers', { count: 9 }, RangeError],
+    ['negative count', { count: -1 }, RangeError],
+    ['count NaN', { count: Number.NaN }, TypeError],
+    ['count Infinity', { count: Number.POSITIVE_INFINITY }, RangeError],
+    ['fraction of an element', { count: 1.5 }, TypeError],
+    ['count as text', { count: '4' }, TypeError],
+    ['unknown op', { op: 'xor' }, TypeError],
+    ['op from the prototype', { op: 'constructor' }, TypeError],
+    ['unknown dtype', { dtype: 'f128' }, TypeError],
+    ['dtype from the prototype', { dtype: 'toString' }, TypeError],
+    ['another dtype than the buffers have', { dtype: 'f64' }, TypeError],
+    ['no stream', { stream: undefined }, TypeError],
+    ['a stream that is none', { stream: {} }, TypeError],
+    ['a number as stream', { stream: 0 }, TypeError],
+  ])('%s', (_, wrong, kind) => {
+    expect(errorOf(reduce(a, b, { stream: streams[0], ...wrong }))).toBeInstanceOf(kind)
+  })
+
+  test('options that are none', () => {
+    expect(reduce(a, b, undefined)).toThrow(TypeError)
+    expect(reduce(a, b, null)).toThrow(TypeError)
+  })
+
+  test('memory that is none', () => {
+    const stream = streams[0]
+    for (const wrong of [undefined, null, 5, 5n, new Float32Array(8), {}]) {
+      expect(reduce(wrong, b, { stream })).toThrow(TypeError)
+      expect(reduce(a, wrong, { stream })).toThrow(TypeError)
+    }
+    expect(reduce(new Float32Array(8), b, { stream })).toThrow('send')
+  })
+
+  test('memory and streams of another device or context, host memory', () => {
+    expect(reduce(other, b, { stream: streams[0] })).toThrow('send belongs to device 1')
+    expect(reduce(a, other, { stream: streams[0] })).toThrow('recv belongs to device 1')
+    expect(reduce(a, b, { stream: streams[1] })).toThrow('stream belongs to device 1')
+    b.override = { device: -1 }
+    expect(reduce(a, b, { stream: streams[0] })).toThrow('recv is host memory')
+    b.override = { context: 12345n }
+    expect(reduce(a, b, { stream: streams[0] })).toThrow('primary context')
+    b.override = {}
+  })
+
+  test('memory that lies about itself', () => {
+    const stream = streams[0]
+    for (const lie of [{ address: 5 }, { version: 1 }, { byteLength: Number.NaN, dtype: undefined }, { device: 'x' }]) {
+      b.override = lie
+      expect(reduce(a, b, { stream, count: 2 })).toThrow()
+    }
+    b.override = { address: -1n }
+    expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
+    b.override = { readOnly: true }
+    expect(reduce(a, b, { stream })).toThrow('read-only')
+    expect(reduce(b, a, { stream, count: 0 })).not.toThrow()
+    b.override = {}
+  })
+
+  test('dtypes that differ, and dtypes NCCL cannot reduce', () => {
+    const stream = streams[0]
+    expect(reduce(a, doubles, { stream })).toThrow('same dtype')
+    const shorts = TestMemory.zeros(0, 'i16', 4)
+    expect(reduce(shorts, shorts, { stream })).toThrow('cannot reduce elements of i16')
+    const bare = new TestMemory(0, 16)
+    expect(reduce(bare, bare, { stream })).toThrow('dtype must name it')
+    expect(reduce(bare.part(2, 8), bare.part(2, 8), { stream, dtype: 'f32' })).toThrow('not aligned')
+    shorts.dispose()
+    bare.dispose()
+  })
+
+  test('sizes that differ need a count', () => {
+    const short = TestMemory.zeros(0, 'f32', 7)
+    expect(reduce(a, short, { stream: streams[0] })).toThrow(RangeError)
+    expect(reduce(a, short, { stream: streams[0], count: 8 })).toThrow('recv has 28')
+    short.dispose()
+  })
+
+  test('buffers that overlap without being in place', () => {
+    expect(reduce(a.part(0, 16), a.part(4, 16), { stream: streams[0] })).toThrow('overlap')
+    expect(reduce(a.part(4, 16), a.part(0, 16), { stream: streams[0] })).toThrow('overlap')
+    expect(reduce(a.part(0, 16), a.part(16, 16), { stream: streams[0], count: 0 })).not.toThrow()
+  })
+
+  test('disposed memory and streams', () => {
+    const gone = TestMemory.zeros(0, 'f32', 8)
+    gone.dispose()
+    const ended = new TestStream(0)
+    ended.dispose()
+    expect(reduce(gone, b, { stream: streams[0] })).toThrow(DisposedError)
+    expect(reduce(a, gone, { stream: streams[0] })).toThrow(DisposedError)
+    expect(reduce(a, b, { stream: ended })).toThrow(DisposedError)
+  })
+
+  test('a root that is no rank', () => {
+    const [communicator] = communicators as [Communicator]
+    const stream = streams[0] as TestStream
+    for (const [root, kind] of [
+      [deviceCount, RangeError],
+      [-1, RangeError],
+      [0.5, RangeError],
+      [Number.NaN, RangeError],
+      [undefined, TypeError],
+    ] as const) {
+      const options = { stream, root: root as number }
+      expect(errorOf(() => communicator.broadcast(a, a, options))).toBeInstanceOf(kind)
+      expect(errorOf(() => communicator.reduce(a, a, options))).toBeInstanceOf(kind)
+    }
+    expect(() => communicator.broadcast(null, a, { root: 0, stream })).toThrow(TypeError)
+    expect(() => communicator.reduce(a, null, { root: 0, stream })).toThrow(TypeError)
+  })
+
+  test('a gather whose buffers do not fit the world', () => {
+    const [communicator] = communicators as [Communicator]
+    const stream = streams[0] as TestStream
+    expect(() => communicator.allGather(a, b, { stream })).toThrow(RangeError)
+    expect(() => communicator.allGather(a, b, { stream, count: 3 })).toThrow(RangeError)
+    expect(() => communicator.reduceScatter(a, b, { stream })).toThrow(RangeError)
+  })
+
+  test('after all of that the communicators still work', () => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1])))
+    everywhere((communicator, rank, stream) => {
+      communicator.allReduce(memory[rank] as TestMemory, memory[rank] as TestMemory, { stream })
+    })
+    for (const one of memory) expect(one.floats()).toEqual([deviceCount])
+    for (const one of memory) one.dispose()
+  })
+})
+
+test('what NCCL itself refuses is an error with its code, words and version', () => {
+  // A bare handle is taken at its word; the legacy stream of a device that is being captured is what only NCCL can see.
+  const memory = TestMemory.zeros(0, 'f32', 1)
+  const lying = { [memoryProtocol]: { ...memory[memoryProtocol], address: 0n } }
+  const error = errorOf(() =>
+    (communicators[0] as Communicator).allReduce(lying, lying, { stream: streams[0] as TestStream }),
+  )
+  expect(error).toBeInstanceOf(StatusError)
+  expect(error).toMatchObject({ library: 'NCCL', api: 'ncclAllReduce', code: 'ncclInvalidArgument', status: 4 })
+  expect((error as StatusError).description).not.toBe('')
+  expect((error as StatusError).libraryVersion).toMatch(/^2\./)
+  memory.dispose()
+})

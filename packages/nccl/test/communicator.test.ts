@@ -1,0 +1,187 @@
+import { inspect } from 'node:util'
+import { cuCtxGetCurrent } from '@shoal/cuda-sys/driver'
+import { Communicator, group, ncclHeaderVersion, ncclVersion, UniqueId } from '@shoal/nccl'
+import { AbortedError, DisposedError, deviceProtocol } from '@shoal/types'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { contextOf, deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+beforeAll(startSoftwareDevice)
+
+function currentContext(): bigint {
+  const out = new BigUint64Array(1)
+  expect(cuCtxGetCurrent(out)).toBe(0)
+  return out[0] as bigint
+}
+
+test('versions', () => {
+  expect(ncclVersion().toString()).toMatch(/^2\.\d+\.\d+$/)
+  expect(ncclHeaderVersion().value).toBe(23007)
+})
+
+describe('initAll', () => {
+  test('makes one communicator a device, in the order named', async () => {
+    const communicators = await Communicator.initAll([2, { [deviceProtocol]: { version: 0, ordinal: 0 } }])
+    expect(communicators.map(({ rank, worldSize, device }) => [rank, worldSize, device])).toEqual([
+      [0, 2, 2],
+      [1, 2, 0],
+    ])
+    for (const communicator of communicators) expect(communicator.asyncError()).toBeUndefined()
+    expect(inspect(communicators[0])).toBe('Communicator of rank 0 of 2 on device 2')
+    await Promise.all(communicators.map((communicator) => communicator.destroy()))
+  })
+
+  test('leaves the current context as it was', async () => {
+    const before = currentContext()
+    const communicators = await Communicator.initAll([0, 1, 2])
+    expect(currentContext()).toBe(before)
+    for (const communicator of communicators) await communicator.destroy()
+    expect(currentContext()).toBe(before)
+  })
+
+  test.each([
+    ['no device', [], RangeError],
+    ['a device that is not there', [0, deviceCount], RangeError],
+    ['a device named twice', [1, 1], RangeError],
+    ['a negative ordinal', [-1], RangeError],
+    ['NaN', [Number.NaN], RangeError],
+    ['no ordinal', ['0'], TypeError],
+    ['no list', 3, TypeError],
+  ])('refuses %s', async (_, devices, kind) => {
+    await expect(Communicator.initAll(devices as number[])).rejects.toThrow(kind)
+  })
+
+  test('names the device that is not there, and how many there are', async () => {
+    await expect(Communicator.initAll([7])).rejects.toThrow(`no device 7, this machine has ${deviceCount}`)
+  })
+})
+
+describe('initRank', () => {
+  test('two ranks of one process meet', async () => {
+    const id = UniqueId.create()
+    const [first, second] = await Promise.all(
+      [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id })),
+    )
+    expect([first?.rank, second?.rank]).toEqual([0, 1])
+    await Promise.all([first?.destroy(), second?.destroy()])
+  })
+
+  test('waiting for a rank that comes late leaves the event loop free', async () => {
+    const id = UniqueId.create()
+    const first = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id })
+    let turns = 0
+    const timer = setInterval(() => (turns += 1), 1)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    clearInterval(timer)
+    expect(turns).toBeGreaterThan(10)
+    const second = await Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id })
+    await Promise.all([(await first).destroy(), second.destroy()])
+  })
+
+  const id = UniqueId.fromBytes(new Uint8Array(128))
+  test.each([
+    ['rank beyond the world', { device: 0, rank: 2, worldSize: 2, id }, RangeError],
+    ['negative rank', { device: 0, rank: -1, worldSize: 2, id }, RangeError],
+    ['rank NaN', { device: 0, rank: Number.NaN, worldSize: 2, id }, TypeError],
+    ['fraction', { device: 0, rank: 0.5, worldSize: 2, id }, RangeError],
+    ['no world', { device: 0, rank: 0, worldSize: 0, id }, RangeError],
+    ['unknown device', { device: 99, rank: 0, worldSize: 1, id }, RangeError],
+    ['no id', { device: 0, rank: 0, worldSize: 1 }, TypeError],
+    ['bare bytes as id', { device: 0, rank: 0, worldSize: 1, id: new Uint8Array(128) }, TypeError],
+    ['no signal', { device: 0, rank: 0, worldSize: 1, id, signal: {} }, TypeError],
+    ['no options', undefined, TypeError],
+  ])('refuses: %s', async (_, options, kind) => {
+    await expect(Communicator.initRank(options as never)).rejects.toThrow(kind)
+  })
+
+  test('a signal ends the wait for ranks that never come', async () => {
+    const already = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, signal: AbortSignal.abort('no') })
+    await expect(already).rejects.toThrow(AbortedError)
+
+    const abort = new AbortController()
+    const shared = UniqueId.create()
+    const waiting = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id: shared, signal: abort.signal })
+    setTimeout(() => abort.abort(new Error('enough')), 50)
+    const error = await waiting.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    expect(error).toBeInstanceOf(AbortedError)
+    expect((error as AbortedError).cause).toEqual(new Error('enough'))
+    // The other rank comes late: it lets the abandoned thread go, and finds a rank that has left again.
+    const late = await Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id: shared })
+    await late.abort()
+  })
+})
+
+describe('the end', () => {
+  test('destroy is idempotent and use after it is refused', async () => {
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    const stream = new TestStream(0)
+    const first = communicator.destroy()
+    expect(communicator.destroy()).toBe(first)
+    expect(communicator.dispose()).toBe(first)
+    expect(communicator.abort()).toBe(first)
+    expect(communicator.disposed).toBe(true)
+    expect(() => communicator.allReduce(memory, memory, { stream })).toThrow(DisposedError)
+    await first
+    expect(() => communicator.handle).toThrow(DisposedError)
+    expect(() => communicator.asyncError()).toThrow(DisposedError)
+    expect(() => communicator.broadcast(memory, memory, { root: 0, stream })).toThrow(DisposedError)
+    expect(() => communicator.finalize()).toThrow(DisposedError)
+    expect(errorOf(() => communicator.lastError())).toMatchObject({ code: 'SHOAL_DISPOSED', operation: 'lastError' })
+    memory.dispose()
+    stream.dispose()
+  })
+
+  test('abort frees: destroy has nothing left to do', async () => {
+    const communicators = await Communicator.initAll([0, 1])
+    const aborts = communicators.map((communicator) => communicator.abort())
+    expect(communicators[0]?.destroy()).toBe(aborts[0])
+    await Promise.all(aborts)
+    expect(() => communicators[0]?.asyncError()).toThrow(DisposedError)
+    expect(inspect(communicators[0])).toContain('(aborted)')
+  })
+
+  test('finalize, then destroy', async () => {
+    const communicators = await Communicator.initAll([0, 1])
+    await Promise.all(communicators.map((communicator) => communicator.finalize()))
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    expect(() => communicators[0]?.allReduce(memory, memory, { stream: null })).toThrow(DisposedError)
+    expect(communicators[0]?.asyncError()).toBeUndefined()
+    await Promise.all(communicators.map((communicator) => communicator.destroy()))
+    memory.dispose()
+  })
+
+  test('await using destroys', async () => {
+    let kept: Communicator
+    {
+      await using communicator = (await Communicator.initAll([1]))[0] as Communicator
+      kept = communicator
+    }
+    expect(() => kept.handle).toThrow(DisposedError)
+  })
+
+  test('a communicator that is destroyed inside a group ends after it', async () => {
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    const memory = TestMemory.from(0, new Float32Array([1, 2]))
+    const stream = new TestStream(0)
+    const ended = group(() => {
+      communicator.allReduce(memory, memory, { stream })
+      return { promise: communicator.destroy() }
+    })
+    await ended.promise
+    expect(memory.floats()).toEqual([1, 2])
+    memory.dispose()
+    stream.dispose()
+  })
+
+  test('one hold on the primary context is given back for each taken', async () => {
+    contextOf(0)
+    for (let i = 0; i < 3; i += 1) for (const one of await Communicator.initAll([0, 1])) await one.destroy()
+    // The context of the test is still there: memory in it works.
+    const memory = TestMemory.from(0, new Float32Array([5]))
+    expect(memory.floats()).toEqual([5])
+    memory.dispose()
+  })
+})

@@ -1,0 +1,32 @@
+import { UniqueId } from '@shoal/nccl'
+import { beforeAll, expect, test } from 'vitest'
+import { startSoftwareDevice } from './fixtures/device.js'
+
+beforeAll(startSoftwareDevice)
+
+test('ids differ, and travel as bytes, base64 and JSON', () => {
+  const id = UniqueId.create()
+  expect(id.toBytes()).toHaveLength(UniqueId.byteLength)
+  expect(UniqueId.byteLength).toBe(128)
+  expect(id.equals(UniqueId.create())).toBe(false)
+  expect(UniqueId.fromBytes(id.toBytes()).equals(id)).toBe(true)
+  expect(UniqueId.fromBase64(id.toString()).equals(id)).toBe(true)
+  const { travelled } = JSON.parse(JSON.stringify({ travelled: id })) as { travelled: string }
+  expect(UniqueId.fromBase64(travelled).equals(id)).toBe(true)
+})
+
+test('an id does not change with the bytes it came from or gave away', () => {
+  const bytes = new Uint8Array(128).fill(7)
+  const id = UniqueId.fromBytes(bytes)
+  bytes[0] = 1
+  id.toBytes()[1] = 1
+  expect(id.toBytes()).toEqual(new Uint8Array(128).fill(7))
+})
+
+test('what is no id is refused', () => {
+  expect(() => UniqueId.fromBytes(new Uint8Array(127))).toThrow(RangeError)
+  expect(() => UniqueId.fromBytes('AA==' as unknown as Uint8Array)).toThrow(TypeError)
+  expect(() => UniqueId.fromBase64(Buffer.alloc(127).toString('base64'))).toThrow(RangeError)
+  expect(() => UniqueId.fromBase64(`${Buffer.alloc(128).toString('base64').slice(0, -1)}!`)).toThrow(RangeError)
+  expect(() => UniqueId.fromBase64(undefined as unknown as string)).toThrow(TypeError)
+})
