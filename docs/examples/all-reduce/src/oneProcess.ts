@@ -1,0 +1,59 @@
+import type { Device } from '@shoal/driver'
+import { DeviceBuffer } from '@shoal/driver'
+import { isSoftwareDevice } from '@shoal/ffi'
+import { Communicator, group, ncclVersion } from '@shoal/nccl'
+import { check, corrupt, randomData, referenceFor } from './data.js'
+import type { Options } from './options.js'
+import type { RunReport } from './report.js'
+
+/** All devices, driven by this process. */
+export async function runOneProcess(devices: readonly Device[], options: Options): Promise<RunReport> {
+  const { elements, seed, iterations } = options
+  const communicators = await Communicator.initAll(devices)
+  try {
+    const ranks = communicators.map((communicator, rank) => {
+      const device = devices[rank] as Device
+      const send = DeviceBuffer.from(device, randomData(elements, seed, rank))
+      const recv = DeviceBuffer.allocate(device, 'f32', elements)
+      return { communicator, device, send, recv, stream: device.createStream() }
+    })
+    // One thread drives all communicators, so their calls have to be in one group.
+    const allReduce = () =>
+      group(() => {
+        for (const { communicator, send, recv, stream } of ranks)
+          communicator.allReduce(send, recv, { op: 'sum', stream })
+      })
+    const synchronize = () => Promise.all(ranks.map(({ stream }) => stream.synchronize()))
+
+    allReduce() // the first one connects the ranks
+    for (const { recv, stream } of ranks) recv.fill(Number.NaN, { stream }) // what is checked comes from the timed ones
+    await synchronize()
+    const start = performance.now()
+    for (let i = 0; i < iterations; i += 1) allReduce()
+    await synchronize()
+    const seconds = (performance.now() - start) / 1000 / iterations
+
+    const reference = referenceFor(elements, seed, ranks.length)
+    const reports = []
+    for (const [rank, { device, send, recv, stream }] of ranks.entries()) {
+      const result = await recv.toArray({ stream })
+      if (options.corrupt && rank === ranks.length - 1) corrupt(result)
+      const verdict = check(result, reference)
+      reports.push({ rank, ordinal: device.ordinal, name: device.name, software: isSoftwareDevice(), verdict })
+      send.dispose()
+      recv.dispose()
+      stream.dispose()
+    }
+    return {
+      processes: 1,
+      elements,
+      iterations,
+      seed,
+      seconds,
+      ncclVersion: ncclVersion().toString(),
+      devices: reports,
+    }
+  } finally {
+    await Promise.all(communicators.map((communicator) => communicator.destroy()))
+  }
+}
