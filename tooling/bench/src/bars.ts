@@ -1,0 +1,48 @@
+/** A figure that has to stay on one side of a limit. */
+export interface Bar {
+  readonly what: string
+  readonly value: number
+  readonly limit: number
+  readonly unit: string
+  /** Which side of the limit is right. */
+  readonly side: 'at most' | 'at least'
+  readonly met: boolean
+}
+
+export function atMost(what: string, value: number, limit: number, unit = ''): Bar {
+  return { what, value, limit, unit, side: 'at most', met: value <= limit }
+}
+
+export function atLeast(what: string, value: number, limit: number, unit = ''): Bar {
+  return { what, value, limit, unit, side: 'at least', met: value >= limit }
+}
+
+export function printBars(bars: readonly Bar[]): void {
+  if (bars.length === 0) return
+  console.log('')
+  for (const bar of bars) {
+    console.log(
+      `${bar.met ? 'met   ' : 'MISSED'} ${bar.what}: ${number(bar.value)}${bar.unit} (${bar.side} ${bar.limit}${bar.unit})`,
+    )
+  }
+}
+
+/** A figure with as many digits as tell something. */
+export function number(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  if (value >= 1000) return value.toFixed(0)
+  return value >= 100 ? value.toFixed(1) : value.toPrecision(3)
+}
+
+/** Rows as a table: the first column to the left, the others to the right. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
+  return all
+    .map((row) =>
+      row
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+        .join('  '),
+    )
+    .join('\n')
+}

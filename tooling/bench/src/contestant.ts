@@ -1,0 +1,58 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+/** A program that measures on request: one line in, one line out. It sits idle while others have their turn. */
+export class Contestant {
+  readonly #child: ChildProcessWithoutNullStreams
+  readonly #lines: AsyncIterator<string>
+  readonly #name: string
+  #errors = ''
+
+  private constructor(name: string, child: ChildProcessWithoutNullStreams) {
+    this.#name = name
+    this.#child = child
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#errors = (this.#errors + text).slice(-4000)
+    })
+    // A child that is gone shows as the end of its output; the broken pipe says nothing more.
+    child.stdin.on('error', () => undefined)
+  }
+
+  /** Starts the program and waits for its first line; gives back that line too. */
+  static async start(
+    name: string,
+    command: string,
+    commandArguments: readonly string[],
+  ): Promise<[Contestant, string]> {
+    const child = spawn(command, commandArguments, { stdio: 'pipe' })
+    const contestant = new Contestant(name, child)
+    const failed = new Promise<never>((_, reject) => {
+      child.once('error', (error) => reject(new Error(`${name} does not start: ${error.message}`)))
+    })
+    const line = await Promise.race([contestant.#line(), failed])
+    return [contestant, line]
+  }
+
+  /** Sends a request and gives back the figure in the answer. */
+  async ask(request: string): Promise<number> {
+    this.#child.stdin.write(`${request}\n`)
+    const line = await this.#line()
+    const value = Number(line)
+    if (!Number.isFinite(value)) throw new Error(`${this.#name} answers '${request}' with '${line}'`)
+    return value
+  }
+
+  /** Ends the program. */
+  close(): void {
+    this.#child.stdin.end()
+    this.#child.kill()
+  }
+
+  async #line(): Promise<string> {
+    const { value, done } = await this.#lines.next()
+    if (done !== true) return value
+    const code = this.#child.exitCode ?? (await new Promise((resolve) => this.#child.once('close', resolve)))
+    throw new Error(`${this.#name} ended (${String(code)}) ${this.#errors.trim()}`.trim())
+  }
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env node
+import { writeFileSync } from 'node:fs'
+import { arch, cpus, release } from 'node:os'
+import { parseArgs } from 'node:util'
+import { printBars } from './bars.js'
+import { NoDeviceError, type Outcome, type RunOptions, UsageError } from './options.js'
+
+const usage = `usage: shoal-bench COMMAND [options]
+
+commands
+  stub         calls of a library that does nothing: C, Shoal, koffi
+  gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
+  nccl         all-reduce of 8 B to 256 MiB on all devices: C and Shoal with the same libnccl
+  import       time, memory and libraries of import '@shoal/driver'
+  event-loop   delay of the event loop while a stream is awaited
+
+options
+  --json FILE      writes the figures as JSON
+  --rounds N       rounds, in which the contestants take turns (default: 7)
+  --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
+  --devices N      nccl: number of devices (default: all)
+  --max-bytes N    nccl: largest message (default: 268435456)
+  --no-peers       gpu: without the Python bindings
+  --check          exit status 1 when a bar is missed
+
+environment
+  SHOAL_KERNELS         folder with empty.ptx (gpu)
+  SHOAL_NCCL_LIBRARY    the libnccl that both sides use (nccl)
+  CUDA_HOME             toolkit with cuda.h (gpu, nccl)`
+
+type Command = (options: RunOptions) => Promise<Outcome>
+
+// Each is loaded alone: what one needs must not have to be there for another.
+const commands: { readonly [name: string]: () => Promise<Command> } = {
+  stub: async () => (await import('./stub.js')).benchStub,
+  gpu: async () => (await import('./gpu.js')).benchGpu,
+  nccl: async () => (await import('./nccl.js')).benchNccl,
+  import: async () => (await import('./importCost.js')).benchImport,
+  'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
+}
+
+function wholeNumber(text: string, name: string, least: number): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < least)
+    throw new UsageError(`--${name} must be a whole number from ${least}, got ${text}`)
+  return value
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parse()
+  const [name, ...rest] = positionals
+  if (values.help === true || name === undefined) {
+    console.log(usage)
+    return values.help === true ? 0 : 2
+  }
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (load === undefined) throw new UsageError(`unknown command ${name}`)
+  if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
+  const device = values.device ?? 'gpu'
+  if (device !== 'gpu' && device !== 'sim') throw new UsageError(`--device must be gpu or sim, got ${device}`)
+  // Before any package looks at it.
+  if (device === 'sim') process.env['SHOAL_DEVICE'] = 'sim'
+  const options: RunOptions = {
+    device,
+    rounds: wholeNumber(values.rounds ?? '7', 'rounds', 1),
+    devices: values.devices === undefined ? undefined : wholeNumber(values.devices, 'devices', 1),
+    peers: values['no-peers'] !== true,
+    maximumBytes: wholeNumber(values['max-bytes'] ?? String(256 * 2 ** 20), 'max-bytes', 8),
+  }
+  const run = await load()
+  const { results, bars } = await run(options)
+  printBars(bars)
+  if (values.json !== undefined) {
+    const machine = {
+      platform: process.platform,
+      arch: arch(),
+      kernel: release(),
+      cpu: cpus()[0]?.model,
+      cores: cpus().length,
+    }
+    const report = {
+      command: name,
+      date: new Date().toISOString(),
+      node: process.version,
+      machine,
+      options,
+      results,
+      bars,
+    }
+    writeFileSync(values.json, `${JSON.stringify(report, undefined, 2)}\n`)
+  }
+  return values.check === true && bars.some((bar) => !bar.met) ? 1 : 0
+}
+
+function parse() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        json: { type: 'string' },
+        rounds: { type: 'string' },
+        device: { type: 'string' },
+        devices: { type: 'string' },
+        'max-bytes': { type: 'string' },
+        'no-peers': { type: 'boolean' },
+        check: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code
+  },
+  (error: unknown) => {
+    if (error instanceof UsageError) console.error(`shoal-bench: ${error.message}\n\n${usage}`)
+    else if (error instanceof NoDeviceError) console.error(`shoal-bench: ${error.message}`)
+    else console.error(error)
+    process.exitCode = 2
+  },
+)

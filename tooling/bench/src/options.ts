@@ -1,0 +1,25 @@
+import type { Bar } from './bars.js'
+
+export interface RunOptions {
+  /** `gpu` refuses to run without one; `sim` tries the code on the software device. */
+  readonly device: 'gpu' | 'sim'
+  readonly rounds: number
+  /** Number of devices for `nccl`; all of them when left out. */
+  readonly devices: number | undefined
+  /** Whether Python programs run beside it, where they are installed. */
+  readonly peers: boolean
+  /** The largest message of `nccl`, in bytes. */
+  readonly maximumBytes: number
+}
+
+/** What a benchmark gives back for the JSON file. */
+export interface Outcome {
+  readonly results: unknown
+  readonly bars: readonly Bar[]
+}
+
+/** The command line is wrong. */
+export class UsageError extends Error {}
+
+/** There is nothing to measure on. */
+export class NoDeviceError extends Error {}

@@ -1,0 +1,31 @@
+/** The middle value; the mean of the two middle ones of an even number of values. */
+export function median(values: readonly number[]): number {
+  if (values.length === 0) return Number.NaN
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+}
+
+/** The value below which the fraction `part` of the values lies, by nearest rank. */
+export function quantile(values: readonly number[], part: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(part * sorted.length) - 1))] ?? Number.NaN
+}
+
+/** The median over the rounds of the ratio inside each round: machines drift from round to round, ratios less so. */
+export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
+  return median(ours.map((value, round) => value / (theirs[round] ?? Number.NaN)))
+}
+
+/** What one contestant did in one case: one figure a round. */
+export interface Series {
+  readonly rounds: readonly number[]
+  readonly median: number
+  readonly least: number
+  readonly greatest: number
+}
+
+export function series(rounds: readonly number[]): Series {
+  return { rounds, median: median(rounds), least: Math.min(...rounds), greatest: Math.max(...rounds) }
+}
