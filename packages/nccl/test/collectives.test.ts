@@ -69,7 +69,9 @@ describe('all-reduce', () => {
     })
     for (const memory of send) {
       const bits = memory.read(new (dtypeInfo(dtype).typedArray)(input.length) as Float32Array)
-      expect(Array.from(decodeArray(dtype, bits as never) as ArrayLike<number>)).toEqual(input.map((value) => value * deviceCount))
+      expect(Array.from(decodeArray(dtype, bits as never) as ArrayLike<number>)).toEqual(
+        input.map((value) => value * deviceCount),
+      )
       memory.dispose()
     }
   })
