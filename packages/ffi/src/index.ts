@@ -1,4 +1,4 @@
-export { enterContext, leaveContext, setContextFunctions } from './context.js'
+export { callInContext, enterContext, leaveContext, setContextFunctions } from './context.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'
 export { definedLibraries, defineLibrary, NativeLibrary } from './library/nativeLibrary.js'

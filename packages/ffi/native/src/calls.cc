@@ -3,6 +3,8 @@
 #include <cstring>
 #include <utility>
 
+#include "context.h"
+
 namespace shoal {
 namespace {
 
@@ -49,12 +51,23 @@ napi_value CallNow(napi_env env, BoundCall* call) {
 }
 
 napi_value Record(napi_env env, BoundCall* call) {
-  RecordedCall recorded{call->function, call->slots, call->result, {}};
+  const uint64_t context = std::exchange(call->environment->block[kContextSlot], 0);
+  RecordedCall recorded{call->function, call->slots, call->result, context, {}};
   std::memcpy(recorded.arguments, call->environment->block, sizeof(uint64_t) * static_cast<size_t>(call->slots));
   call->environment->recording->calls.push_back(recorded);
   napi_value zero = nullptr;
   napi_create_int32(env, 0, &zero);
   return zero;
+}
+
+// The block named a context for this one call: it is current during the call, and the caller's is again afterwards.
+template <int N>
+__attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call) {
+  ContextScope scope(std::exchange(call->environment->block[kContextSlot], 0));
+  if (scope.status() == 0) return CallNow<N>(env, call);
+  napi_value status = nullptr;
+  napi_create_int32(env, scope.status(), &status);
+  return status;
 }
 
 template <int N>
@@ -63,6 +76,7 @@ napi_value Trampoline(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
   auto* call = static_cast<BoundCall*>(data);
   if (__builtin_expect(call->environment->recording != nullptr, 0)) return Record(env, call);
+  if (call->environment->block[kContextSlot] != 0) return CallInContext<N>(env, call);
   return CallNow<N>(env, call);
 }
 
@@ -129,13 +143,19 @@ napi_value PutAddress(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-}  // namespace
-
-int64_t Invoke(const RecordedCall& call) {
+int64_t InvokeNow(const RecordedCall& call) {
   if (call.slots <= 6) return InvokeWidth<6>(call);
   if (call.slots <= 12) return InvokeWidth<12>(call);
   if (call.slots <= 16) return InvokeWidth<16>(call);
   return InvokeWidth<kSlots>(call);
+}
+
+}  // namespace
+
+int64_t Invoke(const RecordedCall& call) {
+  if (call.context == 0) return InvokeNow(call);
+  ContextScope scope(call.context);
+  return scope.status() == 0 ? InvokeNow(call) : scope.status();
 }
 
 void DefineCalls(Napi::Env env, Napi::Object exports) {

@@ -25,6 +25,7 @@ struct RecordedCall {
   void* function;
   int slots;
   Result result;
+  uint64_t context;  // made current for this call; 0: whatever is current
   uint64_t arguments[kSlots];
 };
 
@@ -33,7 +34,7 @@ struct Recording {
   std::vector<MemoryHandle> kept;
 };
 
-// Calls with the recorded arguments and returns the 32-bit status; 0 for a function that returns nothing.
+// Calls with the recorded arguments, in their context, and returns the 32-bit status; 0 for a function that returns nothing.
 int64_t Invoke(const RecordedCall& call);
 
 void DefineCalls(Napi::Env env, Napi::Object exports);

@@ -14,7 +14,6 @@ std::atomic<GetCurrent> get_current{nullptr};
 std::atomic<SetCurrent> set_current{nullptr};
 
 constexpr int kNotInitialized = 3;
-constexpr int kContextSlot = 30;  // in: the context to enter; out: the one that was current
 
 // Returns 1 when the context changed, 0 when it was current already, minus the library's code when it failed.
 int Enter(uint64_t context, uint64_t* previous) {

@@ -6,7 +6,10 @@ namespace shoal {
 
 Environment::Environment() = default;
 
-Environment::~Environment() { delete recording; }
+Environment::~Environment() {
+  delete recording;
+  delete paused;
+}
 
 Environment& Environment::Of(Napi::Env env) { return *env.GetInstanceData<Environment>(); }
 

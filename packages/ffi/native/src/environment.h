@@ -15,6 +15,7 @@ struct BoundCall;
 struct Recording;
 
 constexpr int kSlots = 32;
+constexpr int kContextSlot = 30;  // in: the context of the next call; out of enterContext: the one that was current
 constexpr int kResultSlot = 31;
 
 struct Environment {
@@ -24,6 +25,7 @@ struct Environment {
 
   uint64_t* block = nullptr;       // the shared argument block, kSlots words
   Recording* recording = nullptr;  // set while JavaScript records calls for another thread
+  Recording* paused = nullptr;     // the recording, while a nested call is made at once
   Napi::Reference<Napi::ArrayBuffer> block_buffer;
   std::vector<std::unique_ptr<BoundCall>> calls;
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();

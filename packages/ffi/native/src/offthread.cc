@@ -59,6 +59,13 @@ void DropRecording(const Napi::CallbackInfo& info) {
   environment.recording = nullptr;
 }
 
+// pauseRecording(paused): calls made while it is paused run at once.
+void PauseRecording(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  const bool pause = info[0].As<Napi::Boolean>();
+  if (pause == (environment.recording != nullptr)) std::swap(environment.recording, environment.paused);
+}
+
 // keep(address): the memory stays alive until the recorded calls have run.
 void Keep(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
@@ -105,6 +112,7 @@ void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std
 void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("startRecording", Napi::Function::New(env, StartRecording, "startRecording"));
   exports.Set("dropRecording", Napi::Function::New(env, DropRecording, "dropRecording"));
+  exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
   exports.Set("run", Napi::Function::New(env, Run, "run"));
   exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));

@@ -23,6 +23,7 @@ export interface Addon {
 
   startRecording(): void
   dropRecording(): void
+  pauseRecording(paused: boolean): void
   keep(address: bigint): void
   run(id: number, context: bigint, stopOnError: boolean, lane: NativeLane | null): boolean
   createLane(): NativeLane

@@ -6,7 +6,7 @@
  */
 import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
-import { signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
+import { dropCallContext, signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
 import { recording } from './recording.js'
 
 /** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */
@@ -32,10 +32,12 @@ function show(value: unknown): string {
 }
 
 function refuseType(api: string, parameter: string, expected: string, value: unknown): never {
+  dropCallContext()
   throw new TypeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
 }
 
 function refuseRange(api: string, parameter: string, expected: string, value: unknown): never {
+  dropCallContext()
   throw new RangeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
 }
 

@@ -5,7 +5,7 @@
 
 /** Words in the block. Slots 30 and 31 are not arguments. */
 export const slotCount = 32
-/** In: the context to enter. Out: the context that was current. */
+/** In: the context of the next call, or the one to enter. Out of `enterContext`: the one that was current. */
 export const contextSlot = 30
 /** The 64-bit result of the last call that returns one. */
 export const resultSlot = 31
@@ -18,3 +18,8 @@ export const slots64 = new BigUint64Array(block)
 export const slots32 = new Uint32Array(block)
 export const signedSlots32 = new Int32Array(block)
 export const signedSlots64 = new BigInt64Array(block)
+
+/** Takes back the context of the next call, when that call will not be made. */
+export function dropCallContext(): void {
+  slots64[contextSlot] = 0n
+}

@@ -9,3 +9,4 @@ export {
   type LoweredParameter,
   lowerCall,
 } from './lowering.js'
+export { nestedCall } from './nestedCall.js'

@@ -1,6 +1,7 @@
 import { type LoadAttempt, ShoalError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { type BigNativeCall, bindBigCall, bindCall, type NativeCall } from '../calls/bind.js'
+import { dropCallContext } from '../calls/block.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
@@ -120,6 +121,15 @@ export class NativeLibrary {
    * @throws LibraryNotFoundError, VersionTooOldError, SymbolNotFoundError: the same error each time.
    */
   address(symbol: string, since = 0): bigint {
+    try {
+      return this.#address(symbol, since)
+    } catch (error) {
+      dropCallContext() // the call that it was meant for is not made
+      throw error
+    }
+  }
+
+  #address(symbol: string, since: number): bigint {
     const key = since === 0 ? symbol : `${symbol}@${since}`
     const known = this.#addresses.get(key)
     if (known !== undefined) return known
