@@ -44,7 +44,7 @@ describe('the real libnccl', () => {
   test('says something else for each error', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { ncclNumResults: _, ...codes } = nccl.ncclResult_t
-    const texts = Object.values(codes).map((code) => readCString(nccl.ncclGetErrorString(code)))
+    const texts = Object.values(codes).map((code) => readCString(nccl.ncclGetErrorString(code)) ?? '')
     for (const text of texts) expect(text.length).toBeGreaterThan(3)
     expect(new Set(texts).size).toBeGreaterThanOrEqual(texts.length - 1)
     expect(readCString(nccl.ncclGetErrorString(nccl.ncclResult_t.ncclInvalidUsage))).toContain('usage')
@@ -62,6 +62,6 @@ describe('the real libnccl', () => {
     if (reason !== undefined) return skip(reason)
     const count = new Int32Array(1)
     expect(nccl.ncclCommCount(null, count)).toBe(nccl.ncclResult_t.ncclInvalidArgument)
-    expect(readCString(nccl.ncclGetLastError(null)).length).toBeGreaterThan(0)
+    expect(readCString(nccl.ncclGetLastError(null))).toMatch(/\w/)
   })
 })

@@ -6,6 +6,29 @@ import type { Declarations } from './declarations.js'
 // and by the words the vendor uses in names.
 const reads = /(Get|Query|Info|Properties|Requirements|Export|Create|Retain|Alloc|Open|Enumerate|GenerateDesc|Split)/
 const writes = /(Set|Add|Launch|Update|Batch|Map|Instantiate)/
+/** Arrays and records that are handed in, though the header leaves out the `const`. */
+const inputs =
+  /(options?|optionValues|optionsValues|kernelParams|extra|attrs|attrIdxs|sizes|userData|resources|dptrs|srcs|dsts|locs|locIdxs|operations|paramsArray|paramArray|opList|devlist|commIds|ranksList)$/i
+/** What such functions report back all the same. */
+const reports = /^(failIdx|errorIndex|hErrorNode_out|resultInfo)$/
+
+/** What no rule tells. */
+const settled: Readonly<Record<string, Direction>> = {
+  'cuLinkAddData_v2.data': 'in',
+  'cuLogsDumpToFile.iterator': 'inout',
+  'cuLogsDumpToMemory.iterator': 'inout',
+  'cudaLogsDumpToFile.iterator': 'inout',
+  'cudaLogsDumpToMemory.iterator': 'inout',
+  'cuStreamUpdateCaptureDependencies_v2.dependencies': 'in',
+  'cudaStreamUpdateCaptureDependencies.dependencies': 'in',
+  'cuThreadExchangeStreamCaptureMode.mode': 'inout',
+  'cudaThreadExchangeStreamCaptureMode.mode': 'inout',
+  'cudaLaunchKernel.args': 'in',
+  'cudaLaunchCooperativeKernel.args': 'in',
+  'cudaLaunchKernelExC.args': 'in',
+  'cudaGraphAddMemcpyNode1D.dst': 'in',
+  'cudaGraphAddMemcpyNodeFromSymbol.dst': 'in',
+}
 
 export function directionOf(
   declarations: Declarations,
@@ -15,25 +38,33 @@ export function directionOf(
   lowered: Lowered,
 ): Direction {
   if (lowered.kind !== 'pointer') return 'in'
-  const type = parseType(ctype)
-  const { target } = declarations.resolve(type)
-  if (target.kind !== 'pointer' || target.to.const) return 'in'
-  if (/(options?|optionValues|kernelParams|extra|attrs|attrIdxs|sizes|userData)$/i.test(name)) return 'in'
+  const { target } = declarations.resolve(parseType(ctype))
+  if (target.kind !== 'pointer' || target.to.const || inputs.test(name)) return 'in'
+  const known = settled[`${functionName}.${name}`]
+  if (known !== undefined) return known
+  if (/Set/.test(functionName) && !/Get|Reset/.test(functionName)) return 'in'
+  if (/Batch(Async|MemOp)/.test(functionName)) return reports.test(name) ? 'out' : 'in'
   const to = declarations.resolve(target.to).target
   switch (to.kind) {
     case 'void':
-      return /^(dst|recv|out$|value$)/i.test(name) && !/^(dst|recv)Device/.test(name) ? 'out' : 'in'
+      return /^(dst|recv|out$|value$|data$)/i.test(name) && !/Device$/.test(name) ? 'out' : 'in'
     case 'record':
       if (!to.record.complete) return 'in'
-      return reads.test(functionName) && !writes.test(functionName) && !/params/i.test(name) ? 'out' : 'in'
+      return reads.test(functionName) && !writes.test(functionName) && !/(params|args|config)$/i.test(name)
+        ? 'out'
+        : 'in'
     case 'size':
     case 'integer':
-      return /^(num|nb|count|size)/i.test(name) &&
-        reads.test(functionName) &&
-        /(Edges|Nodes|Dependencies|Dependent|Coredump|Split|Dump)/.test(functionName)
-        ? 'inout'
-        : 'out'
+      return isCount(functionName, name) ? 'inout' : 'out'
     default:
       return 'out'
   }
+}
+
+/** Room in an array on the way in, elements written on the way out. */
+function isCount(functionName: string, name: string): boolean {
+  return (
+    /^(num|nb|count|size|bufferSize)/i.test(name) &&
+    /(Edges|Nodes|Dependencies|Dependent|Coredump|Split|Dump)/.test(functionName)
+  )
 }

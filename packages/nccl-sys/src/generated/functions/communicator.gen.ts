@@ -296,7 +296,7 @@ let ncclCommShrink_: NativeCall | undefined
  * `ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)`
  *
  * @param comm - in
- * @param excludeRanksList - out
+ * @param excludeRanksList - in
  * @param excludeRanksCount - in
  * @param newcomm - out
  * @param config - in
@@ -322,7 +322,7 @@ let ncclCommSplit_: NativeCall | undefined
  * @param color - in
  * @param key - in
  * @param newcomm - out
- * @param config - out
+ * @param config - in
  * @since NCCL 2.18.1
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommsplit
  */

@@ -240,12 +240,12 @@ let cuMemcpyBatchAsync_: NativeCall | undefined
 /**
  * `CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)`
  *
- * @param dsts - out
- * @param srcs - out
+ * @param dsts - in
+ * @param srcs - in
  * @param sizes - in
  * @param count - in
  * @param attrs - in
- * @param attrsIdxs - out
+ * @param attrsIdxs - in
  * @param numAttrs - in
  * @param hStream - in
  * @since CUDA 13.0; with other parameters since CUDA 12.8

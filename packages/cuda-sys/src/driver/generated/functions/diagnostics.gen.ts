@@ -134,8 +134,8 @@ let cuCoredumpSetAttribute_: NativeCall | undefined
  * `CUresult cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)`
  *
  * @param attrib - in
- * @param value - out
- * @param size - out
+ * @param value - in
+ * @param size - in
  * @since CUDA 12.1
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html
  */
@@ -151,8 +151,8 @@ let cuCoredumpSetAttributeGlobal_: NativeCall | undefined
  * `CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size)`
  *
  * @param attrib - in
- * @param value - out
- * @param size - out
+ * @param value - in
+ * @param size - in
  * @since CUDA 12.1
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__COREDUMP.html
  */
@@ -182,7 +182,7 @@ let cuLogsDumpToFile_: NativeCall | undefined
 /**
  * `CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags)`
  *
- * @param iterator - out
+ * @param iterator - in and out
  * @param pathToFile - in
  * @param flags - in
  * @since CUDA 12.9
@@ -199,9 +199,9 @@ let cuLogsDumpToMemory_: NativeCall | undefined
 /**
  * `CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)`
  *
- * @param iterator - out
+ * @param iterator - in and out
  * @param buffer - out
- * @param size - out
+ * @param size - in and out
  * @param flags - in
  * @since CUDA 12.9
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__LOGS.html

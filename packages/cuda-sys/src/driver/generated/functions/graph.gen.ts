@@ -41,7 +41,7 @@ let cuDeviceSetGraphMemAttribute_: NativeCall | undefined
  *
  * @param device - in
  * @param attr - in
- * @param value - out
+ * @param value - in
  * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html
  */

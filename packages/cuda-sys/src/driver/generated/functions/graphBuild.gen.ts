@@ -8,7 +8,7 @@ let cuGraphAddBatchMemOpNode_: NativeCall | undefined
 /**
  * `CUresult cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)`
  *
- * @param phGraphNode - out
+ * @param phGraphNode - in
  * @param hGraph - in
  * @param dependencies - in
  * @param numDependencies - in

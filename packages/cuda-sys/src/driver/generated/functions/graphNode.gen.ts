@@ -128,7 +128,7 @@ let cuGraphExternalSemaphoresSignalNodeGetParams_: NativeCall | undefined
  * `CUresult cuGraphExternalSemaphoresSignalNodeGetParams(CUgraphNode hNode, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS *params_out)`
  *
  * @param hNode - in
- * @param params_out - in
+ * @param params_out - out
  * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html
  */
@@ -158,7 +158,7 @@ let cuGraphExternalSemaphoresWaitNodeGetParams_: NativeCall | undefined
  * `CUresult cuGraphExternalSemaphoresWaitNodeGetParams(CUgraphNode hNode, CUDA_EXT_SEM_WAIT_NODE_PARAMS *params_out)`
  *
  * @param hNode - in
- * @param params_out - in
+ * @param params_out - out
  * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html
  */
@@ -297,7 +297,7 @@ let cuGraphMemAllocNodeGetParams_: NativeCall | undefined
  * `CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)`
  *
  * @param hNode - in
- * @param params_out - in
+ * @param params_out - out
  * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html
  */

@@ -9,7 +9,7 @@ let cuGraphicsMapResources_: NativeCall | undefined
  * `CUresult cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)`
  *
  * @param count - in
- * @param resources - out
+ * @param resources - in
  * @param hStream - in
  * @since CUDA 3.0
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html
@@ -92,7 +92,7 @@ let cuGraphicsUnmapResources_: NativeCall | undefined
  * `CUresult cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)`
  *
  * @param count - in
- * @param resources - out
+ * @param resources - in
  * @param hStream - in
  * @since CUDA 3.0
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPHICS.html

@@ -42,7 +42,7 @@ let cuDevResourceGenerateDesc_: NativeCall | undefined
  * `CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)`
  *
  * @param phDesc - out
- * @param resources - out
+ * @param resources - in
  * @param nbResources - in
  * @since CUDA 12.4
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GREEN__CONTEXTS.html

@@ -251,7 +251,7 @@ let cuLibraryLoadData_: NativeCall | undefined
  * @param library - out
  * @param code - in
  * @param jitOptions - in
- * @param jitOptionsValues - out
+ * @param jitOptionsValues - in
  * @param numJitOptions - in
  * @param libraryOptions - in
  * @param libraryOptionValues - in
@@ -278,7 +278,7 @@ let cuLibraryLoadFromFile_: NativeCall | undefined
  * @param library - out
  * @param fileName - in
  * @param jitOptions - in
- * @param jitOptionsValues - out
+ * @param jitOptionsValues - in
  * @param numJitOptions - in
  * @param libraryOptions - in
  * @param libraryOptionValues - in

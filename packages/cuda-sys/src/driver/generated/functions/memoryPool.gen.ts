@@ -246,7 +246,7 @@ let cuMemPoolSetAttribute_: NativeCall | undefined
  *
  * @param pool - in
  * @param attr - in
- * @param value - out
+ * @param value - in
  * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html
  */

@@ -372,7 +372,7 @@ let cuStreamUpdateCaptureDependencies_: NativeCall | undefined
  * `CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)`
  *
  * @param hStream - in
- * @param dependencies - out
+ * @param dependencies - in
  * @param dependencyData - in
  * @param numDependencies - in
  * @param flags - in
@@ -485,7 +485,7 @@ let cuThreadExchangeStreamCaptureMode_: NativeCall | undefined
 /**
  * `CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)`
  *
- * @param mode - out
+ * @param mode - in and out
  * @since CUDA 10.1
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html
  */

@@ -271,7 +271,7 @@ let cuTexRefSetAddress_: NativeCall | undefined
 /**
  * `CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)`
  *
- * @param ByteOffset - out
+ * @param ByteOffset - in
  * @param hTexRef - in
  * @param dptr - in
  * @param bytes - in
@@ -348,7 +348,7 @@ let cuTexRefSetBorderColor_: NativeCall | undefined
  * `CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)`
  *
  * @param hTexRef - in
- * @param pBorderColor - out
+ * @param pBorderColor - in
  * @since CUDA 8.0
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXREF__DEPRECATED.html

@@ -32,11 +32,11 @@ let cuMemDiscardAndPrefetchBatchAsync_: NativeCall | undefined
 /**
  * `CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param prefetchLocs - in
- * @param prefetchLocIdxs - out
+ * @param prefetchLocIdxs - in
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param hStream - in
@@ -59,7 +59,7 @@ let cuMemDiscardBatchAsync_: NativeCall | undefined
 /**
  * `CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param flags - in
@@ -103,11 +103,11 @@ let cuMemPrefetchBatchAsync_: NativeCall | undefined
 /**
  * `CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param prefetchLocs - in
- * @param prefetchLocIdxs - out
+ * @param prefetchLocIdxs - in
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param hStream - in
@@ -130,7 +130,7 @@ let cuMemRangeGetAttribute_: NativeCall | undefined
 /**
  * `CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count)`
  *
- * @param data - in
+ * @param data - out
  * @param dataSize - in
  * @param attribute - in
  * @param devPtr - in
@@ -174,7 +174,7 @@ let cuPointerGetAttribute_: NativeCall | undefined
 /**
  * `CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)`
  *
- * @param data - in
+ * @param data - out
  * @param attribute - in
  * @param ptr - in
  * @since CUDA 4.0

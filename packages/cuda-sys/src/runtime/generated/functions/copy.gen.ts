@@ -336,7 +336,7 @@ let cudaMemcpyBatchAsync_: NativeCall | undefined
  * @param sizes - in
  * @param count - in
  * @param attrs - in
- * @param attrsIdxs - out
+ * @param attrsIdxs - in
  * @param numAttrs - in
  * @param stream - in
  * @remarks Another signature in libcudart 12, where it throws VersionTooOldError.

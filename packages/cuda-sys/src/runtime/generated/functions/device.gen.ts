@@ -568,7 +568,7 @@ let cudaSetValidDevices_: NativeCall | undefined
 /**
  * `cudaError_t cudaSetValidDevices(int *device_arr, int len)`
  *
- * @param device_arr - out
+ * @param device_arr - in
  * @param len - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */

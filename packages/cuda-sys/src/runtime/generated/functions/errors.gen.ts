@@ -68,7 +68,7 @@ let cudaLogsDumpToFile_: NativeCall | undefined
 /**
  * `cudaError_t cudaLogsDumpToFile(cudaLogIterator *iterator, const char *pathToFile, unsigned int flags)`
  *
- * @param iterator - out
+ * @param iterator - in and out
  * @param pathToFile - in
  * @param flags - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
@@ -84,9 +84,9 @@ let cudaLogsDumpToMemory_: NativeCall | undefined
 /**
  * `cudaError_t cudaLogsDumpToMemory(cudaLogIterator *iterator, char *buffer, size_t *size, unsigned int flags)`
  *
- * @param iterator - out
+ * @param iterator - in and out
  * @param buffer - out
- * @param size - out
+ * @param size - in and out
  * @param flags - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */

@@ -106,7 +106,7 @@ let cudaLaunchCooperativeKernel_: NativeCall | undefined
  * @param func - in
  * @param gridDim - in, `dim3` by value: 12 bytes
  * @param blockDim - in, `dim3` by value: 12 bytes
- * @param args - out
+ * @param args - in
  * @param sharedMem - in
  * @param stream - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
@@ -146,7 +146,7 @@ let cudaLaunchKernel_: NativeCall | undefined
  * @param func - in
  * @param gridDim - in, `dim3` by value: 12 bytes
  * @param blockDim - in, `dim3` by value: 12 bytes
- * @param args - out
+ * @param args - in
  * @param sharedMem - in
  * @param stream - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
@@ -168,7 +168,7 @@ let cudaLaunchKernelExC_: NativeCall | undefined
  *
  * @param config - in
  * @param func - in
- * @param args - out
+ * @param args - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaLaunchKernelExC(config: PointerArgument, func: PointerArgument, args: PointerArgument): cudaError {

@@ -39,7 +39,7 @@ let cudaDeviceSetGraphMemAttribute_: NativeCall | undefined
  *
  * @param device - in
  * @param attr - in
- * @param value - out
+ * @param value - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaDeviceSetGraphMemAttribute(device: number, attr: cudaGraphMemAttributeType, value: PointerArgument): cudaError {

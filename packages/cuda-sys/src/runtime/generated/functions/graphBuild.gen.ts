@@ -252,7 +252,7 @@ let cudaGraphAddMemcpyNode1D_: NativeCall | undefined
  * @param graph - in
  * @param pDependencies - in
  * @param numDependencies - in
- * @param dst - out
+ * @param dst - in
  * @param src - in
  * @param count - in
  * @param kind - in
@@ -278,7 +278,7 @@ let cudaGraphAddMemcpyNodeFromSymbol_: NativeCall | undefined
  * @param graph - in
  * @param pDependencies - in
  * @param numDependencies - in
- * @param dst - out
+ * @param dst - in
  * @param symbol - in
  * @param count - in
  * @param offset - in

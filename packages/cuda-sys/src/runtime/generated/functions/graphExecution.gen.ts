@@ -165,7 +165,7 @@ let cudaGraphExecMemcpyNodeSetParams1D_: NativeCall | undefined
  *
  * @param hGraphExec - in
  * @param node - in
- * @param dst - out
+ * @param dst - in
  * @param src - in
  * @param count - in
  * @param kind - in
@@ -187,7 +187,7 @@ let cudaGraphExecMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
  *
  * @param hGraphExec - in
  * @param node - in
- * @param dst - out
+ * @param dst - in
  * @param symbol - in
  * @param count - in
  * @param offset - in

@@ -93,7 +93,7 @@ let cudaGraphExternalSemaphoresSignalNodeGetParams_: NativeCall | undefined
  * `cudaError_t cudaGraphExternalSemaphoresSignalNodeGetParams(cudaGraphNode_t hNode, struct cudaExternalSemaphoreSignalNodeParams *params_out)`
  *
  * @param hNode - in
- * @param params_out - in
+ * @param params_out - out
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
@@ -121,7 +121,7 @@ let cudaGraphExternalSemaphoresWaitNodeGetParams_: NativeCall | undefined
  * `cudaError_t cudaGraphExternalSemaphoresWaitNodeGetParams(cudaGraphNode_t hNode, struct cudaExternalSemaphoreWaitNodeParams *params_out)`
  *
  * @param hNode - in
- * @param params_out - in
+ * @param params_out - out
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
@@ -251,7 +251,7 @@ let cudaGraphMemAllocNodeGetParams_: NativeCall | undefined
  * `cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams *params_out)`
  *
  * @param node - in
- * @param params_out - in
+ * @param params_out - out
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemAllocNodeGetParams(node: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
@@ -307,7 +307,7 @@ let cudaGraphMemcpyNodeSetParams1D_: NativeCall | undefined
  * `cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)`
  *
  * @param node - in
- * @param dst - out
+ * @param dst - in
  * @param src - in
  * @param count - in
  * @param kind - in
@@ -327,7 +327,7 @@ let cudaGraphMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
  * `cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind)`
  *
  * @param node - in
- * @param dst - out
+ * @param dst - in
  * @param symbol - in
  * @param count - in
  * @param offset - in

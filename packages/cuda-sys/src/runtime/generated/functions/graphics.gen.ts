@@ -9,7 +9,7 @@ let cudaGraphicsMapResources_: NativeCall | undefined
  * `cudaError_t cudaGraphicsMapResources(int count, cudaGraphicsResource_t *resources, cudaStream_t stream)`
  *
  * @param count - in
- * @param resources - out
+ * @param resources - in
  * @param stream - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
@@ -87,7 +87,7 @@ let cudaGraphicsUnmapResources_: NativeCall | undefined
  * `cudaError_t cudaGraphicsUnmapResources(int count, cudaGraphicsResource_t *resources, cudaStream_t stream)`
  *
  * @param count - in
- * @param resources - out
+ * @param resources - in
  * @param stream - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */

@@ -208,7 +208,7 @@ let cudaLibraryLoadData_: NativeCall | undefined
  * @param library - out
  * @param code - in
  * @param jitOptions - in
- * @param jitOptionsValues - out
+ * @param jitOptionsValues - in
  * @param numJitOptions - in
  * @param libraryOptions - in
  * @param libraryOptionValues - in
@@ -234,7 +234,7 @@ let cudaLibraryLoadFromFile_: NativeCall | undefined
  * @param library - out
  * @param fileName - in
  * @param jitOptions - in
- * @param jitOptionsValues - out
+ * @param jitOptionsValues - in
  * @param numJitOptions - in
  * @param libraryOptions - in
  * @param libraryOptionValues - in

@@ -235,11 +235,11 @@ let cudaMemDiscardAndPrefetchBatchAsync_: NativeCall | undefined
 /**
  * `cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param prefetchLocs - in
- * @param prefetchLocIdxs - out
+ * @param prefetchLocIdxs - in
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param stream - in
@@ -261,7 +261,7 @@ let cudaMemDiscardBatchAsync_: NativeCall | undefined
 /**
  * `cudaError_t cudaMemDiscardBatchAsync(void **dptrs, size_t *sizes, size_t count, unsigned long long flags, cudaStream_t stream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param flags - in
@@ -318,11 +318,11 @@ let cudaMemPrefetchBatchAsync_: NativeCall | undefined
 /**
  * `cudaError_t cudaMemPrefetchBatchAsync(void **dptrs, size_t *sizes, size_t count, struct cudaMemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, cudaStream_t stream)`
  *
- * @param dptrs - out
+ * @param dptrs - in
  * @param sizes - in
  * @param count - in
  * @param prefetchLocs - in
- * @param prefetchLocIdxs - out
+ * @param prefetchLocIdxs - in
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param stream - in
@@ -344,7 +344,7 @@ let cudaMemRangeGetAttribute_: NativeCall | undefined
 /**
  * `cudaError_t cudaMemRangeGetAttribute(void *data, size_t dataSize, enum cudaMemRangeAttribute attribute, const void *devPtr, size_t count)`
  *
- * @param data - in
+ * @param data - out
  * @param dataSize - in
  * @param attribute - in
  * @param devPtr - in

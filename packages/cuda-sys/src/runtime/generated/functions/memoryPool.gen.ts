@@ -232,7 +232,7 @@ let cudaMemPoolSetAttribute_: NativeCall | undefined
  *
  * @param memPool - in
  * @param attr - in
- * @param value - out
+ * @param value - in
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolSetAttribute(memPool: cudaMemPool_t | null, attr: cudaMemPoolAttr, value: PointerArgument): cudaError {

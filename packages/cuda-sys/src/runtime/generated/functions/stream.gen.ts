@@ -325,7 +325,7 @@ let cudaStreamUpdateCaptureDependencies_: NativeCall | undefined
  * `cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)`
  *
  * @param stream - in
- * @param dependencies - out
+ * @param dependencies - in
  * @param dependencyData - in
  * @param numDependencies - in
  * @param flags - in
@@ -361,7 +361,7 @@ let cudaThreadExchangeStreamCaptureMode_: NativeCall | undefined
 /**
  * `cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)`
  *
- * @param mode - out
+ * @param mode - in and out
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaThreadExchangeStreamCaptureMode(mode: PointerArgument): cudaError {
