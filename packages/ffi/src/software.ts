@@ -1,8 +1,8 @@
 /** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
+import { packageFolder } from './packageFolder.js'
 
 let announced = false
 let used = false
@@ -54,9 +54,9 @@ export function softwareFolders(): string[] {
   const chosen = process.env['SHOAL_SIM_FOLDER']
   if (chosen !== undefined && chosen !== '') return [chosen]
   const prebuilt = join('prebuilds', `${process.platform}-${process.arch}`)
-  const here = fileURLToPath(import.meta.url)
-  const folders = [join(dirname(here), '..', '..', 'sim', prebuilt)]
-  for (const from of [here, process.argv[1], join(process.cwd(), 'index.js')]) {
+  const here = packageFolder()
+  const folders = [join(here, '..', 'sim', prebuilt)]
+  for (const from of [join(here, 'index.js'), process.argv[1], join(process.cwd(), 'index.js')]) {
     if (from === undefined) continue
     try {
       folders.push(join(dirname(createRequire(from).resolve('@shoal/sim/package.json')), prebuilt))

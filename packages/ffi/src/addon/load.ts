@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
 import { block } from '../calls/block.js'
+import { packageFolder } from '../packageFolder.js'
 import type { Addon, AddonHandlers } from './contract.js'
 
 const require = createRequire(import.meta.url)
@@ -35,8 +36,12 @@ const handlers: AddonHandlers = {
 function candidates(): { step: string; file: string }[] {
   const chosen = process.env['SHOAL_FFI_ADDON']
   if (chosen !== undefined && chosen !== '') return [{ step: 'environment', file: chosen }]
-  const folder = new URL(`../../prebuilds/${process.platform}-${process.arch}/`, import.meta.url)
-  return [{ step: 'prebuilt', file: fileURLToPath(new URL('shoal_ffi.node', folder)) }]
+  return [
+    {
+      step: 'prebuilt',
+      file: join(packageFolder(), 'prebuilds', `${process.platform}-${process.arch}`, 'shoal_ffi.node'),
+    },
+  ]
 }
 
 /**
