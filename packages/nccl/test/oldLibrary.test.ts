@@ -1,0 +1,110 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
+import { DisposedError, StatusError, VersionTooOldError } from '@shoal/types'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+const folder = mkdtempSync(join(tmpdir(), 'shoal-old-nccl-'))
+let communicator: Communicator
+let stream: TestStream
+let memory: TestMemory
+
+beforeAll(async () => {
+  const library = join(folder, 'libnccl.so.2')
+  const source = fileURLToPath(new URL('fixtures/oldNccl.cc', import.meta.url))
+  execFileSync('g++', ['-shared', '-fPIC', '-o', library, source])
+  process.env['SHOAL_NCCL_LIBRARY'] = library
+  startSoftwareDevice()
+  communicator = (await Communicator.initAll([0]))[0] as Communicator
+  stream = new TestStream(0)
+  memory = TestMemory.zeros(0, 'f32', 4)
+})
+
+afterAll(async () => {
+  await communicator.destroy()
+  rmSync(folder, { recursive: true })
+})
+
+const tooOld = (since: string) => ({
+  code: 'SHOAL_VERSION_TOO_OLD',
+  library: expect.stringContaining('NCCL'),
+  since,
+  installed: '2.3.4',
+})
+
+test('it tells its version, and what it has works', () => {
+  expect(ncclVersion().toString()).toBe('2.3.4')
+  expect(UniqueId.create().toBytes()).toEqual(new Uint8Array(128).fill(7))
+  group(() => communicator.allReduce(memory, memory, { stream }))
+})
+
+test('what it has not is an error that names the version needed and the one found', async () => {
+  const average = errorOf(() => communicator.allReduce(memory, memory, { op: 'avg', stream }))
+  expect(average).toBeInstanceOf(VersionTooOldError)
+  expect(average).toMatchObject(tooOld('2.10.3'))
+  expect((average as Error).message).toContain('2.3.4 is installed')
+  const float8 = TestMemory.zeros(0, 'f8e4m3', 4)
+  expect(errorOf(() => communicator.allReduce(float8, float8, { stream }))).toMatchObject(tooOld('2.24.3'))
+  // Bytes can be moved all the same.
+  communicator.broadcast(float8, float8, { root: 0, stream })
+  float8.dispose()
+  expect(errorOf(() => communicator.asyncError())).toMatchObject(tooOld('2.4.7'))
+  const [other] = (await Communicator.initAll([1])) as [Communicator]
+  await expect(other.finalize()).rejects.toMatchObject(tooOld('2.14.3'))
+  await other.destroy()
+  expect(() => other.handle).toThrow(DisposedError)
+})
+
+test('an error of a library that cannot tell its last error has the rest', () => {
+  const error = errorOf(() => communicator.allReduce(memory, memory, { stream, count: 3 }))
+  expect(error).toBeInstanceOf(StatusError)
+  expect(error).toMatchObject({
+    api: 'ncclAllReduce',
+    status: 4,
+    code: 'ncclInvalidArgument',
+    description: 'an argument is invalid',
+    isSticky: false,
+    libraryVersion: '2.3.4',
+  })
+  expect((error as StatusError).lastError).toBeUndefined()
+})
+
+test('a failed init is an error, and the next one works', async () => {
+  const id = UniqueId.create()
+  const failed = Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id })
+  await expect(failed).rejects.toMatchObject({ api: 'ncclCommInitRank', code: 'ncclInvalidArgument' })
+  const next = await Communicator.initRank({ device: 1, rank: 0, worldSize: 2, id })
+  await next.abort()
+})
+
+test('a group that fails in fn and at its end tells both', () => {
+  const refusedCall = errorOf(() => group(() => communicator.allReduce(memory, memory, { stream, count: 3 })))
+  expect(refusedCall).toMatchObject({ api: 'ncclAllReduce', suppressed: { api: 'ncclGroupEnd', status: 4 } })
+  const own = errorOf(() =>
+    group(() => {
+      communicator.allReduce(memory, memory, { stream })
+      throw new Error('mine')
+    }),
+  )
+  expect(own).toMatchObject({ message: 'mine' })
+  expect(own).not.toHaveProperty('suppressed')
+})
+
+test('a library that is none is refused with the words of the loader', () => {
+  const file = join(folder, 'text.so')
+  writeFileSync(file, 'this is no library')
+  const script =
+    "import('@shoal/nccl').then(({ ncclVersion }) => ncclVersion()).catch((e) => console.log(e.code, e.message))"
+  const output = execFileSync(process.execPath, ['-e', script], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    env: { ...process.env, SHOAL_NCCL_LIBRARY: file },
+    encoding: 'utf8',
+  })
+  expect(output).toContain('SHOAL_LIBRARY_NOT_FOUND')
+  expect(output).toContain(file)
+  expect(output).toMatch(/ELF|too short|invalid/)
+})

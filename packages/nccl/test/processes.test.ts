@@ -1,0 +1,60 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, test } from 'vitest'
+
+const script = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
+const children: ChildProcess[] = []
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+interface End {
+  readonly message: {
+    readonly result?: number
+    readonly status?: number
+    readonly asyncError?: string
+    readonly error?: string
+  }
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** Starts one process a rank; each entry says how its rank ends. */
+function start(endings: readonly ('destroy' | 'abort' | 'leave' | 'die')[]): Promise<End[]> {
+  for (const [rank, ending] of endings.entries()) {
+    const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(endings.length) }
+    const child = fork(script, [JSON.stringify([rank, endings.length, ending])], { env, execArgv: [] })
+    children.push(child)
+  }
+  return Promise.all(
+    children.map(
+      (child) =>
+        new Promise<End>((resolve, reject) => {
+          let message: End['message'] = {}
+          child.on('message', (received: End['message'] & { id?: string }) => {
+            if (received.id === undefined) message = received
+            else for (const other of children) if (other !== child) other.send(received)
+          })
+          child.once('error', reject)
+          child.once('close', (code, signal) => resolve({ message, code, signal }))
+        }),
+    ),
+  )
+}
+
+test('three ranks in three processes sum, and destroy', async () => {
+  const ends = await start(['destroy', 'destroy', 'destroy'])
+  for (const end of ends) expect(end).toEqual({ message: { result: 6, status: 0 }, code: 0, signal: null })
+})
+
+test('processes that destroy nothing end by themselves', async () => {
+  for (const end of await start(['leave', 'leave'])) expect(end).toMatchObject({ message: { result: 3 }, code: 0 })
+})
+
+test('a rank that dies is an error on the other, which survives it and aborts', async () => {
+  const [, survivor] = await start(['die', 'abort'])
+  expect(survivor?.code).toBe(0)
+  const { error, asyncError } = survivor?.message ?? {}
+  expect([error, asyncError]).toContain('ncclRemoteError')
+})
