@@ -17,7 +17,7 @@ import {
   cuEventCreate,
   cuEventDestroy,
 } from '@shoal/cuda-sys/driver'
-import { offThread } from '@shoal/ffi'
+import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
 import type { Device } from './device.js'
@@ -51,6 +51,7 @@ export class Context {
   private constructor(device: Device, handle: CUcontext) {
     this.device = device
     this._handle = handle
+    ensureContextFunctions()
   }
 
   /** @internal Retains the primary context of a device. */
@@ -171,9 +172,10 @@ export class Context {
     if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
   }
 
-  /** @internal Calls one C function with this context current and checks its status. */
+  /** @internal Calls one C function, exactly one, with this context current and checks its status. */
   _call(api: string, call: () => number): void {
-    check(withContext(this.handle, call), api)
+    callInContext(this.handle)
+    check(call(), api)
   }
 
   /** @internal Calls a releasing function; does nothing when the context is gone, and what it held with it. */

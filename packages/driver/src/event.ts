@@ -8,7 +8,7 @@ import {
   cuEventRecord,
   cuEventSynchronize,
 } from '@shoal/cuda-sys/driver'
-import type { NativeMemory } from '@shoal/ffi'
+import { callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import { describeValue, optionalBoolean } from './checks.js'
 import type { Context } from './context.js'
@@ -129,9 +129,11 @@ export class Event extends Resource {
     return 'Event'
   }
 
-  /** @internal Records on a stream handle whose context is that of this event, and is current. */
+  /** @internal Records on a stream handle whose context is that of this event. */
   _record(stream: Stream['_handle']): void {
-    check(cuEventRecord(this.handle, stream), 'cuEventRecord')
+    const { handle } = this
+    callInContext(this.context._handle)
+    check(cuEventRecord(handle, stream), 'cuEventRecord')
   }
 
   protected release(): void {

@@ -1,4 +1,3 @@
-import { driver } from '@shoal/cuda-sys'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -7,14 +6,13 @@ import {
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
 } from '@shoal/cuda-sys/driver'
-import { enterContext, leaveContext } from '@shoal/ffi'
-import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import { isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { ArgumentBlock, parameterBytes } from './argumentBlock.js'
 import { describeValue } from './checks.js'
 import type { Context } from './context.js'
 import { check, driverError, Status } from './errors.js'
 import { type LaunchConfig, LaunchShape } from './launch.js'
+import { launchCall } from './launchCall.js'
 import type { Module } from './module.js'
 import { scratch } from './native.js'
 import { PreparedLaunch } from './preparedLaunch.js'
@@ -27,8 +25,6 @@ type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer
 export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attribute, 'CU_FUNC_ATTRIBUTE_'>, 'MAX'>
 
 const maxDynamicSharedSize = 8
-
-let launchKernel: NativeCall | undefined
 
 /** A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive. */
 export class Kernel<const S extends KernelSignature = KernelSignature> {
@@ -122,23 +118,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   /** @internal */
   _launch(shape: LaunchShape, stream: CUstream, block: ArgumentBlock): void {
-    const call = (launchKernel ??= driver.bind('cuLaunchKernel', 4000, 11))
-    const previous = enterContext(this.#context._handle)
-    // All values are checked by now, so they go straight into the argument block: this is the hottest call there is.
-    slots64[0] = this.#handle
-    slots32[2] = shape.gridX
-    slots32[4] = shape.gridY
-    slots32[6] = shape.gridZ
-    slots32[8] = shape.blockX
-    slots32[10] = shape.blockY
-    slots32[12] = shape.blockZ
-    slots32[14] = shape.sharedMemory
-    slots64[8] = stream
-    slots64[9] = block.pointers
-    slots32[20] = 0
-    slots32[21] = 0
-    const status = call()
-    if (previous !== undefined) leaveContext(previous)
+    const status = launchCall(this.#context._handle, this.#handle, shape, stream, block.pointers)
     if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
   }
 

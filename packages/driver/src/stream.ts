@@ -10,7 +10,7 @@ import {
   cuStreamSynchronize,
   cuStreamWaitEvent,
 } from '@shoal/cuda-sys/driver'
-import { createHostCallback, enterContext, leaveContext } from '@shoal/ffi'
+import { callInContext, createHostCallback } from '@shoal/ffi'
 import { type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
 import { describeValue, optionalBoolean, requireInteger } from './checks.js'
 import type { Context } from './context.js'
@@ -140,13 +140,8 @@ export class Stream extends Resource implements StreamLike {
   /** Whether all work of the stream has ended (`cuStreamQuery`). */
   query(): boolean {
     this._requireUsable()
-    const previous = enterContext(this.context._handle)
-    let status: number
-    try {
-      status = cuStreamQuery(this._handle)
-    } finally {
-      leaveContext(previous)
-    }
+    callInContext(this.context._handle)
+    const status: number = cuStreamQuery(this._handle)
     if (status === Status.notReady) return false
     if (status !== Status.success) throw driverError(status, 'cuStreamQuery')
     return true
@@ -173,12 +168,7 @@ export class Stream extends Resource implements StreamLike {
           `${this.context.device.ordinal}`,
       )
     }
-    const previous = enterContext(this.context._handle)
-    try {
-      event._record(this._handle)
-    } finally {
-      leaveContext(previous)
-    }
+    event._record(this._handle)
     return event
   }
 

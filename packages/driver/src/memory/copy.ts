@@ -8,7 +8,7 @@ import {
   cuMemcpyPeerAsync,
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver'
-import { enterContext, leaveContext } from '@shoal/ffi'
+import { callInContext } from '@shoal/ffi'
 import type { MemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
@@ -28,19 +28,15 @@ export function queueDeviceCopy(context: Context, stream: CUstream, target: bigi
   if (byteLength === 0) return
   const to = target as CUdeviceptr
   const from = address as CUdeviceptr
-  const previous = enterContext(context.handle)
-  try {
-    if (source.device < 0) {
-      check(cuMemcpyAsync(to, from, byteLength, stream), 'cuMemcpyAsync')
-    } else if (source.device === context.device.ordinal) {
-      check(cuMemcpyDtoDAsync(to, from, byteLength, stream), 'cuMemcpyDtoDAsync')
-    } else {
-      const other = source.context as typeof context._handle
-      const status = cuMemcpyPeerAsync(to, context._handle, from, other, byteLength, stream)
-      check(status, 'cuMemcpyPeerAsync')
-    }
-  } finally {
-    leaveContext(previous)
+  callInContext(context.handle)
+  if (source.device < 0) {
+    check(cuMemcpyAsync(to, from, byteLength, stream), 'cuMemcpyAsync')
+  } else if (source.device === context.device.ordinal) {
+    check(cuMemcpyDtoDAsync(to, from, byteLength, stream), 'cuMemcpyDtoDAsync')
+  } else {
+    const other = source.context as typeof context._handle
+    const status = cuMemcpyPeerAsync(to, context._handle, from, other, byteLength, stream)
+    check(status, 'cuMemcpyPeerAsync')
   }
 }
 
