@@ -44,4 +44,12 @@ export const ncclSince: Readonly<Record<string, number>> = {
   ncclGather: 22803,
   ncclScatter: 22803,
   ncclCommRevoke: 22809,
+  ncclCommGetUniqueId: 22902,
+  ncclCommGrow: 22902,
+  ncclPutSignal: 22902,
+  ncclSignal: 22902,
+  ncclWaitSignal: 22902,
+  ncclCommSuspend: 22907,
+  ncclCommResume: 22907,
+  ncclCommMemStats: 22907,
 }

@@ -111,13 +111,13 @@ let ncclCommGetUniqueId_: NativeCall | undefined
  *
  * @param comm - in
  * @param uniqueId - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommgetuniqueid
  */
 export function ncclCommGetUniqueId(comm: ncclComm_t | null, uniqueId: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclCommGetUniqueId', 'comm')
   putPointer(1, uniqueId, 'ncclCommGetUniqueId', 'uniqueId')
-  return (ncclCommGetUniqueId_ ??= nccl.bind('ncclCommGetUniqueId', 23007, 2))() as ncclResult_t
+  return (ncclCommGetUniqueId_ ??= nccl.bind('ncclCommGetUniqueId', 22902, 2))() as ncclResult_t
 }
 
 let ncclCommGrow_: NativeCall | undefined
@@ -130,7 +130,7 @@ let ncclCommGrow_: NativeCall | undefined
  * @param rank - in
  * @param newcomm - out
  * @param config - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommgrow
  */
 export function ncclCommGrow(comm: ncclComm_t | null, nRanks: number, uniqueId: PointerArgument, rank: number, newcomm: PointerArgument, config: PointerArgument): ncclResult_t {
@@ -140,7 +140,7 @@ export function ncclCommGrow(comm: ncclComm_t | null, nRanks: number, uniqueId: 
   putI32(3, rank, 'ncclCommGrow', 'rank')
   putPointer(4, newcomm, 'ncclCommGrow', 'newcomm')
   putPointer(5, config, 'ncclCommGrow', 'config')
-  return (ncclCommGrow_ ??= nccl.bind('ncclCommGrow', 23007, 6))() as ncclResult_t
+  return (ncclCommGrow_ ??= nccl.bind('ncclCommGrow', 22902, 6))() as ncclResult_t
 }
 
 let ncclCommInitAll_: NativeCall | undefined
@@ -234,14 +234,14 @@ let ncclCommMemStats_: NativeCall | undefined
  * @param comm - in
  * @param stat - in
  * @param value - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommmemstats
  */
 export function ncclCommMemStats(comm: ncclComm_t | null, stat: ncclCommMemStat_t, value: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclCommMemStats', 'comm')
   putI32(1, stat, 'ncclCommMemStats', 'stat')
   putPointer(2, value, 'ncclCommMemStats', 'value')
-  return (ncclCommMemStats_ ??= nccl.bind('ncclCommMemStats', 23007, 3))() as ncclResult_t
+  return (ncclCommMemStats_ ??= nccl.bind('ncclCommMemStats', 22907, 3))() as ncclResult_t
 }
 
 let ncclCommRegister_: NativeCall | undefined
@@ -268,12 +268,12 @@ let ncclCommResume_: NativeCall | undefined
  * `ncclResult_t ncclCommResume(ncclComm_t comm)`
  *
  * @param comm - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommresume
  */
 export function ncclCommResume(comm: ncclComm_t | null): ncclResult_t {
   putHandle(0, comm, 'ncclCommResume', 'comm')
-  return (ncclCommResume_ ??= nccl.bind('ncclCommResume', 23007, 1))() as ncclResult_t
+  return (ncclCommResume_ ??= nccl.bind('ncclCommResume', 22907, 1))() as ncclResult_t
 }
 
 let ncclCommRevoke_: NativeCall | undefined
@@ -341,13 +341,13 @@ let ncclCommSuspend_: NativeCall | undefined
  *
  * @param comm - in
  * @param flags - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommsuspend
  */
 export function ncclCommSuspend(comm: ncclComm_t | null, flags: number): ncclResult_t {
   putHandle(0, comm, 'ncclCommSuspend', 'comm')
   putI32(1, flags, 'ncclCommSuspend', 'flags')
-  return (ncclCommSuspend_ ??= nccl.bind('ncclCommSuspend', 23007, 2))() as ncclResult_t
+  return (ncclCommSuspend_ ??= nccl.bind('ncclCommSuspend', 22907, 2))() as ncclResult_t
 }
 
 let ncclCommUserRank_: NativeCall | undefined

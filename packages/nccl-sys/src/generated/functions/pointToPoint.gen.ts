@@ -20,7 +20,7 @@ let ncclPutSignal_: NativeCall | undefined
  * @param flags - in
  * @param comm - in
  * @param stream - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/p2p.html#ncclputsignal
  */
 export function ncclPutSignal(localbuff: PointerArgument, count: SizeArgument, datatype: ncclDataType_t, peer: number, peerWin: ncclWindow_t | null, peerWinOffset: SizeArgument, sigIdx: number, ctx: number, flags: number, comm: ncclComm_t | null, stream: cudaStream_t | null): ncclResult_t {
@@ -35,7 +35,7 @@ export function ncclPutSignal(localbuff: PointerArgument, count: SizeArgument, d
   putU32(8, flags, 'ncclPutSignal', 'flags')
   putHandle(9, comm, 'ncclPutSignal', 'comm')
   putHandle(10, stream, 'ncclPutSignal', 'stream')
-  return (ncclPutSignal_ ??= nccl.bind('ncclPutSignal', 23007, 11))() as ncclResult_t
+  return (ncclPutSignal_ ??= nccl.bind('ncclPutSignal', 22902, 11))() as ncclResult_t
 }
 
 let ncclRecv_: NativeCall | undefined
@@ -94,7 +94,7 @@ let ncclSignal_: NativeCall | undefined
  * @param flags - in
  * @param comm - in
  * @param stream - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/p2p.html#ncclsignal
  */
 export function ncclSignal(peer: number, sigIdx: number, ctx: number, flags: number, comm: ncclComm_t | null, stream: cudaStream_t | null): ncclResult_t {
@@ -104,7 +104,7 @@ export function ncclSignal(peer: number, sigIdx: number, ctx: number, flags: num
   putU32(3, flags, 'ncclSignal', 'flags')
   putHandle(4, comm, 'ncclSignal', 'comm')
   putHandle(5, stream, 'ncclSignal', 'stream')
-  return (ncclSignal_ ??= nccl.bind('ncclSignal', 23007, 6))() as ncclResult_t
+  return (ncclSignal_ ??= nccl.bind('ncclSignal', 22902, 6))() as ncclResult_t
 }
 
 let ncclWaitSignal_: NativeCall | undefined
@@ -115,7 +115,7 @@ let ncclWaitSignal_: NativeCall | undefined
  * @param signalDescs - in
  * @param comm - in
  * @param stream - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/p2p.html#ncclwaitsignal
  */
 export function ncclWaitSignal(nDesc: number, signalDescs: PointerArgument, comm: ncclComm_t | null, stream: cudaStream_t | null): ncclResult_t {
@@ -123,5 +123,5 @@ export function ncclWaitSignal(nDesc: number, signalDescs: PointerArgument, comm
   putPointer(1, signalDescs, 'ncclWaitSignal', 'signalDescs')
   putHandle(2, comm, 'ncclWaitSignal', 'comm')
   putHandle(3, stream, 'ncclWaitSignal', 'stream')
-  return (ncclWaitSignal_ ??= nccl.bind('ncclWaitSignal', 23007, 4))() as ncclResult_t
+  return (ncclWaitSignal_ ??= nccl.bind('ncclWaitSignal', 22902, 4))() as ncclResult_t
 }
