@@ -19,7 +19,14 @@ const script = `
 function run(which: 'one' | 'both', environment: NodeJS.ProcessEnv = {}): string {
   return execFileSync(process.execPath, ['--expose-gc', '--input-type=module', '-e', script, which], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', NODE_OPTIONS: '', ...environment },
+    env: {
+      ...process.env,
+      SHOAL_DEVICE: 'sim',
+      SHOAL_SIM_DEVICES: '2',
+      NODE_OPTIONS: '',
+      SHOAL_NCCL_LIBRARY: '',
+      ...environment,
+    },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })

@@ -17,8 +17,8 @@ beforeAll(async () => {
   const library = join(folder, 'libnccl.so.2')
   const source = fileURLToPath(new URL('fixtures/oldNccl.cc', import.meta.url))
   execFileSync('g++', ['-shared', '-fPIC', '-o', library, source])
-  process.env['SHOAL_NCCL_LIBRARY'] = library
   startSoftwareDevice()
+  process.env['SHOAL_NCCL_LIBRARY'] = library
   communicator = (await Communicator.initAll([0]))[0] as Communicator
   stream = new TestStream(0)
   memory = TestMemory.zeros(0, 'f32', 4)

@@ -23,7 +23,12 @@ interface End {
 /** Starts one process a rank; each entry says how its rank ends. */
 function start(endings: readonly ('destroy' | 'abort' | 'leave' | 'die')[]): Promise<End[]> {
   for (const [rank, ending] of endings.entries()) {
-    const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(endings.length) }
+    const env: NodeJS.ProcessEnv = {
+      ...process.env,
+      SHOAL_DEVICE: 'sim',
+      SHOAL_SIM_DEVICES: String(endings.length),
+      SHOAL_NCCL_LIBRARY: '',
+    }
     const child = fork(script, [JSON.stringify([rank, endings.length, ending])], { env, execArgv: [] })
     children.push(child)
   }

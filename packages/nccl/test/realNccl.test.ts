@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const library = process.env['SHOAL_NCCL_LIBRARY']
+
+// The real library needs no GPU for versions and ids, and says what is wrong when it is asked for more. The driver is
+// that of the software device, which the real NCCL finds no GPU behind.
+const script = `
+  import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
+  const ids = [UniqueId.create(), UniqueId.create()]
+  const error = await Communicator.initAll([0]).then(() => null, (reason) => reason)
+  console.log(JSON.stringify({ version: ncclVersion().value, ids, error }))
+`
+
+test('the real libnccl: version, ids, and an error with its own words', (context) => {
+  if (library === undefined || library === '') {
+    context.skip('no libnccl on this machine: set SHOAL_NCCL_LIBRARY')
+    return
+  }
+  const output = execFileSync(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    env: { ...process.env, SHOAL_DEVICE: 'sim', NCCL_DEBUG: 'NONE' },
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const { version, ids, error } = JSON.parse(output) as {
+    version: number
+    ids: [string, string]
+    error: { code: string; api: string; lastError: string; libraryVersion: string; isSticky: boolean }
+  }
+  expect(version).toBeGreaterThanOrEqual(20000)
+  expect(ids[0]).not.toBe(ids[1])
+  expect(error).toMatchObject({ code: 'ncclUnhandledCudaError', api: 'ncclCommInitAll', isSticky: true })
+  expect(error.lastError).not.toBe('')
+  expect(error.libraryVersion).toMatch(/^2\.\d+\.\d+$/)
+})
