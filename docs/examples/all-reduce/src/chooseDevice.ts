@@ -1,5 +1,4 @@
-import { Device } from '@shoal/driver'
-import { isSoftwareDevice } from '@shoal/ffi'
+import { Device, isSoftwareDevice } from '@shoal/driver'
 import { LibraryNotFoundError, StatusError } from '@shoal/types'
 import { type Options, UsageError } from './options.js'
 
@@ -9,6 +8,9 @@ export type Choice = { readonly devices: readonly Device[] } | { readonly noGpu:
 /** Sets the environment for the software device, which reads it when it is loaded. */
 export function prepareSoftwareDevice(options: Options): void {
   process.env['SHOAL_DEVICE'] = 'sim'
+  // Files that are named there belong to GPUs, and would be taken before the software device's own.
+  delete process.env['SHOAL_CUDA_LIBRARY']
+  delete process.env['SHOAL_NCCL_LIBRARY']
   const devices = options.devices ?? (options.ranks !== undefined && options.ranks > 2 ? options.ranks : undefined)
   if (devices !== undefined) process.env['SHOAL_SIM_DEVICES'] = String(devices)
 }

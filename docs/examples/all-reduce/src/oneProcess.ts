@@ -1,6 +1,5 @@
 import type { Device } from '@shoal/driver'
 import { DeviceBuffer } from '@shoal/driver'
-import { isSoftwareDevice } from '@shoal/ffi'
 import { Communicator, group, ncclVersion } from '@shoal/nccl'
 import { check, corrupt, randomData, referenceFor } from './data.js'
 import type { Options } from './options.js'
@@ -39,7 +38,7 @@ export async function runOneProcess(devices: readonly Device[], options: Options
       const result = await recv.toArray({ stream })
       if (options.corrupt && rank === ranks.length - 1) corrupt(result)
       const verdict = check(result, reference)
-      reports.push({ rank, ordinal: device.ordinal, name: device.name, software: isSoftwareDevice(), verdict })
+      reports.push({ rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict })
       send.dispose()
       recv.dispose()
       stream.dispose()

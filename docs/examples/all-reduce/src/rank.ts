@@ -1,5 +1,4 @@
 import { Device, DeviceBuffer } from '@shoal/driver'
-import { isSoftwareDevice } from '@shoal/ffi'
 import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
 import { check, corrupt, randomData, referenceFor } from './data.js'
 import type { ToParent, ToRank } from './messages.js'
@@ -41,7 +40,7 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
     if (options.corrupt && rank === ranks - 1) corrupt(result)
     const verdict = check(result, referenceFor(elements, seed, ranks))
     for (const one of [source, target, stream]) one.dispose()
-    const report = { rank, ordinal: device.ordinal, name: device.name, software: isSoftwareDevice(), verdict }
+    const report = { rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict }
     return { kind: 'done', report, seconds, ncclVersion: ncclVersion().toString() }
   } finally {
     await communicator.destroy()
