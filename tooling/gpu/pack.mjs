@@ -8,6 +8,7 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -22,7 +23,9 @@ import { buildKernels } from './src/kernels.mjs'
 
 const nodeMajor = '24'
 const limit = 60 * 2 ** 20
-const target = join(root, '.gpu')
+const finished = join(root, '.gpu')
+// Made aside and moved at the end, so that .gpu is always whole.
+const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
 const entries = ['tooling/conformance', 'docs/examples/all-reduce', 'tooling/bench']
@@ -32,8 +35,15 @@ await runMain(() => {
     throw new SetupError('The native parts are built here and run there, so pack on linux-x64.')
   }
   build(installWorkspace())
-  rmSync(target, { recursive: true, force: true })
   mkdirSync(join(app, 'kernels'), { recursive: true })
+  try {
+    return pack()
+  } finally {
+    rmSync(target, { recursive: true, force: true })
+  }
+})
+
+function pack() {
   const node = packNode()
   const packages = copyPackages(entries, join(app, 'node_modules'))
   cpSync(join(source, 'host'), app, { recursive: true })
@@ -47,19 +57,23 @@ await runMain(() => {
   const bytes = sizeOf(target)
   const mebibytes = (bytes / 2 ** 20).toFixed(1)
   if (bytes > limit) throw new SetupError(`.gpu has ${mebibytes} MiB, above the ${limit / 2 ** 20} MiB that travel.`)
+  rmSync(finished, { recursive: true, force: true })
+  renameSync(target, finished)
   say(
-    `packed ${packages.length} packages and Node ${node} into .gpu (${mebibytes} MiB); there: .gpu/run.sh FOLDER [JOB …]`,
+    `packed ${packages.length} packages, Node ${node}: .gpu (${mebibytes} MiB). There: bash .gpu/run.sh FOLDER [JOB …]`,
   )
-})
+  return 0
+}
 
 /** Node stripped and compressed, which takes a minute, so the result is kept. */
 function packNode() {
   const { executable, version } = fetchNode(nodeMajor)
   const compressed = join(cacheFolder, `node-${version}.xz`)
   if (!existsSync(compressed)) {
-    const stripped = join(cacheFolder, `node-${version}`)
+    const stripped = join(target, 'node')
     capture('strip', ['-s', '-o', stripped, executable])
-    capture('xz', ['-9e', '-T0', '--force', stripped])
+    capture('xz', ['-9e', '-T0', stripped])
+    renameSync(`${stripped}.xz`, compressed)
   }
   copyFileSync(compressed, join(target, 'node.xz'))
   return version

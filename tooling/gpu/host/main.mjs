@@ -73,9 +73,12 @@ function say(text) {
   appendFileSync(log, text)
 }
 
-async function runJob({ name, limit, gpus: needed = 1, command }) {
+async function runJob({ name, limit, gpus: needed = 1, kernels = false, command }) {
   if (gpus < needed) {
     return { name, status: 'not run', seconds: 0, reason: `needs ${needed} GPUs, this host has ${gpus}` }
+  }
+  if (kernels && software) {
+    return { name, status: 'not run', seconds: 0, reason: 'the software device runs no kernels' }
   }
   const scratch = mkdtempSync(join(tmpdir(), 'shoal-job-'))
   const json = join(scratch, 'figures.json')
