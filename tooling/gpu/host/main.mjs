@@ -62,10 +62,11 @@ function jobEnvironment() {
     // NVLink multicast can put a shared host out of service.
     NCCL_NVLS_ENABLE: '0',
     NVSHMEM_DISABLE_NVLS: '1',
-    SHOAL_KERNELS: join(here, 'kernels'),
   }
   // A GPU test that finds no GPU there must fail.
-  return software ? { ...common, SHOAL_DEVICE: 'sim' } : { ...common, SHOAL_EXPECT_GPU: '1' }
+  return software
+    ? { ...common, SHOAL_DEVICE: 'sim' }
+    : { ...common, SHOAL_EXPECT_GPU: '1', SHOAL_KERNELS: join(here, 'kernels') }
 }
 
 function say(text) {
