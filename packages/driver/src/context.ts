@@ -22,6 +22,7 @@ import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
 import type { Device } from './device.js'
 import { check, checkRelease, isGone, Status } from './errors.js'
+import { processIsEnding } from './lifetime.js'
 import { scratch } from './native.js'
 
 const eventDisableTiming = 2
@@ -180,7 +181,7 @@ export class Context {
 
   /** @internal Calls a releasing function; does nothing when the context is gone, and what it held with it. */
   _release(api: string, call: () => number): void {
-    if (this.disposed) return
+    if (this.disposed || processIsEnding()) return
     checkRelease(withContextForRelease(this._handle, call), api)
   }
 
@@ -237,17 +238,22 @@ export class Context {
 
   /** @internal Runs `reset` when nothing waits in this context; afterwards everything in it is gone. */
   async _reset(reset: () => void): Promise<void> {
-    while (this.#pendingWaits > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    while (this.#pendingWaits > 0) {
+      await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+      // Whoever waited gets to know before everything is gone.
+      await new Promise<void>((resolve) => setImmediate(resolve))
+    }
     this._requireAlive()
     this.#closeDown()
     this.#state = 'reset'
     reset()
-    // Resetting does not give up what this thread retained.
-    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+    // Resetting does not give up what this thread retained, unless the driver counts it as given up.
+    const status: number = cuDevicePrimaryCtxRelease(this.device.handle)
+    if (status !== Status.invalidContext) checkRelease(status, 'cuDevicePrimaryCtxRelease')
   }
 
   #closeIfUnused(): void {
-    if (this.#state !== 'closing' || this.#children > 0) return
+    if (this.#state !== 'closing' || this.#children > 0 || processIsEnding()) return
     this.#closeDown()
     this.#state = 'closed'
     checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')

@@ -8,6 +8,7 @@ export const Status = {
   invalidValue: 1,
   deinitialized: 4,
   noDevice: 100,
+  invalidContext: 201,
   notReady: 600,
   peerAccessAlreadyEnabled: 704,
   peerAccessNotEnabled: 705,

@@ -111,7 +111,7 @@ export class Event extends Resource {
     const handle = this.handle
     this.context._requireAlive()
     this.#waits += 1
-    const work = eventStatus(this.context, handle).finally(() => {
+    const work = eventStatus(this.context, handle, () => {
       this.#waits -= 1
       if (this._disposed && this.#waits === 0) this.#destroy()
     })

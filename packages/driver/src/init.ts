@@ -2,6 +2,7 @@ import { ensureContextFunctions } from '@shoal/cuda-sys'
 import { cuDriverGetVersion, cuInit } from '@shoal/cuda-sys/driver'
 import { CudaVersion } from '@shoal/types'
 import { check } from './errors.js'
+import { watchForEnd } from './lifetime.js'
 import { scratch } from './native.js'
 
 let isInitialized = false
@@ -14,6 +15,7 @@ export function initialize(): void {
   if (isInitialized) return
   ensureContextFunctions()
   check(cuInit(0), 'cuInit')
+  watchForEnd()
   isInitialized = true
 }
 

@@ -1,4 +1,23 @@
+import { isMainThread } from 'node:worker_threads'
 import { DisposedError } from '@shoal/types'
+
+let isEnding = false
+
+/**
+ * Whether the process is about to end. Nothing is freed any more then: the system takes it all back, and freeing would
+ * wait for work in flight.
+ */
+export function processIsEnding(): boolean {
+  return isEnding
+}
+
+/** Watches for the end of the process. A worker's end is none: what it leaves behind stays with the process. */
+export function watchForEnd(): void {
+  if (!isMainThread) return
+  process.prependListener('exit', () => {
+    isEnding = true
+  })
+}
 
 /** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */
 interface Leak {

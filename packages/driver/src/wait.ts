@@ -29,8 +29,11 @@ export function checkWaitOptions(options: WaitOptions, operation: string): void 
   if (signal?.aborted) throw new AbortedError({ operation, cause: signal.reason })
 }
 
-/** Resolves with the final status of an event. The context stays retained until then. */
-export async function eventStatus(context: Context, event: CUevent): Promise<number> {
+/**
+ * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
+ * the wait ends.
+ */
+export async function eventStatus(context: Context, event: CUevent, whenOver: () => void): Promise<number> {
   context._addWait()
   try {
     return await waitForEvent({
@@ -40,6 +43,7 @@ export async function eventStatus(context: Context, event: CUevent): Promise<num
       notReady: Status.notReady,
     })
   } finally {
+    whenOver()
     context._endWait()
   }
 }
@@ -57,10 +61,7 @@ export function streamStatus(context: Context, stream: CUstream): Promise<number
   } finally {
     leaveContext(previous)
   }
-  return eventStatus(context, event).then((status) => {
-    context._returnEvent(event)
-    return status
-  })
+  return eventStatus(context, event, () => context._returnEvent(event))
 }
 
 /** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */

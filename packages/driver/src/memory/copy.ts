@@ -66,48 +66,64 @@ export function queueUpload(context: Context, stream: CUstream, target: bigint, 
 }
 
 /**
- * Queues a copy to the host and resolves with `target` when the data is there. A rejection nobody awaits does not end
- * the process: the next wait on the stream reports it too.
+ * Queues a copy to the host and resolves with `result` when the data is in `target`. A rejection that nobody awaits
+ * does not end the process: the next wait on the stream reports it too.
  */
-export function queueDownload<T extends ArrayBufferView>(
+export function queueDownload<T>(
   context: Context,
   stream: CUstream,
   source: bigint,
-  target: T,
+  target: ArrayBufferView,
+  result: T,
 ): Promise<T> {
-  const { byteLength } = target
-  if (byteLength === 0) return Promise.resolve(target)
+  if (target.byteLength === 0) return Promise.resolve(result)
   const from = source as CUdeviceptr
   const pinned = PinnedBuffer._behind(target)
-  const done = pinned === undefined ? downloadStaged() : downloadDirect(pinned)
+  const done =
+    pinned === undefined
+      ? downloadStaged(context, stream, from, target, result)
+      : downloadDirect(context, stream, from, target, pinned, result)
   done.catch(() => undefined)
   return done
+}
 
-  function downloadDirect(buffer: PinnedBuffer): Promise<T> {
-    buffer._hold()
-    const release = (): void => buffer._unhold()
-    return guarded(release, () => {
-      context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(target, from, byteLength, stream))
-      const work = streamStatus(context, stream).finally(release)
-      return settle(work, target, {}, 'DeviceBuffer.copyTo')
-    })
-  }
+function downloadDirect<T>(
+  context: Context,
+  stream: CUstream,
+  from: CUdeviceptr,
+  target: ArrayBufferView,
+  pinned: PinnedBuffer,
+  result: T,
+): Promise<T> {
+  pinned._hold()
+  const release = (): void => pinned._unhold()
+  return guarded(release, () => {
+    context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(target, from, target.byteLength, stream))
+    return settle(streamStatus(context, stream).finally(release), result, {}, 'DeviceBuffer.copyTo')
+  })
+}
 
-  function downloadStaged(): Promise<T> {
-    const pool = StagingPool.of(context)
-    const block = pool.take(byteLength)
-    const release = (): void => pool.give(block)
-    return guarded(release, async () => {
+function downloadStaged<T>(
+  context: Context,
+  stream: CUstream,
+  from: CUdeviceptr,
+  target: ArrayBufferView,
+  result: T,
+): Promise<T> {
+  const { byteLength } = target
+  const pool = StagingPool.of(context)
+  const block = pool.take(byteLength)
+  return guarded(
+    () => pool.give(block),
+    () => {
       context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(block.address, from, byteLength, stream))
-      try {
-        await settle(streamStatus(context, stream), undefined, {}, 'DeviceBuffer.copyTo')
-        await copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength))
-      } finally {
-        release()
-      }
-      return target
-    })
-  }
+      const work = settle(streamStatus(context, stream), result, {}, 'DeviceBuffer.copyTo')
+      return work
+        .then(() => copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength)))
+        .finally(() => pool.give(block))
+        .then(() => result)
+    },
+  )
 }
 
 /** Copies to the device and waits for it. */

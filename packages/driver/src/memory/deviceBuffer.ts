@@ -232,11 +232,14 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
    * Queues a copy into host memory as long as this buffer and resolves with it when the data is there.
    * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
    */
-  async copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
-    const address = this._use()
-    const stream = streamFor(this.context, options.stream)
-    await queueDownload(this.context, stream, address, this.#checkTarget(target))
-    return target
+  copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
+    try {
+      const address = this._use()
+      const stream = streamFor(this.context, options.stream)
+      return queueDownload(this.context, stream, address, this.#checkTarget(target), target)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Copies into host memory as long as this buffer and blocks until the data is there. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500, MAX_PARAMETERS = 32, MAX_KERNELS = 64 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500, MAX_PARAMETERS = 32, MAX_KERNELS = 1024 };
 
 typedef struct {
   char name[64];

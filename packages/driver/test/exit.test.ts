@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { runFixture } from './support/fixture.js'
+
+test.each(['process-exit', 'dispose-at-exit', 'exit-at-once', 'natural'])('%s with work in flight', async (way) => {
+  const result = await runFixture('exitWithWork.mjs', undefined, { arguments: [way] })
+  expect(result.signal).toBeNull()
+  expect(result.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+  expect(result.code).toBe(0)
+  expect(result.stdout).toBe(way === 'natural' ? 'all done\n' : '')
+  expect(result.milliseconds).toBeLessThan(15_000)
+})
+
+test('an uncaught error with work in flight is what the process ends with', async () => {
+  const result = await runFixture('exitWithWork.mjs', undefined, { arguments: ['uncaught'] })
+  expect(result.signal).toBeNull()
+  expect(result.code).toBe(1)
+  expect(result.stderr).toContain('Error: on purpose')
+})

@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { expect, test } from 'vitest'
+
+process.env['SHOAL_DEVICE'] = 'sim'
+const { Device, DeviceBuffer } = await import('@shoal/driver')
+
+function start(seed: number, way: string): Worker {
+  return new Worker(new URL('./fixtures/worker.mjs', import.meta.url), { workerData: { seed, way } })
+}
+
+test('several workers use the driver at once, beside the main thread', async () => {
+  const workers = Array.from({ length: 4 }, (_, seed) => start(seed, 'work'))
+  const ends = workers.map(async (worker) => {
+    const [[message], [code]] = await Promise.all([once(worker, 'message'), once(worker, 'exit')])
+    return [message, code]
+  })
+  using stream = Device.get(0).createStream({ nonBlocking: true })
+  for (let round = 0; round < 20; round += 1) {
+    using buffer = DeviceBuffer.from(Device.get(0), Float64Array.of(round, 1, 2))
+    expect(await buffer.toArray({ stream })).toEqual(Float64Array.of(round, 1, 2))
+  }
+  expect(await Promise.all(ends)).toEqual(workers.map(() => ['done', 0]))
+})
+
+test('a worker terminated with waits in flight leaves the rest of the process working', async () => {
+  const worker = start(1, 'wait')
+  expect(await once(worker, 'message')).toEqual(['waiting'])
+  expect(await worker.terminate()).toBe(1)
+  using buffer = DeviceBuffer.from(Device.get(1), Float32Array.of(1, 2, 3))
+  expect(await buffer.toArray()).toEqual(Float32Array.of(1, 2, 3))
+  // Past the end of the work the worker left behind.
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  await Device.get(1).synchronize()
+})
+
+test('a worker that exits with work in flight ends well', async () => {
+  const worker = start(0, 'exit')
+  const [code] = await once(worker, 'exit')
+  expect(code).toBe(0)
+  await Device.get(0).synchronize()
+})
