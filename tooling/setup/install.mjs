@@ -18,7 +18,7 @@ export function installWorkspace() {
   const pnpmFolder = fetchPnpm()
   say('installing the workspace packages')
   const frozen = ['install', '--frozen-lockfile', '--reporter=append-only', '--loglevel=warn']
-  const status = run('pnpm', frozen, { env: commandEnvironment([pnpmFolder], { CI: 'true' }) })
+  const status = run('pnpm', frozen, { env: commandEnvironment([pnpmFolder], { CI: 'true', NODE_ENV: 'development' }) })
   if (status !== 0) throw new SetupError(`pnpm ${frozen.join(' ')} failed with status ${status}.`)
   mkdirSync(cacheFolder, { recursive: true })
   writeFileSync(stampFile, `${JSON.stringify({ inputs, pnpmFolder })}\n`)
