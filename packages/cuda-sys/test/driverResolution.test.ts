@@ -131,7 +131,20 @@ test('the first call of a function may be one that is recorded for another threa
      const cell = NativeMemory.allocate(8)
      console.log(JSON.stringify(await offThread({}, () => cuMemAlloc(cell, 77))), cell.u64[0])`,
   )
-  expect(lines).toEqual(['exported alloc 77', '[0] 4096n'])
+  expect(lines).toEqual(['ask cuMemAlloc 3020 1', 'alloc 77', '[0] 4096n'])
+})
+
+test('a context named for the next call is not taken by the question for its symbol', () => {
+  const lines = run(
+    13000,
+    `import { cuMemAlloc } from '@shoal/cuda-sys/driver'
+     import { ensureContextFunctions } from '@shoal/cuda-sys'
+     import { callInContext } from '@shoal/ffi'
+     ensureContextFunctions()
+     callInContext(9n)
+     cuMemAlloc(new BigUint64Array(1), 77)`,
+  )
+  expect(lines.slice(2)).toEqual(['ask cuMemAlloc 3020 1', 'current 9', 'alloc 77', 'current 7'])
 })
 
 test('withContext makes a context current and restores the one before, also when the function throws', () => {

@@ -1,22 +1,19 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
-import { bindCall, putPointer } from '@shoal/ffi/calls'
+import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
 
 let installedVersion: number | undefined
 
-/** NCCL's version as `ncclGetVersion` tells it, e.g. 23007; `undefined` where it cannot be asked now. */
+/** NCCL's version as `ncclGetVersion` tells it, e.g. 23007; `undefined` where it does not. */
 function ncclVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion
   const address = library.rawSymbol('ncclGetVersion')
   if (address === undefined) return undefined
   const cell = new Int32Array(1)
-  try {
-    putPointer(0, cell, 'ncclGetVersion', 'version')
-  } catch (error) {
-    // While calls are recorded for another thread, memory of the JavaScript heap is refused and a call would be queued.
-    if (error instanceof TypeError) return undefined
-    throw error
-  }
-  if (bindCall(address, 1, 'i32', 'ncclGetVersion')() === 0) installedVersion = cell[0]
+  const status = nestedCall(
+    () => putPointer(0, cell, 'ncclGetVersion', 'version'),
+    bindCall(address, 1, 'i32', 'ncclGetVersion'),
+  )
+  if (status === 0) installedVersion = cell[0]
   return installedVersion
 }
 

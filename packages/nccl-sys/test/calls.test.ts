@@ -70,7 +70,7 @@ test('importing loads nothing, looks for nothing, and takes at most 30 ms on top
        console.log(/libcuda|libcudart|libnccl|koffi/.test(maps), definedLibraries().every((each) => !each.isLoaded && each.trace.length === 0))
        console.log(time)`,
     )
-  const runs = Array.from({ length: 5 }, measure)
+  const runs = Array.from({ length: 8 }, measure)
   for (const [loaded] of runs) expect(loaded).toBe('false true')
   // The fastest: the others only tell how busy the machine is.
   expect(Math.min(...runs.map(([, time]) => Number(time)))).toBeLessThanOrEqual(30)

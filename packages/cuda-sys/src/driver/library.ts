@@ -1,7 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
-import { bindCall, type NativeCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
+import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
 import { streamMode, VersionTooOldError } from '@shoal/types'
-import { callInBetween } from '../immediateCall.js'
 import { formatCudaVersion } from '../version.js'
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
 
@@ -22,13 +21,13 @@ interface EntryPoint {
 let entryPoint: EntryPoint | null | undefined
 let installedVersion: number | undefined
 
-/** Version of the driver as `cuDriverGetVersion` tells it, e.g. 13000; `undefined` where it cannot be asked now. */
+/** Version of the driver as `cuDriverGetVersion` tells it, e.g. 13000; `undefined` where it does not. */
 function driverVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion
   const address = library.rawSymbol('cuDriverGetVersion')
   if (address === undefined) return undefined
   const cell = new Int32Array(1)
-  const status = callInBetween(
+  const status = nestedCall(
     () => putPointer(0, cell, 'cuDriverGetVersion', 'driverVersion'),
     bindCall(address, 1, 'i32', 'cuDriverGetVersion'),
   )
@@ -69,14 +68,13 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   const version = perThread && hasVariant ? Math.max(since, firstPerThreadVersion) : since
   const { call, cells } = query
   cells.fill(0n)
-  const status = callInBetween(() => {
+  const status = nestedCall(() => {
     putCString(0, symbol, 'cuGetProcAddress', 'symbol')
     putPointer(1, cells.subarray(0, 1), 'cuGetProcAddress', 'pfn')
     putI32(2, version, 'cuGetProcAddress', 'cudaVersion')
     putSize(3, perThread ? perThreadStream : legacyStream, 'cuGetProcAddress', 'flags')
     putPointer(4, cells.subarray(1, 2), 'cuGetProcAddress', 'symbolStatus')
   }, call)
-  if (status === undefined) return exportedSymbol(library, symbol, since)
   const [address = 0n, symbolStatus = 0n] = cells
   if (status === 0 && address !== 0n) return address
   if (Number(symbolStatus & 0xffff_ffffn) === versionNotSufficient) {

@@ -1,19 +1,18 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
-import { bindCall, putPointer } from '@shoal/ffi/calls'
+import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
 import { streamMode, VersionTooOldError } from '@shoal/types'
-import { callInBetween } from '../immediateCall.js'
 import { formatCudaVersion } from '../version.js'
 import { generatedVersion, otherMajors, perThreadSymbols } from './generated/lookup.gen.js'
 
 let installedVersion: number | undefined
 
-/** Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000; `undefined` where it cannot be asked now. */
+/** Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000; `undefined` where it does not. */
 function runtimeVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion
   const address = library.rawSymbol('cudaRuntimeGetVersion')
   if (address === undefined) return undefined
   const cell = new Int32Array(1)
-  const status = callInBetween(
+  const status = nestedCall(
     () => putPointer(0, cell, 'cudaRuntimeGetVersion', 'runtimeVersion'),
     bindCall(address, 1, 'i32', 'cudaRuntimeGetVersion'),
   )
@@ -26,12 +25,7 @@ function requireSameSignature(library: NativeLibrary, symbol: string): void {
   const majors = otherMajors[symbol]
   if (majors === undefined) return
   const installed = runtimeVersion(library)
-  if (installed === undefined) {
-    throw new Error(
-      `${symbol}: its signature depends on the version of libcudart, which cannot be read while calls are recorded; call any runtime function before`,
-    )
-  }
-  if (majors.includes(Math.floor(installed / 1000))) {
+  if (installed !== undefined && majors.includes(Math.floor(installed / 1000))) {
     throw new VersionTooOldError({
       library: library.title,
       api: symbol,

@@ -4,11 +4,11 @@ type Library = LibrarySpecFile['library']
 
 /** File for each documentation group. */
 const driverGroups: Record<string, string> = {
-  CUDA_ERROR: 'errors',
-  CUDA_INITIALIZE: 'initialization',
-  CUDA_VERSION: 'initialization',
-  CUDA_DRIVER_ENTRY_POINT: 'initialization',
-  '': 'initialization',
+  CUDA_ERROR: 'device',
+  CUDA_INITIALIZE: 'device',
+  CUDA_VERSION: 'device',
+  CUDA_DRIVER_ENTRY_POINT: 'device',
+  '': 'device',
   CUDA_DEVICE: 'device',
   CUDA_DEVICE_DEPRECATED: 'device',
   CUDA_PRIMARY_CTX: 'context',
@@ -17,63 +17,63 @@ const driverGroups: Record<string, string> = {
   CUDA_PEER_ACCESS: 'context',
   CUDA_MODULE: 'module',
   CUDA_MODULE_DEPRECATED: 'module',
-  CUDA_LIBRARY: 'library',
+  CUDA_LIBRARY: 'module',
   CUDA_MEM: 'memory',
   CUDA_VA: 'virtualMemory',
-  CUDA_MULTICAST: 'multicast',
-  CUDA_MALLOC_ASYNC: 'memoryPool',
-  CUDA_UNIFIED: 'unifiedAddressing',
+  CUDA_MULTICAST: 'virtualMemory',
+  CUDA_MALLOC_ASYNC: 'memory',
+  CUDA_UNIFIED: 'virtualMemory',
   CUDA_STREAM: 'stream',
   CUDA_MEMOP: 'stream',
-  CUDA_EVENT: 'event',
-  CUDA_EXTRES_INTEROP: 'externalResource',
+  CUDA_EVENT: 'stream',
+  CUDA_EXTRES_INTEROP: 'interoperability',
   CUDA_EXEC: 'execution',
   CUDA_EXEC_DEPRECATED: 'execution',
-  CUDA_OCCUPANCY: 'occupancy',
+  CUDA_OCCUPANCY: 'execution',
   CUDA_GRAPH: 'graph',
-  CUDA_TEXREF_DEPRECATED: 'textureReference',
-  CUDA_SURFREF_DEPRECATED: 'textureReference',
-  CUDA_TEXOBJECT: 'textureObject',
-  CUDA_SURFOBJECT: 'textureObject',
-  CUDA_TENSOR_MEMORY: 'textureObject',
-  CUDA_GRAPHICS: 'graphics',
-  CUDA_COREDUMP: 'diagnostics',
-  CUDA_LOGS: 'diagnostics',
-  CUDA_CHECKPOINT: 'diagnostics',
-  CUDA_GREEN_CONTEXTS: 'greenContext',
+  CUDA_TEXREF_DEPRECATED: 'texture',
+  CUDA_SURFREF_DEPRECATED: 'texture',
+  CUDA_TEXOBJECT: 'texture',
+  CUDA_SURFOBJECT: 'texture',
+  CUDA_TENSOR_MEMORY: 'texture',
+  CUDA_GRAPHICS: 'interoperability',
+  CUDA_COREDUMP: 'device',
+  CUDA_LOGS: 'device',
+  CUDA_CHECKPOINT: 'device',
+  CUDA_GREEN_CONTEXTS: 'context',
 }
 
 const runtimeGroups: Record<string, string> = {
   CUDART_DEVICE: 'device',
   CUDART_DEVICE_DEPRECATED: 'device',
   CUDART_PEER: 'device',
-  CUDART_ERROR: 'errors',
-  CUDART_LOGS: 'errors',
-  CUDART__VERSION: 'errors',
+  CUDART_ERROR: 'device',
+  CUDART_LOGS: 'device',
+  CUDART__VERSION: 'device',
   CUDART_STREAM: 'stream',
-  CUDART_EVENT: 'event',
-  CUDART_EXTRES_INTEROP: 'externalResource',
+  CUDART_EVENT: 'stream',
+  CUDART_EXTRES_INTEROP: 'interoperability',
   CUDART_EXECUTION: 'execution',
   CUDART_EXECUTION_DEPRECATED: 'execution',
   CUDART_OCCUPANCY: 'execution',
-  CUDART_LIBRARY: 'library',
-  CUDART_DRIVER_ENTRY_POINT: 'library',
-  CUDART_DRIVER: 'library',
-  '': 'library',
+  CUDART_LIBRARY: 'execution',
+  CUDART_DRIVER_ENTRY_POINT: 'execution',
+  CUDART_DRIVER: 'execution',
+  '': 'execution',
   CUDART_MEMORY: 'memory',
   CUDART_MEMORY_DEPRECATED: 'memory',
   CUDART_UNIFIED: 'memory',
-  CUDART_MEMORY_POOLS: 'memoryPool',
-  CUDART_INTEROP: 'graphics',
-  CUDART_TEXTURE_OBJECT: 'textureObject',
-  CUDART_SURFACE_OBJECT: 'textureObject',
+  CUDART_MEMORY_POOLS: 'memory',
+  CUDART_INTEROP: 'interoperability',
+  CUDART_TEXTURE_OBJECT: 'texture',
+  CUDART_SURFACE_OBJECT: 'texture',
   CUDART_GRAPH: 'graph',
 }
 
 const ncclGroups: Record<string, string> = {
-  p2p: 'pointToPoint',
+  p2p: 'collectives',
   colls: 'collectives',
-  group: 'group',
+  group: 'collectives',
   ops: 'collectives',
   params: 'parameters',
   comms: 'communicator',
@@ -81,16 +81,10 @@ const ncclGroups: Record<string, string> = {
 
 /** Groups too large for one file are split by what the functions do. */
 const splits: Record<string, readonly [RegExp, string][]> = {
-  memory: [
-    [/^cu(da)?Memcpy/, 'copy'],
-    [/^cu(da)?Memset/, 'fill'],
-    [/Array/, 'array'],
-    [/Ipc|PCIBus|RegisterAsync|UnregisterAsync/, 'ipc'],
-  ],
+  memory: [[/^cu(da)?Memcpy|Array/, 'copy']],
   graph: [
-    [/^cu(da)?GraphExec|GraphInstantiate|GraphLaunch|GraphUpload/, 'graphExecution'],
-    [/^cu(da)?GraphAdd/, 'graphBuild'],
-    [/Node(Get|Set|Copy)|Node$/, 'graphNode'],
+    [/^cu(da)?GraphExec|GraphInstantiate|GraphLaunch|GraphUpload/, 'graphNode'],
+    [/^(?!cu(da)?GraphAdd).*(Node(Get|Set|Copy)|Node$)/, 'graphNode'],
   ],
 }
 
@@ -114,9 +108,38 @@ const subjects: readonly [RegExp, string][] = [
   [/mem|multicast|ipc|pointer|access|rdma|location|copy|offset|extent|pos$/i, 'memory'],
 ]
 
-/** Name of the file, without ending, that an enumeration or struct goes into. */
-export function subjectOf(name: string): string {
+// Few files: each module costs every importer half a millisecond.
+const enumFiles: Record<string, string> = {
+  attributes: 'status',
+  results: 'status',
+  externalResource: 'memory',
+  array: 'memory',
+  launch: 'execution',
+  graph: 'execution',
+  module: 'execution',
+  general: 'execution',
+}
+const structFiles: Record<string, string> = {
+  attributes: 'memory',
+  externalResource: 'array',
+  module: 'memory',
+  general: 'memory',
+}
+
+function subjectOf(name: string): string {
   return subjects.find(([pattern]) => pattern.test(name))?.[1] ?? 'general'
+}
+
+/** Name of the file, without ending, that an enumeration goes into. */
+export function enumFileOf(name: string): string {
+  const subject = subjectOf(name)
+  return enumFiles[subject] ?? subject
+}
+
+/** Name of the file, without ending, that a struct goes into. */
+export function structFileOf(name: string): string {
+  const subject = subjectOf(name)
+  return structFiles[subject] ?? subject
 }
 
 /** Page of the vendor's manual. */

@@ -1,5 +1,5 @@
 import type { ConstantSpec, EnumSpec, LibrarySpecFile } from '../spec/types.js'
-import { subjectOf } from './areas.js'
+import { enumFileOf } from './areas.js'
 import { SourceFile } from './source.js'
 import { openEnums, type SymbolTable } from './symbols.js'
 
@@ -49,7 +49,7 @@ function byName(a: { name: string }, b: { name: string }): number {
 export function emitEnums(spec: LibrarySpecFile): SourceFile[] {
   const files = new Map<string, SourceFile>()
   for (const entry of spec.enums) {
-    const subject = subjectOf(entry.name)
+    const subject = enumFileOf(entry.name)
     const file = files.get(subject) ?? new SourceFile(`enums/${subject}.gen.ts`)
     files.set(subject, file)
     emitEnum(file, entry)

@@ -1,5 +1,5 @@
 import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
-import { subjectOf } from './areas.js'
+import { structFileOf } from './areas.js'
 import { SourceFile } from './source.js'
 import type { SymbolTable } from './symbols.js'
 
@@ -14,7 +14,7 @@ export function placeStructs(spec: LibrarySpecFile): Map<string, string> {
     const outer = spec.structs.find(
       (other) => other.ctype && name.startsWith(`${other.name}_`) && !byName.get(name)?.ctype,
     )
-    subject.set(name, subjectOf(outer?.name ?? name))
+    subject.set(name, structFileOf(outer?.name ?? name))
   }
   for (;;) {
     const edges = new Map<string, Set<string>>()

@@ -1,5 +1,5 @@
 import type { LibrarySpecFile } from '../spec/types.js'
-import { subjectOf } from './areas.js'
+import { enumFileOf } from './areas.js'
 import type { SourceFile } from './source.js'
 
 /** Enumerations whose values go beyond the names in the header: user-made operators. */
@@ -17,7 +17,7 @@ export class SymbolTable {
     for (const { name } of [...spec.handles, ...spec.callbacks, ...spec.scalars, { name: 'CUdeviceptr' }])
       this.#files.set(name, 'handles.gen.ts')
     for (const { name, aliases } of spec.enums)
-      for (const each of [name, ...aliases]) this.#files.set(each, `enums/${subjectOf(name)}.gen.ts`)
+      for (const each of [name, ...aliases]) this.#files.set(each, `enums/${enumFileOf(name)}.gen.ts`)
     for (const [name, file] of structFiles) this.#files.set(name, file)
   }
 

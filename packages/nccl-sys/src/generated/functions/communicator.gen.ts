@@ -3,7 +3,7 @@ import type { NativeMemory } from '@shoal/ffi'
 import { type BigNativeCall, type CallLayout, lowerCall, type NativeCall, type PointerArgument, putHandle, putI32, putPointer, putSize, type SizeArgument } from '@shoal/ffi/calls'
 import { nccl } from '../../library.js'
 import type { ncclCommMemStat_t } from '../enums/memory.gen.js'
-import type { ncclResult_t } from '../enums/results.gen.js'
+import type { ncclResult_t } from '../enums/status.gen.js'
 import type { ncclComm_t, ncclWindow_t } from '../handles.gen.js'
 
 let ncclCommAbort_: NativeCall | undefined

@@ -14,6 +14,79 @@ export const CUmemAttach_flags = {
 } as const
 export type CUmemAttach_flags = (typeof CUmemAttach_flags)[keyof typeof CUmemAttach_flags]
 
+/** C enumeration `CUarray_format`. */
+export const CUarray_format = {
+  CU_AD_FORMAT_UNSIGNED_INT8: 1,
+  CU_AD_FORMAT_UNSIGNED_INT16: 2,
+  CU_AD_FORMAT_UNSIGNED_INT32: 3,
+  CU_AD_FORMAT_SIGNED_INT8: 8,
+  CU_AD_FORMAT_SIGNED_INT16: 9,
+  CU_AD_FORMAT_SIGNED_INT32: 10,
+  CU_AD_FORMAT_HALF: 16,
+  CU_AD_FORMAT_FLOAT: 32,
+  CU_AD_FORMAT_NV12: 176,
+  CU_AD_FORMAT_UNORM_INT8X1: 192,
+  CU_AD_FORMAT_UNORM_INT8X2: 193,
+  CU_AD_FORMAT_UNORM_INT8X4: 194,
+  CU_AD_FORMAT_UNORM_INT16X1: 195,
+  CU_AD_FORMAT_UNORM_INT16X2: 196,
+  CU_AD_FORMAT_UNORM_INT16X4: 197,
+  CU_AD_FORMAT_SNORM_INT8X1: 198,
+  CU_AD_FORMAT_SNORM_INT8X2: 199,
+  CU_AD_FORMAT_SNORM_INT8X4: 200,
+  CU_AD_FORMAT_SNORM_INT16X1: 201,
+  CU_AD_FORMAT_SNORM_INT16X2: 202,
+  CU_AD_FORMAT_SNORM_INT16X4: 203,
+  CU_AD_FORMAT_BC1_UNORM: 145,
+  CU_AD_FORMAT_BC1_UNORM_SRGB: 146,
+  CU_AD_FORMAT_BC2_UNORM: 147,
+  CU_AD_FORMAT_BC2_UNORM_SRGB: 148,
+  CU_AD_FORMAT_BC3_UNORM: 149,
+  CU_AD_FORMAT_BC3_UNORM_SRGB: 150,
+  CU_AD_FORMAT_BC4_UNORM: 151,
+  CU_AD_FORMAT_BC4_SNORM: 152,
+  CU_AD_FORMAT_BC5_UNORM: 153,
+  CU_AD_FORMAT_BC5_SNORM: 154,
+  CU_AD_FORMAT_BC6H_UF16: 155,
+  CU_AD_FORMAT_BC6H_SF16: 156,
+  CU_AD_FORMAT_BC7_UNORM: 157,
+  CU_AD_FORMAT_BC7_UNORM_SRGB: 158,
+  CU_AD_FORMAT_P010: 159,
+  CU_AD_FORMAT_P016: 161,
+  CU_AD_FORMAT_NV16: 162,
+  CU_AD_FORMAT_P210: 163,
+  CU_AD_FORMAT_P216: 164,
+  CU_AD_FORMAT_YUY2: 165,
+  CU_AD_FORMAT_Y210: 166,
+  CU_AD_FORMAT_Y216: 167,
+  CU_AD_FORMAT_AYUV: 168,
+  CU_AD_FORMAT_Y410: 169,
+  CU_AD_FORMAT_Y416: 177,
+  CU_AD_FORMAT_Y444_PLANAR8: 178,
+  CU_AD_FORMAT_Y444_PLANAR10: 179,
+  CU_AD_FORMAT_YUV444_8bit_SemiPlanar: 180,
+  CU_AD_FORMAT_YUV444_16bit_SemiPlanar: 181,
+  CU_AD_FORMAT_UNORM_INT_101010_2: 80,
+  CU_AD_FORMAT_MAX: 2147483647,
+} as const
+export type CUarray_format = (typeof CUarray_format)[keyof typeof CUarray_format]
+
+/** C enumeration `CUaddress_mode`. */
+export const CUaddress_mode = {
+  CU_TR_ADDRESS_MODE_WRAP: 0,
+  CU_TR_ADDRESS_MODE_CLAMP: 1,
+  CU_TR_ADDRESS_MODE_MIRROR: 2,
+  CU_TR_ADDRESS_MODE_BORDER: 3,
+} as const
+export type CUaddress_mode = (typeof CUaddress_mode)[keyof typeof CUaddress_mode]
+
+/** C enumeration `CUfilter_mode`. */
+export const CUfilter_mode = {
+  CU_TR_FILTER_MODE_POINT: 0,
+  CU_TR_FILTER_MODE_LINEAR: 1,
+} as const
+export type CUfilter_mode = (typeof CUfilter_mode)[keyof typeof CUfilter_mode]
+
 /** C enumeration `CUmemorytype`. */
 export const CUmemorytype = {
   CU_MEMORYTYPE_HOST: 1,
@@ -34,6 +107,26 @@ export const CUmem_advise = {
 } as const
 export type CUmem_advise = (typeof CUmem_advise)[keyof typeof CUmem_advise]
 
+/** C enumeration `CUarray_cubemap_face`. */
+export const CUarray_cubemap_face = {
+  CU_CUBEMAP_FACE_POSITIVE_X: 0,
+  CU_CUBEMAP_FACE_NEGATIVE_X: 1,
+  CU_CUBEMAP_FACE_POSITIVE_Y: 2,
+  CU_CUBEMAP_FACE_NEGATIVE_Y: 3,
+  CU_CUBEMAP_FACE_POSITIVE_Z: 4,
+  CU_CUBEMAP_FACE_NEGATIVE_Z: 5,
+} as const
+export type CUarray_cubemap_face = (typeof CUarray_cubemap_face)[keyof typeof CUarray_cubemap_face]
+
+/** C enumeration `CUresourcetype`. */
+export const CUresourcetype = {
+  CU_RESOURCE_TYPE_ARRAY: 0,
+  CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: 1,
+  CU_RESOURCE_TYPE_LINEAR: 2,
+  CU_RESOURCE_TYPE_PITCH2D: 3,
+} as const
+export type CUresourcetype = (typeof CUresourcetype)[keyof typeof CUresourcetype]
+
 /** C enumeration `CUaccessProperty`. */
 export const CUaccessProperty = {
   CU_ACCESS_PROPERTY_NORMAL: 0,
@@ -42,6 +135,110 @@ export const CUaccessProperty = {
 } as const
 export type CUaccessProperty = (typeof CUaccessProperty)[keyof typeof CUaccessProperty]
 
+/** C enumeration `CUresourceViewFormat`. */
+export const CUresourceViewFormat = {
+  CU_RES_VIEW_FORMAT_NONE: 0,
+  CU_RES_VIEW_FORMAT_UINT_1X8: 1,
+  CU_RES_VIEW_FORMAT_UINT_2X8: 2,
+  CU_RES_VIEW_FORMAT_UINT_4X8: 3,
+  CU_RES_VIEW_FORMAT_SINT_1X8: 4,
+  CU_RES_VIEW_FORMAT_SINT_2X8: 5,
+  CU_RES_VIEW_FORMAT_SINT_4X8: 6,
+  CU_RES_VIEW_FORMAT_UINT_1X16: 7,
+  CU_RES_VIEW_FORMAT_UINT_2X16: 8,
+  CU_RES_VIEW_FORMAT_UINT_4X16: 9,
+  CU_RES_VIEW_FORMAT_SINT_1X16: 10,
+  CU_RES_VIEW_FORMAT_SINT_2X16: 11,
+  CU_RES_VIEW_FORMAT_SINT_4X16: 12,
+  CU_RES_VIEW_FORMAT_UINT_1X32: 13,
+  CU_RES_VIEW_FORMAT_UINT_2X32: 14,
+  CU_RES_VIEW_FORMAT_UINT_4X32: 15,
+  CU_RES_VIEW_FORMAT_SINT_1X32: 16,
+  CU_RES_VIEW_FORMAT_SINT_2X32: 17,
+  CU_RES_VIEW_FORMAT_SINT_4X32: 18,
+  CU_RES_VIEW_FORMAT_FLOAT_1X16: 19,
+  CU_RES_VIEW_FORMAT_FLOAT_2X16: 20,
+  CU_RES_VIEW_FORMAT_FLOAT_4X16: 21,
+  CU_RES_VIEW_FORMAT_FLOAT_1X32: 22,
+  CU_RES_VIEW_FORMAT_FLOAT_2X32: 23,
+  CU_RES_VIEW_FORMAT_FLOAT_4X32: 24,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC1: 25,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC2: 26,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC3: 27,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC4: 28,
+  CU_RES_VIEW_FORMAT_SIGNED_BC4: 29,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC5: 30,
+  CU_RES_VIEW_FORMAT_SIGNED_BC5: 31,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC6H: 32,
+  CU_RES_VIEW_FORMAT_SIGNED_BC6H: 33,
+  CU_RES_VIEW_FORMAT_UNSIGNED_BC7: 34,
+} as const
+export type CUresourceViewFormat = (typeof CUresourceViewFormat)[keyof typeof CUresourceViewFormat]
+
+/** C enumeration `CUtensorMapDataType`. */
+export const CUtensorMapDataType = {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8: 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16: 1,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32: 2,
+  CU_TENSOR_MAP_DATA_TYPE_INT32: 3,
+  CU_TENSOR_MAP_DATA_TYPE_UINT64: 4,
+  CU_TENSOR_MAP_DATA_TYPE_INT64: 5,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT16: 6,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32: 7,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT64: 8,
+  CU_TENSOR_MAP_DATA_TYPE_BFLOAT16: 9,
+  CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ: 10,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32: 11,
+  CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ: 12,
+  CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: 13,
+  CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B: 14,
+  CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B: 15,
+} as const
+export type CUtensorMapDataType = (typeof CUtensorMapDataType)[keyof typeof CUtensorMapDataType]
+
+/** C enumeration `CUtensorMapInterleave`. */
+export const CUtensorMapInterleave = {
+  CU_TENSOR_MAP_INTERLEAVE_NONE: 0,
+  CU_TENSOR_MAP_INTERLEAVE_16B: 1,
+  CU_TENSOR_MAP_INTERLEAVE_32B: 2,
+} as const
+export type CUtensorMapInterleave = (typeof CUtensorMapInterleave)[keyof typeof CUtensorMapInterleave]
+
+/** C enumeration `CUtensorMapSwizzle`. */
+export const CUtensorMapSwizzle = {
+  CU_TENSOR_MAP_SWIZZLE_NONE: 0,
+  CU_TENSOR_MAP_SWIZZLE_32B: 1,
+  CU_TENSOR_MAP_SWIZZLE_64B: 2,
+  CU_TENSOR_MAP_SWIZZLE_128B: 3,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B: 4,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B: 5,
+  CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B: 6,
+} as const
+export type CUtensorMapSwizzle = (typeof CUtensorMapSwizzle)[keyof typeof CUtensorMapSwizzle]
+
+/** C enumeration `CUtensorMapL2promotion`. */
+export const CUtensorMapL2promotion = {
+  CU_TENSOR_MAP_L2_PROMOTION_NONE: 0,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_64B: 1,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_128B: 2,
+  CU_TENSOR_MAP_L2_PROMOTION_L2_256B: 3,
+} as const
+export type CUtensorMapL2promotion = (typeof CUtensorMapL2promotion)[keyof typeof CUtensorMapL2promotion]
+
+/** C enumeration `CUtensorMapFloatOOBfill`. */
+export const CUtensorMapFloatOOBfill = {
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE: 0,
+  CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA: 1,
+} as const
+export type CUtensorMapFloatOOBfill = (typeof CUtensorMapFloatOOBfill)[keyof typeof CUtensorMapFloatOOBfill]
+
+/** C enumeration `CUtensorMapIm2ColWideMode`. */
+export const CUtensorMapIm2ColWideMode = {
+  CU_TENSOR_MAP_IM2COL_WIDE_MODE_W: 0,
+  CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128: 1,
+} as const
+export type CUtensorMapIm2ColWideMode = (typeof CUtensorMapIm2ColWideMode)[keyof typeof CUtensorMapIm2ColWideMode]
+
 /** C enumeration `CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS`. */
 export const CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS = {
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE: 0,
@@ -49,6 +246,35 @@ export const CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS = {
   CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE: 3,
 } as const
 export type CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS = (typeof CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS)[keyof typeof CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS]
+
+/** C enumeration `CUexternalMemoryHandleType`. */
+export const CUexternalMemoryHandleType = {
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD: 1,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32: 2,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32_KMT: 3,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP: 4,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_RESOURCE: 5,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE: 6,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D11_RESOURCE_KMT: 7,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF: 8,
+  CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD: 9,
+} as const
+export type CUexternalMemoryHandleType = (typeof CUexternalMemoryHandleType)[keyof typeof CUexternalMemoryHandleType]
+
+/** C enumeration `CUexternalSemaphoreHandleType`. */
+export const CUexternalSemaphoreHandleType = {
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD: 1,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32: 2,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_WIN32_KMT: 3,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE: 4,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_FENCE: 5,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC: 6,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX: 7,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D11_KEYED_MUTEX_KMT: 8,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD: 9,
+  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32: 10,
+} as const
+export type CUexternalSemaphoreHandleType = (typeof CUexternalSemaphoreHandleType)[keyof typeof CUexternalSemaphoreHandleType]
 
 /** C enumeration `CUmemAllocationHandleType`. */
 export const CUmemAllocationHandleType = {
@@ -110,6 +336,13 @@ export const CUmemRangeFlags = {
   CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE: 1,
 } as const
 export type CUmemRangeFlags = (typeof CUmemRangeFlags)[keyof typeof CUmemRangeFlags]
+
+/** C enumeration `CUarraySparseSubresourceType`. */
+export const CUarraySparseSubresourceType = {
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL: 0,
+  CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL: 1,
+} as const
+export type CUarraySparseSubresourceType = (typeof CUarraySparseSubresourceType)[keyof typeof CUarraySparseSubresourceType]
 
 /** C enumeration `CUmemOperationType`. */
 export const CUmemOperationType = {
@@ -199,3 +432,17 @@ export const CUmemDecompressAlgorithm = {
   CU_MEM_DECOMPRESS_ALGORITHM_LZ4: 4,
 } as const
 export type CUmemDecompressAlgorithm = (typeof CUmemDecompressAlgorithm)[keyof typeof CUmemDecompressAlgorithm]
+
+/** C enumeration `CUdevSmResourceSplit_flags`. */
+export const CUdevSmResourceSplit_flags = {
+  CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING: 1,
+  CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE: 2,
+} as const
+export type CUdevSmResourceSplit_flags = (typeof CUdevSmResourceSplit_flags)[keyof typeof CUdevSmResourceSplit_flags]
+
+/** C enumeration `CUdevResourceType`. */
+export const CUdevResourceType = {
+  CU_DEV_RESOURCE_TYPE_INVALID: 0,
+  CU_DEV_RESOURCE_TYPE_SM: 1,
+} as const
+export type CUdevResourceType = (typeof CUdevResourceType)[keyof typeof CUdevResourceType]

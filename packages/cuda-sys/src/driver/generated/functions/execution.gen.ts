@@ -3,11 +3,9 @@ import type { ForeignFunction } from '@shoal/ffi'
 import { type NativeCall, type PointerArgument, putHandle, putI32, putPointer, putSize, putU32, type SizeArgument } from '@shoal/ffi/calls'
 import { requireFloat } from '../../../floats.js'
 import { driver } from '../../library.js'
-import type { CUfunction_attribute } from '../enums/attributes.gen.js'
-import type { CUsharedconfig } from '../enums/general.gen.js'
-import type { CUfunc_cache } from '../enums/module.gen.js'
-import type { CUresult } from '../enums/results.gen.js'
-import type { CUfunction, CUhostFn, CUstream, CUtexref } from '../handles.gen.js'
+import type { CUfunc_cache, CUsharedconfig } from '../enums/execution.gen.js'
+import type { CUfunction_attribute, CUresult } from '../enums/status.gen.js'
+import type { CUfunction, CUhostFn, CUoccupancyB2DSize, CUstream, CUtexref } from '../handles.gen.js'
 
 let cuFuncGetAttribute_: NativeCall | undefined
 /**
@@ -355,6 +353,147 @@ export function cuLaunchKernelEx(config: PointerArgument, f: CUfunction | null, 
   putPointer(2, kernelParams, 'cuLaunchKernelEx', 'kernelParams')
   putPointer(3, extra, 'cuLaunchKernelEx', 'extra')
   return (cuLaunchKernelEx_ ??= driver.bind('cuLaunchKernelEx', 11060, 4))() as CUresult
+}
+
+let cuOccupancyAvailableDynamicSMemPerBlock_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)`
+ *
+ * @param dynamicSmemSize - out
+ * @param func - in
+ * @param numBlocks - in
+ * @param blockSize - in
+ * @since CUDA 10.2
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: PointerArgument, func: CUfunction | null, numBlocks: number, blockSize: number): CUresult {
+  putPointer(0, dynamicSmemSize, 'cuOccupancyAvailableDynamicSMemPerBlock', 'dynamicSmemSize')
+  putHandle(1, func, 'cuOccupancyAvailableDynamicSMemPerBlock', 'func')
+  putI32(2, numBlocks, 'cuOccupancyAvailableDynamicSMemPerBlock', 'numBlocks')
+  putI32(3, blockSize, 'cuOccupancyAvailableDynamicSMemPerBlock', 'blockSize')
+  return (cuOccupancyAvailableDynamicSMemPerBlock_ ??= driver.bind('cuOccupancyAvailableDynamicSMemPerBlock', 10020, 4))() as CUresult
+}
+
+let cuOccupancyMaxActiveBlocksPerMultiprocessor_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize)`
+ *
+ * @param numBlocks - out
+ * @param func - in
+ * @param blockSize - in
+ * @param dynamicSMemSize - in
+ * @since CUDA 6.5
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: PointerArgument, func: CUfunction | null, blockSize: number, dynamicSMemSize: SizeArgument): CUresult {
+  putPointer(0, numBlocks, 'cuOccupancyMaxActiveBlocksPerMultiprocessor', 'numBlocks')
+  putHandle(1, func, 'cuOccupancyMaxActiveBlocksPerMultiprocessor', 'func')
+  putI32(2, blockSize, 'cuOccupancyMaxActiveBlocksPerMultiprocessor', 'blockSize')
+  putSize(3, dynamicSMemSize, 'cuOccupancyMaxActiveBlocksPerMultiprocessor', 'dynamicSMemSize')
+  return (cuOccupancyMaxActiveBlocksPerMultiprocessor_ ??= driver.bind('cuOccupancyMaxActiveBlocksPerMultiprocessor', 6050, 4))() as CUresult
+}
+
+let cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize, unsigned int flags)`
+ *
+ * @param numBlocks - out
+ * @param func - in
+ * @param blockSize - in
+ * @param dynamicSMemSize - in
+ * @param flags - in
+ * @since CUDA 7.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: PointerArgument, func: CUfunction | null, blockSize: number, dynamicSMemSize: SizeArgument, flags: number): CUresult {
+  putPointer(0, numBlocks, 'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'numBlocks')
+  putHandle(1, func, 'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'func')
+  putI32(2, blockSize, 'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'blockSize')
+  putSize(3, dynamicSMemSize, 'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'dynamicSMemSize')
+  putU32(4, flags, 'cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'flags')
+  return (cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_ ??= driver.bind('cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 7000, 5))() as CUresult
+}
+
+let cuOccupancyMaxActiveClusters_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)`
+ *
+ * @param numClusters - out
+ * @param func - in
+ * @param config - in
+ * @since CUDA 11.7
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxActiveClusters(numClusters: PointerArgument, func: CUfunction | null, config: PointerArgument): CUresult {
+  putPointer(0, numClusters, 'cuOccupancyMaxActiveClusters', 'numClusters')
+  putHandle(1, func, 'cuOccupancyMaxActiveClusters', 'func')
+  putPointer(2, config, 'cuOccupancyMaxActiveClusters', 'config')
+  return (cuOccupancyMaxActiveClusters_ ??= driver.bind('cuOccupancyMaxActiveClusters', 11070, 3))() as CUresult
+}
+
+let cuOccupancyMaxPotentialBlockSize_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)`
+ *
+ * @param minGridSize - out
+ * @param blockSize - out
+ * @param func - in
+ * @param blockSizeToDynamicSMemSize - in, address of a C function
+ * @param dynamicSMemSize - in
+ * @param blockSizeLimit - in
+ * @since CUDA 6.5
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxPotentialBlockSize(minGridSize: PointerArgument, blockSize: PointerArgument, func: CUfunction | null, blockSizeToDynamicSMemSize: CUoccupancyB2DSize | null, dynamicSMemSize: SizeArgument, blockSizeLimit: number): CUresult {
+  putPointer(0, minGridSize, 'cuOccupancyMaxPotentialBlockSize', 'minGridSize')
+  putPointer(1, blockSize, 'cuOccupancyMaxPotentialBlockSize', 'blockSize')
+  putHandle(2, func, 'cuOccupancyMaxPotentialBlockSize', 'func')
+  putHandle(3, blockSizeToDynamicSMemSize, 'cuOccupancyMaxPotentialBlockSize', 'blockSizeToDynamicSMemSize')
+  putSize(4, dynamicSMemSize, 'cuOccupancyMaxPotentialBlockSize', 'dynamicSMemSize')
+  putI32(5, blockSizeLimit, 'cuOccupancyMaxPotentialBlockSize', 'blockSizeLimit')
+  return (cuOccupancyMaxPotentialBlockSize_ ??= driver.bind('cuOccupancyMaxPotentialBlockSize', 6050, 6))() as CUresult
+}
+
+let cuOccupancyMaxPotentialBlockSizeWithFlags_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)`
+ *
+ * @param minGridSize - out
+ * @param blockSize - out
+ * @param func - in
+ * @param blockSizeToDynamicSMemSize - in, address of a C function
+ * @param dynamicSMemSize - in
+ * @param blockSizeLimit - in
+ * @param flags - in
+ * @since CUDA 7.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize: PointerArgument, blockSize: PointerArgument, func: CUfunction | null, blockSizeToDynamicSMemSize: CUoccupancyB2DSize | null, dynamicSMemSize: SizeArgument, blockSizeLimit: number, flags: number): CUresult {
+  putPointer(0, minGridSize, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'minGridSize')
+  putPointer(1, blockSize, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'blockSize')
+  putHandle(2, func, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'func')
+  putHandle(3, blockSizeToDynamicSMemSize, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'blockSizeToDynamicSMemSize')
+  putSize(4, dynamicSMemSize, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'dynamicSMemSize')
+  putI32(5, blockSizeLimit, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'blockSizeLimit')
+  putU32(6, flags, 'cuOccupancyMaxPotentialBlockSizeWithFlags', 'flags')
+  return (cuOccupancyMaxPotentialBlockSizeWithFlags_ ??= driver.bind('cuOccupancyMaxPotentialBlockSizeWithFlags', 7000, 7))() as CUresult
+}
+
+let cuOccupancyMaxPotentialClusterSize_: NativeCall | undefined
+/**
+ * `CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)`
+ *
+ * @param clusterSize - out
+ * @param func - in
+ * @param config - in
+ * @since CUDA 11.7
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__OCCUPANCY.html
+ */
+export function cuOccupancyMaxPotentialClusterSize(clusterSize: PointerArgument, func: CUfunction | null, config: PointerArgument): CUresult {
+  putPointer(0, clusterSize, 'cuOccupancyMaxPotentialClusterSize', 'clusterSize')
+  putHandle(1, func, 'cuOccupancyMaxPotentialClusterSize', 'func')
+  putPointer(2, config, 'cuOccupancyMaxPotentialClusterSize', 'config')
+  return (cuOccupancyMaxPotentialClusterSize_ ??= driver.bind('cuOccupancyMaxPotentialClusterSize', 11070, 3))() as CUresult
 }
 
 let cuParamSetSize_: NativeCall | undefined

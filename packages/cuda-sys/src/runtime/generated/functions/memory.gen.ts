@@ -2,9 +2,9 @@
 import type { NativeMemory } from '@shoal/ffi'
 import { type CallLayout, lowerCall, type NativeCall, type PointerArgument, putHandle, putI32, putPointer, putSize, putU32, type SizeArgument } from '@shoal/ffi/calls'
 import { runtime } from '../../library.js'
-import type { cudaMemoryAdvise, cudaMemRangeAttribute } from '../enums/memory.gen.js'
-import type { cudaError } from '../enums/results.gen.js'
-import type { cudaStream_t } from '../handles.gen.js'
+import type { cudaMemAllocationHandleType, cudaMemAllocationType, cudaMemoryAdvise, cudaMemRangeAttribute } from '../enums/memory.gen.js'
+import type { cudaError, cudaMemPoolAttr } from '../enums/status.gen.js'
+import type { cudaMemPool_t, cudaStream_t } from '../handles.gen.js'
 
 let cudaFree_: NativeCall | undefined
 /**
@@ -16,6 +16,20 @@ let cudaFree_: NativeCall | undefined
 export function cudaFree(devPtr: PointerArgument): cudaError {
   putPointer(0, devPtr, 'cudaFree', 'devPtr')
   return (cudaFree_ ??= runtime.bind('cudaFree', 0, 1))() as cudaError
+}
+
+let cudaFreeAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaFreeAsync(void *devPtr, cudaStream_t hStream)`
+ *
+ * @param devPtr - in
+ * @param hStream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaFreeAsync(devPtr: PointerArgument, hStream: cudaStream_t | null): cudaError {
+  putPointer(0, devPtr, 'cudaFreeAsync', 'devPtr')
+  putHandle(1, hStream, 'cudaFreeAsync', 'hStream')
+  return (cudaFreeAsync_ ??= runtime.bind('cudaFreeAsync', 0, 2))() as cudaError
 }
 
 let cudaFreeHost_: NativeCall | undefined
@@ -162,6 +176,40 @@ export function cudaMalloc3D(pitchedDevPtr: PointerArgument, extent: ArrayBuffer
   return (cudaMalloc3D_ ??= runtime.bind('cudaMalloc3D', 0, layout.slotCount))() as cudaError
 }
 
+let cudaMallocAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream)`
+ *
+ * @param devPtr - out
+ * @param size - in
+ * @param hStream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMallocAsync(devPtr: PointerArgument, size: SizeArgument, hStream: cudaStream_t | null): cudaError {
+  putPointer(0, devPtr, 'cudaMallocAsync', 'devPtr')
+  putSize(1, size, 'cudaMallocAsync', 'size')
+  putHandle(2, hStream, 'cudaMallocAsync', 'hStream')
+  return (cudaMallocAsync_ ??= runtime.bind('cudaMallocAsync', 0, 3))() as cudaError
+}
+
+let cudaMallocFromPoolAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream)`
+ *
+ * @param ptr - out
+ * @param size - in
+ * @param memPool - in
+ * @param stream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMallocFromPoolAsync(ptr: PointerArgument, size: SizeArgument, memPool: cudaMemPool_t | null, stream: cudaStream_t | null): cudaError {
+  putPointer(0, ptr, 'cudaMallocFromPoolAsync', 'ptr')
+  putSize(1, size, 'cudaMallocFromPoolAsync', 'size')
+  putHandle(2, memPool, 'cudaMallocFromPoolAsync', 'memPool')
+  putHandle(3, stream, 'cudaMallocFromPoolAsync', 'stream')
+  return (cudaMallocFromPoolAsync_ ??= runtime.bind('cudaMallocFromPoolAsync', 0, 4))() as cudaError
+}
+
 let cudaMallocHost_: NativeCall | undefined
 /**
  * `cudaError_t cudaMallocHost(void **ptr, size_t size)`
@@ -277,6 +325,22 @@ export function cudaMemDiscardBatchAsync(dptrs: PointerArgument, sizes: PointerA
   return (cudaMemDiscardBatchAsync_ ??= runtime.bind('cudaMemDiscardBatchAsync', 0, 5))() as cudaError
 }
 
+let cudaMemGetDefaultMemPool_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type)`
+ *
+ * @param memPool - out
+ * @param location - out
+ * @param type - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemGetDefaultMemPool(memPool: PointerArgument, location: PointerArgument, type: cudaMemAllocationType): cudaError {
+  putPointer(0, memPool, 'cudaMemGetDefaultMemPool', 'memPool')
+  putPointer(1, location, 'cudaMemGetDefaultMemPool', 'location')
+  putI32(2, type, 'cudaMemGetDefaultMemPool', 'type')
+  return (cudaMemGetDefaultMemPool_ ??= runtime.bind('cudaMemGetDefaultMemPool', 0, 3))() as cudaError
+}
+
 let cudaMemGetInfo_: NativeCall | undefined
 /**
  * `cudaError_t cudaMemGetInfo(size_t *free, size_t *total)`
@@ -289,6 +353,192 @@ export function cudaMemGetInfo(free: PointerArgument, total: PointerArgument): c
   putPointer(0, free, 'cudaMemGetInfo', 'free')
   putPointer(1, total, 'cudaMemGetInfo', 'total')
   return (cudaMemGetInfo_ ??= runtime.bind('cudaMemGetInfo', 0, 2))() as cudaError
+}
+
+let cudaMemGetMemPool_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemGetMemPool(cudaMemPool_t *memPool, struct cudaMemLocation *location, enum cudaMemAllocationType type)`
+ *
+ * @param memPool - out
+ * @param location - out
+ * @param type - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemGetMemPool(memPool: PointerArgument, location: PointerArgument, type: cudaMemAllocationType): cudaError {
+  putPointer(0, memPool, 'cudaMemGetMemPool', 'memPool')
+  putPointer(1, location, 'cudaMemGetMemPool', 'location')
+  putI32(2, type, 'cudaMemGetMemPool', 'type')
+  return (cudaMemGetMemPool_ ??= runtime.bind('cudaMemGetMemPool', 0, 3))() as cudaError
+}
+
+let cudaMemPoolCreate_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolCreate(cudaMemPool_t *memPool, const struct cudaMemPoolProps *poolProps)`
+ *
+ * @param memPool - out
+ * @param poolProps - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolCreate(memPool: PointerArgument, poolProps: PointerArgument): cudaError {
+  putPointer(0, memPool, 'cudaMemPoolCreate', 'memPool')
+  putPointer(1, poolProps, 'cudaMemPoolCreate', 'poolProps')
+  return (cudaMemPoolCreate_ ??= runtime.bind('cudaMemPoolCreate', 0, 2))() as cudaError
+}
+
+let cudaMemPoolDestroy_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool)`
+ *
+ * @param memPool - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolDestroy(memPool: cudaMemPool_t | null): cudaError {
+  putHandle(0, memPool, 'cudaMemPoolDestroy', 'memPool')
+  return (cudaMemPoolDestroy_ ??= runtime.bind('cudaMemPoolDestroy', 0, 1))() as cudaError
+}
+
+let cudaMemPoolExportPointer_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *exportData, void *ptr)`
+ *
+ * @param exportData - out
+ * @param ptr - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolExportPointer(exportData: PointerArgument, ptr: PointerArgument): cudaError {
+  putPointer(0, exportData, 'cudaMemPoolExportPointer', 'exportData')
+  putPointer(1, ptr, 'cudaMemPoolExportPointer', 'ptr')
+  return (cudaMemPoolExportPointer_ ??= runtime.bind('cudaMemPoolExportPointer', 0, 2))() as cudaError
+}
+
+let cudaMemPoolExportToShareableHandle_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolExportToShareableHandle(void *shareableHandle, cudaMemPool_t memPool, enum cudaMemAllocationHandleType handleType, unsigned int flags)`
+ *
+ * @param shareableHandle - in
+ * @param memPool - in
+ * @param handleType - in
+ * @param flags - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolExportToShareableHandle(shareableHandle: PointerArgument, memPool: cudaMemPool_t | null, handleType: cudaMemAllocationHandleType, flags: number): cudaError {
+  putPointer(0, shareableHandle, 'cudaMemPoolExportToShareableHandle', 'shareableHandle')
+  putHandle(1, memPool, 'cudaMemPoolExportToShareableHandle', 'memPool')
+  putI32(2, handleType, 'cudaMemPoolExportToShareableHandle', 'handleType')
+  putU32(3, flags, 'cudaMemPoolExportToShareableHandle', 'flags')
+  return (cudaMemPoolExportToShareableHandle_ ??= runtime.bind('cudaMemPoolExportToShareableHandle', 0, 4))() as cudaError
+}
+
+let cudaMemPoolGetAccess_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t memPool, struct cudaMemLocation *location)`
+ *
+ * @param flags - out
+ * @param memPool - in
+ * @param location - out
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolGetAccess(flags: PointerArgument, memPool: cudaMemPool_t | null, location: PointerArgument): cudaError {
+  putPointer(0, flags, 'cudaMemPoolGetAccess', 'flags')
+  putHandle(1, memPool, 'cudaMemPoolGetAccess', 'memPool')
+  putPointer(2, location, 'cudaMemPoolGetAccess', 'location')
+  return (cudaMemPoolGetAccess_ ??= runtime.bind('cudaMemPoolGetAccess', 0, 3))() as cudaError
+}
+
+let cudaMemPoolGetAttribute_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)`
+ *
+ * @param memPool - in
+ * @param attr - in
+ * @param value - out
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolGetAttribute(memPool: cudaMemPool_t | null, attr: cudaMemPoolAttr, value: PointerArgument): cudaError {
+  putHandle(0, memPool, 'cudaMemPoolGetAttribute', 'memPool')
+  putI32(1, attr, 'cudaMemPoolGetAttribute', 'attr')
+  putPointer(2, value, 'cudaMemPoolGetAttribute', 'value')
+  return (cudaMemPoolGetAttribute_ ??= runtime.bind('cudaMemPoolGetAttribute', 0, 3))() as cudaError
+}
+
+let cudaMemPoolImportFromShareableHandle_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *memPool, void *shareableHandle, enum cudaMemAllocationHandleType handleType, unsigned int flags)`
+ *
+ * @param memPool - out
+ * @param shareableHandle - in
+ * @param handleType - in
+ * @param flags - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolImportFromShareableHandle(memPool: PointerArgument, shareableHandle: PointerArgument, handleType: cudaMemAllocationHandleType, flags: number): cudaError {
+  putPointer(0, memPool, 'cudaMemPoolImportFromShareableHandle', 'memPool')
+  putPointer(1, shareableHandle, 'cudaMemPoolImportFromShareableHandle', 'shareableHandle')
+  putI32(2, handleType, 'cudaMemPoolImportFromShareableHandle', 'handleType')
+  putU32(3, flags, 'cudaMemPoolImportFromShareableHandle', 'flags')
+  return (cudaMemPoolImportFromShareableHandle_ ??= runtime.bind('cudaMemPoolImportFromShareableHandle', 0, 4))() as cudaError
+}
+
+let cudaMemPoolImportPointer_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t memPool, struct cudaMemPoolPtrExportData *exportData)`
+ *
+ * @param ptr - out
+ * @param memPool - in
+ * @param exportData - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolImportPointer(ptr: PointerArgument, memPool: cudaMemPool_t | null, exportData: PointerArgument): cudaError {
+  putPointer(0, ptr, 'cudaMemPoolImportPointer', 'ptr')
+  putHandle(1, memPool, 'cudaMemPoolImportPointer', 'memPool')
+  putPointer(2, exportData, 'cudaMemPoolImportPointer', 'exportData')
+  return (cudaMemPoolImportPointer_ ??= runtime.bind('cudaMemPoolImportPointer', 0, 3))() as cudaError
+}
+
+let cudaMemPoolSetAccess_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc *descList, size_t count)`
+ *
+ * @param memPool - in
+ * @param descList - in
+ * @param count - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolSetAccess(memPool: cudaMemPool_t | null, descList: PointerArgument, count: SizeArgument): cudaError {
+  putHandle(0, memPool, 'cudaMemPoolSetAccess', 'memPool')
+  putPointer(1, descList, 'cudaMemPoolSetAccess', 'descList')
+  putSize(2, count, 'cudaMemPoolSetAccess', 'count')
+  return (cudaMemPoolSetAccess_ ??= runtime.bind('cudaMemPoolSetAccess', 0, 3))() as cudaError
+}
+
+let cudaMemPoolSetAttribute_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void *value)`
+ *
+ * @param memPool - in
+ * @param attr - in
+ * @param value - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolSetAttribute(memPool: cudaMemPool_t | null, attr: cudaMemPoolAttr, value: PointerArgument): cudaError {
+  putHandle(0, memPool, 'cudaMemPoolSetAttribute', 'memPool')
+  putI32(1, attr, 'cudaMemPoolSetAttribute', 'attr')
+  putPointer(2, value, 'cudaMemPoolSetAttribute', 'value')
+  return (cudaMemPoolSetAttribute_ ??= runtime.bind('cudaMemPoolSetAttribute', 0, 3))() as cudaError
+}
+
+let cudaMemPoolTrimTo_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep)`
+ *
+ * @param memPool - in
+ * @param minBytesToKeep - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemPoolTrimTo(memPool: cudaMemPool_t | null, minBytesToKeep: SizeArgument): cudaError {
+  putHandle(0, memPool, 'cudaMemPoolTrimTo', 'memPool')
+  putSize(1, minBytesToKeep, 'cudaMemPoolTrimTo', 'minBytesToKeep')
+  return (cudaMemPoolTrimTo_ ??= runtime.bind('cudaMemPoolTrimTo', 0, 2))() as cudaError
 }
 
 let cudaMemPrefetchAsync_layout: CallLayout | undefined
@@ -380,6 +630,136 @@ export function cudaMemRangeGetAttributes(data: PointerArgument, dataSizes: Poin
   putPointer(4, devPtr, 'cudaMemRangeGetAttributes', 'devPtr')
   putSize(5, count, 'cudaMemRangeGetAttributes', 'count')
   return (cudaMemRangeGetAttributes_ ??= runtime.bind('cudaMemRangeGetAttributes', 0, 6))() as cudaError
+}
+
+let cudaMemSetMemPool_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)`
+ *
+ * @param location - in
+ * @param type - in
+ * @param memPool - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
+ */
+export function cudaMemSetMemPool(location: PointerArgument, type: cudaMemAllocationType, memPool: cudaMemPool_t | null): cudaError {
+  putPointer(0, location, 'cudaMemSetMemPool', 'location')
+  putI32(1, type, 'cudaMemSetMemPool', 'type')
+  putHandle(2, memPool, 'cudaMemSetMemPool', 'memPool')
+  return (cudaMemSetMemPool_ ??= runtime.bind('cudaMemSetMemPool', 0, 3))() as cudaError
+}
+
+let cudaMemset_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemset(void *devPtr, int value, size_t count)`
+ *
+ * @param devPtr - in
+ * @param value - in
+ * @param count - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemset(devPtr: PointerArgument, value: number, count: SizeArgument): cudaError {
+  putPointer(0, devPtr, 'cudaMemset', 'devPtr')
+  putI32(1, value, 'cudaMemset', 'value')
+  putSize(2, count, 'cudaMemset', 'count')
+  return (cudaMemset_ ??= runtime.bind('cudaMemset', 0, 3))() as cudaError
+}
+
+let cudaMemset2D_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height)`
+ *
+ * @param devPtr - in
+ * @param pitch - in
+ * @param value - in
+ * @param width - in
+ * @param height - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemset2D(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument): cudaError {
+  putPointer(0, devPtr, 'cudaMemset2D', 'devPtr')
+  putSize(1, pitch, 'cudaMemset2D', 'pitch')
+  putI32(2, value, 'cudaMemset2D', 'value')
+  putSize(3, width, 'cudaMemset2D', 'width')
+  putSize(4, height, 'cudaMemset2D', 'height')
+  return (cudaMemset2D_ ??= runtime.bind('cudaMemset2D', 0, 5))() as cudaError
+}
+
+let cudaMemset2DAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)`
+ *
+ * @param devPtr - in
+ * @param pitch - in
+ * @param value - in
+ * @param width - in
+ * @param height - in
+ * @param stream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemset2DAsync(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument, stream: cudaStream_t | null): cudaError {
+  putPointer(0, devPtr, 'cudaMemset2DAsync', 'devPtr')
+  putSize(1, pitch, 'cudaMemset2DAsync', 'pitch')
+  putI32(2, value, 'cudaMemset2DAsync', 'value')
+  putSize(3, width, 'cudaMemset2DAsync', 'width')
+  putSize(4, height, 'cudaMemset2DAsync', 'height')
+  putHandle(5, stream, 'cudaMemset2DAsync', 'stream')
+  return (cudaMemset2DAsync_ ??= runtime.bind('cudaMemset2DAsync', 0, 6))() as cudaError
+}
+
+let cudaMemset3D_layout: CallLayout | undefined
+let cudaMemset3D_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent)`
+ *
+ * @param pitchedDevPtr - in, `cudaPitchedPtr` by value: 32 bytes
+ * @param value - in
+ * @param extent - in, `cudaExtent` by value: 24 bytes
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemset3D(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory): cudaError {
+  const layout = (cudaMemset3D_layout ??= lowerCall([{ bytes: 32 }, 'word', { bytes: 24 }]))
+  layout.putStruct(0, pitchedDevPtr, 'cudaMemset3D', 'pitchedDevPtr')
+  putI32(layout.slot(1), value, 'cudaMemset3D', 'value')
+  layout.putStruct(2, extent, 'cudaMemset3D', 'extent')
+  return (cudaMemset3D_ ??= runtime.bind('cudaMemset3D', 0, layout.slotCount))() as cudaError
+}
+
+let cudaMemset3DAsync_layout: CallLayout | undefined
+let cudaMemset3DAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream)`
+ *
+ * @param pitchedDevPtr - in, `cudaPitchedPtr` by value: 32 bytes
+ * @param value - in
+ * @param extent - in, `cudaExtent` by value: 24 bytes
+ * @param stream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemset3DAsync(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory, stream: cudaStream_t | null): cudaError {
+  const layout = (cudaMemset3DAsync_layout ??= lowerCall([{ bytes: 32 }, 'word', { bytes: 24 }, 'word']))
+  layout.putStruct(0, pitchedDevPtr, 'cudaMemset3DAsync', 'pitchedDevPtr')
+  putI32(layout.slot(1), value, 'cudaMemset3DAsync', 'value')
+  layout.putStruct(2, extent, 'cudaMemset3DAsync', 'extent')
+  putHandle(layout.slot(3), stream, 'cudaMemset3DAsync', 'stream')
+  return (cudaMemset3DAsync_ ??= runtime.bind('cudaMemset3DAsync', 0, layout.slotCount))() as cudaError
+}
+
+let cudaMemsetAsync_: NativeCall | undefined
+/**
+ * `cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)`
+ *
+ * @param devPtr - in
+ * @param value - in
+ * @param count - in
+ * @param stream - in
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
+ */
+export function cudaMemsetAsync(devPtr: PointerArgument, value: number, count: SizeArgument, stream: cudaStream_t | null): cudaError {
+  putPointer(0, devPtr, 'cudaMemsetAsync', 'devPtr')
+  putI32(1, value, 'cudaMemsetAsync', 'value')
+  putSize(2, count, 'cudaMemsetAsync', 'count')
+  putHandle(3, stream, 'cudaMemsetAsync', 'stream')
+  return (cudaMemsetAsync_ ??= runtime.bind('cudaMemsetAsync', 0, 4))() as cudaError
 }
 
 let cudaPointerGetAttributes_: NativeCall | undefined

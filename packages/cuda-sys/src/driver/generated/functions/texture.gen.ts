@@ -3,9 +3,52 @@ import type { ForeignFunction } from '@shoal/ffi'
 import { type NativeCall, type PointerArgument, putHandle, putI32, putPointer, putSize, putU32, type SizeArgument } from '@shoal/ffi/calls'
 import { requireFloat } from '../../../floats.js'
 import { driver } from '../../library.js'
-import type { CUaddress_mode, CUarray_format, CUfilter_mode } from '../enums/array.gen.js'
-import type { CUresult } from '../enums/results.gen.js'
-import type { CUarray, CUdeviceptr, CUmipmappedArray, CUsurfref, CUtexref } from '../handles.gen.js'
+import type { CUaddress_mode, CUarray_format, CUfilter_mode, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode, CUtensorMapInterleave, CUtensorMapL2promotion, CUtensorMapSwizzle } from '../enums/memory.gen.js'
+import type { CUresult } from '../enums/status.gen.js'
+import type { CUarray, CUdeviceptr, CUmipmappedArray, CUsurfObject, CUsurfref, CUtexObject, CUtexref } from '../handles.gen.js'
+
+let cuSurfObjectCreate_: NativeCall | undefined
+/**
+ * `CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)`
+ *
+ * @param pSurfObject - out
+ * @param pResDesc - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html
+ */
+export function cuSurfObjectCreate(pSurfObject: PointerArgument, pResDesc: PointerArgument): CUresult {
+  putPointer(0, pSurfObject, 'cuSurfObjectCreate', 'pSurfObject')
+  putPointer(1, pResDesc, 'cuSurfObjectCreate', 'pResDesc')
+  return (cuSurfObjectCreate_ ??= driver.bind('cuSurfObjectCreate', 5000, 2))() as CUresult
+}
+
+let cuSurfObjectDestroy_: NativeCall | undefined
+/**
+ * `CUresult cuSurfObjectDestroy(CUsurfObject surfObject)`
+ *
+ * @param surfObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html
+ */
+export function cuSurfObjectDestroy(surfObject: CUsurfObject | null): CUresult {
+  putHandle(0, surfObject, 'cuSurfObjectDestroy', 'surfObject')
+  return (cuSurfObjectDestroy_ ??= driver.bind('cuSurfObjectDestroy', 5000, 1))() as CUresult
+}
+
+let cuSurfObjectGetResourceDesc_: NativeCall | undefined
+/**
+ * `CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)`
+ *
+ * @param pResDesc - out
+ * @param surfObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html
+ */
+export function cuSurfObjectGetResourceDesc(pResDesc: PointerArgument, surfObject: CUsurfObject | null): CUresult {
+  putPointer(0, pResDesc, 'cuSurfObjectGetResourceDesc', 'pResDesc')
+  putHandle(1, surfObject, 'cuSurfObjectGetResourceDesc', 'surfObject')
+  return (cuSurfObjectGetResourceDesc_ ??= driver.bind('cuSurfObjectGetResourceDesc', 5000, 2))() as CUresult
+}
 
 let cuSurfRefGetArray_: NativeCall | undefined
 /**
@@ -39,6 +82,217 @@ export function cuSurfRefSetArray(hSurfRef: CUsurfref | null, hArray: CUarray | 
   putHandle(1, hArray, 'cuSurfRefSetArray', 'hArray')
   putU32(2, Flags, 'cuSurfRefSetArray', 'Flags')
   return (cuSurfRefSetArray_ ??= driver.bind('cuSurfRefSetArray', 3000, 3))() as CUresult
+}
+
+let cuTensorMapEncodeIm2col_: NativeCall | undefined
+/**
+ * `CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)`
+ *
+ * @param tensorMap - in
+ * @param tensorDataType - in
+ * @param tensorRank - in
+ * @param globalAddress - in
+ * @param globalDim - in
+ * @param globalStrides - in
+ * @param pixelBoxLowerCorner - in
+ * @param pixelBoxUpperCorner - in
+ * @param channelsPerPixel - in
+ * @param pixelsPerColumn - in
+ * @param elementStrides - in
+ * @param interleave - in
+ * @param swizzle - in
+ * @param l2Promotion - in
+ * @param oobFill - in
+ * @since CUDA 12.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html
+ */
+export function cuTensorMapEncodeIm2col(tensorMap: PointerArgument, tensorDataType: CUtensorMapDataType, tensorRank: number, globalAddress: PointerArgument, globalDim: PointerArgument, globalStrides: PointerArgument, pixelBoxLowerCorner: PointerArgument, pixelBoxUpperCorner: PointerArgument, channelsPerPixel: number, pixelsPerColumn: number, elementStrides: PointerArgument, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle, l2Promotion: CUtensorMapL2promotion, oobFill: CUtensorMapFloatOOBfill): CUresult {
+  putPointer(0, tensorMap, 'cuTensorMapEncodeIm2col', 'tensorMap')
+  putI32(1, tensorDataType, 'cuTensorMapEncodeIm2col', 'tensorDataType')
+  putU32(2, tensorRank, 'cuTensorMapEncodeIm2col', 'tensorRank')
+  putPointer(3, globalAddress, 'cuTensorMapEncodeIm2col', 'globalAddress')
+  putPointer(4, globalDim, 'cuTensorMapEncodeIm2col', 'globalDim')
+  putPointer(5, globalStrides, 'cuTensorMapEncodeIm2col', 'globalStrides')
+  putPointer(6, pixelBoxLowerCorner, 'cuTensorMapEncodeIm2col', 'pixelBoxLowerCorner')
+  putPointer(7, pixelBoxUpperCorner, 'cuTensorMapEncodeIm2col', 'pixelBoxUpperCorner')
+  putU32(8, channelsPerPixel, 'cuTensorMapEncodeIm2col', 'channelsPerPixel')
+  putU32(9, pixelsPerColumn, 'cuTensorMapEncodeIm2col', 'pixelsPerColumn')
+  putPointer(10, elementStrides, 'cuTensorMapEncodeIm2col', 'elementStrides')
+  putI32(11, interleave, 'cuTensorMapEncodeIm2col', 'interleave')
+  putI32(12, swizzle, 'cuTensorMapEncodeIm2col', 'swizzle')
+  putI32(13, l2Promotion, 'cuTensorMapEncodeIm2col', 'l2Promotion')
+  putI32(14, oobFill, 'cuTensorMapEncodeIm2col', 'oobFill')
+  return (cuTensorMapEncodeIm2col_ ??= driver.bind('cuTensorMapEncodeIm2col', 12000, 15))() as CUresult
+}
+
+let cuTensorMapEncodeIm2colWide_: NativeCall | undefined
+/**
+ * `CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)`
+ *
+ * @param tensorMap - in
+ * @param tensorDataType - in
+ * @param tensorRank - in
+ * @param globalAddress - in
+ * @param globalDim - in
+ * @param globalStrides - in
+ * @param pixelBoxLowerCornerWidth - in
+ * @param pixelBoxUpperCornerWidth - in
+ * @param channelsPerPixel - in
+ * @param pixelsPerColumn - in
+ * @param elementStrides - in
+ * @param interleave - in
+ * @param mode - in
+ * @param swizzle - in
+ * @param l2Promotion - in
+ * @param oobFill - in
+ * @since CUDA 12.8
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html
+ */
+export function cuTensorMapEncodeIm2colWide(tensorMap: PointerArgument, tensorDataType: CUtensorMapDataType, tensorRank: number, globalAddress: PointerArgument, globalDim: PointerArgument, globalStrides: PointerArgument, pixelBoxLowerCornerWidth: number, pixelBoxUpperCornerWidth: number, channelsPerPixel: number, pixelsPerColumn: number, elementStrides: PointerArgument, interleave: CUtensorMapInterleave, mode: CUtensorMapIm2ColWideMode, swizzle: CUtensorMapSwizzle, l2Promotion: CUtensorMapL2promotion, oobFill: CUtensorMapFloatOOBfill): CUresult {
+  putPointer(0, tensorMap, 'cuTensorMapEncodeIm2colWide', 'tensorMap')
+  putI32(1, tensorDataType, 'cuTensorMapEncodeIm2colWide', 'tensorDataType')
+  putU32(2, tensorRank, 'cuTensorMapEncodeIm2colWide', 'tensorRank')
+  putPointer(3, globalAddress, 'cuTensorMapEncodeIm2colWide', 'globalAddress')
+  putPointer(4, globalDim, 'cuTensorMapEncodeIm2colWide', 'globalDim')
+  putPointer(5, globalStrides, 'cuTensorMapEncodeIm2colWide', 'globalStrides')
+  putI32(6, pixelBoxLowerCornerWidth, 'cuTensorMapEncodeIm2colWide', 'pixelBoxLowerCornerWidth')
+  putI32(7, pixelBoxUpperCornerWidth, 'cuTensorMapEncodeIm2colWide', 'pixelBoxUpperCornerWidth')
+  putU32(8, channelsPerPixel, 'cuTensorMapEncodeIm2colWide', 'channelsPerPixel')
+  putU32(9, pixelsPerColumn, 'cuTensorMapEncodeIm2colWide', 'pixelsPerColumn')
+  putPointer(10, elementStrides, 'cuTensorMapEncodeIm2colWide', 'elementStrides')
+  putI32(11, interleave, 'cuTensorMapEncodeIm2colWide', 'interleave')
+  putI32(12, mode, 'cuTensorMapEncodeIm2colWide', 'mode')
+  putI32(13, swizzle, 'cuTensorMapEncodeIm2colWide', 'swizzle')
+  putI32(14, l2Promotion, 'cuTensorMapEncodeIm2colWide', 'l2Promotion')
+  putI32(15, oobFill, 'cuTensorMapEncodeIm2colWide', 'oobFill')
+  return (cuTensorMapEncodeIm2colWide_ ??= driver.bind('cuTensorMapEncodeIm2colWide', 12080, 16))() as CUresult
+}
+
+let cuTensorMapEncodeTiled_: NativeCall | undefined
+/**
+ * `CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides, const cuuint32_t *boxDim, const cuuint32_t *elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)`
+ *
+ * @param tensorMap - in
+ * @param tensorDataType - in
+ * @param tensorRank - in
+ * @param globalAddress - in
+ * @param globalDim - in
+ * @param globalStrides - in
+ * @param boxDim - in
+ * @param elementStrides - in
+ * @param interleave - in
+ * @param swizzle - in
+ * @param l2Promotion - in
+ * @param oobFill - in
+ * @since CUDA 12.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html
+ */
+export function cuTensorMapEncodeTiled(tensorMap: PointerArgument, tensorDataType: CUtensorMapDataType, tensorRank: number, globalAddress: PointerArgument, globalDim: PointerArgument, globalStrides: PointerArgument, boxDim: PointerArgument, elementStrides: PointerArgument, interleave: CUtensorMapInterleave, swizzle: CUtensorMapSwizzle, l2Promotion: CUtensorMapL2promotion, oobFill: CUtensorMapFloatOOBfill): CUresult {
+  putPointer(0, tensorMap, 'cuTensorMapEncodeTiled', 'tensorMap')
+  putI32(1, tensorDataType, 'cuTensorMapEncodeTiled', 'tensorDataType')
+  putU32(2, tensorRank, 'cuTensorMapEncodeTiled', 'tensorRank')
+  putPointer(3, globalAddress, 'cuTensorMapEncodeTiled', 'globalAddress')
+  putPointer(4, globalDim, 'cuTensorMapEncodeTiled', 'globalDim')
+  putPointer(5, globalStrides, 'cuTensorMapEncodeTiled', 'globalStrides')
+  putPointer(6, boxDim, 'cuTensorMapEncodeTiled', 'boxDim')
+  putPointer(7, elementStrides, 'cuTensorMapEncodeTiled', 'elementStrides')
+  putI32(8, interleave, 'cuTensorMapEncodeTiled', 'interleave')
+  putI32(9, swizzle, 'cuTensorMapEncodeTiled', 'swizzle')
+  putI32(10, l2Promotion, 'cuTensorMapEncodeTiled', 'l2Promotion')
+  putI32(11, oobFill, 'cuTensorMapEncodeTiled', 'oobFill')
+  return (cuTensorMapEncodeTiled_ ??= driver.bind('cuTensorMapEncodeTiled', 12000, 12))() as CUresult
+}
+
+let cuTensorMapReplaceAddress_: NativeCall | undefined
+/**
+ * `CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)`
+ *
+ * @param tensorMap - in
+ * @param globalAddress - in
+ * @since CUDA 12.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TENSOR__MEMORY.html
+ */
+export function cuTensorMapReplaceAddress(tensorMap: PointerArgument, globalAddress: PointerArgument): CUresult {
+  putPointer(0, tensorMap, 'cuTensorMapReplaceAddress', 'tensorMap')
+  putPointer(1, globalAddress, 'cuTensorMapReplaceAddress', 'globalAddress')
+  return (cuTensorMapReplaceAddress_ ??= driver.bind('cuTensorMapReplaceAddress', 12000, 2))() as CUresult
+}
+
+let cuTexObjectCreate_: NativeCall | undefined
+/**
+ * `CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc, const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)`
+ *
+ * @param pTexObject - out
+ * @param pResDesc - in
+ * @param pTexDesc - in
+ * @param pResViewDesc - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html
+ */
+export function cuTexObjectCreate(pTexObject: PointerArgument, pResDesc: PointerArgument, pTexDesc: PointerArgument, pResViewDesc: PointerArgument): CUresult {
+  putPointer(0, pTexObject, 'cuTexObjectCreate', 'pTexObject')
+  putPointer(1, pResDesc, 'cuTexObjectCreate', 'pResDesc')
+  putPointer(2, pTexDesc, 'cuTexObjectCreate', 'pTexDesc')
+  putPointer(3, pResViewDesc, 'cuTexObjectCreate', 'pResViewDesc')
+  return (cuTexObjectCreate_ ??= driver.bind('cuTexObjectCreate', 5000, 4))() as CUresult
+}
+
+let cuTexObjectDestroy_: NativeCall | undefined
+/**
+ * `CUresult cuTexObjectDestroy(CUtexObject texObject)`
+ *
+ * @param texObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html
+ */
+export function cuTexObjectDestroy(texObject: CUtexObject | null): CUresult {
+  putHandle(0, texObject, 'cuTexObjectDestroy', 'texObject')
+  return (cuTexObjectDestroy_ ??= driver.bind('cuTexObjectDestroy', 5000, 1))() as CUresult
+}
+
+let cuTexObjectGetResourceDesc_: NativeCall | undefined
+/**
+ * `CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)`
+ *
+ * @param pResDesc - out
+ * @param texObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html
+ */
+export function cuTexObjectGetResourceDesc(pResDesc: PointerArgument, texObject: CUtexObject | null): CUresult {
+  putPointer(0, pResDesc, 'cuTexObjectGetResourceDesc', 'pResDesc')
+  putHandle(1, texObject, 'cuTexObjectGetResourceDesc', 'texObject')
+  return (cuTexObjectGetResourceDesc_ ??= driver.bind('cuTexObjectGetResourceDesc', 5000, 2))() as CUresult
+}
+
+let cuTexObjectGetResourceViewDesc_: NativeCall | undefined
+/**
+ * `CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)`
+ *
+ * @param pResViewDesc - out
+ * @param texObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html
+ */
+export function cuTexObjectGetResourceViewDesc(pResViewDesc: PointerArgument, texObject: CUtexObject | null): CUresult {
+  putPointer(0, pResViewDesc, 'cuTexObjectGetResourceViewDesc', 'pResViewDesc')
+  putHandle(1, texObject, 'cuTexObjectGetResourceViewDesc', 'texObject')
+  return (cuTexObjectGetResourceViewDesc_ ??= driver.bind('cuTexObjectGetResourceViewDesc', 5000, 2))() as CUresult
+}
+
+let cuTexObjectGetTextureDesc_: NativeCall | undefined
+/**
+ * `CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject)`
+ *
+ * @param pTexDesc - out
+ * @param texObject - in
+ * @since CUDA 5.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html
+ */
+export function cuTexObjectGetTextureDesc(pTexDesc: PointerArgument, texObject: CUtexObject | null): CUresult {
+  putPointer(0, pTexDesc, 'cuTexObjectGetTextureDesc', 'pTexDesc')
+  putHandle(1, texObject, 'cuTexObjectGetTextureDesc', 'texObject')
+  return (cuTexObjectGetTextureDesc_ ??= driver.bind('cuTexObjectGetTextureDesc', 5000, 2))() as CUresult
 }
 
 let cuTexRefCreate_: NativeCall | undefined

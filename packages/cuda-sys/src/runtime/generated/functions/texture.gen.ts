@@ -2,8 +2,8 @@
 import { type NativeCall, type PointerArgument, putHandle, putI32, putPointer } from '@shoal/ffi/calls'
 import { hiddenResult } from '../../../hiddenResult.js'
 import { runtime } from '../../library.js'
-import type { cudaChannelFormatKind } from '../enums/array.gen.js'
-import type { cudaError } from '../enums/results.gen.js'
+import type { cudaChannelFormatKind } from '../enums/memory.gen.js'
+import type { cudaError } from '../enums/status.gen.js'
 import type { cudaArray_const_t, cudaSurfaceObject_t, cudaTextureObject_t } from '../handles.gen.js'
 import { cudaChannelFormatDesc } from '../structs/array.gen.js'
 
