@@ -21,7 +21,7 @@ function sample(name?: string): Sample {
 
 /** Time, memory and libraries of an import, each in a fresh process, in turn with a bare Node. */
 export async function benchImport(options: RunOptions): Promise<Outcome> {
-  const rounds = Math.max(options.rounds, 11)
+  const { rounds } = options
   const bare: Sample[] = []
   const samples = new Map<string, Sample[]>(packages.map((name) => [name, []]))
   for (const name of packages) sample(name) // brings the files into the page cache

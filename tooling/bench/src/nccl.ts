@@ -1,6 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { type Device, DeviceBuffer, driverVersion, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion } from '@shoal/nccl'
 import { atLeast, atMost, number, table } from './bars.js'
@@ -101,32 +99,12 @@ async function startC(
   const libcuda = libraryPath('cuda')
   const program = compile('allreduce.c', 'allreduce', [
     `-I${cudaIncludeFolder()}`,
-    `-I${ncclIncludeFolder(libnccl)}`,
     libcuda,
     `-Wl,-rpath,${dirname(libcuda)}`,
     '-ldl',
   ])
   const [contestant, ready] = await Contestant.start('allreduce.c', program, [libnccl, String(devices), String(most)])
   return { contestant, version: Number(ready.split(' ')[1]) }
-}
-
-/** The folder with nccl.h: beside the library, in Python's wheels, or where the system has it. */
-function ncclIncludeFolder(libnccl: string): string {
-  const folders = [process.env['NCCL_INCLUDE'] ?? '', join(dirname(libnccl), '..', 'include')]
-  try {
-    const script = "import site; print('\\n'.join([*site.getsitepackages(), site.getusersitepackages()]))"
-    const sites = execFileSync('python3', ['-c', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-    for (const folder of sites.trim().split('\n')) folders.push(join(folder, 'nvidia', 'nccl', 'include'))
-  } catch {
-    // no Python: the other places may do
-  }
-  folders.push('/usr/include', '/usr/local/cuda/include')
-  const found = folders.find((folder) => folder !== '' && existsSync(join(folder, 'nccl.h')))
-  if (found === undefined)
-    throw new Error(
-      `no nccl.h, which the comparison with C needs, in ${folders.join(', ')}; NCCL_INCLUDE names its folder`,
-    )
-  return found
 }
 
 interface NodeSide {

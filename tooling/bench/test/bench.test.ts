@@ -1,0 +1,127 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, type TestContext, test } from 'vitest'
+import { median, medianRatio, quantile } from '../src/statistics.js'
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'shoal-bench-test-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function run(...options: string[]) {
+  const env = { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '', SHOAL_NCCL_LIBRARY: '', SHOAL_KERNELS: '' }
+  return spawnSync(process.execPath, [main, ...options], { encoding: 'utf8', env })
+}
+
+interface Report {
+  readonly command: string
+  readonly node: string
+  readonly results: Record<string, unknown> & Record<string, unknown>[]
+  readonly bars: readonly { readonly what: string; readonly value: number; readonly met: boolean }[]
+}
+
+function report(...options: string[]): Report {
+  const file = join(folder, `${options[0]}.json`)
+  const { status, stderr } = run(...options, '--json', file)
+  expect(stderr.replaceAll(/^shoal: software device.*\n/gm, '')).toBe('')
+  expect(status).toBe(0)
+  return JSON.parse(readFileSync(file, 'utf8')) as Report
+}
+
+function needsCompiler(context: TestContext, withCuda: boolean): void {
+  try {
+    execFileSync('gcc', ['--version'], { stdio: 'ignore' })
+  } catch {
+    context.skip('no gcc on this machine')
+  }
+  const homes = [process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda', '/usr/local/cuda-13.0']
+  if (withCuda && !homes.some((home) => home && existsSync(join(home, 'include/cuda.h')))) {
+    context.skip('no cuda.h on this machine: set CUDA_HOME')
+  }
+}
+
+test('statistics', () => {
+  expect(median([3, 1, 2])).toBe(2)
+  expect(median([4, 1, 2, 3])).toBe(2.5)
+  expect(median([])).toBeNaN()
+  expect(quantile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.9)).toBe(9)
+  // A machine that is three times slower in the second round does not change the ratio.
+  expect(medianRatio([2, 6, 2], [1, 3, 1])).toBe(2)
+})
+
+describe('the program', () => {
+  test.each([
+    [['nothing'], 'unknown command nothing'],
+    [['stub', '--rounds', '0'], '--rounds must be a whole number from 1'],
+    [['stub', '--device', 'tpu'], '--device must be gpu or sim'],
+    [['stub', '--what'], '--what'],
+    [['constructor'], 'unknown command'],
+  ])('refuses %j', (options, words) => {
+    const { status, stderr } = run(...options)
+    expect(status).toBe(2)
+    expect(stderr).toContain(words)
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test.each(['gpu', 'nccl', 'event-loop'])('%s says what it needs where there is no GPU', (command) => {
+    const { status, stderr } = spawnSync(process.execPath, [main, command], {
+      encoding: 'utf8',
+      env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
+    })
+    expect(status).toBe(2)
+    expect(stderr).toContain('this needs a GPU; --device sim tries the code')
+    expect(stderr).not.toContain('    at ')
+  })
+
+  test('--check is an exit status', (context) => {
+    needsCompiler(context, false)
+    const { status, stdout } = run('stub', '--rounds', '1', '--check')
+    expect(status).toBe(stdout.includes('MISSED') ? 1 : 0)
+  })
+})
+
+test('stub: every contestant has its figures', (context) => {
+  needsCompiler(context, false)
+  const { command, results, bars } = report('stub', '--rounds', '2')
+  expect(command).toBe('stub')
+  expect(results.map((row) => row['case'])).toEqual(['no argument', '4 arguments', '11 arguments'])
+  for (const row of results) {
+    for (const name of ['C', 'shoal', 'koffi']) {
+      const { rounds, median: middle } = row[name] as { rounds: number[]; median: number }
+      expect(rounds).toHaveLength(2)
+      expect(middle).toBeGreaterThan(0)
+    }
+  }
+  // Loose on purpose: the bars themselves are for a quiet machine.
+  for (const bar of bars.filter(({ what }) => what.includes('through the block'))) expect(bar.value).toBeLessThan(300)
+})
+
+test('import: no CUDA library is mapped', () => {
+  const { bars } = report('import', '--rounds', '1')
+  expect(bars.find(({ what }) => what.includes('libraries mapped'))).toMatchObject({ value: 0, met: true })
+})
+
+describe('on the software device the code runs', () => {
+  test('gpu', (context) => {
+    needsCompiler(context, true)
+    const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-peers')
+    const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
+    expect(cases.map((row) => row.case)).toEqual(['copy', 'record', 'query', 'pool', 'current'])
+    for (const row of cases) expect(row.ratioToC['C']).toBe(1)
+  })
+
+  test('nccl', (context) => {
+    needsCompiler(context, true)
+    const { results } = report('nccl', '--device', 'sim', '--rounds', '1', '--max-bytes', '1024')
+    const sizes = results['sizes'] as { bytes: number; timeRatio: number }[]
+    expect(sizes.map((row) => row.bytes)).toEqual([8, 64, 1024])
+    for (const row of sizes) expect(row.timeRatio).toBeGreaterThan(0)
+  })
+
+  test('event-loop', () => {
+    const { bars } = report('event-loop', '--device', 'sim', '--rounds', '1')
+    expect(bars).toHaveLength(3)
+  })
+})
