@@ -1,5 +1,13 @@
 import assert from 'node:assert/strict'
-import { type Device, DeviceBuffer, DisposedError, type ElementValue, StatusError } from '@shoal/driver'
+import {
+  type Device,
+  DeviceBuffer,
+  DisposedError,
+  type ElementValue,
+  PinnedBuffer,
+  pointerInfo,
+  StatusError,
+} from '@shoal/driver'
 import { type DType, dtypeInfo, dtypes, encodeArray, memoryProtocol, type TypedArrayOf } from '@shoal/types'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
@@ -138,6 +146,28 @@ export const memorySuite: Suite = {
           dtype: 'f16',
           length: 7,
         })
+      },
+    },
+    {
+      name: 'CUDA tells what lies at an address',
+      run(t) {
+        const buffer = t.own(DeviceBuffer.zeros(t.device, 'u8', 1000))
+        const pinned = t.own(PinnedBuffer.allocate(t.device, 'u8', 1000))
+        const onDevice = pointerInfo(t.device, buffer.slice(10).address)
+        assert.equal(onDevice.type, 'device')
+        assert.equal(onDevice.device, t.device.ordinal)
+        assert.equal(onDevice.isManaged, false)
+        assert.equal(onDevice.rangeStart, buffer.address)
+        assert.ok(onDevice.rangeLength >= 1000)
+        assert.equal(pointerInfo(t.device, pinned.address).type, 'host')
+        assert.deepEqual(pointerInfo(t.device, 0n), {
+          type: 'unknown',
+          isManaged: false,
+          device: -1,
+          rangeStart: 0n,
+          rangeLength: 0,
+        })
+        assert.throws(() => pointerInfo(t.device, 5 as unknown as bigint), TypeError)
       },
     },
     {
