@@ -17,9 +17,10 @@ interface Program {
 const pages = ['README.md', ...readdirSync(join(root, 'docs/guides')).map((page) => `docs/guides/${page}`)]
 const programs = pages.flatMap(programsOf)
 
+/** The blocks of a page that are whole programs: those that start with their imports. The others are fragments. */
 function programsOf(page: string): Program[] {
   const text = readFileSync(join(root, page), 'utf8')
-  return [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map((match, index) => ({
+  return [...text.matchAll(/^```ts\n(import [\s\S]*?)^```/gm)].map((match, index) => ({
     name: `${page}, program ${index + 1}`,
     source: match[1]!,
   }))
