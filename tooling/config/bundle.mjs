@@ -1,0 +1,32 @@
+#!/usr/bin/env node
+// Bundles the JavaScript of the package in the current folder: one file an entry, with the parts that entries share beside
+// them. Import cost is mostly the number of modules, so a package of forty files would take ten times as long to load.
+// Types stay as tsc wrote them; dependencies stay imports.
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { rolldown } from 'rolldown'
+
+const { exports: entryPoints } = JSON.parse(readFileSync('package.json', 'utf8'))
+const input = {}
+for (const target of Object.values(entryPoints)) {
+  if (typeof target !== 'object') continue
+  const name = relative('dist', target.default).replace(/\.js$/, '')
+  input[name] = join('src', `${name}.ts`)
+}
+
+const bundle = await rolldown({ input, platform: 'node', external: /^(?:node:|[^./])/, treeshake: true })
+const { output } = await bundle.write({
+  dir: 'dist',
+  format: 'esm',
+  chunkFileNames: 'shared/[name]-[hash].js',
+  minify: false,
+  comments: false, // they are in the types, where editors look for them
+})
+await bundle.close()
+
+// What an earlier build left and this one did not write.
+const written = new Set(output.map(({ fileName }) => join('dist', fileName)))
+for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {
+  const file = join(entry.parentPath, entry.name)
+  if (entry.isFile() && file.endsWith('.js') && !written.has(file)) rmSync(file)
+}
