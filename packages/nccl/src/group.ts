@@ -79,7 +79,12 @@ export function group<T>(fn: () => T): T {
 function end(): number {
   const context = depth === 0 ? anyContext() : 0n
   if (context === 0n) return ncclGroupEnd()
-  const previous = enterContext(context)
+  let previous: bigint | undefined
+  try {
+    previous = enterContext(context)
+  } catch {
+    // The context is lost. The group has to end all the same, and its end tells what is wrong.
+  }
   try {
     return ncclGroupEnd()
   } finally {
