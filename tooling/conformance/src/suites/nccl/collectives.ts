@@ -3,7 +3,7 @@ import { group, type ReduceOp } from '@shoal/nccl'
 import { type DType, decodeArray, dtypeInfo, encodeArray, type HostValueOf, type TypedArrayOf } from '@shoal/types'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
-import { at, makeRanks, together, upload, zeros } from './ranks.js'
+import { at, makeRanks, settled, together, upload, zeros } from './ranks.js'
 
 const lengths = [1, 3, 255, 4097, 2 ** 20 + 3]
 
@@ -129,6 +129,7 @@ const streamOrder: ConformanceCase = {
         }
       })
     }
+    await settled(ranks)
     const last = rounds - 1
     const sum = ranks.reduce((total, { rank }) => total + rank + last, 0)
     for (const { stream, rank } of ranks) {

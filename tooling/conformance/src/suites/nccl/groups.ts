@@ -5,7 +5,7 @@ import { group } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
-import { at, makeRanks, type Rank, together, upload } from './ranks.js'
+import { at, makeRanks, type Rank, settled, together, upload } from './ranks.js'
 
 const length = 1001
 
@@ -27,7 +27,7 @@ const nested: ConformanceCase = {
       return 'the value of fn'
     })
     assert.equal(answer, 'the value of fn')
-    await Promise.all(ranks.map(({ stream }) => stream.synchronize()))
+    await settled(ranks)
     const sum = (ranks.length * (ranks.length + 1)) / 2
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), new Float32Array(length).fill(sum), 'sum')
   },
@@ -68,7 +68,7 @@ const failing: ConformanceCase = {
         (error) => error === mine && !('suppressed' in mine),
       )
       // With half of the group started these waits would never end.
-      await Promise.all(ranks.map(({ stream }) => stream.synchronize({ timeout: 20_000 })))
+      await settled(ranks)
       for (const buffer of buffers) assertSameBits(await buffer.toArray(), before, `after ${take} calls`)
     }
     await worksStill(ranks, buffers)
@@ -101,7 +101,7 @@ const failingInside: ConformanceCase = {
         }),
       (error) => error === mine,
     )
-    await Promise.all(ranks.map(({ stream }) => stream.synchronize({ timeout: 20_000 })))
+    await settled(ranks)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), new Float32Array(length).fill(1), 'untouched')
     await worksStill(ranks, buffers)
   },
@@ -124,7 +124,7 @@ const wrongArgument: ConformanceCase = {
         }),
       RangeError,
     )
-    await Promise.all(ranks.map(({ stream }) => stream.synchronize({ timeout: 20_000 })))
+    await settled(ranks)
     await worksStill(ranks, buffers)
     const expected = new Float32Array(length).fill(ranks.length ** 2)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), expected, 'after the next group')

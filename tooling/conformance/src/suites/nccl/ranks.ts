@@ -28,7 +28,20 @@ export async function together(ranks: readonly Rank[], call: (rank: Rank) => voi
   group(() => {
     for (const rank of ranks) call(rank)
   })
-  await Promise.all(ranks.map(({ stream }) => stream.synchronize()))
+  await settled(ranks)
+}
+
+/**
+ * Waits for all streams. An operation that never ends would block the memory that is freed after the case, and with it
+ * the whole run: after 20 s the communicators are aborted, and the case fails.
+ */
+export async function settled(ranks: readonly Rank[]): Promise<void> {
+  try {
+    await Promise.all(ranks.map(({ stream }) => stream.synchronize({ timeout: 20_000 })))
+  } catch (error) {
+    await Promise.all(ranks.map(({ communicator }) => communicator.abort()))
+    throw error
+  }
 }
 
 /** A buffer on each rank's device, disposed with the case. */
