@@ -100,8 +100,9 @@ def cupy(ptx):
 
     stream = cp.cuda.Stream(non_blocking=True)
     module = cp.RawModule(path=str(ptx_path()))
-    source = cp.cuda.alloc(COPY_BYTES)
-    target = cp.cuda.alloc(COPY_BYTES)
+    source = cp.zeros(COPY_BYTES // 4, dtype=cp.float32)
+    target = cp.zeros(COPY_BYTES // 4, dtype=cp.float32)
+    cp.cuda.get_current_stream().synchronize()
     names = {
         "stream": stream,
         "event": cp.cuda.Event(disable_timing=True),
@@ -110,8 +111,8 @@ def cupy(ptx):
         "handle": stream.ptr,
         "empty0": module.get_function("empty0"),
         "empty4": module.get_function("empty4"),
-        "source": source,
-        "target": target,
+        "source": source.data,
+        "target": target.data,
         "arguments": (numpy.float32(2), source, target, numpy.int32(COPY_BYTES // 4)),
         "grid": (1,),
         "block": (32,),
