@@ -1,5 +1,6 @@
 import type { Suite } from '../suite.js'
 import { driverSuites } from './driver/index.js'
+import { ncclSuites } from './nccl/index.js'
 
 /** Every suite, in the order in which they run. */
-export const suites: readonly Suite[] = [...driverSuites]
+export const suites: readonly Suite[] = [...driverSuites, ...ncclSuites]
