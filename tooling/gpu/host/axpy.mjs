@@ -1,4 +1,5 @@
 // y = a * x + y over 2^24 + 3 elements, from PTX and from a cubin, every element compared bit for bit.
+import { randomInt } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { Device, DeviceBuffer, Module } from '@shoal/driver'
 
@@ -8,8 +9,9 @@ const a = 2.5
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
 // Multiples of 2^-20 below 1: a * x is exact in float32, so the sum is rounded once, fused or not.
-const x = randomArray(1)
-const y = randomArray(2)
+const seed = randomInt(2 ** 31)
+const x = randomArray(seed)
+const y = randomArray(seed + 1)
 const expected = Float32Array.from(x, (value, index) => Math.fround(a * value + y[index]))
 
 const results = []
@@ -30,9 +32,9 @@ for (const device of Device.all()) {
   }
 }
 for (const { device, name, image, mismatches } of results) {
-  console.log(`device ${device} (${name}), ${image}: ${length} elements, ${mismatches} wrong`)
+  console.log(`device ${device} (${name}), ${image}: ${length} elements, seed ${seed}, ${mismatches} wrong`)
 }
-if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ length, results }))
+if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ length, seed, results }))
 process.exitCode = results.length > 0 && results.every(({ mismatches }) => mismatches === 0) ? 0 : 1
 
 async function runAxpy(device, image) {
