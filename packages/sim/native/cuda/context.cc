@@ -19,20 +19,24 @@ bool areFlagsValid(unsigned flags) {
   return (flags & kUnknownFlags) == 0 && (scheduling == 0 || scheduling == 1 || scheduling == 2 || scheduling == 4);
 }
 
+bool isLimit(CUlimit limit) { return limit >= CU_LIMIT_STACK_SIZE && limit <= CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
+bool hasLimit(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
+
 CUresult createContext(CUcontext* created, unsigned flags, CUdevice ordinal) {
   if (created == nullptr || !areFlagsValid(flags)) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (const CUresult status = findDevice(ordinal, device)) return status;
+  if (const int lost = device->error) return static_cast<CUresult>(lost);
   auto context = Context::create(*device, false, flags);
   contextStack().push_back(context);
   *created = context->handle();
   return CUDA_SUCCESS;
 }
 
+// A destroyed context still has a handle: it may be made current, and what is then done in it fails.
 CUresult findContext(CUcontext handle, std::shared_ptr<Context>& context) {
   context = state().contexts.find(handle);
-  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  return context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 // For functions that take a context and mean the current one when it is null.
@@ -72,6 +76,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findContext(ctx, context)) return status;
     if (context->isPrimary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     auto& stack = contextStack();
     if (!stack.empty() && stack.back() == context) stack.pop_back();
     context->destroy();
@@ -107,7 +112,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
   return initialised([&] {
     std::shared_ptr<Context> context;
-    if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findContext(ctx, context)) return status;
     contextStack().push_back(context);
     return CUDA_SUCCESS;
@@ -127,8 +132,8 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
 CUresult cuCtxPopCurrent(CUcontext* pctx) { return cuCtxPopCurrent_v2(pctx); }
 
 CUresult cuCtxGetDevice(CUdevice* device) {
-  return inContext([&](auto& context) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (device == nullptr) return state().initialised ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_INITIALIZED;
+  return inAnyContext([&](auto& context) {
     *device = context->device.ordinal;
     return CUDA_SUCCESS;
   });
@@ -157,9 +162,10 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 }
 
 CUresult cuCtxGetFlags(unsigned int* flags) {
-  return inContext([&](auto& context) {
+  return inAnyContext([&](auto& context) {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = context->flags;
+    // A primary context always maps host memory, and says so here alone.
+    *flags = context->flags | (context->isPrimary ? CU_CTX_MAP_HOST : 0);
     return CUDA_SUCCESS;
   });
 }
@@ -185,7 +191,13 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
   return initialised([&]() -> CUresult {
     std::shared_ptr<Context> context;
-    if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    if (ctx == nullptr) {
+      if (contextStack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+      context = contextStack().back();
+    } else if (const CUresult status = findContext(ctx, context)) {
+      return status;
+    }
+    if (!context->alive) return CUDA_ERROR_INVALID_CONTEXT;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *version = kApiVersion;
     return CUDA_SUCCESS;
@@ -194,8 +206,8 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return inContext([&](auto& context) {
-    if (pvalue == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
-    if (limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (pvalue == nullptr || !isLimit(limit)) return CUDA_ERROR_INVALID_VALUE;
+    if (!hasLimit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     std::lock_guard lock(context->settingsMutex);
     *pvalue = context->limits[limit];
     return CUDA_SUCCESS;
@@ -204,8 +216,9 @@ CUresult cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return inContext([&](auto& context) {
-    if (limit < 0) return CUDA_ERROR_INVALID_VALUE;
-    if (limit > CU_LIMIT_PERSISTING_L2_CACHE_SIZE) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (!isLimit(limit)) return CUDA_ERROR_INVALID_VALUE;
+    if (!hasLimit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit >= CU_LIMIT_SHMEM_SIZE) return CUDA_ERROR_NOT_PERMITTED;  // read only
     if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(context->settingsMutex);
     context->limits[limit] = value;
@@ -266,7 +279,8 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> peer;
     if (const CUresult status = findContext(peerContext, peer)) return status;
-    if (&peer->device == &context->device) return CUDA_ERROR_INVALID_DEVICE;
+    if (!peer->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (&peer->device == &context->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     std::lock_guard lock(context->settingsMutex);
     return context->peers.insert(peer.get()).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   });

@@ -20,6 +20,7 @@ uint64_t nanosecondsNow() {
 CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool perThread) {
   return onStream(streamHandle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may record so
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
@@ -39,7 +40,7 @@ CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool
 
 CUresult elapsed(float* milliseconds, CUevent startHandle, CUevent endHandle) {
   return initialised([&]() -> CUresult {
-    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // the real driver's choice
     std::shared_ptr<Event> start, end;
     if (const CUresult status = resolveEvent(startHandle, start)) return status;
     if (const CUresult status = resolveEvent(endHandle, end)) return status;

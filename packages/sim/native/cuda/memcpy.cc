@@ -109,9 +109,9 @@ struct PeerContexts {
 };
 
 CUresult copyPeer(CUdeviceptr to, CUdeviceptr from, PeerContexts contexts, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
-  return inContext([&](auto&) -> CUresult {
+  return inContext([&](auto& current) -> CUresult {
     for (CUcontext context : {contexts.to, contexts.from}) {
-      auto found = state().contexts.find(context);
+      auto found = context == nullptr ? current : state().contexts.find(context);
       if (!found) return CUDA_ERROR_INVALID_CONTEXT;
       if (const CUresult status = found->status()) return status;
       // The form without a stream is ordered against the work of both contexts.
@@ -129,7 +129,7 @@ CUresult checkRows(CUmemorytype type, const void* host, CUdeviceptr device, size
   if (type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   if (pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
-  if (pitch == 0 && height == 1 && y == 0) pitch = x + width;
+  if (pitch == 0) pitch = x + width;  // rows without gaps
   if (x > pitch || width > pitch - x) return CUDA_ERROR_INVALID_VALUE;
   size_t start = 0, length = 0;
   if (__builtin_mul_overflow(y, pitch, &start) || __builtin_add_overflow(start, x, &start)) return CUDA_ERROR_INVALID_VALUE;

@@ -30,12 +30,16 @@ CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes,
 CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
   return inContext([&](auto& context) {
     constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    if (out == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) {
+      *out = nullptr;
+      return CUDA_SUCCESS;
+    }
     if (bytes > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-    // With unified addressing pinned memory is always portable and mapped, whatever was asked for.
-    const unsigned actual = flags | CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+    // With unified addressing pinned memory is always mapped, whatever was asked for.
+    const unsigned actual = flags | CU_MEMHOSTALLOC_DEVICEMAP;
     state().allocations.put(
         std::make_shared<Allocation>(MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, context, actual));
     *out = at;
@@ -45,17 +49,29 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
 
 CUresult registerHost(void* p, size_t bytes, unsigned flags) {
   return inContext([&](auto& context) -> CUresult {
-    constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    constexpr unsigned knownFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~knownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     const auto base = reinterpret_cast<uint64_t>(p);
+    if (auto known = state().allocations.covering(base); known && !known->isHost()) return CUDA_ERROR_INVALID_VALUE;
     if (state().allocations.overlaps(base, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     MemoryRange range;
     if (const CUresult status = checkRange(base, bytes, range)) return status;
-    const unsigned actual = flags | CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    const unsigned actual = flags | CU_MEMHOSTREGISTER_DEVICEMAP;
     auto allocation = std::make_shared<Allocation>(MemoryKind::registered, base, bytes, context, actual);
     return state().allocations.put(std::move(allocation)) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  });
+}
+
+// Memory is freed in the context that owns it, so none needs to be current; but one that is must be in order.
+template <class Body>
+CUresult inCurrentIfAny(Body&& body) {
+  return initialised([&]() -> CUresult {
+    if (!contextStack().empty()) {
+      if (const CUresult status = contextStack().back()->status()) return status;
+    }
+    return body();
   });
 }
 
@@ -64,7 +80,7 @@ template <class Accepts>
 CUresult release(uint64_t address, CUresult otherwise, Accepts&& accepts) {
   auto allocation = state().allocations.startingAt(address);
   if (!allocation || !accepts(*allocation)) return otherwise;
-  allocation->context->synchronize();
+  if (const CUresult status = allocation->context->synchronize()) return status;
   return state().allocations.remove(allocation) ? CUDA_SUCCESS : otherwise;
 }
 
@@ -99,10 +115,9 @@ CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   return inContext([&](auto& context) {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Arena& arena = context->device.arena;
-    *total = arena.capacity();
-    *free = arena.capacity() - std::min(arena.used(), arena.capacity());
+    if (total != nullptr) *total = arena.capacity();
+    if (free != nullptr) *free = arena.capacity() - std::min(arena.used(), arena.capacity());
     return CUDA_SUCCESS;
   });
 }
@@ -125,7 +140,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 }
 
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
-  return inContext([&](auto&) -> CUresult {
+  return inCurrentIfAny([&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     return release(dptr, CUDA_ERROR_INVALID_VALUE, [](auto& allocation) { return !allocation.isHost(); });
   });
@@ -146,7 +161,7 @@ CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocateOnHost(p
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) { return allocateOnHost(pp, bytesize, Flags); }
 
 CUresult cuMemFreeHost(void* p) {
-  return inContext([&](auto&) -> CUresult {
+  return inCurrentIfAny([&]() -> CUresult {
     if (p == nullptr) return CUDA_SUCCESS;
     return release(reinterpret_cast<uint64_t>(p), CUDA_ERROR_INVALID_VALUE,
                    [](auto& allocation) { return allocation.kind == MemoryKind::pinned; });
@@ -167,7 +182,7 @@ CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return inContext([&](auto&) -> CUresult {
     if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = state().allocations.covering(reinterpret_cast<uint64_t>(p));
-    if (!allocation || allocation->kind != MemoryKind::pinned) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation || !allocation->isHost()) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = allocation->flags;
     return CUDA_SUCCESS;
   });
@@ -179,6 +194,8 @@ CUresult cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) { retur
 CUresult cuMemHostUnregister(void* p) {
   return inContext([&](auto&) -> CUresult {
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto around = state().allocations.covering(reinterpret_cast<uint64_t>(p));
+    if (around && around->base != reinterpret_cast<uint64_t>(p)) return CUDA_ERROR_INVALID_VALUE;
     return release(reinterpret_cast<uint64_t>(p), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
                    [](auto& allocation) { return allocation.kind == MemoryKind::registered; });
   });

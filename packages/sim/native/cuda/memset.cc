@@ -29,7 +29,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t he
       return CUDA_ERROR_INVALID_VALUE;
     }
     MemoryRange range;
-    if (const CUresult status = checkDeviceRange(to, length, range)) return status;
+    if (const CUresult status = checkAccessibleRange(*stream->context, to, length, range)) return status;
     const bool toHost = range.allocation->isHost();
     Operation operation;
     operation.run = [range = std::move(range), pitch, value, width, height] {

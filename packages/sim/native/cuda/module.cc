@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "core/context.h"
@@ -14,6 +14,7 @@ using namespace shoal;
 namespace {
 
 constexpr char kRunsNoKernels[] = "the Shoal software device runs no kernels yet";
+constexpr uint32_t kElfMagic = 0x464c457f;
 constexpr uint32_t kFatbinWrapperMagic = 0x466243b1;
 constexpr uint32_t kFatbinMagic = 0xba55ed50;
 
@@ -40,41 +41,66 @@ void writeErrorLog(const JitOptions& options, const char* message) {
   if (sizeSlot != nullptr) *sizeSlot = reinterpret_cast<void*>(std::min<size_t>(static_cast<size_t>(length), size - 1));
 }
 
-bool startsLikePtx(const char* image) {
-  // PTX begins with directives; comments and blanks may come before. The text ends in a NUL.
-  for (const char* at = image; *at != '\0';) {
+// Skips blanks and comments; a NUL ends the text.
+const char* skipBlanks(const char* at) {
+  for (;;) {
     if (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n') {
       ++at;
     } else if (at[0] == '/' && at[1] == '/') {
       while (*at != '\0' && *at != '\n') ++at;
     } else if (at[0] == '/' && at[1] == '*') {
       const char* end = strstr(at + 2, "*/");
-      if (end == nullptr) return false;
+      if (end == nullptr) return at;
       at = end + 2;
     } else {
-      return strncmp(at, ".version", 8) == 0;
+      return at;
     }
   }
-  return false;
 }
 
-CUresult refuse(const void* image, const JitOptions& options) {
-  if (image == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+enum class Text { other, badPtx, ptx };
+
+// PTX begins with its version, its target and perhaps its address size; then every statement begins with a directive.
+Text classify(const char* image) {
+  const char* at = skipBlanks(image);
+  if (strncmp(at, ".version", 8) != 0) return Text::other;
+  for (const char* directive : {".version", ".target", ".address_size"}) {
+    const size_t length = strlen(directive);
+    if (strncmp(at, directive, length) != 0) continue;
+    while (*at != '\0' && *at != '\n') ++at;
+    at = skipBlanks(at);
+  }
+  return *at == '\0' || *at == '.' ? Text::ptx : Text::badPtx;
+}
+
+// The machine that an ELF image says it is for; 0 when it is too broken to tell.
+unsigned machineOf(const char* elf) {
+  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1) return 0;  // 64-bit, little-endian, version 1; else nothing more is read
+  uint16_t machine = 0;
+  memcpy(&machine, elf + 18, sizeof machine);
+  return machine;
+}
+
+CUresult refuse(const void* data, const JitOptions& options) {
+  constexpr unsigned kCudaMachine = 190;
+  if (data == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
+  const auto* image = static_cast<const char*>(data);
+  // Images carry no length: a text ends in a NUL, and nothing behind one may be read.
   uint32_t magic = 0;
-  memcpy(&magic, image, 1);
-  if ((magic & 0xff) == 0) return CUDA_ERROR_INVALID_IMAGE;  // an empty text; nothing after it may be read
-  if (strncmp(static_cast<const char*>(image), "\177ELF", 4) == 0) {
+  if (strnlen(image, sizeof magic) == sizeof magic) memcpy(&magic, image, sizeof magic);
+  if (magic == kElfMagic) {
+    if (machineOf(image) != kCudaMachine) return CUDA_ERROR_INVALID_IMAGE;
     writeErrorLog(options, kRunsNoKernels);
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
-  if (startsLikePtx(static_cast<const char*>(image))) {
-    writeErrorLog(options, kRunsNoKernels);
-    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-  }
-  if (strnlen(static_cast<const char*>(image), 4) == 4) memcpy(&magic, image, 4);
   if (magic == kFatbinMagic || magic == kFatbinWrapperMagic) {
     writeErrorLog(options, kRunsNoKernels);
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  switch (classify(image)) {
+    case Text::ptx: writeErrorLog(options, kRunsNoKernels); return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    case Text::badPtx: writeErrorLog(options, "not PTX: a statement does not begin with a directive"); return CUDA_ERROR_INVALID_PTX;
+    case Text::other: break;
   }
   return CUDA_ERROR_INVALID_IMAGE;
 }
@@ -87,10 +113,9 @@ CUresult loadFile(void* out, const char* name, const JitOptions& options) {
   return inContext([&](auto&) -> CUresult {
     if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::ifstream file(name, std::ios::binary);
-    if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-    const std::string image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    if (file.bad()) return CUDA_ERROR_FILE_NOT_FOUND;
-    return refuse(image.c_str(), options);
+    std::stringstream image;
+    if (!file || !(image << file.rdbuf())) return CUDA_ERROR_FILE_NOT_FOUND;
+    return refuse(image.str().c_str(), options);
   });
 }
 

@@ -27,7 +27,10 @@ CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!allocation.isHost() && !isManaged) return CUDA_ERROR_INVALID_VALUE;
       return put<void*>(data, reinterpret_cast<void*>(pointer));
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
+      if (allocation.isHost()) return CUDA_ERROR_INVALID_VALUE;
+      memset(data, 0, 16);
+      return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<int>(data, allocation.syncMemoryOperations ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, allocation.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, isManaged ? 1 : 0);
@@ -99,7 +102,7 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   return initialised([&]() -> CUresult {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = state().allocations.covering(ptr);
-    if (!allocation || allocation->isHost()) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation) return CUDA_ERROR_INVALID_VALUE;
     unsigned wanted = 0;
     memcpy(&wanted, value, sizeof wanted);
     if (wanted > 1) return CUDA_ERROR_INVALID_VALUE;

@@ -26,9 +26,13 @@ CUresult onDevice(CUdevice ordinal, Body&& body) {
 }  // namespace
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
-  return onDevice(dev, [&](Device& device) {
+  return onDevice(dev, [&](Device& device) -> CUresult {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (device.primaryRetained++ == 0) device.primary->activate(device.primaryFlags);
+    if (!device.primary->alive) {
+      if (const int lost = device.error) return static_cast<CUresult>(lost);
+      device.primary->activate(device.primaryFlags);
+    }
+    ++device.primaryRetained;
     *pctx = device.primary->handle();
     return CUDA_SUCCESS;
   });
@@ -37,7 +41,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return onDevice(dev, [&](Device& device) {
     if (device.primaryRetained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--device.primaryRetained == 0) device.primary->destroy();
+    if (--device.primaryRetained == 0 && device.primary->alive) device.primary->destroy();
     return CUDA_SUCCESS;
   });
 }
@@ -45,8 +49,8 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return onDevice(dev, [&](Device& device) {
-    if (device.primaryRetained != 0) device.primary->destroy();
-    device.primaryRetained = 0;
+    // Whoever retained it still has to release it.
+    if (device.primary->alive) device.primary->destroy();
     device.primaryFlags = 0;
     return CUDA_SUCCESS;
   });

@@ -186,7 +186,7 @@ const Variant kVariants[] = {
 
 CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
   constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0 || flags == known) return CUDA_ERROR_INVALID_VALUE;
+  if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0 || cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
   const bool wantsOwn = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   const Variant* best = nullptr;
   int bestVersion = 0;
@@ -205,7 +205,8 @@ CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
               : isNameKnown   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                               : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
   }
-  return best == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+  // Whoever asks for the status is told there, and only there.
+  return best == nullptr && status == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ CUresult shoalSimInjectError(int device, int code) {
     Device* found = nullptr;
     if (const CUresult status = findDevice(device, found)) return status;
     if (code < 0) return CUDA_ERROR_INVALID_VALUE;
+    found->error = code;
     for (auto& context : state().contexts.all()) {
       if (&context->device == found && context->alive) context->error = code;
     }

@@ -25,8 +25,9 @@ CUresult createStream(CUstream* created, unsigned flags, int priority) {
   });
 }
 
+// The one call that real drivers answer inside a host function too.
 CUresult queryStream(CUstream handle, bool perThread) {
-  return onStream(handle, perThread, [](auto& stream, auto& context) {
+  return onStream<true>(handle, perThread, [](auto& stream, auto& context) {
     bool idle = stream->isIdle();
     if (stream->kind == StreamKind::legacyDefault) {
       for (auto& other : context->streams()) idle = idle && (!other->isBlocking() || other->isIdle());
@@ -38,6 +39,7 @@ CUresult queryStream(CUstream handle, bool perThread) {
 CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may wait so
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     auto recording = event->last();

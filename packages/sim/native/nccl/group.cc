@@ -97,7 +97,12 @@ ncclResult_t noteError(ncclResult_t result) {
 
 ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const Task& task, CUstream stream) {
   Group& own = group();
-  if (own.depth == 0) return communicator->enqueue({task}, stream);
+  if (own.depth == 0) {
+    if (task.isPointToPoint() && task.root == communicator->endpoint.rank) {
+      return problem(ncclInvalidUsage, "%s to or from the rank itself needs a group with the other half", nameOf(task.kind));
+    }
+    return communicator->enqueue({task}, stream);
+  }
   own.tasks.push_back({communicator, stream, task});
   return ncclSuccess;
 }

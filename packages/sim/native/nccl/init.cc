@@ -172,6 +172,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
+    if (comm == nullptr) return ncclSuccess;
     if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator)) return result;
     if (communicator->isBlocking) return communicator->finalise();
     communicator->setState(Communicator::State::initialising);  // reads as in progress until done

@@ -62,6 +62,7 @@ ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
 }
 
 ncclResult_t ncclMemFree(void* ptr) {
+  if (ptr == nullptr) return ncclSuccess;
   const CUresult status = cuMemFree_v2(reinterpret_cast<CUdeviceptr>(ptr));
   return status == CUDA_SUCCESS ? ncclSuccess : cudaProblem(status, "cuMemFree");
 }

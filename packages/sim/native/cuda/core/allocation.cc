@@ -34,7 +34,7 @@ bool isMapped(uint64_t address, size_t length) {
 }  // namespace
 
 Allocation::Allocation(MemoryKind kind, uint64_t base, size_t size, std::shared_ptr<Context> context, unsigned flags)
-    : kind(kind), base(base), size(size), context(std::move(context)), flags(flags), id(nextAllocationId.fetch_add(1)) {}
+    : kind(kind), base(base), size(size), context(std::move(context)), flags(flags), id(nextAllocationId.fetch_add(1)), syncMemoryOperations(!isHost()) {}
 
 Allocation::~Allocation() {
   switch (kind) {
@@ -109,6 +109,14 @@ CUresult checkDeviceRange(CUdeviceptr address, size_t length, MemoryRange& range
   range.data = reinterpret_cast<char*>(address);
   range.allocation = std::move(allocation);
   return CUDA_SUCCESS;
+}
+
+CUresult checkAccessibleRange(Context& context, CUdeviceptr address, size_t length, MemoryRange& range) {
+  if (const CUresult status = checkDeviceRange(address, length, range)) return status;
+  const Allocation& allocation = *range.allocation;
+  if (allocation.kind != MemoryKind::device || &allocation.context->device == &context.device) return CUDA_SUCCESS;
+  std::lock_guard lock(context.settingsMutex);
+  return context.peers.count(allocation.context.get()) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult checkRange(uint64_t address, size_t length, MemoryRange& range) {

@@ -32,7 +32,7 @@ struct Allocation {
   const std::shared_ptr<Context> context;
   const unsigned flags;
   const uint64_t id;
-  std::atomic<bool> syncMemoryOperations{false};
+  std::atomic<bool> syncMemoryOperations;
 };
 
 class AllocationTable {
@@ -58,6 +58,8 @@ struct MemoryRange {
 
 // Memory that the device may touch: CUDA_ERROR_INVALID_VALUE unless the whole range lies in one live allocation.
 CUresult checkDeviceRange(CUdeviceptr address, size_t length, MemoryRange& range);
+// The same, and the context's device can reach it: its own memory, host or managed memory, or a peer's that was enabled.
+CUresult checkAccessibleRange(Context& context, CUdeviceptr address, size_t length, MemoryRange& range);
 // Any memory: known, or mapped in this process.
 CUresult checkRange(uint64_t address, size_t length, MemoryRange& range);
 

@@ -33,6 +33,8 @@ uint64_t Arena::allocate(size_t bytes) {
     else block->second = skipped;
     if (rest != 0) free_[start + need] = rest;
     used_ += need;
+    // Fewer page faults when a large block is first touched.
+    if (need >= kHugePage) madvise(reinterpret_cast<void*>(start), need / kHugePage * kHugePage, MADV_HUGEPAGE);
     return start;
   }
   return 0;

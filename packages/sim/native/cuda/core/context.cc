@@ -28,7 +28,7 @@ Context::Context(Device& device, bool isPrimary, unsigned flags)
 
 void Context::resetSettings() {
   std::lock_guard lock(settingsMutex);
-  const size_t defaults[10] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0};
+  const size_t defaults[10] = {1024, 1 << 20, 8 << 20, 0, 2048, 64, 0, 232448, 0, 0};
   std::copy(std::begin(defaults), std::end(defaults), limits);
   cacheConfig = 0;
   sharedConfig = 0;
@@ -123,7 +123,6 @@ void Context::destroy() {
     other->peers.erase(this);
   }
   isEnding = false;
-  if (!isPrimary) state().contexts.take(handle_);
 }
 
 }  // namespace shoal

@@ -1,6 +1,7 @@
 // One virtual device and the settings it was made with.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -19,6 +20,9 @@ class Device {
 
   const int ordinal;
   Arena arena;
+
+  // Set when a fault took the device away from this process: no context can be made or brought back then.
+  std::atomic<int> error{CUDA_SUCCESS};
 
   // The primary context keeps its handle for the life of the process; it is alive while somebody retains it.
   std::mutex primaryMutex;

@@ -26,11 +26,11 @@ CUresult anywhere(Body&& body) noexcept {
 }
 
 // For functions that need cuInit but no context.
-template <class Body>
+template <bool isAllowedInHostFunction = false, class Body>
 CUresult initialised(Body&& body) noexcept {
   return anywhere([&]() -> CUresult {
     if (!state().initialised.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_INITIALIZED;
-    if (threadState().isInHostFunction) return CUDA_ERROR_NOT_PERMITTED;
+    if (!isAllowedInHostFunction && threadState().isInHostFunction) return CUDA_ERROR_NOT_PERMITTED;
     return body();
   });
 }
@@ -40,6 +40,15 @@ inline CUresult currentContext(std::shared_ptr<Context>& context) {
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   context = stack.back();
   return context->status();
+}
+
+// For functions that answer even when the current context has failed or is destroyed.
+template <class Body>
+CUresult inAnyContext(Body&& body) noexcept {
+  return initialised([&]() -> CUresult {
+    auto& stack = contextStack();
+    return stack.empty() ? CUDA_ERROR_INVALID_CONTEXT : body(stack.back());
+  });
 }
 
 // For functions that work on the current context, which must be in order.
@@ -52,13 +61,19 @@ CUresult inContext(Body&& body) noexcept {
   });
 }
 
-// For functions on a stream: `body(stream, context)`.
-template <class Body>
+// For functions on a stream: `body(stream, its context)`. Only a default stream needs a current context.
+template <bool isAllowedInHostFunction = false, class Body>
 CUresult onStream(CUstream handle, bool perThread, Body&& body) noexcept {
-  return inContext([&](const std::shared_ptr<Context>& context) -> CUresult {
+  return initialised<isAllowedInHostFunction>([&]() -> CUresult {
     std::shared_ptr<Stream> stream;
-    if (const CUresult status = resolveStream(handle, perThread, context, stream)) return status;
-    return body(stream, context);
+    if (isDefaultStream(handle)) {
+      std::shared_ptr<Context> context;
+      if (const CUresult status = currentContext(context)) return status;
+      stream = findDefaultStream(handle, perThread, *context);
+    } else if (const CUresult status = findStream(handle, stream)) {
+      return status;
+    }
+    return body(stream, stream->context);
   });
 }
 

@@ -165,13 +165,12 @@ void Stream::close() {
   changed_.notify_all();
 }
 
-CUresult resolveStream(CUstream handle, bool perThread, const std::shared_ptr<Context>& current, std::shared_ptr<Stream>& stream) {
-  const auto value = reinterpret_cast<uint64_t>(handle);
-  if (value <= 2) {
-    const bool ownDefault = value == 2 || (value == 0 && perThread);
-    stream = ownDefault ? current->perThreadDefaultStream() : current->defaultStream();
-    return CUDA_SUCCESS;
-  }
+std::shared_ptr<Stream> findDefaultStream(CUstream handle, bool perThread, Context& current) {
+  const bool isOwn = handle == CU_STREAM_PER_THREAD || (handle == nullptr && perThread);
+  return isOwn ? current.perThreadDefaultStream() : current.defaultStream();
+}
+
+CUresult findStream(CUstream handle, std::shared_ptr<Stream>& stream) {
   stream = state().streams.find(handle);
   if (!stream) return CUDA_ERROR_INVALID_HANDLE;
   if (stream->contextDestroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

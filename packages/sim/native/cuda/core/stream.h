@@ -81,7 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool isClosed_ = false;
 };
 
-// Finds what a stream argument names: 0, the two special values, or a stream that was created.
-CUresult resolveStream(CUstream handle, bool perThread, const std::shared_ptr<Context>& current, std::shared_ptr<Stream>& stream);
+// What a stream argument names: 0 and the two special values are default streams, others have been created.
+inline bool isDefaultStream(CUstream handle) { return reinterpret_cast<uint64_t>(handle) <= 2; }
+std::shared_ptr<Stream> findDefaultStream(CUstream handle, bool perThread, Context& current);
+CUresult findStream(CUstream handle, std::shared_ptr<Stream>& stream);
 
 }  // namespace shoal
