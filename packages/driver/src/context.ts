@@ -1,4 +1,3 @@
-import { ensureContextFunctions, withContext } from '@shoal/cuda-sys'
 import {
   type CUcontext,
   type CUevent,
@@ -20,6 +19,7 @@ import {
 import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
+import { ensureContextFunctions, withContext } from './currentContext.js'
 import type { Device } from './device.js'
 import { check, checkRelease, isGone, Status } from './errors.js'
 import { processIsEnding } from './lifetime.js'
@@ -176,7 +176,15 @@ export class Context {
   /** @internal Calls one C function, exactly one, with this context current and checks its status. */
   _call(api: string, call: () => number): void {
     callInContext(this.handle)
-    check(call(), api)
+    let status: number
+    try {
+      status = call()
+    } catch (error) {
+      // A function the driver does not have: the next call must not be made in this context.
+      callInContext(0n)
+      throw error
+    }
+    check(status, api)
   }
 
   /** @internal Calls a releasing function; does nothing when the context is gone, and what it held with it. */

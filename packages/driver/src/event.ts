@@ -1,4 +1,3 @@
-import { driver } from '@shoal/cuda-sys'
 import {
   type CUevent,
   cuEventCreate,
@@ -7,6 +6,7 @@ import {
   cuEventQuery,
   cuEventRecord,
   cuEventSynchronize,
+  driver,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import {
   type CUmodule,
   cuModuleGetFunction,
@@ -81,6 +80,8 @@ export class Module extends Resource {
   /** Loads code from a file of any of the three kinds, without blocking the thread. */
   static async loadFile(source: ContextSource, path: string | URL, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(source)
+    // Loaded here and not above: every program that imports this package would pay for it.
+    const { readFile } = await import('node:fs/promises')
     return Module.loadAsync(context, await readFile(path), options)
   }
 

@@ -1,5 +1,4 @@
-import { driver } from '@shoal/cuda-sys'
-import { type CUevent, type CUstream, cuEventRecord } from '@shoal/cuda-sys/driver'
+import { type CUevent, type CUstream, cuEventRecord, driver } from '@shoal/cuda-sys/driver'
 import { enterContext, leaveContext, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError } from '@shoal/types'
 import { describeValue } from './checks.js'
