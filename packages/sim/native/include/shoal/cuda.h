@@ -11,6 +11,13 @@
 #define SHOAL_EXPORT __attribute__((visibility("default")))
 #endif
 
+// Callers may pass any number where an enumeration is expected; with a fixed type that is no undefined behaviour in C++.
+#ifdef __cplusplus
+#define SHOAL_INT : int
+#else
+#define SHOAL_INT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -33,7 +40,7 @@ typedef struct CUuuid_st {
   char bytes[16];
 } CUuuid;
 
-typedef enum cudaError_enum {
+typedef enum cudaError_enum SHOAL_INT {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
@@ -139,16 +146,16 @@ typedef enum cudaError_enum {
 
 // Device attribute codes run from 1 to 147 in CUDA 13.0; the ones the sources name are listed here.
 typedef int CUdevice_attribute;
-typedef enum CUdevice_P2PAttribute_enum {
+typedef enum CUdevice_P2PAttribute_enum SHOAL_INT {
   CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK = 1,
   CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED = 2,
   CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED = 3,
   CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED = 4,
   CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED = 5,
 } CUdevice_P2PAttribute;
-typedef enum CUexecAffinityType_enum { CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0 } CUexecAffinityType;
+typedef enum CUexecAffinityType_enum SHOAL_INT { CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0 } CUexecAffinityType;
 
-typedef enum CUctx_flags_enum {
+typedef enum CUctx_flags_enum SHOAL_INT {
   CU_CTX_SCHED_AUTO = 0x00,
   CU_CTX_SCHED_SPIN = 0x01,
   CU_CTX_SCHED_YIELD = 0x02,
@@ -162,7 +169,7 @@ typedef enum CUctx_flags_enum {
   CU_CTX_FLAGS_MASK = 0xFF,
 } CUctx_flags;
 
-typedef enum CUlimit_enum {
+typedef enum CUlimit_enum SHOAL_INT {
   CU_LIMIT_STACK_SIZE = 0,
   CU_LIMIT_PRINTF_FIFO_SIZE = 1,
   CU_LIMIT_MALLOC_HEAP_SIZE = 2,
@@ -214,7 +221,7 @@ typedef struct CUctxCreateParams_st {
 #define CU_STREAM_WAIT_VALUE_FLUSH (1u << 30)
 #define CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER 0x1u
 
-typedef enum CUstreamCaptureStatus_enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 } CUstreamCaptureStatus;
+typedef enum CUstreamCaptureStatus_enum SHOAL_INT { CU_STREAM_CAPTURE_STATUS_NONE = 0 } CUstreamCaptureStatus;
 
 #define CU_MEMHOSTALLOC_PORTABLE 0x01u
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02u
@@ -227,7 +234,7 @@ typedef enum CUstreamCaptureStatus_enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 } CU
 #define CU_MEM_ATTACH_HOST 0x2u
 #define CU_MEM_ATTACH_SINGLE 0x4u
 
-typedef enum CUmemorytype_enum {
+typedef enum CUmemorytype_enum SHOAL_INT {
   CU_MEMORYTYPE_HOST = 1,
   CU_MEMORYTYPE_DEVICE = 2,
   CU_MEMORYTYPE_ARRAY = 3,
@@ -253,7 +260,7 @@ typedef struct CUDA_MEMCPY2D_st {
   size_t Height;
 } CUDA_MEMCPY2D;
 
-typedef enum CUpointer_attribute_enum {
+typedef enum CUpointer_attribute_enum SHOAL_INT {
   CU_POINTER_ATTRIBUTE_CONTEXT = 1,
   CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
   CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
@@ -303,7 +310,7 @@ typedef struct CUlaunchConfig_st {
 #define CU_GET_PROC_ADDRESS_DEFAULT 0
 #define CU_GET_PROC_ADDRESS_LEGACY_STREAM 1
 #define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2
-typedef enum CUdriverProcAddressQueryResult_enum {
+typedef enum CUdriverProcAddressQueryResult_enum SHOAL_INT {
   CU_GET_PROC_ADDRESS_SUCCESS = 0,
   CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
   CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,

@@ -18,7 +18,7 @@ typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-typedef enum {
+typedef enum SHOAL_INT {
   ncclSuccess = 0,
   ncclUnhandledCudaError = 1,
   ncclSystemError = 2,
@@ -31,7 +31,7 @@ typedef enum {
   ncclNumResults = 9,
 } ncclResult_t;
 
-typedef enum {
+typedef enum SHOAL_INT {
   ncclInt8 = 0,
   ncclUint8 = 1,
   ncclInt32 = 2,
@@ -48,7 +48,7 @@ typedef enum {
 } ncclDataType_t;
 
 // Values from ncclNumOps on are operations made by ncclRedOpCreatePreMulSum.
-typedef enum {
+typedef enum SHOAL_INT {
   ncclSum = 0,
   ncclProd = 1,
   ncclMax = 2,
@@ -58,7 +58,7 @@ typedef enum {
   ncclMaxRedOp = 0x7fffffff,
 } ncclRedOp_t;
 
-typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
+typedef enum SHOAL_INT { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_API_MAGIC 0xcafebeefu
