@@ -15,11 +15,12 @@ import {
   cuDevicePrimaryCtxRetain,
   cuEventCreate,
   cuEventDestroy,
+  ensureContextFunctions,
+  withContext,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
-import { ensureContextFunctions, withContext } from './currentContext.js'
 import type { Device } from './device.js'
 import { check, checkRelease, isGone, Status } from './errors.js'
 import { processIsEnding } from './lifetime.js'

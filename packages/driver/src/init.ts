@@ -1,6 +1,5 @@
-import { cuDriverGetVersion, cuInit } from '@shoal/cuda-sys/driver'
+import { cuDriverGetVersion, cuInit, ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { CudaVersion } from '@shoal/types'
-import { ensureContextFunctions } from './currentContext.js'
 import { check } from './errors.js'
 import { watchForEnd } from './lifetime.js'
 import { scratch } from './native.js'

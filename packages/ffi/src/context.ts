@@ -20,6 +20,7 @@ export function callInContext(context: bigint): void {
 }
 
 let enter: (() => number) | undefined
+let leave: (() => number) | undefined
 
 function contextError(status: number): StatusError {
   return new StatusError({
@@ -55,7 +56,8 @@ export function enterContext(context: bigint): bigint | undefined {
 /** Restores what {@link enterContext} returned. */
 export function leaveContext(previous: bigint | undefined): void {
   if (previous === undefined) return
-  const status = addon().leaveContext(previous)
-  // The caller's context may have been destroyed in between; then there is none to go back to.
-  if (status !== 0) addon().leaveContext(0n)
+  leave ??= addon().leaveContext
+  slots64[contextSlot] = previous
+  // The caller's context may have been destroyed in between; then there is none to go back to. The slot is empty by now.
+  if (leave() !== 0) leave()
 }

@@ -1,4 +1,4 @@
-import { ensureContextFunctions } from '@shoal/cuda-sys'
+import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommAbort, ncclCommInitAll, ncclCommInitRank } from '@shoal/nccl-sys'
 import { AbortedError } from '@shoal/types'

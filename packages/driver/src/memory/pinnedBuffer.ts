@@ -47,6 +47,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
   readonly #view: HostView | undefined
   readonly #isMapped: boolean
   #holds = 0
+  #isReachable = false
   #forget: (() => void) | undefined
 
   private constructor(context: Context, dtype: D, length: number, isMapped: boolean, address: bigint) {
@@ -69,14 +70,14 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     byArrayBuffer.set(this.#view.buffer, this)
     // Resetting the device frees the memory: no array may look into it after that.
     const view = new WeakRef(this.#view)
+    const { reach } = this.#view
     const forget = context._beforeClose(() => view.deref()?.detach())
     this.#forget = forget
     context._addChild()
     watchForLeak(this, `A PinnedBuffer of ${this.byteLength} bytes`, () => {
       forget()
-      context._release('cuMemFreeHost', () => cuMemFreeHost(address))
-      context._removeChild()
-      return 'its memory was freed'
+      reach.whenReleased(() => freeHost(context, address))
+      return 'its memory is freed now'
     })
   }
 
@@ -186,7 +187,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
   protected release(): void {
     forgetLeak(this)
     this.#forget?.()
-    this.#view?.detach()
+    this.#isReachable = this.#view?.detach() === false
     if (this.#holds === 0) this.#free()
   }
 
@@ -197,7 +198,15 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
 
   #free(): void {
     if (this.byteLength === 0) return
-    this.context._release('cuMemFreeHost', () => cuMemFreeHost(this.#address))
-    this.context._removeChild()
+    const { context } = this
+    const address = this.#address
+    // An array that took the memory over (`buffer.transfer()`) may still be read: the memory goes when that array does.
+    if (this.#isReachable) this.#view?.reach.whenReleased(() => freeHost(context, address))
+    else freeHost(context, address)
   }
+}
+
+function freeHost(context: Context, address: bigint): void {
+  context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+  context._removeChild()
 }

@@ -22,25 +22,11 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-void Deliver(uint64_t id, int status) {
-  std::shared_ptr<Mailbox> mailbox;
-  {
-    Registry& registry = TheRegistry();
-    std::lock_guard<std::mutex> lock(registry.mutex);
-    auto found = registry.mailboxes.find(id);
-    if (found == registry.mailboxes.end()) return;
-    mailbox = found->second;
-  }
-  mailbox->Post([id, status](Napi::Env env) {
-    Environment::Of(env).on_callback.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
-  });
-}
-
 // CUhostFn: void (*)(void* userData)
-void HostFunction(void* user_data) { Deliver(reinterpret_cast<uint64_t>(user_data), 0); }
+void HostFunction(void* user_data) { DeliverCallback(reinterpret_cast<uint64_t>(user_data), 0); }
 
 // CUstreamCallback: void (*)(CUstream, CUresult, void* userData)
-void StreamCallback(void*, int status, void* user_data) { Deliver(reinterpret_cast<uint64_t>(user_data), status); }
+void StreamCallback(void*, int status, void* user_data) { DeliverCallback(reinterpret_cast<uint64_t>(user_data), status); }
 
 Napi::Value Register(const Napi::CallbackInfo& info) {
   Registry& registry = TheRegistry();
@@ -57,6 +43,20 @@ void Unregister(const Napi::CallbackInfo& info) {
 }
 
 }  // namespace
+
+void DeliverCallback(uint64_t id, int status) {
+  std::shared_ptr<Mailbox> mailbox;
+  {
+    Registry& registry = TheRegistry();
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    auto found = registry.mailboxes.find(id);
+    if (found == registry.mailboxes.end()) return;
+    mailbox = found->second;
+  }
+  mailbox->Post([id, status](Napi::Env env) {
+    Environment::Of(env).on_callback.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
+  });
+}
 
 void ForgetCallbacks(const std::shared_ptr<Mailbox>& mailbox) {
   Registry& registry = TheRegistry();

@@ -3,11 +3,15 @@
 
 #include <napi.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "mailbox.h"
 
 namespace shoal {
+
+// Calls a registered callback, from any thread; nothing happens when it has been forgotten.
+void DeliverCallback(uint64_t id, int status);
 
 void DefineCallbacks(Napi::Env env, Napi::Object exports);
 

@@ -1,6 +1,7 @@
 #include "context.h"
 
 #include <atomic>
+#include <utility>
 
 #include "environment.h"
 
@@ -40,11 +41,14 @@ napi_value EnterContext(napi_env env, napi_callback_info info) {
   return value;
 }
 
-Napi::Value LeaveContext(const Napi::CallbackInfo& info) {
-  bool lossless = false;
+napi_value LeaveContext(napi_env env, napi_callback_info info) {
+  void* data = nullptr;
+  napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
+  const uint64_t previous = std::exchange(static_cast<Environment*>(data)->block[kContextSlot], 0);
   SetCurrent set = set_current.load(std::memory_order_acquire);
-  const int status = set == nullptr ? kNotInitialized : set(info[0].As<Napi::BigInt>().Uint64Value(&lossless));
-  return Napi::Number::New(info.Env(), status);
+  napi_value value = nullptr;
+  napi_create_int32(env, set == nullptr ? kNotInitialized : set(previous), &value);
+  return value;
 }
 
 void SetContextFunctions(const Napi::CallbackInfo& info) {
@@ -67,10 +71,12 @@ ContextScope::~ContextScope() {
 
 void DefineContext(Napi::Env env, Napi::Object exports) {
   exports.Set("setContextFunctions", Napi::Function::New(env, SetContextFunctions, "setContextFunctions"));
-  exports.Set("leaveContext", Napi::Function::New(env, LeaveContext, "leaveContext"));
   napi_value function = nullptr;
   if (napi_create_function(env, "enterContext", NAPI_AUTO_LENGTH, EnterContext, &Environment::Of(env), &function) == napi_ok) {
     exports.Set("enterContext", Napi::Value(env, function));
+  }
+  if (napi_create_function(env, "leaveContext", NAPI_AUTO_LENGTH, LeaveContext, &Environment::Of(env), &function) == napi_ok) {
+    exports.Set("leaveContext", Napi::Value(env, function));
   }
 }
 

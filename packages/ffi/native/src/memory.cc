@@ -5,6 +5,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "callbacks.h"
+
 namespace shoal {
 namespace {
 
@@ -84,9 +86,12 @@ void ReleaseMemory(const Napi::CallbackInfo& info) {
   Forget(reinterpret_cast<void*>(AddressArgument(info, 0)));
 }
 
+// view(address, bytes, callback) → ArrayBuffer; the callback is called when no ArrayBuffer reaches the memory any more.
 Napi::Value View(const Napi::CallbackInfo& info) {
   const size_t length = static_cast<size_t>(info[1].As<Napi::Number>().DoubleValue());
-  return ExternalBuffer(info.Env(), reinterpret_cast<void*>(AddressArgument(info, 0)), length, [](napi_env, void*, void*) {}, nullptr);
+  void* callback = reinterpret_cast<void*>(static_cast<uint64_t>(info[2].As<Napi::Number>().Int64Value()));
+  return ExternalBuffer(info.Env(), reinterpret_cast<void*>(AddressArgument(info, 0)), length,
+                        [](napi_env, void*, void* hint) { DeliverCallback(reinterpret_cast<uint64_t>(hint), 0); }, callback);
 }
 
 void Detach(const Napi::CallbackInfo& info) {

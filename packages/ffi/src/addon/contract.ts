@@ -8,11 +8,13 @@ export interface Addon {
   setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
   /** Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's code. */
   enterContext(): number
-  leaveContext(previous: bigint): number
+  /** Makes the context in the context slot current and empties the slot. Returns the library's code. */
+  leaveContext(): number
 
   allocate(byteLength: number): { readonly buffer: ArrayBuffer; readonly address: bigint }
   release(address: bigint): void
-  view(address: bigint, byteLength: number): ArrayBuffer
+  /** The callback is called when no ArrayBuffer reaches the memory any more. */
+  view(address: bigint, byteLength: number, callback: number): ArrayBuffer
   detach(buffer: ArrayBuffer): void
   addressOf(view: ArrayBufferView | ArrayBufferLike): bigint
   readCString(address: bigint): string | null

@@ -1,9 +1,21 @@
-import { addon } from '../addon/load.js'
+import { addon, pending } from '../addon/load.js'
 
 export interface HostView {
   readonly buffer: ArrayBuffer
-  /** Makes the buffer zero bytes long: reads and writes after that do not reach the memory. Call it before the memory is freed. */
-  detach(): void
+  /**
+   * Makes the buffer zero bytes long: reads and writes after that do not reach the memory. Call it before the memory is
+   * freed. False when the program has moved the memory to another buffer (`buffer.transfer()`): then it may be freed only
+   * once {@link HostViewReach.whenReleased} says so.
+   */
+  detach(): boolean
+  /** Kept apart from the view, so that it can be held without holding the buffer. */
+  readonly reach: HostViewReach
+}
+
+/** Whether any buffer still reaches the memory of a view. */
+export interface HostViewReach {
+  /** Calls `fn` once no buffer does, which may be at once. Not called when the JavaScript thread ends before. */
+  whenReleased(fn: () => void): void
 }
 
 /**
@@ -16,11 +28,34 @@ export function hostView(address: bigint, byteLength: number): HostView {
   if (!Number.isSafeInteger(byteLength) || byteLength < 0) {
     throw new RangeError(`hostView: byteLength must be a non-negative integer, got ${String(byteLength)}`)
   }
-  const buffer = addon().view(address, byteLength)
+  const native = addon()
+  const id = native.registerCallback()
+  const reach = watchReach(id)
+  const buffer = native.view(address, byteLength, id)
   return {
     buffer,
+    reach,
     detach() {
-      addon().detach(buffer)
+      const isWhole = buffer.byteLength === byteLength
+      native.detach(buffer)
+      return isWhole
+    },
+  }
+}
+
+function watchReach(id: number): HostViewReach {
+  let waiting: (() => void)[] | undefined = []
+  pending.callbacks.set(id, () => {
+    pending.callbacks.delete(id)
+    addon().unregisterCallback(id)
+    const calls = waiting ?? []
+    waiting = undefined
+    for (const call of calls) call()
+  })
+  return {
+    whenReleased(fn) {
+      if (waiting === undefined) fn()
+      else waiting.push(fn)
     },
   }
 }

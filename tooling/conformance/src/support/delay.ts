@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { driver } from '@shoal/cuda-sys'
+import { driver } from '@shoal/cuda-sys/driver'
 import { type Device, isSoftwareDevice, Module, type Stream } from '@shoal/driver'
 import { bindCall, slots64 } from '@shoal/ffi/calls'
 
