@@ -1,7 +1,6 @@
-import { enterContext, leaveContext } from '@shoal/ffi'
+import { callInContext } from '@shoal/ffi'
 import {
   ncclAllGather,
-  ncclAllReduce,
   ncclBroadcast,
   type ncclComm_t,
   ncclDataType_t,
@@ -10,6 +9,7 @@ import {
   ncclReduceScatter,
 } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
+import { allReduceCall } from './allReduceCall.js'
 import { checkNccl } from './errors.js'
 import { isGroupOpen, joinGroup } from './group.js'
 import {
@@ -77,9 +77,8 @@ export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: Memory
   const type = reducible(wire, api)
   const op = reduceOp(options.op, api)
   const stream = streamAt(options.stream, live, api)
-  const previous = enter(live)
-  const status = ncclAllReduce(source.address, target.address, count, type, op, live.handle, stream)
-  leaveContext(previous)
+  enter(live)
+  const status = allReduceCall(source.address, target.address, count, type, op, live.handle, stream)
   if (status !== 0) checkNccl(status, 'ncclAllReduce', live.handle)
 }
 
@@ -99,9 +98,8 @@ export function broadcast(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  const previous = enter(live)
+  enter(live)
   const status = ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
-  leaveContext(previous)
   checkNccl(status, 'ncclBroadcast', live.handle)
 }
 
@@ -124,9 +122,8 @@ export function reduce(
   const stream = streamAt(options.stream, live, api)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
-  const previous = enter(live)
+  enter(live)
   const status = ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
-  leaveContext(previous)
   checkNccl(status, 'ncclReduce', live.handle)
 }
 
@@ -146,9 +143,8 @@ export function allGather(
   checkOverlap(source, bytes, target, bytes * live.worldSize, -live.rank * bytes, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  const previous = enter(live)
+  enter(live)
   const status = ncclAllGather(source.address, target.address, units, type, live.handle, stream)
-  leaveContext(previous)
   checkNccl(status, 'ncclAllGather', live.handle)
 }
 
@@ -169,17 +165,15 @@ export function reduceScatter(
   const type = reducible(wire, api)
   const op = reduceOp(options.op, api)
   const stream = streamAt(options.stream, live, api)
-  const previous = enter(live)
+  enter(live)
   const status = ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream)
-  leaveContext(previous)
   checkNccl(status, 'ncclReduceScatter', live.handle)
 }
 
 /** Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does. */
-function enter(live: LiveCommunicator): bigint | undefined {
-  if (!isGroupOpen()) return enterContext(live.context)
-  joinGroup(live.handle)
-  return undefined
+function enter(live: LiveCommunicator): void {
+  if (isGroupOpen()) joinGroup(live.handle)
+  else callInContext(live.context)
 }
 
 function checkOptions(options: unknown, api: string): void {

@@ -14,8 +14,15 @@ const fatal: ReadonlySet<number> = new Set([
   ncclResult_t.ncclTimeout,
 ])
 
+/**
+ * From here on a status is CUDA's and not NCCL's: the call was to be made in a context that could not be made current,
+ * so it was not made.
+ */
+export const firstContextStatus = 100
+
 /** Throws for every status but `ncclSuccess` and `ncclInProgress`; the latter is no error. */
 export function checkNccl(status: number, api: string, communicator: ncclComm_t | null = null): void {
+  if (status >= firstContextStatus) checkCuda(status, 'cuCtxSetCurrent')
   if (status !== 0 && status !== ncclResult_t.ncclInProgress) throw ncclError(status, api, communicator)
 }
 

@@ -1,4 +1,4 @@
-import { enterContext, leaveContext } from '@shoal/ffi'
+import { callInContext } from '@shoal/ffi'
 import {
   ncclBroadcast,
   type ncclComm_t,
@@ -10,7 +10,7 @@ import {
 import { StatusError } from '@shoal/types'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
-import { checkNccl, ncclError } from './errors.js'
+import { checkNccl, firstContextStatus, ncclError } from './errors.js'
 
 interface Failure {
   readonly error: unknown
@@ -79,17 +79,11 @@ export function group<T>(fn: () => T): T {
 function end(): number {
   const context = depth === 0 ? anyContext() : 0n
   if (context === 0n) return ncclGroupEnd()
-  let previous: bigint | undefined
-  try {
-    previous = enterContext(context)
-  } catch {
-    // The context is lost. The group has to end all the same, and its end tells what is wrong.
-  }
-  try {
-    return ncclGroupEnd()
-  } finally {
-    leaveContext(previous)
-  }
+  callInContext(context)
+  const status = ncclGroupEnd()
+  // NCCL's codes are small; a greater one is CUDA's and says that the context is lost and the call was not made. The
+  // group has to end all the same, and its end tells what is wrong.
+  return status < firstContextStatus ? status : ncclGroupEnd()
 }
 
 /**

@@ -17,6 +17,10 @@ const wireTypes = Object.fromEntries(
   }),
 ) as { readonly [D in DType]: WireType }
 
+// Where an address is taken apart; its value modulo 2^64 stays there.
+const words64 = new BigUint64Array(1)
+const words32 = new Uint32Array(words64.buffer)
+
 /** Where the operands of a call have to live. */
 export interface Place {
   readonly device: number
@@ -40,6 +44,8 @@ export function memoryAt(
   }
   if (range.device !== place.device) throw wrongDevice(api, parameter, range.device, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
+  words64[0] = range.address
+  if (words64[0] !== range.address) throw new RangeError(`${api}: ${parameter} has no address of 64 bits`)
   if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
   return range
 }
@@ -112,6 +118,14 @@ export function checkRoom(range: MemoryRange, count: number, wire: WireType, api
   )
 }
 
+const exact = 2 ** 53
+
+/** Through memory, because V8 makes a call of `Number(bigint)`. */
+function addressAsNumber(address: bigint): number {
+  words64[0] = address
+  return (words32[1] as number) * 2 ** 32 + (words32[0] as number)
+}
+
 /** Throws when two ranges share bytes; `allowed` is the one distance from send to recv at which NCCL works in place. */
 export function checkOverlap(
   send: MemoryRange,
@@ -121,7 +135,10 @@ export function checkOverlap(
   allowed: number,
   api: string,
 ): void {
-  const distance = Number(recv.address - send.address)
+  const from = addressAsNumber(send.address)
+  const to = addressAsNumber(recv.address)
+  // Numbers below 2^53 are exact, and so is every address a program has; bigints take several times as long.
+  const distance = from < exact && to < exact ? to - from : Number(recv.address - send.address)
   if (distance === allowed || distance >= sendBytes || -distance >= recvBytes || sendBytes === 0 || recvBytes === 0)
     return
   throw new RangeError(`${api}: send and recv overlap without being in place`)
