@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 namespace shoal::nccl {
 
@@ -24,6 +26,29 @@ constexpr time_t kAbandonedAfterSeconds = 3600;
 size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 std::string because(const char* what, int error) { return std::string(what) + ": " + strerror(error); }
+
+std::shared_ptr<char> map(size_t bytes, int flags, int descriptor) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+  if (at == MAP_FAILED) return nullptr;
+  return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
+}
+
+// One mapping for all ranks of this process that meet under a name. Names are never used twice.
+std::shared_ptr<char> mapNamed(const std::string& name, size_t bytes, int descriptor) {
+  static std::mutex* mutex = new std::mutex;
+  static auto* known = new std::map<std::string, std::pair<std::weak_ptr<char>, size_t>>;
+  std::lock_guard lock(*mutex);
+  for (auto entry = known->begin(); entry != known->end();) {
+    entry = entry->second.first.expired() ? known->erase(entry) : std::next(entry);
+  }
+  auto found = known->find(name);
+  if (found != known->end() && found->second.second >= bytes) {
+    if (auto mapping = found->second.first.lock()) return mapping;
+  }
+  auto mapping = map(bytes, MAP_SHARED, descriptor);
+  if (mapping) (*known)[name] = {mapping, bytes};
+  return mapping;
+}
 
 struct flock lockOf(int rank, short type) {
   struct flock lock = {};
@@ -50,13 +75,12 @@ size_t Segment::stagingAt() const { return pages(channelsAt() + static_cast<size
 
 std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
-  segment->mapped_ = segment->stagingAt();  // nothing is staged within a process
-  void* at = mmap(nullptr, segment->mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) {
+  segment->mapping_ = map(segment->stagingAt(), MAP_PRIVATE | MAP_ANONYMOUS, -1);  // nothing is staged within a process
+  if (!segment->mapping_) {
     problem = because("no memory for a communicator", errno);
     return nullptr;
   }
-  segment->base_ = static_cast<char*>(at);
+  segment->base_ = segment->mapping_.get();
   segment->control().ranks = static_cast<uint32_t>(ranks);
   return segment;
 }
@@ -81,18 +105,16 @@ std::shared_ptr<Segment> Segment::named(const std::string& name, int ranks, std:
     problem = because("shared memory is full", error);
     return nullptr;
   }
-  segment->mapped_ = segment->totalBytes();
-  void* at = mmap(nullptr, segment->mapped_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (at == MAP_FAILED) {
+  segment->mapping_ = mapNamed(name, segment->totalBytes(), descriptor);
+  if (!segment->mapping_) {
     problem = because("shared memory cannot be mapped", errno);
     return nullptr;
   }
-  segment->base_ = static_cast<char*>(at);
+  segment->base_ = segment->mapping_.get();
   return segment;
 }
 
 Segment::~Segment() {
-  if (base_ != nullptr) munmap(base_, mapped_);
   if (descriptor_ >= 0) close(descriptor_);
 }
 

@@ -61,7 +61,8 @@ class Segment {
  public:
   // For ranks of one process.
   static std::shared_ptr<Segment> anonymous(int ranks, std::string& problem);
-  // Meets the other ranks under a name, creating the segment if need be. Each call has a descriptor of its own.
+  // Meets the other ranks under a name, creating the segment if need be. Each call has a descriptor of its own; ranks of
+  // one process share the mapping.
   static std::shared_ptr<Segment> named(const std::string& name, int ranks, std::string& problem);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -94,8 +95,8 @@ class Segment {
   size_t totalBytes() const { return ringsAt() + static_cast<size_t>(ranks_ * ranks_) * ringBytes(); }
 
   const int ranks_;
+  std::shared_ptr<char> mapping_;
   char* base_ = nullptr;
-  size_t mapped_ = 0;
   int descriptor_ = -1;
   std::string name_;
   bool isUnlinked_ = false;

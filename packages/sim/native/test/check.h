@@ -35,6 +35,12 @@ struct Failure : std::exception {
   const char* what() const noexcept override { return text.c_str(); }
 };
 
+struct Skip : std::exception {
+  const char* reason;
+  explicit Skip(const char* why) : reason(why) {}
+  const char* what() const noexcept override { return reason; }
+};
+
 [[noreturn]] inline void fail(const char* file, int line, const std::string& text) {
   throw Failure(std::string(file) + ":" + std::to_string(line) + ": " + text);
 }
@@ -51,20 +57,23 @@ inline int (*child)(int count, char** arguments) = nullptr;
 
 inline int run(int count, char** arguments) {
   if (count > 1 && strcmp(arguments[1], "--child") == 0) return child(count - 2, arguments + 2);
-  int passed = 0, failed = 0;
+  int passed = 0, failed = 0, skipped = 0;
   for (auto& test : tests()) {
     if (count > 1 && strcmp(arguments[1], test.name) != 0) continue;
     try {
       test.body();
       printf("ok %s\n", test.name);
       ++passed;
+    } catch (const Skip& skip) {
+      printf("skipped %s: %s\n", test.name, skip.what());
+      ++skipped;
     } catch (const std::exception& error) {
       printf("FAILED %s: %s\n", test.name, error.what());
       ++failed;
     }
     fflush(stdout);
   }
-  printf("%d passed, %d failed\n", passed, failed);
+  printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
   fflush(stdout);
   return failed == 0 && passed > 0 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 // Errors: names, entry points, handles that are none, contexts that have failed, images.
-#include <fstream>
+#include <atomic>
 #include <random>
 
 #include "check.h"
@@ -83,8 +83,8 @@ TEST(a_failed_context_stays_failed) {
   CUstream stream = check::stream(), other = check::stream();
   CUevent event = check::event();
   CUdeviceptr memory = check::memory(64), more = 0;
-  static int called;
-  static CUresult told;
+  static std::atomic<int> called;
+  static std::atomic<CUresult> told;
   called = 0;
   told = CUDA_SUCCESS;
   OK(shoalSimStreamDelay(stream, 50000000));
@@ -99,8 +99,8 @@ TEST(a_failed_context_stays_failed) {
   EQUAL(cuMemsetD8Async(memory, 0, 16, other), CUDA_ERROR_ILLEGAL_ADDRESS);
   EQUAL(cuLaunchHostFunc(other, [](void*) { ++called; }, nullptr), CUDA_ERROR_ILLEGAL_ADDRESS);
   usleep(100000);
-  EQUAL(called, 0);
-  EQUAL(told, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EQUAL(called.load(), 0);
+  EQUAL(told.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
   // Another device is not touched. This one is lost to the process, as on hardware, until the test heals it.
   {
     Primary healthy(0);

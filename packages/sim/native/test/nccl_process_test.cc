@@ -192,7 +192,13 @@ void together(const std::string& role, int ranks, int ranksHere = 1) {
 
 TEST(two_processes) { together("all", 2); }
 TEST(four_processes) { together("all", 4); }
-TEST(two_processes_of_two_ranks) { together("all", 4, 2); }
+TEST(two_processes_of_two_ranks) {
+#if defined(__SANITIZE_THREAD__)
+  // Two threads of one process that meet through a word which the other process changes look unordered to it.
+  throw check::Skip("ThreadSanitizer does not see what orders threads through another process");
+#endif
+  together("all", 4, 2);
+}
 TEST(large_data) { together("big", 2); }
 TEST(disagreeing_processes_are_told) { together("disagree", 2); }
 TEST(processes_on_the_same_device_are_refused) { together("same device", 2); }
