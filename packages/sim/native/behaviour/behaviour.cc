@@ -548,7 +548,15 @@ void memory() {
   say("2D null device", cuMemcpy2D_v2(&copy));
   copy.dstDevice = d;
   copy.srcPitch = copy.dstPitch = 0;
+  for (size_t index = 0; index < 256; ++index) h[index] = static_cast<char>(index);
+  cuMemsetD8_v2(d, 0x77, 1024);
   say("2D pitch 0", cuMemcpy2D_v2(&copy));
+  std::vector<unsigned char> rows(128);
+  cuMemcpyDtoH_v2(rows.data(), d, 128);
+  say("2D pitch 0 byte 0", rows[0]);
+  say("2D pitch 0 byte 31", rows[31]);
+  say("2D pitch 0 byte 32", rows[32]);
+  say("2D pitch 0 byte 96", rows[96]);
   copy.Height = 1;
   say("2D pitch 0 height 1", cuMemcpy2D_v2(&copy));
   copy.srcPitch = copy.dstPitch = 64;
@@ -776,7 +784,9 @@ void eventsAndStreams() {
   say("destroy busy stream", cuStreamDestroy_v2(s));
   *word = 1;
   say("context sync", cuCtxSynchronize());
-  static int inside[6];
+  static int inside[9];
+  static CUevent done;
+  cuEventCreate(&done, 0);
   say("host function", cuLaunchHostFunc(t, [](void* from) {
     CUcontext current;
     CUdeviceptr p;
@@ -785,6 +795,9 @@ void eventsAndStreams() {
     inside[2] = cuMemAlloc_v2(&p, 16);
     inside[3] = cuDeviceGetCount(&inside[5]);
     inside[4] = cuInit(0);
+    inside[6] = cuEventQuery(done);
+    inside[7] = cuEventRecord(done, static_cast<CUstream>(from));
+    inside[8] = cuStreamQuery(nullptr);
   }, t));
   cuStreamSynchronize(t);
   say("inside host function cuCtxGetCurrent", inside[0]);
@@ -792,6 +805,9 @@ void eventsAndStreams() {
   say("inside host function cuMemAlloc", inside[2]);
   say("inside host function cuDeviceGetCount", inside[3]);
   say("inside host function cuInit", inside[4]);
+  say("inside host function cuEventQuery", inside[6]);
+  say("inside host function cuEventRecord", inside[7]);
+  say("inside host function cuStreamQuery(0)", inside[8]);
   CUcontext other = nullptr;
   cuCtxCreate_v2(&other, 0, 0);
   CUstream foreign = nullptr;
@@ -818,7 +834,7 @@ void procAddress() {
     p = reinterpret_cast<void*>(0x77);
     const int status = cuGetProcAddress_v2(symbol, &p, version, flags, &found);
     say(title, status);
-    say((std::string(title) + " status").c_str(), found);
+    say((std::string(title) + " status").c_str(), static_cast<int>(found));
     say((std::string(title) + " pointer").c_str(), p == nullptr ? 0 : p == reinterpret_cast<void*>(0x77) ? 77 : 1);
     return p;
   };

@@ -85,7 +85,6 @@ void initialisation() {
   say("InitAll same device", ncclCommInitAll(comm, 2, same));
   say("InitAll absent device", ncclCommInitAll(comm, 2, absent));
   ncclGetUniqueId(&id);
-  say("InitRank NULL", ncclCommInitRank(nullptr, 1, id, 0));
   say("InitRank 0 ranks", ncclCommInitRank(comm, 0, id, 0));
   say("InitRank rank 1 of 1", ncclCommInitRank(comm, 1, id, 1));
   say("InitRank rank -1", ncclCommInitRank(comm, 1, id, -1));
@@ -191,10 +190,42 @@ void runGroup(const std::string& name, const std::function<void()>& body) {
 
 }  // namespace
 
+// Each may crash a real NCCL.
+void alone(const char* name, const std::function<ncclResult_t()>& call) {
+  runGroup("alone", [&] { say(name, call()); });
+}
+
 int main() {
   runGroup("without devices", withoutDevices);
   runGroup("initialization", initialisation);
   runGroup("arguments", arguments);
   runGroup("groups", groups);
+  alone("InitAll 0", [] {
+    Pair pair(false);
+    ncclComm_t comm[2];
+    return ncclCommInitAll(comm, 0, nullptr);
+  });
+  alone("premul NULL op", [] {
+    Pair pair;
+    float two = 2;
+    return ncclRedOpCreatePreMulSum(nullptr, &two, ncclFloat32, ncclScalarHostImmediate, pair.comm[0]);
+  });
+  alone("premul NULL scalar", [] {
+    Pair pair;
+    ncclRedOp_t op;
+    return ncclRedOpCreatePreMulSum(&op, nullptr, ncclFloat32, ncclScalarHostImmediate, pair.comm[0]);
+  });
+  alone("InitRank NULL", [] {
+    Pair pair(false);
+    ncclUniqueId id;
+    ncclGetUniqueId(&id);
+    return ncclCommInitRank(nullptr, 1, id, 0);
+  });
+  alone("after destroy Count", [] {
+    Pair pair;
+    int count = 0;
+    ncclCommDestroy(pair.comm[0]);
+    return ncclCommCount(pair.comm[0], &count);
+  });
   return 0;
 }

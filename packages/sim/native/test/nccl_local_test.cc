@@ -86,13 +86,13 @@ TEST(one_rank_alone) {
   onRanks(1, [](Rank& self) { check::checkAll(self, 5000); });
 }
 TEST(two_ranks) {
-  onRanks(2, [](Rank& self) { check::checkAll(self, isSlow() ? 5000 : 100003); });
+  onRanks(2, [](Rank& self) { check::checkAll(self, isSlow() ? 5000 : 50003); });
 }
 TEST(three_ranks) {
-  onRanks(3, [](Rank& self) { check::checkAll(self, isSlow() ? 3000 : 30001); });
+  onRanks(3, [](Rank& self) { check::checkAll(self, isSlow() ? 3000 : 10001); });
 }
 TEST(four_ranks) {
-  onRanks(4, [](Rank& self) { check::checkAll(self, isSlow() ? 3000 : 50000); });
+  onRanks(4, [](Rank& self) { check::checkAll(self, isSlow() ? 3000 : 10000); });
 }
 
 TEST(one_thread_drives_all_ranks_in_a_group) {

@@ -86,7 +86,7 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
   NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
   Buffer buffer(4 << 20);
   if (role == "all") {
-    check::checkAll(self, isSlow() ? 3000 : ranks > 2 ? 20001 : 300001);
+    check::checkAll(self, isSlow() ? 3000 : ranks > 2 ? 9001 : 100001);
   } else if (role == "big") {
     // More than fits the staging area many times over.
     const size_t count = isSlow() ? 100000 : 5000001;

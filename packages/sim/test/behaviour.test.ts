@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { compile, nativeFolder, readFacts } from './build.js'
+
+// What an H200 answered (driver 580.159.04, NCCL 2.28.3), recorded by native/behaviour/record.sh.
+const recorded = (name: string) => readFacts(readFileSync(join(nativeFolder, 'behaviour', 'recorded', name), 'utf8'))
+
+/** Where the software device means to differ, or hardware's answer depends on the moment or on what memory held. */
+const differences: Readonly<Record<string, string>> = {
+  'without context.objects.cuEventQuery': 'a GPU needs a moment to record; here an idle stream records at once',
+  'events and streams.released query': 'asked right after the release',
+  'memory.cuMemFree after it': 'a second free of the same memory, which hardware may or may not notice',
+  'modules.folder': 'hardware reports a folder as out of memory',
+  'modules.library garbage': 'libraries load lazily on hardware; here an image is refused when it is given',
+  'modules.library bad ptx': 'the same',
+  'dead created with another.cuEventQuery.result': 'the memory of the dead context is in use again',
+  'dead created with another.cuEventSynchronize.result': 'the same',
+  'dead created with another.cuEventRecord.result': 'the same',
+  'dead created with another.cuEventDestroy.result': 'the same',
+  'dead created with another.cuCtxDestroy.result': 'the same',
+  'groups.after finalize': 'NCCL does not check; here work after the end is refused',
+}
+
+function compare(program: string, record: string): void {
+  const text = execFileSync(program, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  const answers = readFacts(text)
+  const want = recorded(record)
+  const wrong: string[] = []
+  let compared = 0
+  for (const [name, value] of want) {
+    // Where hardware crashes the software device answers with an error; there is nothing to compare.
+    if (name.endsWith('ends by signal') || name in differences) continue
+    compared += 1
+    if (answers.get(name) !== value) wrong.push(`${name}: hardware ${value}, software ${answers.get(name)}`)
+  }
+  expect(wrong).toEqual([])
+  expect(compared).toBeGreaterThan(want.size / 2)
+  expect(text).not.toContain('ends by signal')
+}
+
+let cuda = ''
+let nccl = ''
+beforeAll(() => {
+  cuda = compile('behaviour/behaviour.cc', 'behaviour')
+  nccl = compile('behaviour/nccl.cc', 'nccl-behaviour')
+}, 120_000)
+
+test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
+test('NCCL calls answer as hardware does', () => compare(nccl, 'nccl.txt'))
+test('every difference is one', () => {
+  const known = new Set([...recorded('cuda.txt').keys(), ...recorded('nccl.txt').keys()])
+  for (const name of Object.keys(differences)) expect(known).toContain(name)
+})

@@ -1,0 +1,84 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { libraries, libraryFolder } from '@shoal/sim'
+
+export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
+export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
+
+/** Builds the test programs (and the libraries, where they are out of date). */
+export function makeTests(): void {
+  execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
+}
+
+/** Compiles one program against the libraries and returns its path. */
+export function compile(source: string, program: string, options: readonly string[] = [], linked = true): string {
+  mkdirSync(buildFolder, { recursive: true })
+  const out = join(buildFolder, program)
+  const link = linked ? [...librariesOf(), `-Wl,-rpath,${libraryFolder()}`] : []
+  const includes = ['-I', join(nativeFolder, 'include')]
+  const all = ['-std=c++17', '-O1', '-pthread', ...includes, ...options, join(nativeFolder, source), '-o', out, ...link]
+  execFileSync('g++', all, { stdio: ['ignore', 'inherit', 'inherit'] })
+  return out
+}
+
+/** Every test that a program's source declares, in order. */
+export function testNames(program: string): string[] {
+  const source = readFileSync(join(nativeFolder, 'test', `${program}.cc`), 'utf8')
+  return [...source.matchAll(/^TEST\((\w+)\)/gm)].map((match) => match[1] as string)
+}
+
+export const programs = readdirSync(join(nativeFolder, 'test'))
+  .filter((name) => name.endsWith('_test.cc'))
+  .map((name) => name.slice(0, -3))
+
+export interface Report {
+  status: number | null
+  signal: NodeJS.Signals | null
+  /** Each test's name and the line it printed. */
+  lines: Map<string, string>
+  errors: string
+}
+
+/** Runs a test program and reads its report. */
+export function runProgram(program: string): Report {
+  const environment = { ...process.env }
+  for (const name of Object.keys(environment)) if (name.startsWith('SHOAL_')) delete environment[name]
+  const path = join(buildFolder, 'test', program)
+  const result = spawnSync(path, [], { encoding: 'utf8', env: environment, timeout: 100_000 })
+  const lines = new Map<string, string>()
+  for (const line of result.stdout.split('\n')) {
+    const match = /^(ok|FAILED|skipped) (\w+)/.exec(line)
+    if (match) lines.set(match[2] as string, line)
+  }
+  return { status: result.status, signal: result.signal, lines, errors: result.stderr }
+}
+
+/** `name = value` lines as a map. */
+export function readFacts(text: string): Map<string, string> {
+  const facts = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const at = line.lastIndexOf(' = ')
+    if (at > 0) facts.set(line.slice(0, at), line.slice(at + 3).trim())
+  }
+  return facts
+}
+
+/** The folder of an installed header, looked for where the CUDA toolkit and Linux distributions put it. */
+export function headerFolder(header: string, ...homes: readonly (string | undefined)[]): string | undefined {
+  const folders = [...homes, process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda', ...toolkits(), '/usr']
+  return folders
+    .filter((home) => home !== undefined)
+    .map((home) => join(home, 'include'))
+    .find((folder) => existsSync(join(folder, header)))
+}
+
+function toolkits(): string[] {
+  const found = existsSync('/usr/local') ? readdirSync('/usr/local') : []
+  return found.filter((name) => name.startsWith('cuda-')).map((name) => join('/usr/local', name))
+}
+
+function librariesOf(): string[] {
+  return [join(libraryFolder(), libraries.nccl), join(libraryFolder(), libraries.cuda)]
+}
