@@ -1,4 +1,5 @@
 /** Reads and writes C structures by their offsets. Layouts come from the generator; nothing here computes one. */
+import { type FieldCodec, fieldCodec } from '@shoal/types'
 import { NativeMemory } from './memory/nativeMemory.js'
 
 export type PrimitiveKind =
@@ -65,143 +66,16 @@ export type StructValue<T> = T extends Uint8Array
       ? { readonly [K in keyof T]?: StructValue<T[K]> | undefined }
       : T
 
-interface Primitive {
-  readonly size: number
-  get(data: DataView, offset: number): number | bigint | boolean
-  set(data: DataView, offset: number, value: unknown): void
-}
+const primitives = new Map<PrimitiveKind, FieldCodec>()
 
-function integer(
-  size: number,
-  low: number,
-  high: number,
-  get: Primitive['get'],
-  put: (data: DataView, offset: number, value: number) => void,
-): Primitive {
-  return {
-    size,
-    get,
-    set(data, offset, value) {
-      if (typeof value !== 'number' || !Number.isInteger(value)) throw new TypeError('must be an integer')
-      if (value < low || value > high) throw new RangeError(`must be between ${low} and ${high}`)
-      put(data, offset, value)
-    },
+/** The readers and writers of `@shoal/types`, where a user's own structs have theirs. */
+function primitive(kind: PrimitiveKind): FieldCodec {
+  let codec = primitives.get(kind)
+  if (codec === undefined) {
+    codec = fieldCodec(kind === 'pointer' ? 'ptr' : kind, kind)
+    primitives.set(kind, codec)
   }
-}
-
-function wide(
-  low: bigint,
-  high: bigint,
-  get: Primitive['get'],
-  put: (data: DataView, offset: number, value: bigint) => void,
-): Primitive {
-  return {
-    size: 8,
-    get,
-    set(data, offset, value) {
-      const exact = typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value
-      if (typeof exact !== 'bigint') throw new TypeError('must be a bigint or a safe integer')
-      if (exact < low || exact > high) throw new RangeError(`must be between ${low} and ${high}`)
-      put(data, offset, exact)
-    },
-  }
-}
-
-function float(
-  size: number,
-  get: Primitive['get'],
-  put: (data: DataView, offset: number, value: number) => void,
-): Primitive {
-  return {
-    size,
-    get,
-    set(data, offset, value) {
-      if (typeof value !== 'number') throw new TypeError('must be a number')
-      put(data, offset, value)
-    },
-  }
-}
-
-const word = wide(
-  0n,
-  2n ** 64n - 1n,
-  (data, offset) => data.getBigUint64(offset, true),
-  (data, offset, value) => data.setBigUint64(offset, value, true),
-)
-
-const primitives: { readonly [K in PrimitiveKind]: Primitive } = {
-  i8: integer(
-    1,
-    -128,
-    127,
-    (d, o) => d.getInt8(o),
-    (d, o, v) => d.setInt8(o, v),
-  ),
-  u8: integer(
-    1,
-    0,
-    255,
-    (d, o) => d.getUint8(o),
-    (d, o, v) => d.setUint8(o, v),
-  ),
-  i16: integer(
-    2,
-    -32768,
-    32767,
-    (d, o) => d.getInt16(o, true),
-    (d, o, v) => d.setInt16(o, v, true),
-  ),
-  u16: integer(
-    2,
-    0,
-    65535,
-    (d, o) => d.getUint16(o, true),
-    (d, o, v) => d.setUint16(o, v, true),
-  ),
-  i32: integer(
-    4,
-    -(2 ** 31),
-    2 ** 31 - 1,
-    (d, o) => d.getInt32(o, true),
-    (d, o, v) => d.setInt32(o, v, true),
-  ),
-  u32: integer(
-    4,
-    0,
-    2 ** 32 - 1,
-    (d, o) => d.getUint32(o, true),
-    (d, o, v) => d.setUint32(o, v, true),
-  ),
-  i64: wide(
-    -(2n ** 63n),
-    2n ** 63n - 1n,
-    (d, o) => d.getBigInt64(o, true),
-    (d, o, v) => d.setBigInt64(o, v, true),
-  ),
-  u64: word,
-  pointer: {
-    size: 8,
-    get: word.get,
-    set: (data, offset, value) => word.set(data, offset, value === null ? 0n : value),
-  },
-  f32: float(
-    4,
-    (d, o) => d.getFloat32(o, true),
-    (d, o, v) => d.setFloat32(o, v, true),
-  ),
-  f64: float(
-    8,
-    (d, o) => d.getFloat64(o, true),
-    (d, o, v) => d.setFloat64(o, v, true),
-  ),
-  bool: {
-    size: 1,
-    get: (data, offset) => data.getUint8(offset) !== 0,
-    set(data, offset, value) {
-      if (typeof value !== 'boolean') throw new TypeError('must be a boolean')
-      data.setUint8(offset, value ? 1 : 0)
-    },
-  },
+  return codec
 }
 
 function bytesOf(memory: StructMemory): DataView {
@@ -278,18 +152,12 @@ class Codec implements StructCodec<Record<string, unknown>> {
   }
 
   #writeField(data: DataView, field: StructField, value: unknown): void {
-    try {
-      writeField(data, field, value)
-    } catch (error) {
-      if (error instanceof RangeError) throw new RangeError(`${this.name}.${field.name} ${error.message}`)
-      if (error instanceof TypeError) throw new TypeError(`${this.name}.${field.name} ${error.message}`)
-      throw error
-    }
+    writeField(data, field, value, `${this.name}.${field.name}`)
   }
 }
 
 function sizeOf(kind: StructField['kind']): number {
-  return typeof kind === 'string' ? primitives[kind].size : kind.size
+  return typeof kind === 'string' ? primitive(kind).bytes : kind.size
 }
 
 function readField(data: DataView, { kind, offset, count }: StructField): unknown {
@@ -299,27 +167,29 @@ function readField(data: DataView, { kind, offset, count }: StructField): unknow
 }
 
 function readOne(data: DataView, kind: StructField['kind'], offset: number): unknown {
-  return typeof kind === 'string' ? primitives[kind].get(data, offset) : kind.read(data, offset)
+  return typeof kind === 'string' ? primitive(kind).read(data, offset) : kind.read(data, offset)
 }
 
-function writeField(data: DataView, { kind, offset, count }: StructField, value: unknown): void {
+function writeField(data: DataView, { kind, offset, count }: StructField, value: unknown, path: string): void {
   if (count === undefined) {
-    writeOne(data, kind, offset, value)
+    writeOne(data, kind, offset, value, path)
     return
   }
   const values = value as ArrayLike<unknown>
-  if (typeof value !== 'object' || value === null || typeof values.length !== 'number')
-    throw new TypeError('must be an array')
-  if (values.length > count) throw new RangeError(`has ${count} elements, got ${values.length}`)
+  if (typeof value !== 'object' || value === null || typeof values.length !== 'number') {
+    throw new TypeError(`${path}: expected an array`)
+  }
+  if (values.length > count) throw new RangeError(`${path} has ${count} elements, got ${values.length}`)
   // Bytes come as 0 … 255 whether C calls them char or unsigned char.
   const element = kind === 'i8' ? 'u8' : kind
-  for (let index = 0; index < values.length; index++)
-    writeOne(data, element, offset + index * sizeOf(kind), values[index])
+  for (let index = 0; index < values.length; index++) {
+    writeOne(data, element, offset + index * sizeOf(kind), values[index], `${path}[${index}]`)
+  }
 }
 
-function writeOne(data: DataView, kind: StructField['kind'], offset: number, value: unknown): void {
-  if (typeof kind === 'string') primitives[kind].set(data, offset, value)
-  else kind.write(data, value as object, offset)
+function writeOne(data: DataView, kind: StructField['kind'], offset: number, value: unknown, path: string): void {
+  if (typeof kind !== 'string') kind.write(data, value as object, offset)
+  else primitive(kind).write(data, offset, kind === 'pointer' && value === null ? 0n : value, path)
 }
 
 /** Makes the codec of a structure. */

@@ -1,4 +1,5 @@
 export { defineStruct, type StructOptions } from './defineStruct.js'
+export { type FieldCodec, fieldCodec } from './fieldCodec.js'
 export type {
   Complex,
   FieldArray,
