@@ -10,31 +10,29 @@ const nccl = headerFolder('nccl.h', process.env['NCCL_HOME'])
 const facts = (options: readonly string[], program: string) =>
   readFacts(execFileSync(compile('behaviour/abi.cc', program, options, false), { encoding: 'utf8' }))
 
-test.skipIf(cuda === undefined)(
-  `layouts and values are those of NVIDIA's headers${cuda ? '' : ' (no CUDA toolkit found: set CUDA_HOME)'}`,
-  () => {
-    const withNccl = nccl !== undefined
-    const options = ['-DSHOAL_REFERENCE', '-I', cuda as string]
-    if (withNccl) options.push('-DSHOAL_REFERENCE_NCCL', '-I', nccl)
-    const own = facts([], 'abi-own')
-    const reference = facts(options, 'abi-reference')
-    expect(reference.size).toBeGreaterThan(60)
-    for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
-  },
-  60_000,
-)
+const noToolkit = 'no CUDA toolkit on this machine: set CUDA_HOME'
 
-test.skipIf(cuda === undefined)(
-  `entry points and their versions are those of NVIDIA's headers${cuda ? '' : ' (no CUDA toolkit found: set CUDA_HOME)'}`,
-  () => {
-    const types = readFileSync(join(cuda as string, 'cudaTypedefs.h'), 'utf8')
-    const known = new Set([...types.matchAll(/\bPFN_(cu\w+?)_v(\d+)(_pt[ds][sz])?\)/g)].map(([, ...parts]) => parts.join(' ')))
-    const source = readFileSync(join(nativeFolder, 'cuda', 'procaddress.cc'), 'utf8')
-    const table = [...source.matchAll(/SHOAL_(ONE|TWO)\("(\w+)", (\d+), \w+(?:, (\d+), \w+?(_pt[ds][sz]))?\)/g)]
-    expect(table.length).toBeGreaterThan(150)
-    for (const [, , name, version, ownVersion, suffix] of table) {
-      expect(known).toContain(`${name} ${version} `)
-      if (suffix) expect(known).toContain(`${name} ${ownVersion} ${suffix}`)
-    }
-  },
-)
+test("layouts and values are those of NVIDIA's headers", ({ skip }) => {
+  if (cuda === undefined) return skip(noToolkit)
+  const options = ['-DSHOAL_REFERENCE', '-I', cuda]
+  if (nccl !== undefined) options.push('-DSHOAL_REFERENCE_NCCL', '-I', nccl)
+  const own = facts([], 'abi-own')
+  const reference = facts(options, 'abi-reference')
+  expect(reference.size).toBeGreaterThan(60)
+  for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
+}, 60_000)
+
+test("entry points and their versions are those of NVIDIA's headers", ({ skip }) => {
+  if (cuda === undefined) return skip(noToolkit)
+  const types = readFileSync(join(cuda, 'cudaTypedefs.h'), 'utf8')
+  const known = new Set(
+    [...types.matchAll(/\bPFN_(cu\w+?)_v(\d+)(_pt[ds][sz])?\)/g)].map(([, ...parts]) => parts.join(' ')),
+  )
+  const source = readFileSync(join(nativeFolder, 'cuda', 'procaddress.cc'), 'utf8')
+  const table = [...source.matchAll(/SHOAL_(ONE|TWO)\("(\w+)", (\d+), \w+(?:, (\d+), \w+?(_pt[ds][sz]))?\)/g)]
+  expect(table.length).toBeGreaterThan(150)
+  for (const [, , name, version, ownVersion, suffix] of table) {
+    expect(known).toContain(`${name} ${version} `)
+    if (suffix) expect(known).toContain(`${name} ${ownVersion} ${suffix}`)
+  }
+})

@@ -67,7 +67,14 @@ export function readFacts(text: string): Map<string, string> {
 
 /** The folder of an installed header, looked for where the CUDA toolkit and Linux distributions put it. */
 export function headerFolder(header: string, ...homes: readonly (string | undefined)[]): string | undefined {
-  const folders = [...homes, process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda', ...toolkits(), '/usr']
+  const folders = [
+    ...homes,
+    process.env['CUDA_HOME'],
+    process.env['CUDA_PATH'],
+    '/usr/local/cuda',
+    ...toolkits(),
+    '/usr',
+  ]
   return folders
     .filter((home) => home !== undefined)
     .map((home) => join(home, 'include'))

@@ -24,7 +24,8 @@ test('nothing but the C ABI is exported', () => {
 })
 
 test('the NCCL library finds the CUDA library beside it, and both need only the C library', () => {
-  const needed = (path: string) => [...dynamic(path).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string)
+  const needed = (path: string) =>
+    [...dynamic(path).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string)
   expect(needed(paths.nccl)).toContain(libraries.cuda)
   expect(dynamic(paths.nccl)).toMatch(/RUNPATH.*\[\$ORIGIN\]/)
   for (const name of [...needed(paths.cuda), ...needed(paths.nccl)]) {

@@ -11,7 +11,9 @@ describe.each(programs)('%s', (program) => {
   }, 120_000)
 
   test.each(testNames(program))('%s', (name) => {
-    expect(report.lines.get(name) ?? `did not run: ${report.signal ?? report.status} ${report.errors}`).toBe(`ok ${name}`)
+    expect(report.lines.get(name) ?? `did not run: ${report.signal ?? report.status} ${report.errors}`).toBe(
+      `ok ${name}`,
+    )
   })
 
   test('ends well', () => {

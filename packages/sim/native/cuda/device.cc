@@ -285,11 +285,10 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdev
   });
 }
 
-CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevice dev) {
-  const CUresult status = onDevice(dev, pi, [](Device&, void* out) {
+// No kind of affinity is supported, known or not.
+CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType, CUdevice dev) {
+  return onDevice(dev, pi, [](Device&, void* out) {
     *static_cast<int*>(out) = 0;
     return CUDA_SUCCESS;
   }, pi);
-  if (status != CUDA_SUCCESS) return status;
-  return type == CU_EXEC_AFFINITY_TYPE_SM_COUNT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

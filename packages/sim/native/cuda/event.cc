@@ -17,8 +17,9 @@ uint64_t nanosecondsNow() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// Like a query, real drivers allow it inside a host function, on a created stream.
 CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool perThread) {
-  return onStream(streamHandle, perThread, [&](auto& stream, auto&) -> CUresult {
+  return onStream<true>(streamHandle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may record so
     std::shared_ptr<Event> event;
@@ -94,7 +95,7 @@ SHOAL_TWIN(cuEventRecordWithFlags, _ptsz, (CUevent hEvent, CUstream hStream, uns
            record(hEvent, hStream, flags, perThread))
 
 CUresult cuEventQuery(CUevent hEvent) {
-  return initialised([&]() -> CUresult {
+  return initialised<true>([&]() -> CUresult {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
     auto recording = event->last();

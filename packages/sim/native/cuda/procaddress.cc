@@ -184,7 +184,7 @@ const Variant kVariants[] = {
     SHOAL_ONE("cuOccupancyMaxActiveClusters", 11070, cuOccupancyMaxActiveClusters)
 };
 
-CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult& status) {
   constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
   if (symbol == nullptr || pfn == nullptr || (flags & ~known) != 0 || cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
   const bool wantsOwn = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
@@ -200,22 +200,25 @@ CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
     bestVersion = version;
   }
   *pfn = best == nullptr ? nullptr : wantsOwn && best->own != nullptr ? best->own : best->function;
-  if (status != nullptr) {
-    *status = best != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
-              : isNameKnown   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                              : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  }
-  // Whoever asks for the status is told there, and only there.
-  return best == nullptr && status == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+  status = best != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
+           : isNameKnown   ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                           : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
 
 CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-  return find(symbol, pfn, cudaVersion, flags, nullptr);
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+  const CUresult status = find(symbol, pfn, cudaVersion, flags, found);
+  return status == CUDA_SUCCESS && found != CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_ERROR_NOT_FOUND : status;
 }
 
+// Not finding a function is no error here: the status and a null function tell.
 CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* symbolStatus) {
-  return find(symbol, pfn, cudaVersion, flags, symbolStatus);
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+  const CUresult status = find(symbol, pfn, cudaVersion, flags, found);
+  if (status == CUDA_SUCCESS && symbolStatus != nullptr) *symbolStatus = found;
+  return status;
 }

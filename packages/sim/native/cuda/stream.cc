@@ -25,7 +25,7 @@ CUresult createStream(CUstream* created, unsigned flags, int priority) {
   });
 }
 
-// The one call that real drivers answer inside a host function too.
+// Real drivers answer this one inside a host function too, for a created stream.
 CUresult queryStream(CUstream handle, bool perThread) {
   return onStream<true>(handle, perThread, [](auto& stream, auto& context) {
     bool idle = stream->isIdle();

@@ -131,7 +131,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
     if (comm == nullptr) return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: comm is NULL"));
     if (ndev < 1 || ndev > kMaxRanks) return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: ndev is %d", ndev));
     if (devlist == nullptr && ndev > devices) {
-      return noteError(problem(ncclInvalidArgument, "ncclCommInitAll: ndev is %d, there are %d devices", ndev, devices));
+      return noteError(problem(ncclUnhandledCudaError, "ncclCommInitAll: ndev is %d, there are %d devices", ndev, devices));
     }
     std::set<int> used;
     for (int rank = 0; devlist != nullptr && rank < ndev; ++rank) {

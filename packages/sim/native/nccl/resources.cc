@@ -12,7 +12,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::findReady(comm, function, communicator)) return result;
     if (op == nullptr || scalar == nullptr) return problem(ncclInvalidArgument, "%s: op or scalar is NULL", function);
-    if (datatype < 0 || datatype >= ncclNumTypes) return problem(ncclInvalidArgument, "%s: %d is not a data type", function, datatype);
+    if (datatype < 0 || datatype >= ncclNumTypes) return problem(ncclInternalError, "%s: %d is not a data type", function, datatype);
     if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate) {
       return problem(ncclInvalidArgument, "%s: %d is not a residence", function, residence);
     }
@@ -38,7 +38,9 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommRegister", communicator)) return result;
-    if (handle == nullptr || size == 0) return problem(ncclInvalidArgument, "ncclCommRegister: handle is NULL or size is 0");
+    if (handle == nullptr) return problem(ncclInvalidArgument, "ncclCommRegister: handle is NULL");
+    *handle = nullptr;
+    if (size == 0) return ncclSuccess;  // nothing to register
     if (const ncclResult_t result = checkBuffer(*communicator, "ncclCommRegister", "buff", buff, size)) return result;
     return communicator->registerBuffer(buff, size, handle);
   });
@@ -48,7 +50,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::find(comm, "ncclCommDeregister", communicator)) return result;
-    return communicator->deregisterBuffer(handle);
+    return handle == nullptr ? ncclSuccess : communicator->deregisterBuffer(handle);
   });
 }
 

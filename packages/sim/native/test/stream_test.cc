@@ -132,18 +132,26 @@ TEST(streams_tell_what_they_are) {
   OK(cuStreamDestroy_v2(stream));
 }
 
-TEST(host_functions_may_not_call_cuda) {
+TEST(host_functions_may_hardly_call_cuda) {
   Primary primary;
   CUstream stream = check::stream();
-  static CUresult answers[3];
-  OK(cuLaunchHostFunc(stream, [](void*) {
+  static CUresult answers[3], query, record;
+  static CUevent event;
+  event = check::event();
+  OK(cuLaunchHostFunc(stream, [](void* own) {
     CUdeviceptr memory = 0;
     answers[0] = cuMemAlloc_v2(&memory, 16);
     answers[1] = cuStreamSynchronize(nullptr);
     answers[2] = cuCtxSynchronize();
-  }, nullptr));
+    // Hardware answers these two.
+    query = cuStreamQuery(static_cast<CUstream>(own));
+    record = cuEventRecord(event, static_cast<CUstream>(own));
+  }, stream));
   OK(cuStreamSynchronize(stream));
   for (auto answer : answers) EQUAL(answer, CUDA_ERROR_NOT_PERMITTED);
+  EQUAL(query, CUDA_ERROR_NOT_READY);
+  EQUAL(record, CUDA_SUCCESS);
+  OK(cuEventSynchronize(event));
   OK(cuStreamDestroy_v2(stream));
 }
 

@@ -67,6 +67,7 @@ CUresult onStream(CUstream handle, bool perThread, Body&& body) noexcept {
   return initialised<isAllowedInHostFunction>([&]() -> CUresult {
     std::shared_ptr<Stream> stream;
     if (isDefaultStream(handle)) {
+      if (threadState().isInHostFunction) return CUDA_ERROR_NOT_PERMITTED;
       std::shared_ptr<Context> context;
       if (const CUresult status = currentContext(context)) return status;
       stream = findDefaultStream(handle, perThread, *context);
