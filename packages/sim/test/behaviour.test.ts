@@ -11,6 +11,7 @@ const recorded = (name: string) => readFacts(readFileSync(join(nativeFolder, 'be
 const differences: Readonly<Record<string, string>> = {
   'without context.objects.cuEventQuery': 'a GPU needs a moment to record; here an idle stream records at once',
   'events and streams.released query': 'asked right after the release',
+  'events and streams.query stream of other context': 'asked right after a fill was queued',
   'memory.cuMemFree after it': 'a second free of the same memory, which hardware may or may not notice',
   'modules.folder': 'hardware reports a folder as out of memory',
   'modules.library garbage': 'libraries load lazily on hardware; here an image is refused when it is given',
