@@ -7,11 +7,12 @@ import {
   ncclRedOp_t,
   ncclReduce,
   ncclReduceScatter,
+  ncclResult_t,
 } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
 import { allReduceCall } from './allReduceCall.js'
 import { checkNccl } from './errors.js'
-import { isGroupOpen, joinGroup } from './group.js'
+import { isGroupOpen, joinGroup, noteRefusal } from './group.js'
 import {
   checkedCount,
   checkOverlap,
@@ -79,7 +80,7 @@ export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: Memory
   const stream = streamAt(options.stream, live, api)
   enter(live)
   const status = allReduceCall(source.address, target.address, count, type, op, live.handle, stream)
-  if (status !== 0) checkNccl(status, 'ncclAllReduce', live.handle)
+  if (status !== 0) check(status, 'ncclAllReduce', live)
 }
 
 export function broadcast(
@@ -100,7 +101,7 @@ export function broadcast(
   const stream = streamAt(options.stream, live, api)
   enter(live)
   const status = ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
-  checkNccl(status, 'ncclBroadcast', live.handle)
+  if (status !== 0) check(status, 'ncclBroadcast', live)
 }
 
 export function reduce(
@@ -124,7 +125,7 @@ export function reduce(
   const destination = recv === null ? null : target.address
   enter(live)
   const status = ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
-  checkNccl(status, 'ncclReduce', live.handle)
+  if (status !== 0) check(status, 'ncclReduce', live)
 }
 
 export function allGather(
@@ -145,7 +146,7 @@ export function allGather(
   const stream = streamAt(options.stream, live, api)
   enter(live)
   const status = ncclAllGather(source.address, target.address, units, type, live.handle, stream)
-  checkNccl(status, 'ncclAllGather', live.handle)
+  if (status !== 0) check(status, 'ncclAllGather', live)
 }
 
 export function reduceScatter(
@@ -167,13 +168,19 @@ export function reduceScatter(
   const stream = streamAt(options.stream, live, api)
   enter(live)
   const status = ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream)
-  checkNccl(status, 'ncclReduceScatter', live.handle)
+  if (status !== 0) check(status, 'ncclReduceScatter', live)
 }
 
 /** Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does. */
 function enter(live: LiveCommunicator): void {
   if (isGroupOpen()) joinGroup(live.handle)
   else callInContext(live.context)
+}
+
+/** Throws for a status that is an error. */
+function check(status: number, api: string, live: LiveCommunicator): void {
+  if (isGroupOpen() && status !== ncclResult_t.ncclInProgress) noteRefusal()
+  checkNccl(status, api, live.handle)
 }
 
 function checkOptions(options: unknown, api: string): void {

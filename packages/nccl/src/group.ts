@@ -7,21 +7,15 @@ import {
   ncclGroupStart,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import { StatusError } from '@shoal/types'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
 import { checkNccl, firstContextStatus, ncclError } from './errors.js'
 
-interface Failure {
-  readonly error: unknown
-  /** The status that the failure itself leaves in NCCL's group, where it is known beforehand. */
-  readonly expected: number | undefined
-}
-
 // NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
 let depth = 0
 let member: ncclComm_t | undefined
-let failure: Failure | undefined
+let failure: { readonly error: unknown } | undefined
+let refused = false
 
 /** Whether a group is open on this thread. */
 export function isGroupOpen(): boolean {
@@ -31,6 +25,11 @@ export function isGroupOpen(): boolean {
 /** Called by each collective inside a group, so that the group can be cancelled through one of its communicators. */
 export function joinGroup(communicator: ncclComm_t): void {
   member = communicator
+}
+
+/** Called when NCCL itself refuses a collective of the open group, which is then dropped as a whole when it ends. */
+export function noteRefusal(): void {
+  refused = true
 }
 
 /**
@@ -55,29 +54,33 @@ export function group<T>(fn: () => T): T {
     result = fn()
     refuseThenable(result)
   } catch (error) {
-    failure ??= cancel(error)
+    failure ??= { error }
   }
-  depth -= 1
-  const status = end()
-  if (depth > 0) {
-    if (status !== 0) failure ??= { error: ncclError(status, 'ncclGroupEnd'), expected: status }
+  if (depth > 1) {
+    depth -= 1
+    const status = ncclGroupEnd()
+    if (status !== 0) failure ??= { error: ncclError(status, 'ncclGroupEnd') }
     if (failure !== undefined) throw failure.error
     return result as T
   }
+  const expected = failure === undefined ? undefined : cancel()
   const failed = failure
+  depth = 0
   failure = undefined
   member = undefined
-  if (failed !== undefined) {
-    if (status !== 0 && status !== failed.expected) attachSuppressed(failed.error, ncclError(status, 'ncclGroupEnd'))
-    throw failed.error
+  refused = false
+  const status = end()
+  if (failed === undefined) {
+    checkNccl(status, 'ncclGroupEnd')
+    return result as T
   }
-  checkNccl(status, 'ncclGroupEnd')
-  return result as T
+  if (status !== 0 && status !== expected) attachSuppressed(failed.error, ncclError(status, 'ncclGroupEnd'))
+  throw failed.error
 }
 
 /** NCCL looks at the current device while it starts a group, and would make one current where there is none. */
 function end(): number {
-  const context = depth === 0 ? anyContext() : 0n
+  const context = anyContext()
   if (context === 0n) return ncclGroupEnd()
   callInContext(context)
   const status = ncclGroupEnd()
@@ -88,19 +91,23 @@ function end(): number {
 
 /**
  * Makes NCCL drop the open group. There is no function for it, but a group in which one call was refused is dropped
- * as a whole when it ends; a broadcast from rank -1 is refused before NCCL looks at anything else.
+ * as a whole when it ends; a broadcast from rank -1 is refused before NCCL looks at anything else. Returns the status
+ * that this leaves in the group, undefined where something else has spoilt it before.
+ *
+ * What was thrown says nothing about the group: an error of NCCL may come from `asyncError()`, from an earlier group or
+ * from a communicator of another thread. Only a refusal seen in this group counts.
  */
-function cancel(error: unknown): Failure {
-  if (member === undefined) return { error, expected: undefined }
-  // A call that NCCL itself refused has spoilt the group already.
-  if (error instanceof StatusError && error.library === 'NCCL') return { error, expected: undefined }
+function cancel(): ncclResult_t | undefined {
+  if (member === undefined || refused) return undefined
   ncclBroadcast(null, null, 1, ncclDataType_t.ncclUint8, -1, member, null)
-  return { error, expected: ncclResult_t.ncclInvalidArgument }
+  return ncclResult_t.ncclInvalidArgument
 }
 
 function refuseThenable(result: unknown): void {
-  if (typeof result !== 'object' || result === null || typeof (result as { then?: unknown }).then !== 'function')
-    return // What it does after the group has ended, and how that fails, is a consequence of the error thrown here.
+  if (typeof result !== 'object' || result === null || typeof (result as { then?: unknown }).then !== 'function') {
+    return
+  }
+  // What it does after the group has ended, and how that fails, is a consequence of the error thrown here.
   ;(result as PromiseLike<unknown>).then(undefined, () => undefined)
   throw new TypeError('group: fn must be synchronous; it returned a promise, and the group ends before that settles')
 }

@@ -1,4 +1,5 @@
 import { Communicator, group } from '@shoal/nccl'
+import { StatusError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
@@ -20,6 +21,12 @@ afterAll(async () => {
 function allReduce(rank: number): void {
   const [communicator, buffer, stream] = [communicators[rank], memory[rank], streams[rank]]
   communicator?.allReduce(buffer as TestMemory, buffer as TestMemory, { op: 'sum', stream: stream as TestStream })
+}
+
+/** Whether nothing is left on the stream after a moment; half a group would wait there for the other rank. */
+function isIdle(rank: number): boolean {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+  return (streams[rank] as TestStream).isIdle()
 }
 
 /** Sums once more over both ranks: works only when the group before has ended, and with nothing left in it. */
@@ -99,6 +106,43 @@ test('of two errors in nested groups the first is told', () => {
   expectNext(32)
 })
 
+test('an error of NCCL that no call of the group gave does not stand for a refused call', () => {
+  const foreign = new StatusError({
+    library: 'NCCL',
+    api: 'ncclCommGetAsyncError',
+    status: 6,
+    code: 'ncclRemoteError',
+    description: 'from somewhere else',
+    isSticky: true,
+  })
+  const error = errorOf(() =>
+    group(() => {
+      allReduce(0)
+      throw foreign
+    }),
+  )
+  expect(error).toBe(foreign)
+  expect(isIdle(0)).toBe(true)
+  expectNext(64)
+})
+
+test('a failed nested group drops what comes after it too, also when nothing was recorded before', () => {
+  const inner = new Error('inner')
+  const error = errorOf(() =>
+    group(() => {
+      try {
+        group(() => {
+          throw inner
+        })
+      } catch {}
+      allReduce(0)
+    }),
+  )
+  expect(error).toBe(inner)
+  expect(isIdle(0)).toBe(true)
+  expectNext(128)
+})
+
 test('refuses what is not a function, and functions that are asynchronous', async () => {
   expect(() => group(undefined as unknown as () => void)).toThrow(TypeError)
   expect(() => group(async () => allReduce(0))).toThrow('synchronous')
@@ -108,5 +152,5 @@ test('refuses what is not a function, and functions that are asynchronous', asyn
     }),
   ).toThrow(TypeError)
   await new Promise((resolve) => setImmediate(resolve))
-  expectNext(64)
+  expectNext(256)
 })
