@@ -1,7 +1,16 @@
-import { enterContext, leaveContext, setContextFunctions } from '@shoal/ffi'
+import { enterContext, leaveContext, readCString, type StatusWords, setContextFunctions } from '@shoal/ffi'
+import { type CUresult, cuGetErrorName, cuGetErrorString } from './driver/generated/index.gen.js'
 import { driver } from './driver/library.js'
 
 let isSet = false
+
+function wordsOf(status: number): StatusWords | undefined {
+  const text = new BigUint64Array(1)
+  const read = (of: typeof cuGetErrorName): string | null =>
+    of(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : null
+  const name = read(cuGetErrorName)
+  return name === null ? undefined : { name, description: read(cuGetErrorString) ?? '' }
+}
 
 /**
  * Tells ffi how the driver reads and sets the current context (`cuCtxGetCurrent`, `cuCtxSetCurrent`), once. Loads the
@@ -10,7 +19,7 @@ let isSet = false
  */
 export function ensureContextFunctions(): void {
   if (isSet) return
-  setContextFunctions(driver.address('cuCtxGetCurrent', 4000), driver.address('cuCtxSetCurrent', 4000))
+  setContextFunctions(driver.address('cuCtxGetCurrent', 4000), driver.address('cuCtxSetCurrent', 4000), wordsOf)
   isSet = true
 }
 

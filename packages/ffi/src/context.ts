@@ -2,12 +2,26 @@ import { StatusError } from '@shoal/types'
 import { addon } from './addon/load.js'
 import { contextSlot, slots64 } from './calls/block.js'
 
+/** What a status of the driver is called, and what it means. */
+export interface StatusWords {
+  readonly name: string
+  readonly description: string
+}
+
+let describe: ((status: number) => StatusWords | undefined) | undefined
+
 /**
  * Gives the addon the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent`. Everything here works on whatever current
  * context these two speak of.
+ * @param words names the statuses of the two functions, for errors.
  */
-export function setContextFunctions(getCurrent: bigint, setCurrent: bigint): void {
+export function setContextFunctions(
+  getCurrent: bigint,
+  setCurrent: bigint,
+  words?: (status: number) => StatusWords | undefined,
+): void {
   addon().setContextFunctions(getCurrent, setCurrent)
+  describe = words
 }
 
 /**
@@ -22,18 +36,15 @@ export function callInContext(context: bigint): void {
 let enter: (() => number) | undefined
 let leave: (() => number) | undefined
 
-function contextError(status: number): StatusError {
+/** The error of a context that could not be made current. */
+export function contextError(status: number, where = ''): StatusError {
+  const words = describe?.(status)
   return new StatusError({
     library: 'CUDA driver',
     api: 'cuCtxSetCurrent',
     status,
-    code:
-      status === 3
-        ? 'CUDA_ERROR_NOT_INITIALIZED'
-        : status === 709
-          ? 'CUDA_ERROR_CONTEXT_IS_DESTROYED'
-          : `CUresult ${status}`,
-    description: 'the context could not be made current',
+    code: words?.name ?? `CUresult(${status})`,
+    description: `the context could not be made current${where}${words === undefined ? '' : `: ${words.description}`}`,
     isSticky: false,
   })
 }

@@ -1,4 +1,4 @@
-export { callInContext, enterContext, leaveContext, setContextFunctions } from './context.js'
+export { callInContext, enterContext, leaveContext, type StatusWords, setContextFunctions } from './context.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'
 export { definedLibraries, defineLibrary, NativeLibrary } from './library/nativeLibrary.js'
@@ -16,6 +16,7 @@ export {
   type StructMemory,
   type StructValue,
 } from './structs.js'
+export type { BackgroundWork } from './waiting/hold.js'
 export { createHostCallback, type HostCallback } from './waiting/hostCallback.js'
 export { createLane, Lane, type OffThreadOptions, offThread } from './waiting/offThread.js'
 export { type CompletionQuery, type WaitOptions, waitForEvent } from './waiting/waitForEvent.js'

@@ -1,9 +1,10 @@
 /** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { isMainThread } from 'node:worker_threads'
+import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
 import { packageFolder } from './packageFolder.js'
 
+const announcedKey = 'shoal.softwareDeviceAnnounced'
 let announced = false
 let used = false
 
@@ -44,8 +45,9 @@ export function markLibraryUsed(): void {
 
 /** Says once, on stderr, that no GPU is at work. */
 export function announceSoftwareDevice(): void {
-  if (announced || !isMainThread) return
+  if (announced || getEnvironmentData(announcedKey) === true) return
   announced = true
+  setEnvironmentData(announcedKey, true) // workers that start from here on inherit it
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
 }
 
@@ -56,9 +58,10 @@ export function softwareFolders(): string[] {
   const prebuilt = join('prebuilds', `${process.platform}-${process.arch}`)
   const here = packageFolder()
   const folders = [join(here, '..', 'sim', prebuilt)]
-  for (const from of [join(here, 'index.js'), process.argv[1], join(process.cwd(), 'index.js')]) {
-    if (from === undefined) continue
+  for (const place of [() => join(here, 'index.js'), () => process.argv[1], () => join(process.cwd(), 'index.js')]) {
     try {
+      const from = place()
+      if (from === undefined) continue
       folders.push(join(dirname(createRequire(from).resolve('@shoal/sim/package.json')), prebuilt))
     } catch {
       // not installed in sight of this place; the next one may see it

@@ -65,6 +65,9 @@ describe('a view over memory of somebody else', () => {
     [5, 8],
     [8n, -1],
     [8n, Number.NaN],
+    [-1n, 8],
+    [2n ** 70n, 8],
+    [8n, 2 ** 60],
   ])('address %s with %s bytes is refused', (address, bytes) => {
     expect(() => hostView(address as bigint, bytes)).toThrow(/hostView/)
   })

@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineLibrary, type LibrarySpec, NativeLibrary, probe, readCString, useSoftwareDevice } from '@shoal/ffi'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
@@ -70,6 +70,38 @@ describe('finding a library', () => {
     expect(library.load().step).toBe('option')
     expect(() => library.setPath(file)).toThrow(/loaded already/)
     expect(() => new NativeLibrary(spec()).setPath('a\0b')).toThrow(TypeError)
+  })
+
+  test('a truncated library, a folder and a pipe are refused before the loader gets them', () => {
+    const whole = readFileSync(stubFile())
+    for (const bytes of [70, 500, Math.floor(whole.length / 3), Math.floor(whole.length / 2)]) {
+      const file = join(folder, `truncated-${bytes}.so`)
+      writeFileSync(file, whole.subarray(0, bytes))
+      const library = new NativeLibrary(spec())
+      library.setPath(file)
+      const error = caught(() => library.load()) as LibraryNotFoundError
+      expect(error).toBeInstanceOf(LibraryNotFoundError)
+      expect(error.attempts[0]?.outcome).toMatch(/truncated|too short|cannot read|file/)
+    }
+    const pipe = join(folder, 'pipe.so')
+    execFileSync('mkfifo', [pipe])
+    for (const [file, outcome] of [
+      [folder, 'a folder, not a library'],
+      [pipe, 'not a regular file'],
+    ] as const) {
+      const library = new NativeLibrary(spec())
+      library.setPath(file)
+      expect((caught(() => library.load()) as LibraryNotFoundError).attempts[0]?.outcome).toBe(outcome)
+    }
+  })
+
+  test('choosing the software device after a failure looks again', () => {
+    const library = new NativeLibrary(spec({ sim: 'libstub.so' }))
+    expect(caught(() => library.load())).toBeInstanceOf(LibraryNotFoundError)
+    process.env['SHOAL_DEVICE'] = 'sim'
+    process.env['SHOAL_SIM_FOLDER'] = folder
+    stubFile()
+    expect(library.load().step).toBe('sim')
   })
 
   test('a toolkit and a wheel are searched; a stub for linking is skipped', () => {
@@ -192,6 +224,17 @@ describe('the addon', () => {
       expect(error.message).toMatch(/make|build|install/)
       expect(error.probe).toBe(false)
     }
+  })
+
+  test('whatever the file is called, it is loaded as an addon and never run as JavaScript', () => {
+    const script = join(folder, 'script.js')
+    writeFileSync(script, 'console.log("executed")')
+    const run = runNode(
+      `const { probeAddon } = await import(${ffi})
+       console.log(probeAddon().loaded)`,
+      { SHOAL_FFI_ADDON: script },
+    )
+    expect(run.stdout).toBe('false\n')
   })
 
   test('import opens nothing', () => {

@@ -97,6 +97,17 @@ describe('calls off the JavaScript thread', () => {
     expect(failWith(4)).toBe(4)
   })
 
+  test('disposed memory is freed at once, not when the collector comes', () => {
+    const before = process.memoryUsage().rss
+    for (let i = 0; i < 40; i++) {
+      const memory = NativeMemory.allocate(64 * 2 ** 20)
+      expect(memory.bytes.length).toBe(64 * 2 ** 20)
+      memory.dispose()
+      expect(memory.byteLength).toBe(0)
+    }
+    expect(process.memoryUsage().rss - before).toBeLessThan(512 * 2 ** 20)
+  })
+
   test('memory disposed while its call is queued stays until the call has run', async () => {
     const lane = createLane()
     const memory = NativeMemory.allocate(1 << 20)
@@ -153,6 +164,14 @@ describe('the context of one call', () => {
     callInContext(9n)
     expect(seen()).toBe(9n)
     leaveContext(previous)
+  })
+
+  test('is taken back when memory that is gone is refused', () => {
+    const gone = NativeMemory.allocate(8)
+    gone.dispose()
+    callInContext(23n)
+    expect(() => storeCurrent(gone)).toThrow(/NativeMemory/)
+    expect(seen()).toBe(0n)
   })
 
   test('that cannot be made current: the call is not made and gives the status', () => {
@@ -225,6 +244,31 @@ describe('waiting', () => {
 
   test('a context that is gone ends the wait with its error', async () => {
     expect(await waitForEvent({ context: 666n, event: countdown(5, 0).address, query, notReady: 600 })).toBe(709)
+  })
+
+  test('what is no query is refused, and holds nothing up', async () => {
+    const good = { context: 0n, event: 1n, query, notReady: 600 }
+    for (const wrong of [
+      { query: 0n },
+      { context: 5 },
+      { event: undefined },
+      { event: 2n ** 64n },
+      { notReady: Number.NaN },
+    ]) {
+      await expect(waitForEvent({ ...good, ...wrong } as never)).rejects.toThrow(TypeError)
+    }
+  })
+
+  test('thousands of waits are aborted without stalling the thread', async () => {
+    const never = countdown(2 ** 31 - 1, 0)
+    const controller = new AbortController()
+    const waits = Array.from({ length: 3000 }, () =>
+      waitForEvent({ context: 0n, event: never.address, query, notReady: 600 }, { signal: controller.signal }),
+    )
+    const all = Promise.allSettled(waits)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    controller.abort()
+    expect((await all).every(({ status }) => status === 'rejected')).toBe(true)
   })
 
   test('abort and timeout end the wait, never the work', async () => {
@@ -317,6 +361,16 @@ describe('endings', () => {
     expect(run.stdout).toBe('done\n')
     expect(run.status).toBe(0)
     expect(runNode('createHostCallback(() => {})').status).toBe(0)
+  })
+
+  test('work in the background lets the process end', () => {
+    const run = runNode(`
+      const wait = {}, call = {}
+      waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background: wait })
+      offThread({ background: call, keep: [memory] }, () => sleepMs(20_000))
+      wait.release(); wait.release(); call.release()
+      console.log('ending')`)
+    expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: 'ending\n' })
   })
 
   test('an exception in a callback is an uncaught exception of the program', () => {

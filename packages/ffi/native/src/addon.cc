@@ -23,6 +23,7 @@ void End(Environment* environment) {
 void Initialize(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
+  if (environment.block != nullptr) throw Napi::Error::New(env, "another copy of @shoal/ffi on this thread uses this file");
   auto block = info[0].As<Napi::ArrayBuffer>();
   if (block.ByteLength() != kSlots * sizeof(uint64_t)) throw Napi::RangeError::New(env, "the argument block has another size than the addon's");
   environment.block = static_cast<uint64_t*>(block.Data());
@@ -33,12 +34,18 @@ void Initialize(const Napi::CallbackInfo& info) {
   environment.on_job = Napi::Persistent(handlers.Get("job").As<Napi::Function>());
 }
 
+// hold() and unhold(): reasons to keep the event loop alive.
+void Hold(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->Hold(); }
+void Unhold(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->Release(); }
+
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   auto* environment = new Environment;
   env.SetInstanceData<Environment>(environment);
   environment->mailbox->Open(env);
   env.AddCleanupHook(End, environment);
   exports.Set("initialize", Napi::Function::New(env, Initialize, "initialize"));
+  exports.Set("hold", Napi::Function::New(env, Hold, "hold"));
+  exports.Set("unhold", Napi::Function::New(env, Unhold, "unhold"));
   DefineCalls(env, exports);
   DefineContext(env, exports);
   DefineMemory(env, exports);

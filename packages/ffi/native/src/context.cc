@@ -66,7 +66,10 @@ ContextScope::ContextScope(uint64_t context) {
 }
 
 ContextScope::~ContextScope() {
-  if (changed_) set_current.load(std::memory_order_acquire)(previous_);
+  if (!changed_) return;
+  SetCurrent set = set_current.load(std::memory_order_acquire);
+  // The caller's context may have been destroyed in between; then there is none to go back to.
+  if (set(previous_) != 0) set(0);
 }
 
 void DefineContext(Napi::Env env, Napi::Object exports) {

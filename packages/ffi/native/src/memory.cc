@@ -10,9 +10,16 @@
 namespace shoal {
 namespace {
 
+struct Hold;
+
+struct Allocation {
+  MemoryHandle memory;
+  Hold* hold;
+};
+
 struct Registry {
   std::mutex mutex;
-  std::unordered_map<uint64_t, MemoryHandle> memories;
+  std::unordered_map<uint64_t, Allocation> memories;
 };
 
 // Never destroyed: threads may still release memory while the process exits.
@@ -39,16 +46,21 @@ uint64_t AddressArgument(const Napi::CallbackInfo& info, size_t index) {
   return info[index].As<Napi::BigInt>().Uint64Value(&lossless);
 }
 
-void Forget(void* address) {
-  Registry& registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry.mutex);
-  registry.memories.erase(reinterpret_cast<uint64_t>(address));
-}
+// What the ArrayBuffer of an allocation holds.
+struct Hold {
+  MemoryHandle memory;
+};
 
-// The collector took the ArrayBuffer. Its own handle kept the address from being used again until here.
+// The collector took the ArrayBuffer, and with it every buffer the memory was moved to. When JavaScript had let go before,
+// the address may belong to another allocation by now.
 void CollectMemory(napi_env, void* address, void* hint) {
-  Forget(address);
-  delete static_cast<MemoryHandle*>(hint);
+  auto* hold = static_cast<Hold*>(hint);
+  if (hold->memory != nullptr) {
+    Registry& registry = TheRegistry();
+    std::lock_guard<std::mutex> lock(registry.mutex);
+    registry.memories.erase(reinterpret_cast<uint64_t>(address));
+  }
+  delete hold;
 }
 
 // allocate(bytes) → { buffer, address }
@@ -62,18 +74,18 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   std::memset(memory, 0, padded);
   const uint64_t address = reinterpret_cast<uint64_t>(memory);
   MemoryHandle handle(memory, std::free);
-  auto* hint = new MemoryHandle(handle);
+  auto* hold = new Hold{handle};
   Napi::Value buffer;
   try {
-    buffer = ExternalBuffer(env, memory, length, CollectMemory, hint);
+    buffer = ExternalBuffer(env, memory, length, CollectMemory, hold);
   } catch (...) {
-    delete hint;
+    delete hold;
     throw;
   }
   {
     Registry& registry = TheRegistry();
     std::lock_guard<std::mutex> lock(registry.mutex);
-    registry.memories[address] = handle;
+    registry.memories[address] = Allocation{handle, hold};
   }
   Napi::Object result = Napi::Object::New(env);
   result.Set("buffer", buffer);
@@ -81,9 +93,14 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// release(address): JavaScript lets go; the memory itself goes with its last user.
+// release(address): JavaScript lets go, with its buffer detached; the memory goes with the last recorded call that uses it.
 void ReleaseMemory(const Napi::CallbackInfo& info) {
-  Forget(reinterpret_cast<void*>(AddressArgument(info, 0)));
+  Registry& registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry.mutex);
+  auto found = registry.memories.find(AddressArgument(info, 0));
+  if (found == registry.memories.end()) return;
+  found->second.hold->memory = nullptr;
+  registry.memories.erase(found);
 }
 
 // view(address, bytes, callback) → ArrayBuffer; the callback is called when no ArrayBuffer reaches the memory any more.
@@ -129,7 +146,7 @@ MemoryHandle FindMemory(uint64_t address) {
   Registry& registry = TheRegistry();
   std::lock_guard<std::mutex> lock(registry.mutex);
   auto found = registry.memories.find(address);
-  return found == registry.memories.end() ? nullptr : found->second;
+  return found == registry.memories.end() ? nullptr : found->second.memory;
 }
 
 void DefineMemory(Napi::Env env, Napi::Object exports) {

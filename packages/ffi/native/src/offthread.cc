@@ -39,7 +39,6 @@ void RunJob(Job& job) {
 
 void Finish(Napi::Env env, const Job& job) {
   Environment& environment = Environment::Of(env);
-  environment.mailbox->Release();
   Napi::Array results = Napi::Array::New(env, job.results.size());
   for (uint32_t i = 0; i < job.results.size(); ++i) {
     results[i] = Napi::Number::New(env, static_cast<double>(job.results[i]));
@@ -85,7 +84,6 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
   job->stop_on_error = info[2].As<Napi::Boolean>();
   job->mailbox = environment.mailbox;
-  environment.mailbox->Hold();
   Task task = [job] {
     RunJob(*job);
     job->mailbox->Post([job](Napi::Env delivery) { Finish(delivery, *job); });
@@ -93,7 +91,6 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   const bool started = info[3].IsExternal()
                            ? (*info[3].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Run(std::move(task))
                            : RunOnThread(std::move(task));
-  if (!started) environment.mailbox->Release();
   return Napi::Boolean::New(env, started);
 }
 

@@ -28,6 +28,7 @@ using Query = int (*)(uint64_t);
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kShortestPause = std::chrono::microseconds(5);
 constexpr auto kLongestPause = std::chrono::microseconds(500);
+constexpr size_t kAskedUnderOneLock = 16;
 
 struct Wait {
   uint64_t id;
@@ -64,16 +65,23 @@ int Ask(const Wait& wait) {
 void Report(const Wait& wait, int status) {
   wait.mailbox->Post([id = wait.id, status](Napi::Env env) {
     Environment& environment = Environment::Of(env);
-    environment.mailbox->Release();
     environment.on_wait.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
   });
 }
 
 // Asks once for every wait; reports and drops those that ended. Returns the age of the youngest that is left.
 Clock::duration AskAll(Waiter& waiter) {
-  std::lock_guard<std::mutex> lock(waiter.watched_mutex);
+  std::unique_lock<std::mutex> lock(waiter.watched_mutex);
   Clock::duration youngest = Clock::duration::max();
+  size_t asked = 0;
   for (size_t i = 0; i < waiter.watched.size();) {
+    // With thousands of waits the lock would be held most of the time, and forgetting one would wait for it.
+    if (++asked % kAskedUnderOneLock == 0) {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+      if (i >= waiter.watched.size()) break;
+    }
     Wait& wait = waiter.watched[i];
     const int status = Ask(wait);
     if (status == wait.not_ready) {
@@ -126,6 +134,10 @@ uint64_t Word(const Napi::Value& value) {
 Napi::Value StartWait(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
+  // Converted before anything is locked: a conversion may throw.
+  Wait wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]),
+            reinterpret_cast<Query>(Word(info[2])), Word(info[3]), info[4].As<Napi::Number>().Int32Value(),
+            environment.mailbox, Clock::now()};
   Waiter& waiter = TheWaiter();
   std::lock_guard<std::mutex> lock(waiter.arrivals_mutex);
   if (!waiter.started) {
@@ -136,10 +148,7 @@ Napi::Value StartWait(const Napi::CallbackInfo& info) {
     }
     waiter.started = true;
   }
-  environment.mailbox->Hold();
-  waiter.arrivals.push_back(Wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]),
-                                 reinterpret_cast<Query>(Word(info[2])), Word(info[3]), info[4].As<Napi::Number>().Int32Value(),
-                                 environment.mailbox, Clock::now()});
+  waiter.arrivals.push_back(std::move(wait));
   waiter.wake.notify_one();
   return Napi::Boolean::New(env, true);
 }
@@ -161,7 +170,6 @@ size_t Forget(const std::shared_ptr<Mailbox>& mailbox, uint64_t id) {
 Napi::Value ForgetWait(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
   const bool found = Forget(environment.mailbox, static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value())) > 0;
-  if (found) environment.mailbox->Release();
   return Napi::Boolean::New(info.Env(), found);
 }
 

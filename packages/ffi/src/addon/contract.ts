@@ -2,6 +2,10 @@
 export interface Addon {
   initialize(block: ArrayBuffer, handlers: AddonHandlers): void
 
+  /** One more, or one less, reason to keep the event loop alive. */
+  hold(): void
+  unhold(): void
+
   bind(address: bigint, slots: number, result: number, name: string): () => number
   putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): void
 

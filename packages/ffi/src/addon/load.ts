@@ -1,11 +1,8 @@
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
 import { block } from '../calls/block.js'
 import { packageFolder } from '../packageFolder.js'
 import type { Addon, AddonHandlers } from './contract.js'
-
-const require = createRequire(import.meta.url)
 
 let loaded: Addon | undefined
 let failure: AddonLoadError | undefined
@@ -44,6 +41,13 @@ function candidates(): { step: string; file: string }[] {
   ]
 }
 
+/** As an addon whatever the file is called: `require` would run another file as JavaScript. */
+function open(file: string): Addon {
+  const module = { exports: {} }
+  process.dlopen(module, file)
+  return module.exports as Addon
+}
+
 /**
  * The addon, loaded on first use.
  * @throws AddonLoadError where there is none for this platform or it does not load; the same error each time.
@@ -57,7 +61,7 @@ function loadAddon(): Addon {
   const attempts: LoadAttempt[] = []
   for (const { step, file } of candidates()) {
     try {
-      const found = require(file) as Addon
+      const found = open(file)
       found.initialize(block, handlers)
       loaded = found
       return found

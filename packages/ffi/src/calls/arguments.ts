@@ -75,6 +75,7 @@ function refuseWord(value: unknown, expected: string, api: string, parameter: st
 
 function putMemory(slot: number, value: unknown, api: string, parameter: string): void {
   if (value instanceof NativeMemory) {
+    if (value.disposed) dropCallContext()
     const address = value.address
     recording.addon?.keep(address)
     slots64[slot] = address

@@ -4,6 +4,7 @@ import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
 import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
+import { whyNotLoadable } from './loadable.js'
 import type { LibrarySpec } from './spec.js'
 
 /** A library that has been opened, and how it was found. */
@@ -47,6 +48,11 @@ function* filesOf(spec: LibrarySpec): Generator<Candidate> {
  */
 export function findLibrary(spec: LibrarySpec, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
   const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
+    const refusal = isAbsolute(file) ? whyNotLoadable(file) : undefined
+    if (refusal !== undefined) {
+      attempts.push({ step, candidate: file, outcome: refusal })
+      return undefined
+    }
     const opened = addon().open(file, onlyIfLoaded)
     if (typeof opened === 'string') {
       attempts.push({ step, candidate: file, outcome: onlyIfLoaded ? 'not loaded' : opened })

@@ -32,6 +32,7 @@ export class NativeLibrary {
   #explicit: string | undefined
   #loaded: LoadedLibrary | undefined
   #loadFailure: ShoalError | undefined
+  #failedChoice: string | undefined
   #version: number | undefined
   #versionRead = false
 
@@ -63,6 +64,10 @@ export class NativeLibrary {
       throw new TypeError(`${this.title}: the path must be the text of a file name`)
     if (this.#loaded !== undefined) throw new Error(`${this.title} is loaded already, from ${this.#loaded.path}`)
     this.#explicit = path
+    this.#forgetFailure()
+  }
+
+  #forgetFailure(): void {
     this.#loadFailure = undefined
     this.#attempts.length = 0
     this.#failures.clear()
@@ -71,7 +76,11 @@ export class NativeLibrary {
   /** Opens the library. @throws LibraryNotFoundError, the same each time. */
   load(): LoadedLibrary {
     if (this.#loaded !== undefined) return this.#loaded
+    // What was not found among real libraries may be found on the software device, if it is chosen after that.
+    const choice = process.env['SHOAL_DEVICE'] ?? ''
+    if (choice !== this.#failedChoice) this.#forgetFailure()
     if (this.#loadFailure !== undefined) throw this.#loadFailure
+    this.#failedChoice = choice
     try {
       this.#loaded = findLibrary(this.#spec, this.#explicit, this.#attempts)
     } catch (error) {
@@ -133,9 +142,9 @@ export class NativeLibrary {
     const key = since === 0 ? symbol : `${symbol}@${since}`
     const known = this.#addresses.get(key)
     if (known !== undefined) return known
+    this.load()
     const failed = this.#failures.get(key)
     if (failed !== undefined) throw failed
-    this.load()
     try {
       const address =
         this.#spec.resolve === undefined ? this.rawSymbol(symbol) : this.#spec.resolve(this, symbol, since)

@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import { addon, pending } from '../addon/load.js'
 
 export interface HostView {
@@ -24,9 +25,11 @@ export interface HostViewReach {
  * @throws Error with code `SHOAL_NO_EXTERNAL_BUFFERS` in engines that forbid buffers over native memory.
  */
 export function hostView(address: bigint, byteLength: number): HostView {
-  if (typeof address !== 'bigint' || address === 0n) throw new TypeError('hostView: address must be a non-zero bigint')
-  if (!Number.isSafeInteger(byteLength) || byteLength < 0) {
-    throw new RangeError(`hostView: byteLength must be a non-negative integer, got ${String(byteLength)}`)
+  requireAddress(address, 'hostView')
+  if (!Number.isSafeInteger(byteLength) || byteLength < 0 || byteLength > constants.MAX_LENGTH) {
+    throw new RangeError(
+      `hostView: byteLength must be an integer from 0 to ${constants.MAX_LENGTH}, what an ArrayBuffer of this engine can have, got ${String(byteLength)}`,
+    )
   }
   const native = addon()
   const id = native.registerCallback()
@@ -41,6 +44,12 @@ export function hostView(address: bigint, byteLength: number): HostView {
       return isWhole
     },
   }
+}
+
+function requireAddress(address: bigint, api: string): void {
+  if (typeof address !== 'bigint' || address === 0n) throw new TypeError(`${api}: address must be a non-zero bigint`)
+  if (BigInt.asUintN(64, address) !== address)
+    throw new RangeError(`${api}: address must be below 2^64, got ${address}`)
 }
 
 function watchReach(id: number): HostViewReach {
@@ -70,11 +79,13 @@ export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
 
 /** The NUL-terminated UTF-8 text at an address; `null` for a null pointer. */
 export function readCString(address: bigint): string | null {
+  if (address !== 0n) requireAddress(address, 'readCString')
   return addon().readCString(address)
 }
 
 /** A copy of `byteLength` bytes of native memory. The address must be readable host memory. */
 export function readMemory(address: bigint, byteLength: number): Uint8Array<ArrayBuffer> {
+  requireAddress(address, 'readMemory')
   const bytes = new Uint8Array(byteLength)
   if (byteLength > 0) addon().copyOut(address, bytes)
   return bytes

@@ -1,16 +1,15 @@
 import { DisposedError } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
-const addresses = new WeakMap<NativeMemory, bigint>()
-
 /**
  * Host memory outside of the JavaScript heap: it never moves, its address is known, and native threads may use it after
- * the JavaScript thread has ended. Zeroed, aligned to 64 bytes. Freed by `dispose()` or, failing that, by the collector,
- * and in either case not before recorded calls that use it have run.
+ * the JavaScript thread has ended. Zeroed, aligned to 64 bytes. Freed by `dispose()` at once or, failing that, by the
+ * collector, and in either case not before recorded calls that use it have run.
  */
 export class NativeMemory {
   readonly #buffer: ArrayBuffer
   readonly #address: bigint
+  readonly #byteLength: number
   #disposed = false
   #bytes: Uint8Array | undefined
   #u32: Uint32Array | undefined
@@ -22,7 +21,7 @@ export class NativeMemory {
   private constructor(buffer: ArrayBuffer, address: bigint) {
     this.#buffer = buffer
     this.#address = address
-    addresses.set(this, address)
+    this.#byteLength = buffer.byteLength
   }
 
   /** @param byteLength bytes, a non-negative safe integer. */
@@ -41,8 +40,13 @@ export class NativeMemory {
     return this.#address
   }
 
+  /** Bytes; 0 after dispose(). */
   get byteLength(): number {
-    return this.#buffer.byteLength
+    return this.#disposed ? 0 : this.#byteLength
+  }
+
+  get disposed(): boolean {
+    return this.#disposed
   }
 
   get buffer(): ArrayBuffer {
@@ -73,9 +77,10 @@ export class NativeMemory {
   dispose(): void {
     if (this.#disposed) return
     this.#disposed = true
-    addresses.delete(this)
+    // A program may have moved the memory to another buffer (`transfer()`): then it lives as long as that one.
+    const isWhole = this.#buffer.byteLength === this.#byteLength
     addon().detach(this.#buffer)
-    addon().release(this.#address)
+    if (isWhole) addon().release(this.#address)
   }
 
   [Symbol.dispose](): void {

@@ -1,8 +1,9 @@
-import { StatusError } from '@shoal/types'
 import type { NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
 import { recording } from '../calls/recording.js'
+import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
+import { type BackgroundWork, holdEventLoop } from './hold.js'
 
 /** A native thread of its own: what is queued on it runs in order, always on that thread. */
 export class Lane {
@@ -34,6 +35,8 @@ export interface OffThreadOptions {
   readonly lane?: Lane
   /** Objects that must stay reachable, and memory that must stay allocated, until the calls have run. */
   readonly keep?: readonly object[]
+  /** Filled with what lets the process end although the calls have not returned. */
+  readonly background?: BackgroundWork | undefined
   /** Whether the first call that does not return 0 ends the sequence. Default `true`. */
   readonly stopOnError?: boolean
 }
@@ -63,24 +66,16 @@ export function offThread(options: OffThreadOptions, record: () => void): Promis
   return new Promise((resolve, reject) => {
     const id = nextJob++
     const held = keep.slice()
+    const release = holdEventLoop(options.background)
     pending.jobs.set(id, (contextStatus, results) => {
       held.length = 0
+      release()
       if (contextStatus === 0) resolve(results)
-      else {
-        reject(
-          new StatusError({
-            library: 'CUDA driver',
-            api: 'cuCtxSetCurrent',
-            status: contextStatus,
-            code: `CUresult ${contextStatus}`,
-            description: 'the context could not be made current on the thread of the call',
-            isSticky: false,
-          }),
-        )
-      }
+      else reject(contextError(contextStatus, ' on the thread of the call'))
     })
     if (!native.run(id, context, stopOnError, lane === undefined ? null : Lane.nativeOf(lane))) {
       pending.jobs.delete(id)
+      release()
       reject(new Error(lane === undefined ? 'the system gives no more threads' : 'the lane is disposed'))
     }
   })

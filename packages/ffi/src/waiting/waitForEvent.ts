@@ -1,5 +1,6 @@
 import { AbortedError, TimeoutError } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
+import { type BackgroundWork, holdEventLoop } from './hold.js'
 
 /** What is asked until it no longer says "not ready". */
 export interface CompletionQuery {
@@ -16,6 +17,8 @@ export interface CompletionQuery {
 }
 
 export interface WaitOptions {
+  /** Filled with what lets the process end although the wait is still pending. */
+  readonly background?: BackgroundWork | undefined
   /** Ends the wait with an AbortedError. The work itself goes on. */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds after which the wait ends with a TimeoutError. The work itself goes on. */
@@ -37,11 +40,20 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
       new RangeError(`timeout must be a non-negative number of milliseconds, got ${String(timeout)}`),
     )
   }
+  for (const name of ['context', 'event', 'query'] as const) {
+    const value: unknown = query[name]
+    if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value || (name === 'query' && value === 0n)) {
+      return Promise.reject(new TypeError(`waitForEvent: ${name} must be a bigint of 64 bits, got ${String(value)}`))
+    }
+  }
+  if (!Number.isInteger(query.notReady)) return Promise.reject(new TypeError('waitForEvent: notReady must be a status'))
   if (signal?.aborted === true) return Promise.reject(aborted(what, signal))
   return new Promise((resolve, reject) => {
     const id = nextWait++
     let timer: NodeJS.Timeout | undefined
+    const release = holdEventLoop(options.background)
     const end = (): void => {
+      release()
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
@@ -59,6 +71,7 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
     })
     if (!addon().wait(id, query.context, query.query, query.event, query.notReady)) {
       pending.waits.delete(id)
+      end()
       reject(new Error('the system gives no more threads'))
       return
     }

@@ -128,9 +128,9 @@ export class AddonLoadError extends ShoalError {
     const platform = options.platform ?? `${process.platform}-${process.arch}`
     const wayOut = [
       ...(options.hints ?? []),
-      'Reinstall @shoal/ffi for this platform; a node_modules copied from another system or architecture does not work.',
-      'Install with optional dependencies (no --omit=optional, no --no-optional).',
-      'Or build it here, with a C++17 compiler: npm run build:native in the folder of @shoal/ffi.',
+      'Reinstall @shoal/ffi on this machine: the package carries its addon, and a copy that leaves out *.node files loses it.',
+      'Where it has none for this platform, build it, with a C++17 compiler and make: npm install node-addon-api ' +
+        'node-api-headers && make -C node_modules/@shoal/ffi/native',
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
     ]
     super(

@@ -1,0 +1,21 @@
+import { addon } from '../addon/load.js'
+
+/** A handle on native work that is under way: an empty object, filled when the work starts. */
+export interface BackgroundWork {
+  /** Lets the process end although the work has not. Idempotent. */
+  release?: () => void
+}
+
+/** Keeps the event loop alive until the function it returns is called, or `background.release` is. */
+export function holdEventLoop(background: BackgroundWork | undefined): () => void {
+  const native = addon()
+  let isHeld = true
+  native.hold()
+  const release = (): void => {
+    if (!isHeld) return
+    isHeld = false
+    native.unhold()
+  }
+  if (background !== undefined) background.release = release
+  return release
+}
