@@ -69,6 +69,7 @@ ncclResult_t Endpoint::waitForAll() {
     segment->unlink();
     return met == failure() ? problem(met, "%s", control.failureText) : met;
   }
+  segment->unlink();  // whoever came last did it; this process need not remember the name
   for (int other = 0; other < ranks; ++other) {
     isDirect = isDirect && segment->slot(other).processToken == ownToken();
     for (int before = 0; before < other; ++before) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace shoal::nccl {
 
@@ -21,7 +22,24 @@ constexpr size_t kPage = 4096;
 constexpr size_t kStagingBudget = size_t{8} << 20;
 constexpr size_t kRingBudget = size_t{8} << 20;
 constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data: locks need no bytes under them
-constexpr time_t kAbandonedAfterSeconds = 3600;
+constexpr time_t kAbandonedAfterSeconds = 60;
+
+// The names that this process still has to remove.
+struct Names {
+  std::mutex mutex;
+  std::set<std::string> pending;
+};
+Names& names() {
+  static Names* shared = new Names;
+  return *shared;
+}
+
+// A process that ends while it waits for other ranks leaves no name behind.
+__attribute__((destructor)) void removeNames() {
+  std::lock_guard lock(names().mutex);
+  for (auto& name : names().pending) shm_unlink(("/" + name).c_str());
+  names().pending.clear();
+}
 
 size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -94,6 +112,10 @@ std::shared_ptr<Segment> Segment::named(const std::string& name, int ranks, std:
   }
   segment->descriptor_ = descriptor;
   segment->name_ = name;
+  {
+    std::lock_guard lock(names().mutex);
+    names().pending.insert(name);
+  }
   // Grows only: ranks that were told different sizes of the communicator are told apart below.
   struct stat now;
   if (fstat(descriptor, &now) != 0 || (static_cast<size_t>(now.st_size) < segment->totalBytes() &&
@@ -115,13 +137,14 @@ std::shared_ptr<Segment> Segment::named(const std::string& name, int ranks, std:
 }
 
 Segment::~Segment() {
+  // Nobody has come: this rank was refused before it could.
+  if (base_ != nullptr && isNamed() && control().attached.load() == 0) unlink();
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 void Segment::unlink() {
-  if (name_.empty() || isUnlinked_) return;
-  isUnlinked_ = true;
-  shm_unlink(("/" + name_).c_str());
+  std::lock_guard lock(names().mutex);
+  if (names().pending.erase(name_) != 0) shm_unlink(("/" + name_).c_str());
 }
 
 bool Segment::reserveStaging(std::string& problem) {

@@ -68,7 +68,7 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // The name is no longer needed once all are there, or never will be.
+  // The name is no longer needed once all are there, or never will be. Whatever happens, it is gone when the process exits.
   void unlink();
   // Takes the memory for staging, so that a full /dev/shm is an error and not a SIGBUS.
   bool reserveStaging(std::string& problem);
@@ -99,7 +99,6 @@ class Segment {
   char* base_ = nullptr;
   int descriptor_ = -1;
   std::string name_;
-  bool isUnlinked_ = false;
 };
 
 // Removes segments that were left behind by processes that ended before all ranks had met.

@@ -71,6 +71,19 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     CHECK(strstr(ncclGetLastError(nullptr), "did not come") != nullptr);
     return;
   }
+  if (role == "refused") {
+    // Brought up in a group that fails: nobody ever comes.
+    NCCL(ncclGroupStart());
+    NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
+    EQUAL(ncclCommInitRank(&self.comm, ranks, id, ranks), ncclInvalidArgument);
+    EQUAL(ncclGroupEnd(), ncclInvalidArgument);
+    return;
+  }
+  if (role == "exits") {
+    std::thread([&] { ncclCommInitRank(&self.comm, ranks, id, rank); }).detach();
+    usleep(50000);
+    exit(0);
+  }
   if (role == "same device") {
     Primary first(0);
     EQUAL(ncclCommInitRank(&self.comm, ranks, id, rank), ncclInvalidUsage);
@@ -202,6 +215,14 @@ TEST(two_processes_of_two_ranks) {
 TEST(large_data) { together("big", 2); }
 TEST(disagreeing_processes_are_told) { together("disagree", 2); }
 TEST(processes_on_the_same_device_are_refused) { together("same device", 2); }
+
+TEST(no_name_is_left_behind) {
+  for (const char* role : {"refused", "exits"}) {
+    const Child alone = start(role, makeId(), 2, 0);
+    EQUAL(wait(alone), 0);
+    EQUAL(segmentsLeft(), 0);
+  }
+}
 
 TEST(a_killed_peer_is_noticed) {
   for (const char* role : {"killed", "killed in transfer"}) {
