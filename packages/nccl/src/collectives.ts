@@ -11,7 +11,7 @@ import {
 } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
 import { allReduceCall } from './allReduceCall.js'
-import { checkNccl } from './errors.js'
+import { checkNccl, throwContextError } from './errors.js'
 import { isGroupOpen, joinGroup, noteRefusal } from './group.js'
 import {
   checkedCount,
@@ -179,7 +179,9 @@ function enter(live: LiveCommunicator): void {
 
 /** Throws for a status that is an error. */
 function check(status: number, api: string, live: LiveCommunicator): void {
-  if (isGroupOpen() && status !== ncclResult_t.ncclInProgress) noteRefusal()
+  if (status === ncclResult_t.ncclInProgress) return
+  if (isGroupOpen()) noteRefusal()
+  else throwContextError(live.context)
   checkNccl(status, api, live.handle)
 }
 

@@ -1,5 +1,5 @@
 import { type CUresult, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
-import { readCString } from '@shoal/ffi'
+import { enterContext, leaveContext, readCString } from '@shoal/ffi'
 import { nccl, type ncclComm_t, ncclGetErrorString, ncclGetLastError, ncclResult_t } from '@shoal/nccl-sys'
 import { StatusError } from '@shoal/types'
 
@@ -19,6 +19,26 @@ const fatal: ReadonlySet<number> = new Set([
  * so it was not made.
  */
 export const firstContextStatus = 100
+
+/**
+ * The driver's error when a context cannot be made current, undefined when it can. CUDA's codes 1 to 4 are NCCL's as
+ * well, so that a status alone does not tell whether a call failed or was not made for want of its context.
+ */
+export function contextError(context: bigint): unknown {
+  if (context === 0n) return undefined
+  try {
+    leaveContext(enterContext(context))
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+/** After a call that was to be made in a context, and failed: throws when the context was why. */
+export function throwContextError(context: bigint): void {
+  const error = contextError(context)
+  if (error !== undefined) throw error
+}
 
 /** Throws for every status but `ncclSuccess` and `ncclInProgress`; the latter is no error. */
 export function checkNccl(status: number, api: string, communicator: ncclComm_t | null = null): void {

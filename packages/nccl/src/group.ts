@@ -9,13 +9,15 @@ import {
 } from '@shoal/nccl-sys'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
-import { checkNccl, firstContextStatus, ncclError } from './errors.js'
+import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
 
 // NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
 let depth = 0
 let member: ncclComm_t | undefined
 let failure: { readonly error: unknown } | undefined
 let refused = false
+
+const ended = { status: 0, error: undefined }
 
 /** Whether a group is open on this thread. */
 export function isGroupOpen(): boolean {
@@ -69,24 +71,31 @@ export function group<T>(fn: () => T): T {
   failure = undefined
   member = undefined
   refused = false
-  const status = end()
+  const { status, error } = end()
   if (failed === undefined) {
-    checkNccl(status, 'ncclGroupEnd')
+    if (status !== 0) throw error
     return result as T
   }
-  if (status !== 0 && status !== expected) attachSuppressed(failed.error, ncclError(status, 'ncclGroupEnd'))
+  if (status !== 0 && status !== expected) attachSuppressed(failed.error, error)
   throw failed.error
 }
 
-/** NCCL looks at the current device while it starts a group, and would make one current where there is none. */
-function end(): number {
+/**
+ * Ends NCCL's group; tells the status and the error to throw for it. NCCL looks at the current device while it starts a group, and would
+ * make one current where there is none.
+ */
+function end(): { readonly status: number; readonly error: unknown } {
   const context = anyContext()
-  if (context === 0n) return ncclGroupEnd()
-  callInContext(context)
+  if (context !== 0n) callInContext(context)
   const status = ncclGroupEnd()
-  // NCCL's codes are small; a greater one is CUDA's and says that the context is lost and the call was not made. The
-  // group has to end all the same, and its end tells what is wrong.
-  return status < firstContextStatus ? status : ncclGroupEnd()
+  if (status === 0) return ended
+  const lost = contextError(context)
+  if (lost === undefined && status < firstContextStatus) return { status, error: ncclError(status, 'ncclGroupEnd') }
+  // The context was why, most likely, and then the call was not made. The group has to end all the same; where it has
+  // ended already, NCCL says that there is none.
+  const second = ncclGroupEnd()
+  if (second === 0) return ended
+  return { status: second, error: lost ?? ncclError(second, 'ncclGroupEnd') }
 }
 
 /**
