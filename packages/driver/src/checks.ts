@@ -42,6 +42,16 @@ export function optionalBoolean(value: boolean | undefined, name: string, fallba
   return value
 }
 
+/** A plain object of options, or a TypeError that says what to write: `{ stream }`, not `stream`. */
+export function requireOptions(options: unknown, name: string, example: string): void {
+  if (typeof options === 'object' && options !== null) {
+    const prototype: unknown = Object.getPrototypeOf(options)
+    // That of an object literal of this or of another realm has no prototype of its own.
+    if (prototype === null || Object.getPrototypeOf(prototype) === null) return
+  }
+  throw new TypeError(`${name} must be an object such as ${example}, not ${describeValue(options)}`)
+}
+
 /** A value as an error message shows it. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return String(value)

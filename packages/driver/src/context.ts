@@ -224,12 +224,12 @@ export class Context {
     return () => this.#beforeClose.delete(fn)
   }
 
-  /** @internal An event without timing, from the pool. The context must be current. */
+  /** @internal An event without timing, from the pool. */
   _takeEvent(): CUevent {
     const idle = this.#idleEvents.pop()
     if (idle !== undefined) return idle
     const out = scratch()
-    check(cuEventCreate(out, eventDisableTiming), 'cuEventCreate')
+    this._call('cuEventCreate', () => cuEventCreate(out, eventDisableTiming))
     return out.u64[0] as CUevent
   }
 

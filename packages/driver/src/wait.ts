@@ -1,9 +1,9 @@
-import { type CUevent, type CUstream, cuEventRecord, driver } from '@shoal/cuda-sys/driver'
-import { enterContext, leaveContext, waitForEvent } from '@shoal/ffi'
+import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
+import { waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError } from '@shoal/types'
-import { describeValue } from './checks.js'
+import { describeValue, requireOptions } from './checks.js'
 import type { Context } from './context.js'
-import { check, driverError, Status } from './errors.js'
+import { driverError, Status } from './errors.js'
 
 /** How long to wait. The GPU work goes on when a wait ends early, and what it uses stays alive until it ends. */
 export interface WaitOptions {
@@ -17,6 +17,7 @@ const longestTimeout = 2 ** 31 - 1
 
 /** Refuses options that make no sense, and a wait that is aborted before it began. */
 export function checkWaitOptions(options: WaitOptions, operation: string): void {
+  requireOptions(options, 'options', '{ signal, timeout }')
   const { signal, timeout } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new TypeError(`signal must be an AbortSignal, not ${describeValue(signal)}`)
@@ -42,8 +43,11 @@ export async function eventStatus(context: Context, event: CUevent, whenOver: ()
       notReady: Status.notReady,
     })
   } finally {
-    whenOver()
-    context._endWait()
+    try {
+      whenOver()
+    } finally {
+      context._endWait()
+    }
   }
 }
 
@@ -52,15 +56,80 @@ export async function eventStatus(context: Context, event: CUevent, whenOver: ()
  * context has failed. Never rejects because of the GPU, so it may be left unobserved.
  */
 export function streamStatus(context: Context, stream: CUstream): Promise<number> {
-  const previous = enterContext(context.handle)
-  let event: CUevent
+  const event = context._takeEvent()
   try {
-    event = context._takeEvent()
-    check(cuEventRecord(event, stream), 'cuEventRecord')
-  } finally {
-    leaveContext(previous)
+    context._call('cuEventRecord', () => cuEventRecord(event, stream))
+  } catch (error) {
+    context._returnEvent(event)
+    throw error
   }
   return eventStatus(context, event, () => context._returnEvent(event))
+}
+
+/**
+ * Queues a copy that reads or writes host memory and calls `whenOver` once the copy uses that memory no more, with its
+ * status: `CUDA_SUCCESS`, or why its context failed. The context is neither released nor reset before `whenOver`, and
+ * the promise it may give, have ended. Where nobody can tell whether the copy has ended, the memory is never given back.
+ */
+export function queueHostCopy<T>(
+  context: Context,
+  stream: CUstream,
+  queue: () => void,
+  giveBack: () => void,
+  whenOver: (status: number) => T | Promise<T>,
+): Promise<T> {
+  context._addWait()
+  let event: CUevent | undefined
+  let isQueued = false
+  try {
+    // Before the copy: without an event nobody would learn when it has ended.
+    const mark = context._takeEvent()
+    event = mark
+    queue()
+    isQueued = true
+    context._call('cuEventRecord', () => cuEventRecord(mark, stream))
+  } catch (error) {
+    try {
+      if (event !== undefined) context._returnEvent(event)
+      if (!isQueued || hasEndedNow(context, stream)) giveBack()
+    } finally {
+      context._endWait()
+    }
+    throw error
+  }
+  return hostCopyOver(context, stream, event, giveBack, whenOver)
+}
+
+async function hostCopyOver<T>(
+  context: Context,
+  stream: CUstream,
+  event: CUevent,
+  giveBack: () => void,
+  whenOver: (status: number) => T | Promise<T>,
+): Promise<T> {
+  let isOver = false
+  try {
+    const status = await eventStatus(context, event, () => context._returnEvent(event))
+    isOver = true
+    return await whenOver(status)
+  } finally {
+    try {
+      if (isOver || hasEndedNow(context, stream)) giveBack()
+    } finally {
+      context._endWait()
+    }
+  }
+}
+
+/** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */
+function hasEndedNow(context: Context, stream: CUstream): boolean {
+  try {
+    context._call('cuStreamSynchronize', () => cuStreamSynchronize(stream))
+    return true
+  } catch {
+    // The error that led here is the one to report.
+    return false
+  }
 }
 
 /** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */

@@ -11,8 +11,8 @@ import {
 import { callInContext } from '@shoal/ffi'
 import type { MemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
-import { check } from '../errors.js'
-import { settle, streamStatus } from '../wait.js'
+import { check, driverError, Status } from '../errors.js'
+import { queueHostCopy } from '../wait.js'
 import { bytesOf, copyInSlices } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'
 import { StagingPool } from './staging.js'
@@ -46,24 +46,26 @@ export function queueUpload(context: Context, stream: CUstream, target: bigint, 
   if (byteLength === 0) return
   const to = target as CUdeviceptr
   const pinned = PinnedBuffer._behind(source)
+  let copy: Promise<void>
   if (pinned !== undefined) {
     pinned._hold()
-    const release = (): void => pinned._unhold()
-    guarded(release, () => {
+    const queue = (): void =>
       context._call('cuMemcpyHtoDAsync', () => cuMemcpyHtoDAsync(to, source, byteLength, stream))
-      streamStatus(context, stream).then(release, release)
-    })
-    return
+    copy = queueHostCopy(context, stream, queue, () => pinned._unhold(), ignoreStatus)
+  } else {
+    const pool = StagingPool.of(context)
+    const block = pool.take(byteLength)
+    const queue = (): void => {
+      block.bytes.set(bytesOf(source))
+      context._call('cuMemcpyHtoDAsync', () => cuMemcpyHtoDAsync(to, block.address, byteLength, stream))
+    }
+    copy = queueHostCopy(context, stream, queue, () => pool.give(block), ignoreStatus)
   }
-  const pool = StagingPool.of(context)
-  const block = pool.take(byteLength)
-  const release = (): void => pool.give(block)
-  guarded(release, () => {
-    block.bytes.set(bytesOf(source))
-    context._call('cuMemcpyHtoDAsync', () => cuMemcpyHtoDAsync(to, block.address, byteLength, stream))
-    streamStatus(context, stream).then(release, release)
-  })
+  // Nobody was given this promise: the next wait on the stream reports what went wrong.
+  copy.catch(() => undefined)
 }
+
+function ignoreStatus(): void {}
 
 /**
  * Queues a copy to the host and resolves with `result` when the data is in `target`. A rejection that nobody awaits
@@ -96,11 +98,18 @@ function downloadDirect<T>(
   result: T,
 ): Promise<T> {
   pinned._hold()
-  const release = (): void => pinned._unhold()
-  return guarded(release, () => {
+  const queue = (): void =>
     context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(target, from, target.byteLength, stream))
-    return settle(streamStatus(context, stream).finally(release), result, {}, 'DeviceBuffer.copyTo')
-  })
+  return queueHostCopy(
+    context,
+    stream,
+    queue,
+    () => pinned._unhold(),
+    (status) => {
+      requireArrived(status)
+      return result
+    },
+  )
 }
 
 function downloadStaged<T>(
@@ -113,17 +122,23 @@ function downloadStaged<T>(
   const { byteLength } = target
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
-  return guarded(
+  const queue = (): void =>
+    context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(block.address, from, byteLength, stream))
+  return queueHostCopy(
+    context,
+    stream,
+    queue,
     () => pool.give(block),
-    () => {
-      context._call('cuMemcpyDtoHAsync', () => cuMemcpyDtoHAsync(block.address, from, byteLength, stream))
-      const work = settle(streamStatus(context, stream), result, {}, 'DeviceBuffer.copyTo')
-      return work
-        .then(() => copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength)))
-        .finally(() => pool.give(block))
-        .then(() => result)
+    async (status) => {
+      requireArrived(status)
+      await copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength))
+      return result
     },
   )
+}
+
+function requireArrived(status: number): void {
+  if (status !== Status.success) throw driverError(status, 'cuEventQuery', 'while DeviceBuffer.copyTo was waiting')
 }
 
 /** Copies to the device and waits for it. */
@@ -145,14 +160,4 @@ export function downloadNow(context: Context, stream: CUstream, source: bigint, 
     check(status, 'cuMemcpyDtoHAsync')
     check(cuStreamSynchronize(stream), 'cuStreamSynchronize')
   })
-}
-
-/** Runs `work`; when it cannot even be queued, `release` undoes what was prepared. */
-function guarded<T>(release: () => void, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    release()
-    throw error
-  }
 }
