@@ -162,6 +162,10 @@ inline void checkElement(int type, int op, const std::vector<std::vector<char>>&
   };
   const double slack = magnitude * 2e-7;
   if (!(std::fabs(value - clamped) <= std::min(distance(order - 1), distance(order + 1)) + slack)) complain();
+  // A sum of 8-bit floats is exact before it is rounded: exactly half way, it must have gone to the even number.
+  const bool isExact = kBytes[type] == 1 && (op == ncclSum || op == ncclNumOps);
+  const bool isTie = std::fabs(value - clamped) == distance(order - 1) || std::fabs(value - clamped) == distance(order + 1);
+  if (isExact && isTie && order % 2 != 0) complain();
   ++inexact;
 }
 
