@@ -23,6 +23,7 @@ import { addContext, removeContext } from './contexts.js'
 import { checkNccl, lastErrorOf, ncclError } from './errors.js'
 import { initAllNative, initRankNative, type NativeCommunicator } from './init.js'
 import { forgetLeak, watchForLeak } from './leaks.js'
+import { named } from './operands.js'
 import { releasePrimaryContexts } from './primaryContexts.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -37,7 +38,7 @@ export interface InitRankOptions {
   readonly id: UniqueId
   /**
    * Rejects the promise with AbortedError when it fires. NCCL itself goes on waiting for the other ranks on a thread
-   * of its own; a communicator that comes of it is aborted at once.
+   * of its own, which does not keep the process alive; a communicator that comes of it is aborted at once.
    */
   readonly signal?: AbortSignal
 }
@@ -90,7 +91,9 @@ export class Communicator {
     if (typeof (devices as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
       throw new TypeError(`${api}: devices must be a list of devices or ordinals`)
     }
-    const ordinals = Array.from(devices, toDeviceOrdinal)
+    const ordinals = Array.from(devices, (device, index) =>
+      named(api, `devices[${index}]`, () => toDeviceOrdinal(device)),
+    )
     if (ordinals.length === 0) throw new RangeError(`${api}: the list of devices is empty`)
     const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)
     if (twice !== undefined)
@@ -110,10 +113,10 @@ export class Communicator {
     const api = 'Communicator.initRank'
     if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options are needed`)
     const { rank, worldSize, id, signal } = options
-    const ordinal = toDeviceOrdinal(options.device)
+    const ordinal = named(api, 'device', () => toDeviceOrdinal(options.device))
     requireWhole(worldSize, 'worldSize', 1, 0x7fff_ffff, api)
     requireWhole(rank, 'rank', 0, worldSize - 1, api)
-    if (!(id instanceof UniqueId)) throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes)`)
+    if (!UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes)`)
     if (signal !== undefined && !(signal instanceof AbortSignal)) {
       throw new TypeError(`${api}: signal must be an AbortSignal`)
     }

@@ -1,5 +1,5 @@
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
-import { NativeMemory, offThread } from '@shoal/ffi'
+import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommAbort, ncclCommInitAll, ncclCommInitRank } from '@shoal/nccl-sys'
 import { AbortedError } from '@shoal/types'
 import { checkNccl } from './errors.js'
@@ -50,8 +50,9 @@ export async function initRankNative(
   const context = contexts[0] as PrimaryContext
   if (signal?.aborted === true) await releasePrimaryContexts(contexts)
   throwIfAborted(signal)
-  const joined = join(context, rank, worldSize, id)
-  return signal === undefined ? joined : abandonable(joined, signal)
+  const background: BackgroundWork = {}
+  const joined = join(context, rank, worldSize, id, background)
+  return signal === undefined ? joined : abandonable(joined, signal, background)
 }
 
 async function join(
@@ -59,10 +60,11 @@ async function join(
   rank: number,
   worldSize: number,
   id: UniqueId,
+  background: BackgroundWork,
 ): Promise<NativeCommunicator> {
   const handle = NativeMemory.allocate(8)
   try {
-    const [status = 0] = await offThread({ context: context.handle, keep: [handle] }, () => {
+    const [status = 0] = await offThread({ context: context.handle, keep: [handle], background }, () => {
       ncclCommInitRank(handle, worldSize, id.toBytes(), rank)
     })
     checkNccl(status, 'ncclCommInitRank')
@@ -77,12 +79,17 @@ async function join(
 
 /**
  * The same, but rejects as soon as the signal fires. NCCL offers no safe way out of a blocking init, so its thread
- * goes on waiting for the other ranks; what it brings home then is aborted at once.
+ * goes on waiting for the other ranks, without keeping the process alive; what it brings home then is aborted at once.
  */
-function abandonable(joined: Promise<NativeCommunicator>, signal: AbortSignal): Promise<NativeCommunicator> {
+function abandonable(
+  joined: Promise<NativeCommunicator>,
+  signal: AbortSignal,
+  background: BackgroundWork,
+): Promise<NativeCommunicator> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
       reject(new AbortedError({ operation: 'Communicator.initRank', cause: signal.reason }))
+      background.release?.()
       // When the init itself fails in the end there is nothing to free, and its caller has been told already.
       joined.then(abandon, () => undefined)
     }

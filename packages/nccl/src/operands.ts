@@ -144,7 +144,8 @@ export function checkOverlap(
   throw new RangeError(`${api}: send and recv overlap without being in place`)
 }
 
-function named<T>(api: string, parameter: string, read: () => T): T {
+/** Puts the function and the parameter in front of what a general check says. */
+export function named<T>(api: string, parameter: string, read: () => T): T {
   try {
     return read()
   } catch (error) {

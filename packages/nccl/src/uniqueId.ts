@@ -11,6 +11,11 @@ export class UniqueId {
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
+  /** @internal Also true for an id of a subclass, false for an object that only has the prototype. */
+  static _is(value: unknown): value is UniqueId {
+    return typeof value === 'object' && value !== null && #bytes in value
+  }
+
   private constructor(bytes: Uint8Array) {
     this.#bytes = bytes
   }
@@ -61,8 +66,9 @@ export class UniqueId {
     return this.toString()
   }
 
-  equals(other: UniqueId): boolean {
-    return Buffer.compare(this.#bytes, other.#bytes) === 0
+  /** Whether `other` is an id of the same bytes; false for anything that is no id. */
+  equals(other: unknown): boolean {
+    return UniqueId._is(other) && Buffer.compare(this.#bytes, other.#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {

@@ -50,6 +50,12 @@ describe('initAll', () => {
     await expect(Communicator.initAll(devices as number[])).rejects.toThrow(kind)
   })
 
+  test('names the function and the parameter that is no device', async () => {
+    await expect(Communicator.initAll([0, null as never])).rejects.toThrow('Communicator.initAll: devices[1]: expected')
+    const options = { device: undefined, rank: 0, worldSize: 1, id: UniqueId.create() }
+    await expect(Communicator.initRank(options as never)).rejects.toThrow('Communicator.initRank: device: expected')
+  })
+
   test('names the device that is not there, and how many there are', async () => {
     await expect(Communicator.initAll([7])).rejects.toThrow(`no device 7, this machine has ${deviceCount}`)
   })
@@ -87,6 +93,11 @@ describe('initRank', () => {
     ['unknown device', { device: 99, rank: 0, worldSize: 1, id }, RangeError],
     ['no id', { device: 0, rank: 0, worldSize: 1 }, TypeError],
     ['bare bytes as id', { device: 0, rank: 0, worldSize: 1, id: new Uint8Array(128) }, TypeError],
+    [
+      'an object with the prototype of an id',
+      { device: 0, rank: 0, worldSize: 1, id: Object.create(UniqueId.prototype) },
+      TypeError,
+    ],
     ['no signal', { device: 0, rank: 0, worldSize: 1, id, signal: {} }, TypeError],
     ['no options', undefined, TypeError],
   ])('refuses: %s', async (_, options, kind) => {

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 
@@ -63,3 +63,26 @@ test('a rank that dies is an error on the other, which survives it and aborts', 
   const { error, asyncError } = survivor?.message ?? {}
   expect([error, asyncError]).toContain('ncclRemoteError')
 })
+
+test('an init that was given up keeps no process alive', async () => {
+  const program = `
+    import { Communicator, UniqueId } from '@shoal/nccl'
+    const abort = new AbortController()
+    const options = { device: 0, rank: 0, worldSize: 2, id: UniqueId.create(), signal: abort.signal }
+    const joined = Communicator.initRank(options)
+    setTimeout(() => abort.abort(), 100)
+    await joined.catch((error) => console.log(error.code))
+  `
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_NCCL_LIBRARY: '' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  children.push(child)
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const late = new Promise<string>((resolve) => setTimeout(() => resolve('still running after 8 s'), 8000).unref())
+  expect(await Promise.race([ended, late])).toBe(0)
+  expect(output).toBe('SHOAL_ABORTED\n')
+}, 15_000)

@@ -30,3 +30,10 @@ test('what is no id is refused', () => {
   expect(() => UniqueId.fromBase64(`${Buffer.alloc(128).toString('base64').slice(0, -1)}!`)).toThrow(RangeError)
   expect(() => UniqueId.fromBase64(undefined as unknown as string)).toThrow(TypeError)
 })
+
+test('nothing else equals an id', () => {
+  const id = UniqueId.create()
+  for (const other of [null, undefined, {}, id.toBytes(), id.toString(), Object.create(UniqueId.prototype)]) {
+    expect(id.equals(other)).toBe(false)
+  }
+})
