@@ -119,7 +119,7 @@ constexpr Attribute kAttributes[] = {
     {129, 0},          // unified function pointers
     {130, 0},          // NUMA configuration
     {131, -1},         // NUMA node of the device: none
-    {132, 1},          // multicast
+    {132, 0},          // multicast
     {133, 0},          // MPS
     {134, -1},         // NUMA node of the host: unknown
     {135, 0},          // D3D12 CIG
