@@ -22,7 +22,7 @@ import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
 import type { Device } from './device.js'
-import { check, checkRelease, isGone, Status } from './errors.js'
+import { check, checkRelease, DeviceInUseError, isGone, Status } from './errors.js'
 import { processIsEnding } from './lifetime.js'
 import { scratch } from './native.js'
 
@@ -47,13 +47,15 @@ export class Context {
   #children = 0
   #pendingWaits = 0
   readonly #idleEvents: CUevent[] = []
-  readonly #beforeClose = new Set<() => void>()
+  readonly #beforeClose = new Set<CloseHandler>()
+  readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
 
   private constructor(device: Device, handle: CUcontext) {
     this.device = device
     this._handle = handle
     ensureContextFunctions()
+    living.add(this)
   }
 
   /** @internal Retains the primary context of a device. */
@@ -77,9 +79,15 @@ export class Context {
   /**
    * Runs `fn` with this context current on the thread and restores the one that was current. Raw functions of
    * `@shoal/cuda-sys` need it; objects of this package do it themselves. `fn` must not be asynchronous.
+   * @throws TypeError when `fn` gives a promise.
    */
   run<T>(fn: () => T): T {
-    return withContext(this.handle, fn)
+    if (typeof fn !== 'function') throw new TypeError(`fn must be a function, not ${describeValue(fn)}`)
+    const result = withContext(this.handle, fn)
+    if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
+    // What it rejects with, if so, is not the program's mistake that is reported here.
+    Promise.resolve(result).catch(() => undefined)
+    throw new TypeError('fn must not be asynchronous: the context is current only until it returns')
   }
 
   /**
@@ -149,7 +157,7 @@ export class Context {
    * no error. @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
    */
   enablePeerAccess(peer: Device): void {
-    const peerContext = peer.primaryContext.handle
+    const peerContext = peerContextOf(peer).handle
     if (peer.ordinal === this.device.ordinal) throw new RangeError('a device is no peer of itself')
     withContext(this.handle, () => {
       const status: number = cuCtxEnablePeerAccess(peerContext, 0)
@@ -160,7 +168,7 @@ export class Context {
 
   /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`). */
   disablePeerAccess(peer: Device): void {
-    const peerContext = peer.primaryContext.handle
+    const peerContext = peerContextOf(peer).handle
     withContext(this.handle, () => {
       const status: number = cuCtxDisablePeerAccess(peerContext)
       if (status !== Status.peerAccessNotEnabled) check(status, 'cuCtxDisablePeerAccess')
@@ -218,10 +226,19 @@ export class Context {
     this._removeChild()
   }
 
-  /** @internal Runs `fn` before the context is released or reset. Gives what takes it back. */
-  _beforeClose(fn: () => void): () => void {
-    this.#beforeClose.add(fn)
-    return () => this.#beforeClose.delete(fn)
+  /** @internal Runs `handler` before the context is released or reset. Gives what takes it back. */
+  _beforeClose(handler: CloseHandler): () => void {
+    this.#beforeClose.add(handler)
+    return () => this.#beforeClose.delete(handler)
+  }
+
+  /**
+   * @internal While `isMoved` says yes, arrays out of our reach look into page-locked memory of the context, which then
+   * must not be reset. Gives what takes it back.
+   */
+  _watchMovedMemory(isMoved: () => boolean): () => void {
+    this.#movedMemory.add(isMoved)
+    return () => this.#movedMemory.delete(isMoved)
   }
 
   /** @internal An event without timing, from the pool. */
@@ -245,41 +262,127 @@ export class Context {
     this.#closeIfUnused()
   }
 
-  /** @internal Runs `reset` when nothing waits in this context; afterwards everything in it is gone. */
-  async _reset(reset: () => void): Promise<void> {
-    while (this.#pendingWaits > 0) {
-      await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
-      // Whoever waited gets to know before everything is gone.
-      await new Promise<void>((resolve) => setImmediate(resolve))
+  /** @internal The contexts of a device this thread has retained and not yet released: more than one after dispose(). */
+  static _livingOn(device: Device): Context[] {
+    return [...living].filter((context) => context.device === device)
+  }
+
+  /** @internal Resolves when nothing waits in this context; false when nothing did. */
+  async _whenIdle(): Promise<boolean> {
+    if (this.#pendingWaits === 0) return false
+    await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    // Whoever waited gets to know before everything is gone.
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    return true
+  }
+
+  /** @internal @throws DeviceInUseError while arrays nobody can detach look into memory of the context. */
+  _requireResettable(): void {
+    for (const isMoved of this.#movedMemory) {
+      if (!isMoved()) continue
+      throw new DeviceInUseError({
+        device: this.device.ordinal,
+        reason:
+          'cannot be reset while the ArrayBuffer of a PinnedBuffer that was moved with transfer() can be read; ' +
+          'drop it first, or keep such data in an ordinary array',
+      })
     }
-    this._requireAlive()
-    this.#closeDown()
-    this.#state = 'reset'
-    reset()
-    // Resetting does not give up what this thread retained, unless the driver counts it as given up.
+  }
+
+  /** @internal Everything in the context is about to go: detaches and forgets it, without a call that could wait. */
+  _markReset(): void {
+    this.#closeDown('reset')
+  }
+
+  /** @internal Gives up what this thread retained. A reset does not, unless the driver counts it as given up. */
+  _releaseAfterReset(): void {
     const status: number = cuDevicePrimaryCtxRelease(this.device.handle)
     if (status !== Status.invalidContext) checkRelease(status, 'cuDevicePrimaryCtxRelease')
   }
 
-  #closeIfUnused(): void {
-    if (this.#state !== 'closing' || this.#children > 0 || processIsEnding()) return
-    this.#closeDown()
-    this.#state = 'closed'
-    checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+  /**
+   * @internal The JavaScript thread ends while the process goes on: what is idle is freed, and the context released
+   * unless something lives in it that others may still use.
+   */
+  _endOfThread(): void {
+    if (this.disposed) return
+    if (this.#children > 0) {
+      for (const handler of this.#beforeClose) handler('thread-end')
+      this.#destroyIdleEvents()
+    } else {
+      this.#state = 'closing'
+      this.#closeIfUnused()
+    }
   }
 
-  #closeDown(): void {
-    for (const fn of [...this.#beforeClose]) fn()
+  #closeIfUnused(): void {
+    if (this.#state !== 'closing' || this.#children > 0 || processIsEnding()) return
+    try {
+      this.#closeDown('close')
+    } finally {
+      checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+    }
+  }
+
+  /** Afterwards the context counts as gone, whatever the handlers threw. */
+  #closeDown(reason: 'close' | 'reset'): void {
+    const failures: unknown[] = []
+    const attempt = (fn: () => void): void => {
+      try {
+        fn()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    for (const handler of [...this.#beforeClose]) attempt(() => handler(reason))
     this.#beforeClose.clear()
+    this.#movedMemory.clear()
+    if (reason === 'close') attempt(() => this.#destroyIdleEvents())
+    else this.#idleEvents.length = 0
+    this.#state = reason === 'close' ? 'closed' : 'reset'
+    living.delete(this)
+    if (failures.length > 0) throw failures[0]
+  }
+
+  #destroyIdleEvents(): void {
     const events = this.#idleEvents.splice(0)
     if (events.length === 0) return
     const status = withContextForRelease(this._handle, () => {
-      let first = 0
-      for (const event of events) first ||= cuEventDestroy(event)
+      let first: number = Status.success
+      for (const event of events) {
+        const status: number = cuEventDestroy(event)
+        if (first === Status.success) first = status
+      }
       return first
     })
     checkRelease(status, 'cuEventDestroy')
   }
+}
+
+/**
+ * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its JavaScript
+ * thread ends, when only what is idle goes.
+ */
+export type CloseReason = 'close' | 'reset' | 'thread-end'
+type CloseHandler = (reason: CloseReason) => void
+
+const living = new Set<Context>()
+
+/** Called when the JavaScript thread ends but not the process. Never throws. */
+export function closeContextsOfThread(): void {
+  for (const context of [...living]) {
+    try {
+      context._endOfThread()
+    } catch {
+      // Nobody is left to tell: the thread is ending and its work with it.
+    }
+  }
+}
+
+/** A context itself, or a TypeError. */
+export function requireContext(value: unknown): Context {
+  if (!(value instanceof Context)) throw new TypeError(`context must be a Context, not ${describeValue(value)}`)
+  return value
 }
 
 /** What can be named where memory or a module is made: a device means its primary context. */
@@ -306,8 +409,16 @@ function withContextForRelease(handle: CUcontext, call: () => number): number {
   }
 }
 
+function peerContextOf(peer: Device): Context {
+  const context: unknown = (peer as Device | null | undefined)?.primaryContext
+  if (context instanceof Context) return context
+  throw new TypeError(`peer must be a Device, not ${describeValue(peer)}`)
+}
+
 function limitCode(limit: ContextLimit): CUlimit {
-  const code = (CUlimit as Readonly<Record<string, CUlimit>>)[`CU_LIMIT_${limit}`]
-  if (code === undefined) throw new TypeError(`unknown limit ${describeValue(limit)}`)
-  return code
+  const name = `CU_LIMIT_${String(limit)}`
+  if (limit === ('MAX' as string) || !Object.hasOwn(CUlimit, name)) {
+    throw new TypeError(`unknown limit ${describeValue(limit)}`)
+  }
+  return (CUlimit as Readonly<Record<string, CUlimit>>)[name] as CUlimit
 }

@@ -1,3 +1,4 @@
+import { isMainThread } from 'node:worker_threads'
 import {
   type CUdevice,
   CUdevice_P2PAttribute,
@@ -16,13 +17,14 @@ import {
   cuDeviceTotalMem,
   cuInit,
   cuMemGetInfo,
+  driver,
 } from '@shoal/cuda-sys/driver'
-import { isSoftwareDevice } from '@shoal/ffi'
+import { offThread } from '@shoal/ffi'
 import { type DeviceLike, deviceProtocol } from '@shoal/types'
 import { describeValue, requireInteger, requireName } from './checks.js'
 import { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
-import { check, Status } from './errors.js'
+import { check, DeviceInUseError, Status } from './errors.js'
 import { Event, type EventOptions } from './event.js'
 import { initialize } from './init.js'
 import { scratch } from './native.js'
@@ -37,6 +39,7 @@ export type PeerAttribute =
   | 'ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED'
 
 const devices = new Map<number, Device>()
+let isSoftware: boolean | undefined
 
 /** A CUDA device. There is one object a device and JavaScript thread; it costs nothing until it is used. */
 export class Device implements DeviceLike {
@@ -45,6 +48,9 @@ export class Device implements DeviceLike {
   readonly handle: CUdevice
   #primaryContext: Context | undefined
   #defaultStream: Stream | undefined
+  #reset: Promise<void> | undefined
+  /** Whether the driver is destroying the primary context at this moment. */
+  #isBeingDestroyed = false
   #computeCapability: { readonly major: number; readonly minor: number } | undefined
 
   private constructor(ordinal: number, handle: CUdevice) {
@@ -147,7 +153,10 @@ export class Device implements DeviceLike {
 
   /** Whether this is the software device of `@shoal/sim` and not a GPU. */
   get isSoftware(): boolean {
-    return isSoftwareDevice()
+    initialize()
+    // A function only the software device has: what is loaded counts, not what the environment says.
+    isSoftware ??= driver.rawSymbol('shoalSimDescribe') !== undefined
+    return isSoftware
   }
 
   /** One attribute by name; yes and no are 1 and 0 (`cuDeviceGetAttribute`). */
@@ -203,8 +212,12 @@ export class Device implements DeviceLike {
     return { active: out.i32[1] !== 0, flags: out.u32[0] as number }
   }
 
-  /** The primary context, retained on first use (`cuDevicePrimaryCtxRetain`: this may take a moment). */
+  /**
+   * The primary context, retained on first use (`cuDevicePrimaryCtxRetain`: this may take a moment).
+   * @throws DeviceInUseError while {@link reset} destroys it.
+   */
   get primaryContext(): Context {
+    if (this.#isBeingDestroyed) throw new DeviceInUseError({ device: this.ordinal, reason: 'is being reset' })
     this.#primaryContext ??= Context._retainPrimary(this)
     return this.#primaryContext
   }
@@ -237,16 +250,59 @@ export class Device implements DeviceLike {
   }
 
   /**
-   * Destroys everything in the primary context, of every user in the process (`cuDevicePrimaryCtxReset`). Waits for
-   * what this thread still awaits first. Objects that lived there throw `DisposedError` afterwards; the next use of
-   * the device starts a fresh context.
+   * Destroys everything in the primary context, of every user in the process (`cuDevicePrimaryCtxReset`, on a native
+   * thread, since it waits for the work in flight). Waits for what this thread still awaits first. Objects that lived
+   * there throw `DisposedError` afterwards; the next use of the device starts a fresh context. A reset that is under way
+   * is joined.
+   *
+   * Only this JavaScript thread learns of it. Nothing tells libraries such as NCCL, nor other threads of the process:
+   * what they do with the device afterwards fails or ends the process. So call it when nobody else uses the device.
+   * @throws DeviceInUseError, with nothing destroyed, in a worker, which cannot know what the other threads do, and while
+   * the `ArrayBuffer` of a `PinnedBuffer` that was moved away can still be read.
    */
   async reset(): Promise<void> {
-    const context = this.primaryContext
-    await context._reset(() => {
-      this.#forgetContext(context)
-      check(cuDevicePrimaryCtxReset(this.handle), 'cuDevicePrimaryCtxReset')
+    if (!isMainThread) {
+      throw new DeviceInUseError({
+        device: this.ordinal,
+        reason: 'cannot be reset from a worker, where nobody knows what other threads do with it',
+      })
+    }
+    this.#reset ??= this.#resetOnce().finally(() => {
+      this.#reset = undefined
     })
+    return this.#reset
+  }
+
+  async #resetOnce(): Promise<void> {
+    this.primaryContext._requireAlive()
+    let contexts = Context._livingOn(this)
+    for (let index = 0; index < contexts.length; ) {
+      // What ended may have begun something new anywhere.
+      const hasWaited = await contexts[index]?._whenIdle()
+      contexts = Context._livingOn(this)
+      index = hasWaited ? 0 : index + 1
+    }
+    for (const context of contexts) context._requireResettable()
+    this.#primaryContext = undefined
+    this.#defaultStream = undefined
+    this.#isBeingDestroyed = true
+    const failures: unknown[] = []
+    const attempt = (fn: () => void): void => {
+      try {
+        fn()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    try {
+      for (const context of contexts) attempt(() => context._markReset())
+      const [status = Status.success] = await offThread({}, () => cuDevicePrimaryCtxReset(this.handle))
+      attempt(() => check(status, 'cuDevicePrimaryCtxReset'))
+    } finally {
+      this.#isBeingDestroyed = false
+      for (const context of contexts) attempt(() => context._releaseAfterReset())
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   /**

@@ -47,8 +47,11 @@ export class Event extends Resource {
     this.timing = timing
     context._addChild()
     watchForLeak(this, `An Event of device ${context.device.ordinal}`, () => {
-      context._release('cuEventDestroy', () => cuEventDestroy(handle))
-      context._removeChild()
+      try {
+        context._release('cuEventDestroy', () => cuEventDestroy(handle))
+      } finally {
+        context._removeChild()
+      }
       return isMark ? undefined : 'it was destroyed now'
     })
   }
@@ -143,8 +146,11 @@ export class Event extends Resource {
   }
 
   #destroy(): void {
-    this.context._release('cuEventDestroy', () => cuEventDestroy(this._handle))
-    this.context._removeChild()
+    try {
+      this.context._release('cuEventDestroy', () => cuEventDestroy(this._handle))
+    } finally {
+      this.context._removeChild()
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import { cuDriverGetVersion, cuInit, ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { CudaVersion } from '@shoal/types'
+import { closeContextsOfThread } from './context.js'
 import { check } from './errors.js'
 import { watchForEnd } from './lifetime.js'
 import { scratch } from './native.js'
@@ -14,7 +15,7 @@ export function initialize(): void {
   if (isInitialized) return
   ensureContextFunctions()
   check(cuInit(0), 'cuInit')
-  watchForEnd()
+  watchForEnd(closeContextsOfThread)
   isInitialized = true
 }
 

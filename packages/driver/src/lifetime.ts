@@ -11,9 +11,15 @@ export function processIsEnding(): boolean {
   return isEnding
 }
 
-/** Watches for the end of the process. A worker's end is none: what it leaves behind stays with the process. */
-export function watchForEnd(): void {
-  if (!isMainThread) return
+/**
+ * Watches for the end of the process. A worker's end is none: what it leaves behind would stay with the process, so
+ * `endOfThread` tidies up there. A worker that is terminated has no such moment.
+ */
+export function watchForEnd(endOfThread: () => void): void {
+  if (!isMainThread) {
+    process.once('exit', endOfThread)
+    return
+  }
   process.prependListener('exit', () => {
     isEnding = true
   })

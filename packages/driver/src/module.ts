@@ -149,7 +149,10 @@ export class Module extends Resource {
   protected release(): void {
     forgetLeak(this)
     for (const { _allocation } of this.#globals.splice(0)) _allocation.freed = true
-    this.context._release('cuModuleUnload', () => cuModuleUnload(this.#handle))
-    this.context._removeChild()
+    try {
+      this.context._release('cuModuleUnload', () => cuModuleUnload(this.#handle))
+    } finally {
+      this.context._removeChild()
+    }
   }
 }

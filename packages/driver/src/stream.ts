@@ -47,8 +47,11 @@ export class Stream extends Resource implements StreamLike {
     if (!isOwned) return
     context._addChild()
     watchForLeak(this, `A Stream of device ${context.device.ordinal}`, () => {
-      context._release('cuStreamDestroy', () => cuStreamDestroy(handle))
-      context._removeChild()
+      try {
+        context._release('cuStreamDestroy', () => cuStreamDestroy(handle))
+      } finally {
+        context._removeChild()
+      }
       return 'it is destroyed when its work has ended'
     })
   }
@@ -83,7 +86,11 @@ export class Stream extends Resource implements StreamLike {
     const out = scratch()
     context._call('cuStreamCreateWithPriority', () => cuStreamCreateWithPriority(out, nonBlockingFlag, 0))
     const handle = out.u64[0] as CUstream
-    context._beforeClose(() => context._release('cuStreamDestroy', () => cuStreamDestroy(handle)))
+    let isThere = true
+    context._beforeClose((reason) => {
+      if (isThere && reason !== 'reset') context._release('cuStreamDestroy', () => cuStreamDestroy(handle))
+      isThere = false
+    })
     return new Stream(context, handle, false)
   }
 
@@ -242,8 +249,11 @@ export class Stream extends Resource implements StreamLike {
     if (!this.#isOwned) return
     forgetLeak(this)
     // Queued work still ends: the driver frees the stream after it.
-    this.context._release('cuStreamDestroy', () => cuStreamDestroy(this._handle))
-    this.context._removeChild()
+    try {
+      this.context._release('cuStreamDestroy', () => cuStreamDestroy(this._handle))
+    } finally {
+      this.context._removeChild()
+    }
   }
 }
 

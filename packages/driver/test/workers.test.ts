@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
+import { runFixture } from './support/fixture.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 const { Device, DeviceBuffer } = await import('@shoal/driver')
@@ -39,4 +40,16 @@ test('a worker that exits with work in flight ends well', async () => {
   const [code] = await once(worker, 'exit')
   expect(code).toBe(0)
   await Device.get(0).synchronize()
+})
+
+test.each(['', 'keep'])('what is idle goes with a worker that ends without device.dispose() %s', async (way) => {
+  const result = await runFixture('workerLeaks.mjs', undefined, { arguments: [way] })
+  expect(result.signal).toBeNull()
+  expect(result.code).toBe(0)
+  const { before, after, codes, active } = JSON.parse(result.stdout)
+  expect(codes).toEqual([0, 0, 0, 0, 0])
+  // Each worker had 32 MiB of page-locked memory, and a stream with a thread of the software device.
+  expect(after.resident - before.resident).toBeLessThan(64)
+  expect(after.threads - before.threads).toBeLessThan(3)
+  expect(active).toBe(way === 'keep')
 })

@@ -74,16 +74,19 @@ export class Allocation {
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
     const pointer = this.address as CUdeviceptr
-    if (stream !== undefined && !stream.disposed) {
-      const handle = stream._handle
-      this.context._release('cuMemFreeAsync', () => cuMemFreeAsync(pointer, handle))
-    } else if (this.#stream !== undefined) {
-      // Its stream is gone and cuMemFree does not wait for stream-ordered memory, so wait for everything.
-      this.context._release('cuMemFree', () => cuCtxSynchronize() || cuMemFree(pointer))
-    } else {
-      this.context._release('cuMemFree', () => cuMemFree(pointer))
+    try {
+      if (stream !== undefined && !stream.disposed) {
+        const handle = stream._handle
+        this.context._release('cuMemFreeAsync', () => cuMemFreeAsync(pointer, handle))
+      } else if (this.#stream !== undefined) {
+        // Its stream is gone and cuMemFree does not wait for stream-ordered memory, so wait for everything.
+        this.context._release('cuMemFree', () => cuCtxSynchronize() || cuMemFree(pointer))
+      } else {
+        this.context._release('cuMemFree', () => cuMemFree(pointer))
+      }
+    } finally {
+      this.context._removeChild()
     }
-    this.context._removeChild()
   }
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */
@@ -116,8 +119,11 @@ export class Allocation {
     context._addChild()
     watchForLeak(this, `A DeviceBuffer of ${byteLength} bytes on device ${context.device.ordinal}`, () => {
       if (stream !== undefined && !stream.disposed) {
-        context._release('cuMemFreeAsync', () => cuMemFreeAsync(address as CUdeviceptr, stream._handle))
-        context._removeChild()
+        try {
+          context._release('cuMemFreeAsync', () => cuMemFreeAsync(address as CUdeviceptr, stream._handle))
+        } finally {
+          context._removeChild()
+        }
         return 'its memory is freed on its stream'
       }
       if (context.disposed) return 'its memory went with its context'
@@ -129,10 +135,16 @@ export class Allocation {
 }
 
 /** Frees on a native thread, because cuMemFree waits for the GPU. */
-function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<number[]> {
-  if (context.disposed) return Promise.resolve([Status.success])
-  return offThread({ context: context._handle }, () => {
-    if (waitFirst) cuCtxSynchronize()
-    cuMemFree(address as CUdeviceptr)
-  })
+async function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<number[]> {
+  if (context.disposed) return [Status.success]
+  // A reset meanwhile would take the context from under the thread that frees.
+  context._addWait()
+  try {
+    return await offThread({ context: context._handle }, () => {
+      if (waitFirst) cuCtxSynchronize()
+      cuMemFree(address as CUdeviceptr)
+    })
+  } finally {
+    context._endWait()
+  }
 }

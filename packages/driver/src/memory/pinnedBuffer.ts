@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import { type CUdeviceptr, cuMemFreeHost, cuMemHostAlloc, cuMemHostGetDevicePointer } from '@shoal/cuda-sys/driver'
 import { type HostView, hostView } from '@shoal/ffi'
 import {
@@ -49,6 +50,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
   #holds = 0
   #isReachable = false
   #forget: (() => void) | undefined
+  #forgetMoved: (() => void) | undefined
 
   private constructor(context: Context, dtype: D, length: number, isMapped: boolean, address: bigint) {
     super()
@@ -71,8 +73,11 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     // Resetting the device frees the memory: no array may look into it after that.
     const view = new WeakRef(this.#view)
     const { reach } = this.#view
-    const forget = context._beforeClose(() => view.deref()?.detach())
+    const forget = context._beforeClose((reason) => {
+      if (reason !== 'thread-end') view.deref()?.detach()
+    })
     this.#forget = forget
+    this.#forgetMoved = watchMoved(context, this.#view)
     context._addChild()
     watchForLeak(this, `A PinnedBuffer of ${this.byteLength} bytes`, () => {
       forget()
@@ -97,9 +102,20 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
       (isMapped ? flags.mapped : 0) |
       (optionalBoolean(options.writeCombined, 'writeCombined', false) ? flags.writeCombined : 0)
     if (length === 0) return new PinnedBuffer(context, dtype, 0, isMapped, 0n)
+    if (length * bytes > constants.MAX_LENGTH) {
+      throw new RangeError(
+        `length is ${length}, ${length * bytes} bytes; an ArrayBuffer of this Node.js has at most ${constants.MAX_LENGTH}`,
+      )
+    }
     const out = scratch()
     context._call('cuMemHostAlloc', () => cuMemHostAlloc(out, length * bytes, bits))
-    return new PinnedBuffer(context, dtype, length, isMapped, out.u64[0] as bigint)
+    const address = out.u64[0] as bigint
+    try {
+      return new PinnedBuffer(context, dtype, length, isMapped, address)
+    } catch (error) {
+      context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+      throw error
+    }
   }
 
   /** A page-locked copy of a typed array. `dtype` names what the bits of the array mean; default: its own type. */
@@ -188,6 +204,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     forgetLeak(this)
     this.#forget?.()
     this.#isReachable = this.#view?.detach() === false
+    if (!this.#isReachable) this.#forgetMoved?.()
     if (this.#holds === 0) this.#free()
   }
 
@@ -206,7 +223,19 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
   }
 }
 
+/** A moved buffer is out of reach: until it is collected, resetting the device would take memory away that is read. */
+function watchMoved(context: Context, { buffer, reach }: HostView): () => void {
+  const { byteLength } = buffer
+  const original = new WeakRef(buffer)
+  const forget = context._watchMovedMemory(() => original.deref()?.byteLength !== byteLength)
+  reach.whenReleased(forget)
+  return forget
+}
+
 function freeHost(context: Context, address: bigint): void {
-  context._release('cuMemFreeHost', () => cuMemFreeHost(address))
-  context._removeChild()
+  try {
+    context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+  } finally {
+    context._removeChild()
+  }
 }

@@ -27,8 +27,11 @@ export class StagingPool {
 
   private constructor(context: Context) {
     this.#context = context
-    context._beforeClose(() => {
-      for (const block of this.#idle.splice(0)) this.#free(block)
+    context._beforeClose((reason) => {
+      for (const block of this.#idle.splice(0)) {
+        if (reason === 'reset') block.detach()
+        else this.#free(block)
+      }
       this.#idleBytes = 0
     })
   }
@@ -45,7 +48,8 @@ export class StagingPool {
 
   /** A block of at least `byteLength` bytes. */
   take(byteLength: number): StagingBlock {
-    const size = Math.max(smallest, 2 ** Math.ceil(Math.log2(byteLength)))
+    // A block too large to be kept needs no size that others may have too.
+    const size = byteLength > keptBytes ? byteLength : Math.max(smallest, 2 ** Math.ceil(Math.log2(byteLength)))
     const index = this.#idle.findIndex((block) => block.bytes.length === size)
     const idle = this.#idle[index]
     if (idle !== undefined) {
@@ -56,8 +60,13 @@ export class StagingPool {
     const out = scratch()
     this.#context._call('cuMemHostAlloc', () => cuMemHostAlloc(out, size, portable))
     const address = out.u64[0] as bigint
-    const { buffer, detach } = hostView(address, size)
-    return { address, bytes: new Uint8Array(buffer), detach }
+    try {
+      const { buffer, detach } = hostView(address, size)
+      return { address, bytes: new Uint8Array(buffer), detach }
+    } catch (error) {
+      this.#context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+      throw error
+    }
   }
 
   /** Gives back a block that no copy uses any more. */

@@ -28,6 +28,20 @@ export const contextSuite: Suite = {
       },
     },
     {
+      name: 'run() takes functions that are not asynchronous, and nothing else',
+      run(t) {
+        const { primaryContext } = t.device
+        const before = currentContext()
+        for (const wrong of [5, null, undefined]) {
+          assert.throws(() => primaryContext.run(wrong as unknown as () => void), /fn must be a function/)
+        }
+        const refusal = { name: 'TypeError', message: /must not be asynchronous/ }
+        assert.throws(() => primaryContext.run(async () => undefined), refusal)
+        assert.throws(() => primaryContext.run(() => Promise.reject(new Error('ends no process'))), refusal)
+        assert.equal(currentContext(), before)
+      },
+    },
+    {
       name: 'setCurrent() makes it current until another one is',
       requires: { devices: 2 },
       run(t) {
@@ -46,8 +60,8 @@ export const contextSuite: Suite = {
       requires: { devices: 2 },
       async run(t) {
         const [first, second] = t.devices as [Device, Device]
-        await first.primaryContext.run(async () => {
-          const stream = t.own(second.createStream())
+        const stream = t.own(second.createStream())
+        first.primaryContext.run(() => {
           const buffer = t.own(DeviceBuffer.from(second, new Float32Array(3)))
           buffer.fill(1, { stream })
           stream.record()
@@ -55,8 +69,8 @@ export const contextSuite: Suite = {
           assert.equal(currentContext(), first.primaryContext.handle)
           assert.throws(() => buffer.fill('1' as unknown as number), TypeError)
           assert.equal(currentContext(), first.primaryContext.handle)
-          await stream.synchronize()
         })
+        await stream.synchronize()
       },
     },
     {
@@ -79,7 +93,9 @@ export const contextSuite: Suite = {
         primaryContext.setLimit('STACK_SIZE', before + 1024)
         assert.ok(primaryContext.getLimit('STACK_SIZE') >= before + 1024)
         primaryContext.setLimit('STACK_SIZE', before)
-        assert.throws(() => primaryContext.getLimit('NO_SUCH' as ContextLimit), TypeError)
+        for (const wrong of ['NO_SUCH', 'MAX', 'toString', undefined, Symbol('STACK_SIZE')]) {
+          assert.throws(() => primaryContext.getLimit(wrong as ContextLimit), /unknown limit/)
+        }
         assert.throws(() => primaryContext.setLimit('STACK_SIZE', -1), RangeError)
       },
     },
