@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { chooseDevices, prepareSoftwareDevice } from './chooseDevice.js'
+import { describeError } from './failure.js'
 import { rankVariable } from './messages.js'
 import { runOneProcess } from './oneProcess.js'
 import { type Options, readOptions, UsageError, usage } from './options.js'
@@ -62,7 +63,8 @@ run().then(
     process.exitCode = code
   },
   (error: unknown) => {
-    console.error(error instanceof UsageError ? `all-reduce: ${error.message}` : error)
+    const verbose = commandLine.includes('--verbose') && !(error instanceof UsageError)
+    console.error(`all-reduce: ${error instanceof UsageError ? error.message : describeError(error, verbose)}`)
     process.exitCode = 2
   },
 )

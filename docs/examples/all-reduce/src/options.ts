@@ -9,6 +9,7 @@ Sums random f32 data over all devices with an NCCL all-reduce and checks every e
   --device WHICH   auto (default): GPUs where there are some, else the software device; gpu; sim
   --devices N      use the first N GPUs, or make N software devices (default: all GPUs, 2 software devices)
   --iterations N   all-reduces that are timed (default: 10)
+  --verbose        tell where an error came from, with its stack
   --seed N         start of the random numbers (default: another one each time)
 
 Exit status: 0 all elements are right, 1 some are not, 2 it could not be tried.
@@ -23,6 +24,7 @@ export interface Options {
   readonly seed: number
   /** Spoils one element of the result after it was read back: shows that the check finds it. Not for users. */
   readonly corrupt: boolean
+  readonly verbose: boolean
   readonly help: boolean
 }
 
@@ -44,6 +46,7 @@ export function readOptions(commandLine: readonly string[]): Options {
     seed:
       values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('seed', values.seed, 0, 2 ** 31),
     corrupt: values.corrupt,
+    verbose: values.verbose,
     help: values.help,
   }
 }
@@ -60,6 +63,7 @@ function parse(commandLine: readonly string[]) {
         iterations: { type: 'string', default: '10' },
         seed: { type: 'string' },
         corrupt: { type: 'boolean', default: false },
+        verbose: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     })

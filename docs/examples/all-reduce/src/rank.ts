@@ -1,6 +1,7 @@
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { Communicator, ncclVersion, UniqueId } from '@shoal/nccl'
 import { check, corrupt, randomData, referenceFor } from './data.js'
+import { describeError } from './failure.js'
 import type { ToParent, ToRank } from './messages.js'
 import type { Options } from './options.js'
 
@@ -11,7 +12,7 @@ export async function runRank(rank: number, ranks: number, options: Options): Pr
   try {
     await send(await work(rank, ranks, options))
   } catch (error) {
-    await send({ kind: 'failed', message: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+    await send({ kind: 'failed', message: describeError(error, options.verbose) })
     process.exitCode = 2
   } finally {
     process.removeAllListeners('disconnect')

@@ -104,6 +104,29 @@ test('a GPU that was asked for and is not there is an error', async () => {
   expect(contradiction).toMatchObject({ code: 2 })
 })
 
+/** What was said on stderr, without the software device's own line. */
+function linesOf(errors: string): string[] {
+  return errors.split('\n').filter((line) => line !== '' && !line.startsWith('shoal: software device'))
+}
+
+const tooMuch = ['--device', 'sim', '--elements', '1000000']
+const smallDevice = { SHOAL_SIM_MEMORY_BYTES: '4194304' }
+
+test.each(forms)('%s: what fails is told in one line', async (_, form) => {
+  const { code, errors } = await run([...tooMuch, ...form], smallDevice)
+  expect(linesOf(errors)).toEqual([
+    expect.stringMatching(/^all-reduce: (rank \d failed: )?cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY/),
+  ])
+  expect(code).toBe(2)
+})
+
+test.each(forms)('%s: --verbose tells where', async (_, form) => {
+  const { code, errors } = await run([...tooMuch, '--verbose', ...form], smallDevice)
+  expect(errors).toContain('CUDA_ERROR_OUT_OF_MEMORY')
+  expect(errors).toMatch(/\n +at .*(oneProcess|rank)\.js/)
+  expect(code).toBe(2)
+})
+
 test('without a driver it takes the software device and says so', async () => {
   const { code, output } = await run(['--elements', '1001'], { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
   expect(output).toContain('NO GPU')
@@ -118,7 +141,9 @@ test('a rank that is killed ends the job, and leaves no process behind', async (
   process.kill(ranks[1] as number, 'SIGKILL')
   const { code, errors } = await end
   expect(code).toBe(2)
-  expect(errors).toMatch(/rank \d (failed|ended early)/)
+  expect(linesOf(errors)).toEqual([
+    expect.stringMatching(/^all-reduce: rank \d (failed: \S.*|ended early \(SIGKILL\))$/),
+  ])
   for (const pid of ranks) expect(isAlive(pid)).toBe(false)
 })
 
