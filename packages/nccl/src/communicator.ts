@@ -210,6 +210,9 @@ export class Communicator {
   /**
    * Waits for the work of this communicator and frees it (`ncclCommDestroy`, off the JavaScript thread). Idempotent,
    * and nothing to do after `abort()`. All ranks of a communicator destroy it.
+   *
+   * The wait has no limit and cannot be ended: NCCL frees the communicator in it. After an operation that other ranks
+   * did not join, and after a reset of the device, `abort()` is the way out.
    */
   destroy(): Promise<void> {
     this.#ending ??= this.#end('destroyed', ncclCommDestroy, 'ncclCommDestroy')
