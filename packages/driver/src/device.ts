@@ -178,9 +178,11 @@ export class Device implements DeviceLike {
   /** A property of the link from this device to `peer` (`cuDeviceGetP2PAttribute`). */
   peerAttribute(attribute: PeerAttribute, peer: Device): number {
     requireDevice(peer, 'peer')
-    const codes = CUdevice_P2PAttribute as Readonly<Record<string, CUdevice_P2PAttribute>>
-    const code = codes[`CU_DEVICE_P2P_ATTRIBUTE_${attribute}`]
-    if (code === undefined) throw new TypeError(`unknown peer attribute ${describeValue(attribute)}`)
+    const name = `CU_DEVICE_P2P_ATTRIBUTE_${String(attribute)}`
+    if (!Object.hasOwn(CUdevice_P2PAttribute, name)) {
+      throw new TypeError(`unknown peer attribute ${describeValue(attribute)}`)
+    }
+    const code = CUdevice_P2PAttribute[name as keyof typeof CUdevice_P2PAttribute]
     const out = scratch()
     check(cuDeviceGetP2PAttribute(out, code, this.handle, peer.handle), 'cuDeviceGetP2PAttribute')
     return out.i32[0] as number

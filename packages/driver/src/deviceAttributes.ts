@@ -10,7 +10,7 @@ const prefix = 'CU_DEVICE_ATTRIBUTE_'
 
 /** The code of an attribute, or a TypeError for a name there is not. */
 export function deviceAttributeCode(attribute: DeviceAttribute): CUdevice_attribute {
-  const name = prefix + attribute
+  const name = prefix + String(attribute)
   if (attribute === ('MAX' as string) || !Object.hasOwn(CUdevice_attribute, name)) {
     throw new TypeError(`unknown device attribute ${describeValue(attribute)}`)
   }

@@ -10,8 +10,8 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
-import { describeValue, optionalBoolean } from './checks.js'
-import type { Context } from './context.js'
+import { describeValue, optionalBoolean, requireOptions } from './checks.js'
+import { type Context, requireContext } from './context.js'
 import { check, Status } from './errors.js'
 import { forgetLeak, Resource, watchForLeak } from './lifetime.js'
 import { scratch } from './native.js'
@@ -58,6 +58,8 @@ export class Event extends Resource {
 
   /** Makes an event in a context (`cuEventCreate`). */
   static create(context: Context, options: EventOptions = {}): Event {
+    requireContext(context)
+    requireOptions(options, 'options', '{ timing: true }')
     const timing = optionalBoolean(options.timing, 'timing', false)
     const interprocess = optionalBoolean(options.interprocess, 'interprocess', false)
     if (timing && interprocess) throw new TypeError('an event for other processes cannot record the time')

@@ -1,5 +1,5 @@
 import { NativeMemory } from '@shoal/ffi'
-import { optionalBoolean, requireInteger } from './checks.js'
+import { optionalBoolean, requireInteger, requireOptions } from './checks.js'
 
 /** How the driver compiles PTX. */
 export interface JitOptions {
@@ -41,6 +41,7 @@ export class JitBlock {
   #count = 0
 
   constructor(options: JitOptions) {
+    requireOptions(options, 'options', '{ optimizationLevel }')
     const maxRegisters =
       options.maxRegisters === undefined ? undefined : requireInteger(options.maxRegisters, 'maxRegisters', 1, 255)
     const level =

@@ -99,7 +99,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** One attribute by name (`cuFuncGetAttribute`). */
   attribute(attribute: KernelAttribute): number {
     const code = (CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>)[
-      `CU_FUNC_ATTRIBUTE_${attribute}`
+      `CU_FUNC_ATTRIBUTE_${String(attribute)}`
     ]
     if (code === undefined) throw new TypeError(`unknown kernel attribute ${describeValue(attribute)}`)
     const { handle } = this

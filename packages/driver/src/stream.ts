@@ -12,8 +12,8 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { callInContext, createHostCallback } from '@shoal/ffi'
 import { type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
-import { describeValue, optionalBoolean, requireInteger } from './checks.js'
-import type { Context } from './context.js'
+import { describeValue, optionalBoolean, requireInteger, requireOptions } from './checks.js'
+import { type Context, requireContext } from './context.js'
 import { driverError, Status } from './errors.js'
 import { Event } from './event.js'
 import { forgetLeak, Resource, watchForLeak } from './lifetime.js'
@@ -21,6 +21,7 @@ import { scratch } from './native.js'
 import { checkWaitOptions, settle, streamStatus, type WaitOptions } from './wait.js'
 
 const nonBlockingFlag = 1
+const maximumHandle = 2n ** 64n - 1n
 
 /** How a stream is made. */
 export interface StreamOptions {
@@ -58,6 +59,8 @@ export class Stream extends Resource implements StreamLike {
 
   /** Makes a stream in a context (`cuStreamCreateWithPriority`). */
   static create(context: Context, options: StreamOptions = {}): Stream {
+    requireContext(context)
+    requireOptions(options, 'options', '{ nonBlocking: true }')
     const bits = optionalBoolean(options.nonBlocking, 'nonBlocking', false) ? nonBlockingFlag : 0
     let priority = 0
     if (options.priority !== undefined) {
@@ -71,12 +74,16 @@ export class Stream extends Resource implements StreamLike {
 
   /** A stream somebody else made and destroys; `0n` is the default stream of the current stream mode. */
   static borrow(context: Context, handle: bigint): Stream {
+    requireContext(context)
+    if (typeof handle !== 'bigint') throw new TypeError(`handle must be a bigint, not ${describeValue(handle)}`)
+    if (handle < 0n || handle > maximumHandle) throw new RangeError(`handle must fit 64 bits, not ${handle}`)
     const { handle: checked } = toStreamHandle(handle === 0n ? null : handle)
     return new Stream(context, checked as CUstream, false)
   }
 
   /** Takes over a stream somebody else made: dispose() destroys it. */
   static adopt(context: Context, handle: bigint): Stream {
+    requireContext(context)
     requireOwnHandle(handle)
     return new Stream(context, handle as CUstream, true)
   }
@@ -289,6 +296,7 @@ function refuseForeign(device: number, context: Context): never {
 
 function requireOwnHandle(handle: bigint): void {
   if (typeof handle !== 'bigint') throw new TypeError(`handle must be a bigint, not ${describeValue(handle)}`)
+  if (handle < 0n || handle > maximumHandle) throw new RangeError(`handle must fit 64 bits, not ${handle}`)
   // 1 and 2 name the two default streams, which nobody may destroy.
   if (handle <= 2n) throw new RangeError('a default stream cannot be taken over')
 }

@@ -1,4 +1,4 @@
-import { cuStreamSynchronize } from '@shoal/cuda-sys/driver'
+import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
   type DType,
@@ -13,7 +13,7 @@ import {
   type TypedArrayOf,
   toMemoryRange,
 } from '@shoal/types'
-import { describeValue, requireDType, requireInteger, requireLength } from '../checks.js'
+import { describeValue, requireDType, requireInteger, requireLength, requireOptions } from '../checks.js'
 import { type Context, type ContextSource, contextOf } from '../context.js'
 import { type ElementValue, elementBytes } from '../elements.js'
 import { check } from '../errors.js'
@@ -95,6 +95,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   ): DeviceBuffer<D>
   static from<A extends StorageArray>(source: ContextSource, array: A): DeviceBuffer<DTypeOfArray<A>>
   static from(source: ContextSource, array: StorageArray, options: { readonly dtype?: DType } = {}): DeviceBuffer {
+    requireOptions(options, 'options', '{ dtype }')
     const dtype = options.dtype ?? dtypeOf(array)
     requireDType(dtype)
     requireArrayFor(array, dtype, 'array')
@@ -188,7 +189,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
   fill(value: ElementValue<D>, options: QueueOptions = {}): this {
     const address = this._use()
-    const stream = streamFor(this.context, options.stream)
+    const stream = queueFor(this.context, options)
     queueFill(this.context, stream, address, elementBytes(this.dtype, value, 'value'), this.length)
     return this
   }
@@ -207,7 +208,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   copyFrom(source: CopySource<D>, options: QueueOptions = {}): this {
     const address = this._use()
     const { context } = this
-    const stream = streamFor(context, options.stream)
+    const stream = queueFor(context, options)
     const from = this.#checkSource(source)
     if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
     else queueDeviceCopy(context, stream, address, from)
@@ -218,7 +219,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   copyFromSync(source: CopySource<D>, options: QueueOptions = {}): this {
     const address = this._use()
     const { context } = this
-    const stream = streamFor(context, options.stream)
+    const stream = queueFor(context, options)
     const from = this.#checkSource(source)
     if (ArrayBuffer.isView(from)) {
       uploadNow(context, stream, address, from)
@@ -235,7 +236,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
     try {
       const address = this._use()
-      const stream = streamFor(this.context, options.stream)
+      const stream = queueFor(this.context, options)
       return queueDownload(this.context, stream, address, this.#checkTarget(target), target)
     } catch (error) {
       return Promise.reject(error)
@@ -245,7 +246,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   /** Copies into host memory as long as this buffer and blocks until the data is there. */
   copyToSync<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): T {
     const address = this._use()
-    const stream = streamFor(this.context, options.stream)
+    const stream = queueFor(this.context, options)
     downloadNow(this.context, stream, address, this.#checkTarget(target))
     return target
   }
@@ -262,6 +263,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   /** Frees the memory when `stream` gets there (`cuMemFreeAsync`): work queued on it before may still use it. */
   disposeOn(stream: Stream): void {
+    if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
     if (this._disposed) return
     streamFor(this.context, stream)
     this._disposed = true
@@ -346,10 +348,16 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   }
 
   #finish(result: this, options: QueueOptions): this {
-    const stream = streamFor(this.context, options.stream)
+    const stream = queueFor(this.context, options)
     this.context.run(() => check(cuStreamSynchronize(stream), 'cuStreamSynchronize'))
     return result
   }
+}
+
+/** The stream an operation is queued on; a TypeError for a stream where options are meant. */
+function queueFor(context: Context, options: QueueOptions): CUstream {
+  requireOptions(options, 'options', '{ stream }')
+  return streamFor(context, options.stream)
 }
 
 const transferStreams = new WeakMap<Context, Stream>()

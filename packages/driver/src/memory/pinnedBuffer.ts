@@ -12,7 +12,7 @@ import {
   type StorageArrayConstructor,
   type TypedArrayOf,
 } from '@shoal/types'
-import { optionalBoolean, requireDType, requireLength } from '../checks.js'
+import { optionalBoolean, requireDType, requireLength, requireOptions } from '../checks.js'
 import { type Context, type ContextSource, contextOf } from '../context.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -96,6 +96,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     const context = contextOf(source)
     const { bytes } = requireDType(dtype)
     requireLength(length, 'length', bytes)
+    requireOptions(options, 'options', '{ mapped }')
     const isMapped = optionalBoolean(options.mapped, 'mapped', false)
     const bits =
       (optionalBoolean(options.portable, 'portable', true) ? flags.portable : 0) |
@@ -134,6 +135,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     array: StorageArray,
     options: PinnedOptions & { readonly dtype?: DType } = {},
   ): PinnedBuffer {
+    requireOptions(options, 'options', '{ dtype, mapped }')
     const dtype = options.dtype ?? dtypeOf(array)
     requireArrayFor(array, dtype, 'array')
     const buffer = PinnedBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array'), options)

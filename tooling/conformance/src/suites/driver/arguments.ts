@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict'
-import { type Device, DeviceBuffer, DisposedError, type Event, PinnedBuffer, type Stream } from '@shoal/driver'
+import {
+  type Context,
+  type Device,
+  type DeviceAttribute,
+  DeviceBuffer,
+  DisposedError,
+  Event,
+  Module,
+  type PeerAttribute,
+  PinnedBuffer,
+  Stream,
+} from '@shoal/driver'
 import type { DType } from '@shoal/types'
 import type { Suite } from '../../suite.js'
 
@@ -58,6 +69,74 @@ export const argumentSuite: Suite = {
         for (const wrong of [{}, 'stream', 5]) {
           assert.throws(() => buffer.fill(1, { stream: wrong as unknown as Stream }), TypeError)
           assert.throws(() => stream.waitEvent(wrong as Event), TypeError)
+        }
+      },
+    },
+    {
+      name: 'options that are no plain object, such as a stream where { stream } is meant',
+      async run(t) {
+        const stream = t.own(t.device.createStream())
+        const buffer = t.own(DeviceBuffer.zeros(t.device, 'u8', 3))
+        const event = t.own(stream.record())
+        const array = new Uint8Array(3)
+        const { primaryContext } = t.device
+        for (const wrong of [stream, null, 500, 'stream', [], () => undefined]) {
+          const options = wrong as object
+          const refusal = { name: 'TypeError', message: /^options must be an object such as \{/ }
+          assert.throws(() => buffer.fill(1, options), refusal)
+          assert.throws(() => buffer.fillSync(1, options), refusal)
+          assert.throws(() => buffer.copyFrom(array, options), refusal)
+          assert.throws(() => buffer.copyFromSync(array, options), refusal)
+          await assert.rejects(buffer.copyTo(array, options), refusal)
+          assert.throws(() => buffer.copyToSync(array, options), refusal)
+          await assert.rejects(buffer.toArray(options), refusal)
+          assert.throws(() => buffer.toArraySync(options), refusal)
+          await assert.rejects(stream.synchronize(options), refusal)
+          await assert.rejects(event.synchronize(options), refusal)
+          assert.throws(() => t.device.createStream(options), refusal)
+          assert.throws(() => t.device.createEvent(options), refusal)
+          assert.throws(() => Stream.create(primaryContext, options), refusal)
+          assert.throws(() => DeviceBuffer.from(t.device, array, options as { dtype: 'u8' }), refusal)
+          assert.throws(() => PinnedBuffer.allocate(t.device, 'u8', 1, options), refusal)
+          assert.throws(() => PinnedBuffer.from(t.device, array, options), refusal)
+          assert.throws(() => Module.load(t.device, '.version 8.0', options), refusal)
+          await assert.rejects(Module.loadAsync(t.device, '.version 8.0', options), refusal)
+        }
+        assert.deepEqual([...buffer.toArraySync(Object.create(null))], [0, 0, 0])
+        assert.deepEqual([...buffer.toArraySync(undefined)], [0, 0, 0])
+      },
+    },
+    {
+      name: 'contexts, handles, peers and names that are none',
+      run(t) {
+        const { primaryContext } = t.device
+        const buffer = t.own(DeviceBuffer.zeros(t.device, 'u8', 3))
+        for (const wrong of [5, undefined, null, t.device]) {
+          const context = wrong as unknown as Context
+          const refusal = { name: 'TypeError', message: /^context must be a Context/ }
+          assert.throws(() => Stream.borrow(context, 0n), refusal)
+          assert.throws(() => Stream.adopt(context, 16n), refusal)
+          assert.throws(() => Stream.create(context), refusal)
+          assert.throws(() => Event.create(context), refusal)
+        }
+        for (const handle of [-1n, 2n ** 64n]) {
+          assert.throws(() => Stream.borrow(primaryContext, handle), /^RangeError: handle must fit 64 bits/)
+          assert.throws(() => Stream.adopt(primaryContext, handle), /^RangeError: handle must fit 64 bits/)
+        }
+        for (const wrong of [undefined, null, 5, {}]) {
+          const refusal = { name: 'TypeError', message: /^peer must be a Device/ }
+          assert.throws(() => t.device.enablePeerAccess(wrong as Device), refusal)
+          assert.throws(() => primaryContext.enablePeerAccess(wrong as Device), refusal)
+          assert.throws(() => primaryContext.disablePeerAccess(wrong as Device), refusal)
+          const noStream = { name: 'TypeError', message: /^stream must be a Stream/ }
+          assert.throws(() => buffer.disposeOn(wrong as Stream), noStream)
+        }
+        assert.equal(buffer.disposed, false)
+        const symbol = Symbol('WARP_SIZE') as unknown as DeviceAttribute
+        assert.throws(() => t.device.attribute(symbol), /^TypeError: unknown device attribute Symbol\(WARP_SIZE\)/)
+        for (const name of [symbol, 'NONE', 'toString']) {
+          const attribute = name as unknown as PeerAttribute
+          assert.throws(() => t.device.peerAttribute(attribute, t.device), /^TypeError: unknown peer attribute/)
         }
       },
     },
