@@ -55,6 +55,8 @@ test.each(['destroy', 'exit', 'leave', 'group', 'init'] as const)('a worker that
   expect(await runWorker(ending)).toEqual(ending === 'init' ? [] : ['summed'])
   // This thread's own communicators do not notice.
   const communicators = await Communicator.initAll([0, 1])
+  // The worker did not wait for what it had queued, and a write does not wait for these streams.
+  for (const stream of streams) stream.wait()
   for (const one of memory) one.write(new Float32Array([1]))
   group(() => {
     for (const [rank, one] of communicators.entries()) {
