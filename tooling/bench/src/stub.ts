@@ -7,6 +7,8 @@ import {
   putSize,
   putU32,
   type SizeArgument,
+  slots32,
+  slots64,
 } from '@shoal/ffi/calls'
 import { atMost, type Bar, number, table } from './bars.js'
 import { compile } from './compile.js'
@@ -68,6 +70,34 @@ function stub11(
   return (stub11_ ??= stub.bind('stub11', 0, 11))()
 }
 
+/** The same call with the arguments written straight to the block, as the driver package launches kernels. */
+function block11(
+  f: bigint,
+  gridX: number,
+  gridY: number,
+  gridZ: number,
+  blockX: number,
+  blockY: number,
+  blockZ: number,
+  shared: number,
+  queue: bigint,
+  parameters: bigint,
+): number {
+  const call = (stub11_ ??= stub.bind('stub11', 0, 11))
+  slots64[0] = f
+  slots32[2] = gridX
+  slots32[4] = gridY
+  slots32[6] = gridZ
+  slots32[8] = blockX
+  slots32[10] = blockY
+  slots32[12] = blockZ
+  slots32[14] = shared
+  slots64[8] = queue
+  slots64[9] = parameters
+  slots64[10] = 0n
+  return call()
+}
+
 const first = 0x7f0000001000n
 const second = 0x7f0000002000n
 const stream = 0x55550000n
@@ -112,6 +142,7 @@ async function cases(path: string): Promise<Case[]> {
   arrived('stub4', () => stub4(first, second, 1024, stream))
   arrived('stub4', () => koffi4(first, second, 1024, stream))
   arrived('stub11', () => stub11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, null))
+  arrived('stub11', () => block11(first, 1, 2, 3, 4, 5, 6, 7, stream, second))
   arrived('stub11', () => koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0))
   return [
     {
@@ -144,6 +175,23 @@ async function cases(path: string): Promise<Case[]> {
         koffi: timed((count) => {
           let failures = 0
           for (let i = 0; i < count; i += 1) failures += koffi4(first, second, 1024, stream)
+          return failures
+        }),
+      },
+    },
+    {
+      name: '11 arguments, unchecked',
+      argumentCount: 11,
+      loops: {
+        C: inC('loop11'),
+        shoal: timed((count) => {
+          let failures = 0
+          for (let i = 0; i < count; i += 1) failures += block11(first, 1, 2, 3, 4, 5, 6, 7, stream, second)
+          return failures
+        }),
+        koffi: timed((count) => {
+          let failures = 0
+          for (let i = 0; i < count; i += 1) failures += koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0)
           return failures
         }),
       },

@@ -127,7 +127,7 @@ export function putCString(slot: number, value: string | PointerArgument, api: s
 
 /** `size_t`, `unsigned long long`, `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
 export function putSize(slot: number, value: SizeArgument, api: string, parameter: string): void {
-  if (typeof value === 'number' && value >>> 0 === value) {
+  if (typeof value === 'number' && (value | 0) === value && value >= 0) {
     slots32[2 * slot] = value
     slots32[2 * slot + 1] = 0
   } else {
@@ -168,6 +168,12 @@ function refuseNumber(value: unknown, expected: string, api: string, parameter: 
 
 /** `unsigned int`. */
 export function putU32(slot: number, value: number, api: string, parameter: string): void {
+  // As a signed comparison, which V8 does on integers; `>>>` would make it compare floating-point numbers.
+  if (typeof value === 'number' && (value | 0) === value && value >= 0) slots32[2 * slot] = value
+  else putUpperU32(slot, value, api, parameter)
+}
+
+function putUpperU32(slot: number, value: number, api: string, parameter: string): void {
   if (typeof value === 'number' && value >>> 0 === value) slots32[2 * slot] = value
   else refuseNumber(value, 'an integer between 0 and 2^32 - 1', api, parameter)
 }
