@@ -86,7 +86,12 @@ test('stub: every contestant has its figures', (context) => {
   needsCompiler(context, false)
   const { command, results, bars } = report('stub', '--rounds', '2')
   expect(command).toBe('stub')
-  expect(results.map((row) => row['case'])).toEqual(['no argument', '4 arguments', '11 arguments'])
+  expect(results.map((row) => row['case'])).toEqual([
+    'no argument',
+    '4 arguments',
+    '11 arguments, unchecked',
+    '11 arguments',
+  ])
   for (const row of results) {
     for (const name of ['C', 'shoal', 'koffi']) {
       const { rounds, median: middle } = row[name] as { rounds: number[]; median: number }
