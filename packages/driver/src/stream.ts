@@ -223,12 +223,12 @@ export class Stream extends Resource implements StreamLike {
 
   get [streamProtocol](): StreamHandle {
     const handle = this.handle
-    this.#identity ??= {
+    this.#identity ??= Object.freeze({
       version: 0,
       handle,
       device: this.context.device.ordinal,
       context: this.context._handle,
-    }
+    })
     return this.#identity
   }
 

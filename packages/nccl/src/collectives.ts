@@ -9,7 +9,15 @@ import {
   ncclReduceScatter,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
+import {
+  type DType,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type StreamHandle,
+  type StreamLike,
+  streamProtocol,
+} from '@shoal/types'
 import { allReduceCall } from './allReduceCall.js'
 import { checkNccl, throwContextError } from './errors.js'
 import { isGroupOpen, joinGroup, noteRefusal } from './group.js'
@@ -20,6 +28,7 @@ import {
   elementsOf,
   memoryAt,
   streamAt,
+  streamHandleAt,
   type WireType,
   wireTypeOf,
 } from './operands.js'
@@ -54,6 +63,8 @@ export interface LiveCommunicator {
   readonly worldSize: number
   readonly device: number
   readonly context: bigint
+  /** The last all-reduce, where it may be recognised. */
+  lastAllReduce?: CheckedAllReduce | undefined
 }
 
 const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
@@ -67,7 +78,58 @@ const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
 const firstWithAverage = 21003
 const firstWithFloat8 = 22403
 
+/** An all-reduce whose operands were found to be right. */
+export interface CheckedAllReduce {
+  readonly source: MemoryRange
+  readonly target: MemoryRange
+  readonly queue: StreamHandle
+  readonly requestedOp: ReduceOp | undefined
+  readonly requestedCount: number | undefined
+  readonly requestedDType: DType | undefined
+  readonly count: number
+  readonly type: ncclDataType_t
+  readonly op: ncclRedOp_t
+}
+
 export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
+  const last = live.lastAllReduce
+  const checked =
+    last !== undefined && isSame(last, send, recv, options) ? last : checkAllReduce(live, send, recv, options)
+  const { source, target, queue } = checked
+  enter(live)
+  const status = allReduceCall(
+    source.address,
+    target.address,
+    checked.count,
+    checked.type,
+    checked.op,
+    live.handle,
+    queue.handle,
+  )
+  if (status !== 0) check(status, 'ncclAllReduce', live)
+}
+
+/**
+ * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
+ * objects mean the same memory and stream; reading them throws where these have been disposed of.
+ */
+function isSame(last: CheckedAllReduce, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): boolean {
+  return (
+    send?.[memoryProtocol] === last.source &&
+    recv?.[memoryProtocol] === last.target &&
+    (options?.stream as StreamLike | undefined)?.[streamProtocol] === last.queue &&
+    options.op === last.requestedOp &&
+    options.count === last.requestedCount &&
+    options.dtype === last.requestedDType
+  )
+}
+
+function checkAllReduce(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: ReductionOptions,
+): CheckedAllReduce {
   const api = 'Communicator.allReduce'
   checkOptions(options, api)
   const source = memoryAt(send, live, api, 'send', false)
@@ -77,10 +139,20 @@ export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: Memory
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const type = reducible(wire, api)
   const op = reduceOp(options.op, api)
-  const stream = streamAt(options.stream, live, api)
-  enter(live)
-  const status = allReduceCall(source.address, target.address, count, type, op, live.handle, stream)
-  if (status !== 0) check(status, 'ncclAllReduce', live)
+  const queue = streamHandleAt(options.stream, live, api)
+  const checked = {
+    source,
+    target,
+    queue,
+    requestedOp: options.op,
+    requestedCount: options.count,
+    requestedDType: options.dtype,
+    count,
+    type,
+    op,
+  }
+  live.lastAllReduce = [source, target, queue].every(Object.isFrozen) ? checked : undefined
+  return checked
 }
 
 export function broadcast(

@@ -1,5 +1,5 @@
 import type { cudaStream_t } from '@shoal/nccl-sys'
-import type { DType, MemoryLike, MemoryRange, StreamLike } from '@shoal/types'
+import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import { dtypeInfo, dtypes, memoryProtocol, streamProtocol, toMemoryRange, toStreamHandle } from '@shoal/types'
 
 /** What every collective has to know about a dtype. */
@@ -52,6 +52,11 @@ export function memoryAt(
 
 /** The `cudaStream_t` behind `stream`. A bare handle is taken at its word. */
 export function streamAt(stream: StreamLike | bigint | null, place: Place, api: string): cudaStream_t {
+  return streamHandleAt(stream, place, api).handle as cudaStream_t
+}
+
+/** What the stream protocol tells of `stream`, checked. */
+export function streamHandleAt(stream: StreamLike | bigint | null, place: Place, api: string): StreamHandle {
   if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
@@ -59,7 +64,7 @@ export function streamAt(stream: StreamLike | bigint | null, place: Place, api: 
   }
   if (handle.device !== place.device && handle.device !== -1) throw wrongDevice(api, 'stream', handle.device, place)
   if (handle.context !== place.context && handle.context !== 0n) throw wrongContext(api, 'stream', place)
-  return handle.handle as cudaStream_t
+  return handle
 }
 
 /** The dtype of a call: the one the buffers carry, or the one that was named for buffers that carry none. */

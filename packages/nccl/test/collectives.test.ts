@@ -7,6 +7,7 @@ import {
   encodeArray,
   memoryProtocol,
   StatusError,
+  streamProtocol,
 } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -175,6 +176,61 @@ describe('the other collectives', () => {
     })
     for (const [rank, one] of recv.entries()) expect(one.floats()).toEqual([6 * rank + 3, 6 * rank + 6])
     for (const one of [...send, ...recv]) one.dispose()
+  })
+})
+
+describe('an all-reduce that repeats, with operands that never change', () => {
+  const frozen = (memory: TestMemory) => {
+    const range = Object.freeze(memory[memoryProtocol])
+    return {
+      get [memoryProtocol]() {
+        void memory[memoryProtocol] // throws once it is disposed of
+        return range
+      },
+    }
+  }
+  const frozenStream = (stream: TestStream) => {
+    const handle = Object.freeze(stream[streamProtocol])
+    return {
+      get [streamProtocol]() {
+        void stream[streamProtocol]
+        return handle
+      },
+    }
+  }
+
+  test('is right each time, and notices each thing that changes', () => {
+    const memories = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1, 2, 3])))
+    const results = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 3))
+    const sends = memories.map(frozen)
+    const receives = results.map(frozen)
+    const queues = streams.map(frozenStream)
+    const reduceAll = (options: { op?: ReduceOp; count?: number }): number[] => {
+      group(() => {
+        for (const [rank, communicator] of communicators.entries()) {
+          const stream = queues[rank] as ReturnType<typeof frozenStream>
+          communicator.allReduce(sends[rank] as never, receives[rank] as never, { ...options, stream })
+        }
+      })
+      for (const stream of streams) stream.wait()
+      const [first, ...others] = results.map((result) => result.floats())
+      for (const other of others) expect(other).toEqual(first)
+      return first as number[]
+    }
+    const n = deviceCount
+    expect(reduceAll({})).toEqual([n, 2 * n, 3 * n])
+    expect(reduceAll({})).toEqual([n, 2 * n, 3 * n])
+    expect(reduceAll({ op: 'max' })).toEqual([1, 2, 3])
+    expect(reduceAll({ op: 'max' })).toEqual([1, 2, 3])
+    for (const memory of memories) memory.write(new Float32Array([5, 6, 7]))
+    expect(reduceAll({ op: 'max', count: 1 })).toEqual([5, 2, 3])
+    expect(reduceAll({ op: 'max' })).toEqual([5, 6, 7])
+    expect(errorOf(() => reduceAll({ op: 'max', count: 4 }))).toBeInstanceOf(RangeError)
+    expect(errorOf(() => reduceAll({ op: 'median' as ReduceOp }))).toBeInstanceOf(TypeError)
+    expect(reduceAll({})).toEqual([5 * n, 6 * n, 7 * n])
+    memories[0]?.dispose()
+    expect(errorOf(() => reduceAll({}))).toBeInstanceOf(DisposedError)
+    for (const memory of [...memories.slice(1), ...results]) memory.dispose()
   })
 })
 

@@ -279,7 +279,8 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   get [memoryProtocol](): MemoryRange {
     const address = this._use()
-    this.#range ??= {
+    // Frozen: whoever checked it once may recognise it.
+    this.#range ??= Object.freeze({
       version: 0,
       address,
       byteLength: this.byteLength,
@@ -287,7 +288,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
       context: this.context._handle,
       dtype: this.dtype,
       length: this.length,
-    }
+    })
     return this.#range
   }
 
