@@ -17,6 +17,7 @@ import { type Context, type ContextSource, contextOf } from '../context.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
+import { freeUnused } from './hostMemory.js'
 
 const flags = { portable: 1, mapped: 2, writeCombined: 4 } as const
 
@@ -114,7 +115,7 @@ export class PinnedBuffer<D extends DType = DType> extends Resource implements M
     try {
       return new PinnedBuffer(context, dtype, length, isMapped, address)
     } catch (error) {
-      context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+      freeUnused(context, address)
       throw error
     }
   }

@@ -2,6 +2,7 @@ import { cuMemFreeHost, cuMemHostAlloc } from '@shoal/cuda-sys/driver'
 import { hostView } from '@shoal/ffi'
 import type { Context } from '../context.js'
 import { scratch } from '../native.js'
+import { freeUnused } from './hostMemory.js'
 
 const portable = 1
 const smallest = 64 * 1024
@@ -64,7 +65,7 @@ export class StagingPool {
       const { buffer, detach } = hostView(address, size)
       return { address, bytes: new Uint8Array(buffer), detach }
     } catch (error) {
-      this.#context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+      freeUnused(this.#context, address)
       throw error
     }
   }

@@ -1,0 +1,143 @@
+import { constants } from 'node:buffer'
+import { cuLaunchHostFunc, driver } from '@shoal/cuda-sys/driver'
+import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { compile, shimEnvironment } from './support/shim.js'
+
+const shim = compile('faultShim')
+Object.assign(process.env, shimEnvironment(shim.path), { SHOAL_SIM_DEVICES: '1' })
+const { Device, DeviceBuffer, PinnedBuffer, StatusError } = await import('@shoal/driver')
+type Stream = import('@shoal/driver').Stream
+
+const outOfMemory = 2
+let device: import('@shoal/driver').Device
+
+function call(name: string, argument: string, ...rest: number[]): number {
+  const address = driver.rawSymbol(name)
+  if (address === undefined) throw new Error(`the fault shim has no ${name}`)
+  putCString(0, argument, name, 'name')
+  for (const [index, value] of rest.entries()) slots64[index + 1] = BigInt(value)
+  return bindCall(address, 1 + rest.length, 'i32', name)()
+}
+
+function fail(name: string, times: number, status: number): void {
+  expect(call('shimFail', name, times, status)).toBe(0)
+}
+
+function calls(name: string): number {
+  return call('shimCalls', name)
+}
+
+/** Keeps a stream busy with usleep() of the C library. */
+function delay(stream: Stream, milliseconds: number): void {
+  const sleep = driver.rawSymbol('usleep') as bigint
+  stream.context.run(() => expect(cuLaunchHostFunc(stream.handle, sleep, BigInt(milliseconds * 1000))).toBe(0))
+}
+
+function thrownBy(fn: () => unknown): unknown {
+  try {
+    fn()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+beforeEach(() => {
+  device = Device.get(0)
+})
+
+afterEach(async () => {
+  // Whatever failed, nothing may keep the context, once the waits of copies that did begin have ended.
+  device.dispose()
+  await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false))
+})
+
+afterAll(shim.remove)
+
+test.each(['staged', 'page-locked'])('an upload whose end cannot be marked (%s) is waited for', (kind) => {
+  using stream = device.createStream({ nonBlocking: true })
+  using target = DeviceBuffer.zeros(device, 'u8', 1000)
+  using other = DeviceBuffer.zeros(device, 'u8', 1000)
+  const ones = new Uint8Array(1000).fill(1)
+  using pinned = PinnedBuffer.from(device, ones)
+  delay(stream, 100)
+  fail('cuEventRecord', 1, outOfMemory)
+  const source = kind === 'staged' ? ones : pinned
+  expect(thrownBy(() => target.copyFrom(source, { stream }))).toMatchObject({
+    api: 'cuEventRecord',
+    status: outOfMemory,
+  })
+  expect(stream.query()).toBe(true)
+  // Would overwrite staging memory that is still read.
+  other.copyFrom(new Uint8Array(1000).fill(2), { stream })
+  expect(target.toArraySync({ stream })).toEqual(ones)
+})
+
+test('a download whose end cannot be marked is waited for', async () => {
+  using stream = device.createStream({ nonBlocking: true })
+  using source = DeviceBuffer.zeros(device, 'u8', 1000)
+  delay(stream, 100)
+  fail('cuEventRecord', 1, outOfMemory)
+  await expect(source.toArray({ stream })).rejects.toMatchObject({ api: 'cuEventRecord' })
+  expect(stream.query()).toBe(true)
+  expect(await source.toArray({ stream })).toEqual(new Uint8Array(1000))
+})
+
+test('no copy is queued when there is no event to wait for it with', async () => {
+  using target = DeviceBuffer.zeros(device, 'u8', 1000)
+  using pinned = PinnedBuffer.allocate(device, 'u8', 1000)
+  const before = calls('cuMemcpyHtoDAsync') + calls('cuMemcpyDtoHAsync')
+  for (const host of [new Uint8Array(1000), pinned]) {
+    fail('cuEventCreate', 1, outOfMemory)
+    expect(thrownBy(() => target.copyFrom(host))).toMatchObject({ api: 'cuEventCreate' })
+    fail('cuEventCreate', 1, outOfMemory)
+    await expect(target.copyTo(host as Uint8Array)).rejects.toMatchObject({ api: 'cuEventCreate' })
+  }
+  expect(calls('cuMemcpyHtoDAsync') + calls('cuMemcpyDtoHAsync')).toBe(before)
+})
+
+test('waits that cannot begin use up no events', async () => {
+  using stream = device.createStream()
+  await stream.synchronize()
+  const before = calls('cuEventCreate')
+  fail('cuEventRecord', 20, outOfMemory)
+  for (let round = 0; round < 20; round += 1) await expect(stream.synchronize()).rejects.toBeInstanceOf(StatusError)
+  await stream.synchronize()
+  expect(calls('cuEventCreate')).toBe(before)
+})
+
+test.each([
+  ['cuStreamDestroy', () => device.createStream()],
+  ['cuEventDestroy', () => device.createEvent()],
+  ['cuMemFree', () => DeviceBuffer.allocate(device, 'u8', 100)],
+  ['cuMemFreeHost', () => PinnedBuffer.allocate(device, 'u8', 100)],
+])('a dispose() that fails in %s keeps the context no longer', (api, make) => {
+  const object = make()
+  fail(api, 1, 1)
+  expect(thrownBy(() => object.dispose())).toMatchObject({ api, status: 1 })
+  expect(object.disposed).toBe(true)
+})
+
+test('page-locked memory that cannot become an ArrayBuffer is freed', async () => {
+  using buffer = DeviceBuffer.zeros(device, 'u8', 100)
+  const before = calls('cuMemFreeHost')
+  fail('cuMemHostAlloc', 1, 0)
+  expect(thrownBy(() => PinnedBuffer.allocate(device, 'u8', 100))).toMatchObject({
+    message: expect.stringContaining('hostView'),
+  })
+  fail('cuMemHostAlloc', 1, 0)
+  await expect(buffer.toArray()).rejects.toThrow('hostView')
+  expect(calls('cuMemFreeHost') - before).toBe(2)
+})
+
+test('more than an ArrayBuffer can have is refused before it is allocated', () => {
+  const before = calls('cuMemHostAlloc')
+  expect(() => PinnedBuffer.allocate(device, 'u8', constants.MAX_LENGTH + 1)).toThrow(RangeError)
+  if (constants.MAX_LENGTH < 2 ** 40) {
+    expect(() => PinnedBuffer.allocate(device, 'f64', constants.MAX_LENGTH / 8 + 1)).toThrow(
+      /an ArrayBuffer .* has at most/,
+    )
+  }
+  expect(calls('cuMemHostAlloc')).toBe(before)
+})
