@@ -8,7 +8,7 @@ import {
   cuEventSynchronize,
   driver,
 } from '@shoal/cuda-sys/driver'
-import { callInContext, type NativeMemory } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import { describeValue, optionalBoolean, requireOptions } from './checks.js'
 import { type Context, requireContext } from './context.js'
@@ -116,11 +116,12 @@ export class Event extends Resource {
     const handle = this.handle
     this.context._requireAlive()
     this.#waits += 1
-    const work = eventStatus(this.context, handle, () => {
+    const background: BackgroundWork = {}
+    const over = (): void => {
       this.#waits -= 1
       if (this._disposed && this.#waits === 0) this.#destroy()
-    })
-    return settle(work, this, options, 'Event.synchronize')
+    }
+    return settle(eventStatus(this.context, handle, over, background), this, options, 'Event.synchronize', background)
   }
 
   /** Blocks the thread until the work before the mark has ended (`cuEventSynchronize`). */

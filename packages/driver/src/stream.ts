@@ -10,7 +10,7 @@ import {
   cuStreamSynchronize,
   cuStreamWaitEvent,
 } from '@shoal/cuda-sys/driver'
-import { callInContext, createHostCallback } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, createHostCallback } from '@shoal/ffi'
 import { type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
 import { describeValue, optionalBoolean, requireInteger, requireOptions } from './checks.js'
 import { type Context, requireContext } from './context.js'
@@ -141,7 +141,9 @@ export class Stream extends Resource implements StreamLike {
    */
   async synchronize(options: WaitOptions = {}): Promise<this> {
     checkWaitOptions(options, 'Stream.synchronize')
-    return settle(streamStatus(this.context, this.handle), this, options, 'Stream.synchronize')
+    const background: BackgroundWork = {}
+    const work = streamStatus(this.context, this.handle, background)
+    return settle(work, this, options, 'Stream.synchronize', background)
   }
 
   /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`). */

@@ -1,5 +1,5 @@
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
-import { waitForEvent } from '@shoal/ffi'
+import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError } from '@shoal/types'
 import { describeValue, requireOptions } from './checks.js'
 import type { Context } from './context.js'
@@ -33,15 +33,17 @@ export function checkWaitOptions(options: WaitOptions, operation: string): void 
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
  * the wait ends.
  */
-export async function eventStatus(context: Context, event: CUevent, whenOver: () => void): Promise<number> {
+export async function eventStatus(
+  context: Context,
+  event: CUevent,
+  whenOver: () => void,
+  background?: BackgroundWork,
+): Promise<number> {
   context._addWait()
   try {
-    return await waitForEvent({
-      context: context._handle,
-      event,
-      query: driver.address('cuEventQuery', 2000),
-      notReady: Status.notReady,
-    })
+    const query = driver.address('cuEventQuery', 2000)
+    const { _handle } = context
+    return await waitForEvent({ context: _handle, event, query, notReady: Status.notReady }, { background })
   } finally {
     try {
       whenOver()
@@ -55,7 +57,7 @@ export async function eventStatus(context: Context, event: CUevent, whenOver: ()
  * Records an event on the stream now and resolves with its final status: what was queued so far has ended, or the
  * context has failed. Never rejects because of the GPU, so it may be left unobserved.
  */
-export function streamStatus(context: Context, stream: CUstream): Promise<number> {
+export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
   const event = context._takeEvent()
   try {
     context._call('cuEventRecord', () => cuEventRecord(event, stream))
@@ -63,7 +65,7 @@ export function streamStatus(context: Context, stream: CUstream): Promise<number
     context._returnEvent(event)
     throw error
   }
-  return eventStatus(context, event, () => context._returnEvent(event))
+  return eventStatus(context, event, () => context._returnEvent(event), background)
 }
 
 /**
@@ -133,7 +135,13 @@ function hasEndedNow(context: Context, stream: CUstream): boolean {
 }
 
 /** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */
-export function settle<T>(work: Promise<number>, value: T, options: WaitOptions, operation: string): Promise<T> {
+export function settle<T>(
+  work: Promise<number>,
+  value: T,
+  options: WaitOptions,
+  operation: string,
+  background?: BackgroundWork,
+): Promise<T> {
   const finished = work.then((status) => {
     if (status !== Status.success) throw driverError(status, 'cuEventQuery', `while ${operation} was waiting`)
     return value
@@ -142,19 +150,19 @@ export function settle<T>(work: Promise<number>, value: T, options: WaitOptions,
   if (signal === undefined && timeout === undefined) return finished
   return new Promise<T>((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
-    const onAbort = (): void => {
-      stop()
-      reject(new AbortedError({ operation, cause: signal?.reason }))
-    }
+    const onAbort = (): void => giveUp(new AbortedError({ operation, cause: signal?.reason }))
     const stop = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
     }
+    const giveUp = (error: Error): void => {
+      stop()
+      // The event is watched until the work ends, but nobody waits for it any more: the process may end before.
+      background?.release?.()
+      reject(error)
+    }
     if (timeout !== undefined) {
-      timer = setTimeout(() => {
-        stop()
-        reject(new TimeoutError({ operation, timeout }))
-      }, timeout)
+      timer = setTimeout(() => giveUp(new TimeoutError({ operation, timeout })), timeout)
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     finished.then(

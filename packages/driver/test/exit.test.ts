@@ -16,3 +16,10 @@ test('an uncaught error with work in flight is what the process ends with', asyn
   expect(result.code).toBe(1)
   expect(result.stderr).toContain('Error: on purpose')
 })
+
+test('a wait that was given up does not keep the process alive', async () => {
+  const result = await runFixture('giveUp.mjs')
+  expect(result.stdout).toBe('TimeoutError\nAbortedError\n')
+  expect(result.code).toBe(0)
+  expect(result.milliseconds).toBeLessThan(15_000)
+})
