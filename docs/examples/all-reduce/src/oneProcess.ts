@@ -3,6 +3,7 @@ import { DeviceBuffer } from '@shoal/driver'
 import { Communicator, group, ncclVersion } from '@shoal/nccl'
 import { check, corrupt, randomData, referenceFor } from './data.js'
 import type { Options } from './options.js'
+import { Owned } from './owned.js'
 import type { RunReport } from './report.js'
 
 /** All devices, driven by this process. */
@@ -10,11 +11,12 @@ export async function runOneProcess(devices: readonly Device[], options: Options
   const { elements, seed, iterations } = options
   const communicators = await Communicator.initAll(devices)
   try {
+    using owned = new Owned()
     const ranks = communicators.map((communicator, rank) => {
       const device = devices[rank] as Device
-      const send = DeviceBuffer.from(device, randomData(elements, seed, rank))
-      const recv = DeviceBuffer.allocate(device, 'f32', elements)
-      return { communicator, device, send, recv, stream: device.createStream() }
+      const send = owned.keep(DeviceBuffer.from(device, randomData(elements, seed, rank)))
+      const recv = owned.keep(DeviceBuffer.allocate(device, 'f32', elements))
+      return { communicator, device, send, recv, stream: owned.keep(device.createStream()) }
     })
     // One thread drives all communicators, so their calls have to be in one group.
     const allReduce = () =>
@@ -34,14 +36,11 @@ export async function runOneProcess(devices: readonly Device[], options: Options
 
     const reference = referenceFor(elements, seed, ranks.length)
     const reports = []
-    for (const [rank, { device, send, recv, stream }] of ranks.entries()) {
+    for (const [rank, { device, recv, stream }] of ranks.entries()) {
       const result = await recv.toArray({ stream })
       if (options.corrupt && rank === ranks.length - 1) corrupt(result)
       const verdict = check(result, reference)
       reports.push({ rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict })
-      send.dispose()
-      recv.dispose()
-      stream.dispose()
     }
     return {
       processes: 1,

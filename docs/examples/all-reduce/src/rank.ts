@@ -25,9 +25,9 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
   const device = Device.get(rank)
   const communicator = await Communicator.initRank({ device, rank, worldSize: ranks, id: await sharedId(rank) })
   try {
-    const source = DeviceBuffer.from(device, randomData(elements, seed, rank))
-    const target = DeviceBuffer.allocate(device, 'f32', elements)
-    const stream = device.createStream()
+    using source = DeviceBuffer.from(device, randomData(elements, seed, rank))
+    using target = DeviceBuffer.allocate(device, 'f32', elements)
+    using stream = device.createStream()
 
     communicator.allReduce(source, target, { op: 'sum', stream }) // the first one connects the ranks
     target.fill(Number.NaN, { stream }) // what is checked comes from the timed ones
@@ -40,7 +40,6 @@ async function work(rank: number, ranks: number, options: Options): Promise<ToPa
     const result = await target.toArray({ stream })
     if (options.corrupt && rank === ranks - 1) corrupt(result)
     const verdict = check(result, referenceFor(elements, seed, ranks))
-    for (const one of [source, target, stream]) one.dispose()
     const report = { rank, ordinal: device.ordinal, name: device.name, software: device.isSoftware, verdict }
     return { kind: 'done', report, seconds, ncclVersion: ncclVersion().toString() }
   } finally {
