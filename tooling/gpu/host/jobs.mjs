@@ -3,10 +3,11 @@ import { fileURLToPath } from 'node:url'
 
 const file = (path) => fileURLToPath(new URL(path, import.meta.url))
 const bench =
-  (command) =>
+  (command, ...options) =>
   ({ json, software }) => [
     file('node_modules/@shoal/bench/dist/main.js'),
     command,
+    ...options,
     '--json',
     json,
     ...(software ? ['--device', 'sim'] : []),
