@@ -72,7 +72,13 @@ function main(): number {
   }
   const headers = findHeaders(options)
   let failed = false
+  const unknown = options.only.filter((name) => !libraries.some((library) => library.name === name))
+  if (unknown.length > 0) {
+    console.error(`no library ${unknown.join(', ')}; there are ${libraries.map(({ name }) => name).join(', ')}`)
+    return 2
+  }
   for (const library of libraries) {
+    if (options.only.length > 0 && !options.only.includes(library.name)) continue
     const { differences, skipped } = processLibrary(library, headers, options)
     for (const difference of differences) console.error(`${library.name}: ${difference}`)
     if (differences.length > 0) failed = true

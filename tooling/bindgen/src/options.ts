@@ -7,6 +7,8 @@ export interface Options {
   cudaHome?: string
   ncclInclude?: string
   headerVersion?: string
+  /** names of the libraries to look at; all when empty */
+  only: string[]
   help: boolean
 }
 
@@ -16,6 +18,7 @@ Reads the CUDA and NCCL headers, writes the spec (tooling/bindgen/spec) and from
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it
+  --only LIBRARY           this library alone; may be given several times
   --cuda-home FOLDER       toolkit with include/cuda.h      (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
   --nccl-include FOLDER    folder with nccl.h               (else NCCL_INCLUDE, NCCL_HOME/include, PYTHONPATH, the toolkit)
   --header-version X       say so when the spec was written from headers of another version; X as in 13.0
@@ -30,6 +33,7 @@ export function readOptions(argv: readonly string[]): Options {
       check: { type: 'boolean', default: false },
       'from-spec': { type: 'boolean', default: false },
       'allow-missing-headers': { type: 'boolean', default: false },
+      only: { type: 'string', multiple: true, default: [] },
       'cuda-home': { type: 'string' },
       'nccl-include': { type: 'string' },
       'header-version': { type: 'string' },
@@ -41,6 +45,7 @@ export function readOptions(argv: readonly string[]): Options {
     check: values.check,
     fromSpec: values['from-spec'],
     allowMissingHeaders: values['allow-missing-headers'],
+    only: values.only,
     help: values.help,
     ...(cudaHome === undefined ? {} : { cudaHome }),
     ...(ncclInclude === undefined ? {} : { ncclInclude }),
