@@ -10,7 +10,7 @@ export type Lowered =
   | { kind: 'enum'; type: string; signed: boolean }
   | { kind: 'pointer' }
   | { kind: 'cstring' }
-  | { kind: 'integer'; type: IntegerKind }
+  | { kind: 'integer'; type: IntegerKind; /** scalar that no plain number may stand in for */ brand?: string }
   | { kind: 'size' }
   | { kind: 'bool' }
   | { kind: 'float'; type: 'f32' | 'f64' }
@@ -50,13 +50,30 @@ export interface FunctionSpec {
   parameters: ParameterSpec[]
   /** majors of the library where the signature is another one */
   otherMajors?: number[]
+  /** family of the table that the header generates the function from, and its column there: a type, a size or `mem` */
+  family?: string
+  type?: string
   /** where the function exists, when not everywhere */
   platform?: 'linux' | 'win32'
+  /** header that declares it */
+  header?: string
+  /** for an earlier ABI: the name under which the newest one is exported */
+  supersededBy?: string
+  /** why a library of the right version and platform may lack it */
+  reason?: string
+}
+
+/** What a library exports or a header defines without being bound, and why. */
+export interface UnboundSpec {
+  symbol: string
+  reason: string
 }
 
 export interface EnumSpec {
   name: string
   aliases: string[]
+  /** branded scalar that the members are values of */
+  brand?: string
   signed: boolean
   members: [name: string, value: number][]
 }
@@ -78,6 +95,10 @@ export interface ScalarSpec {
   name: string
   ctype: string
   type: IntegerKind
+  /** the number names an object: values of two such types do not mix */
+  brand?: string
+  /** plain numbers are refused by the type checker: the value names an object */
+  branded?: boolean
 }
 
 export type FieldType =
@@ -106,6 +127,8 @@ export interface StructSpec {
   fields: FieldSpec[]
   /** C expression that names the type; absent for nested types without a name */
   ctype?: string
+  /** only earlier ABIs use it */
+  earlier?: true
 }
 
 export interface ConstantSpec {
@@ -115,6 +138,31 @@ export interface ConstantSpec {
   kind: 'number' | 'bigint' | 'float'
   /** handle or scalar type that the header casts the value to */
   type?: string
+}
+
+/** Functions that a header declares for a list of types at once. */
+export interface FamilySpec {
+  name: string
+  /** names with `{type}` or `{bits}` where the column stands, and the lists of columns that each is declared for */
+  patterns: { pattern: string; sets: string[] }[]
+}
+
+/** A list of types, or of sizes in bits, of the header. */
+export interface TypeSetSpec {
+  name: string
+  /** name in function names, C type; a size has no C type */
+  types: [name: string, ctype: string][]
+}
+
+/** What a header declares or a library exports, and is not bound. */
+export interface UnboundSpec {
+  /** name, or a pattern as in {@link FamilySpec} */
+  name: string
+  /** names that a pattern stands for */
+  count: number
+  exported: boolean
+  nature: 'data' | 'function' | 'inline' | 'device'
+  reason: string
 }
 
 export interface LibrarySpecFile {
@@ -130,4 +178,5 @@ export interface LibrarySpecFile {
   callbacks: CallbackSpec[]
   scalars: ScalarSpec[]
   constants: ConstantSpec[]
+  unbound?: UnboundSpec[]
 }
