@@ -63,12 +63,6 @@ export interface FunctionSpec {
   reason?: string
 }
 
-/** What a library exports or a header defines without being bound, and why. */
-export interface UnboundSpec {
-  symbol: string
-  reason: string
-}
-
 export interface EnumSpec {
   name: string
   aliases: string[]
@@ -95,8 +89,6 @@ export interface ScalarSpec {
   name: string
   ctype: string
   type: IntegerKind
-  /** the number names an object: values of two such types do not mix */
-  brand?: string
   /** plain numbers are refused by the type checker: the value names an object */
   branded?: boolean
 }
@@ -154,20 +146,9 @@ export interface TypeSetSpec {
   types: [name: string, ctype: string][]
 }
 
-/** What a header declares or a library exports, and is not bound. */
-export interface UnboundSpec {
-  /** name, or a pattern as in {@link FamilySpec} */
-  name: string
-  /** names that a pattern stands for */
-  count: number
-  exported: boolean
-  nature: 'data' | 'function' | 'inline' | 'device'
-  reason: string
-}
-
 export interface LibrarySpecFile {
   format: 1
-  library: 'driver' | 'runtime' | 'nccl'
+  library: 'driver' | 'runtime' | 'nccl' | 'nvshmem'
   /** version of the headers, as the library counts versions */
   headerVersion: number
   headers: string[]
@@ -178,5 +159,7 @@ export interface LibrarySpecFile {
   callbacks: CallbackSpec[]
   scalars: ScalarSpec[]
   constants: ConstantSpec[]
+  families?: FamilySpec[]
+  typeSets?: TypeSetSpec[]
   unbound?: UnboundSpec[]
 }
