@@ -196,10 +196,18 @@ export class Context {
     check(status, api)
   }
 
-  /** @internal Calls a releasing function; does nothing when the context is gone, and what it held with it. */
+  /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
   _release(api: string, call: () => number): void {
     if (this.disposed || processIsEnding()) return
-    checkRelease(withContextForRelease(this._handle, call), api)
+    callInContext(this._handle)
+    let status: number
+    try {
+      status = call()
+    } catch (error) {
+      callInContext(0n)
+      throw error
+    }
+    checkRelease(status, api)
   }
 
   /** @internal Something that lives in this context came to be. */

@@ -54,8 +54,49 @@ function reclaim(leak: Leak): string | undefined {
 
 /** Reports `object` when it is collected before {@link forgetLeak} was called for it. */
 export function watchForLeak(object: object, what: string, reclaim: () => string | undefined): void {
-  const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2, 8).join('\n').trim() : undefined
+  const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2).join('\n').trim() : undefined
   leaks.register(object, { what, where, reclaim }, object)
+}
+
+/** What is made and disposed of so often that watching each one would cost more than the call of the driver. */
+export interface ShortLived {
+  /** Whether it was disposed of. */
+  readonly freed: boolean
+  /** @internal Set once the collector watches it. */
+  _isWatched: boolean
+  /** @internal Has the collector watch it, with {@link watchForLeak}. */
+  _watch(): void
+}
+
+const young: ShortLived[] = []
+const mostYoung = 1024
+let willGrowUp = false
+
+/**
+ * Has the collector watch an object unless it is disposed of before this turn of the event loop ends. Until then it is
+ * held here.
+ */
+export function watchLater(object: ShortLived): void {
+  if (traceLeaks) {
+    startWatching(object)
+    return
+  }
+  if (young.length >= mostYoung) growUp()
+  young.push(object)
+  if (willGrowUp) return
+  willGrowUp = true
+  setImmediate(growUp).unref()
+}
+
+function growUp(): void {
+  willGrowUp = false
+  for (const object of young) if (!object.freed) startWatching(object)
+  young.length = 0
+}
+
+function startWatching(object: ShortLived): void {
+  object._isWatched = true
+  object._watch()
 }
 
 /** The object was disposed of: nothing to report. */

@@ -10,17 +10,19 @@ import { offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import type { Context } from '../context.js'
 import { checkRelease, Status } from '../errors.js'
-import { forgetLeak, watchForLeak } from '../lifetime.js'
+import { forgetLeak, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Stream } from '../stream.js'
 
 /** One piece of device memory, shared by a buffer and the views of it. */
-export class Allocation {
+export class Allocation implements ShortLived {
   readonly context: Context
   readonly address: bigint
   readonly byteLength: number
   /** Whether the memory was given back. */
   freed = false
+  /** @internal */
+  _isWatched = false
   /** The stream it was allocated on, which also frees it. */
   readonly #stream: Stream | undefined
   readonly #isOwned: boolean
@@ -39,7 +41,9 @@ export class Allocation {
     this.#stream = source.stream
     this.#isOwned = source.isOwned && byteLength > 0
     this.keep = source.keep
-    if (this.#isOwned) this.#watch()
+    if (!this.#isOwned) return
+    context._addChild()
+    watchLater(this)
   }
 
   /** `cuMemAlloc`. CUDA has no empty allocation: zero bytes are address 0. */
@@ -80,7 +84,8 @@ export class Allocation {
         this.context._release('cuMemFreeAsync', () => cuMemFreeAsync(pointer, handle))
       } else if (this.#stream !== undefined) {
         // Its stream is gone and cuMemFree does not wait for stream-ordered memory, so wait for everything.
-        this.context._release('cuMemFree', () => cuCtxSynchronize() || cuMemFree(pointer))
+        this.context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+        this.context._release('cuMemFree', () => cuMemFree(pointer))
       } else {
         this.context._release('cuMemFree', () => cuMemFree(pointer))
       }
@@ -109,14 +114,14 @@ export class Allocation {
     if (this.freed) return false
     this.freed = true
     if (!this.#isOwned) return false
-    forgetLeak(this)
+    if (this._isWatched) forgetLeak(this)
     return true
   }
 
-  #watch(): void {
+  /** @internal */
+  _watch(): void {
     const { context, address, byteLength } = this
     const stream = this.#stream
-    context._addChild()
     watchForLeak(this, `A DeviceBuffer of ${byteLength} bytes on device ${context.device.ordinal}`, () => {
       if (stream !== undefined && !stream.disposed) {
         try {
