@@ -146,6 +146,17 @@ export interface TypeSetSpec {
   types: [name: string, ctype: string][]
 }
 
+/** What a header declares or a library exports, and is not bound. */
+export interface UnboundSpec {
+  /** name, or a pattern as in {@link FamilySpec} */
+  symbol: string
+  /** names that a pattern stands for */
+  count?: number
+  exported: boolean
+  nature: 'data' | 'function' | 'inline' | 'device'
+  reason: string
+}
+
 export interface LibrarySpecFile {
   format: 1
   library: 'driver' | 'runtime' | 'nccl' | 'nvshmem'
