@@ -11,7 +11,7 @@ export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
   const symbols = new SymbolTable(spec, placeStructs(spec))
   const files = [
     ...emitFunctions(spec, symbols),
-    ...emitEnums(spec),
+    ...emitEnums(spec, symbols),
     ...emitStructs(spec, symbols),
     emitHandles(spec),
     emitConstants(spec, symbols),

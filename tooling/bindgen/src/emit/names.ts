@@ -32,8 +32,22 @@ export function emitHandles(spec: LibrarySpecFile): SourceFile {
       '',
     )
   }
-  for (const { name, ctype } of [...spec.scalars].sort(byName))
-    file.add(`/** \`${ctype}\`. */`, `export type ${name} = number`, '')
+  for (const { name, ctype, type, branded } of [...spec.scalars].sort(byName)) {
+    const plain = type === 'i64' || type === 'u64' ? 'bigint' : 'number'
+    const brand = spec.scalars.find((other) => other.branded && other.name === ctype)?.name ?? name
+    if (!branded) {
+      file.add(`/** \`${ctype}\`. */`, `export type ${name} = ${plain}`, '')
+      continue
+    }
+    file.useType('@shoal/types', 'Branded')
+    file.add(
+      `/** \`${ctype}\`. */`,
+      `export type ${name} = Branded<${plain}, '${brand}'>`,
+      `/** Takes a ${plain} read from memory as a \`${name}\`. */`,
+      `export const ${name} = (value: ${plain}): ${name} => value as ${name}`,
+      '',
+    )
+  }
   return file
 }
 
@@ -46,23 +60,24 @@ function byName(a: { name: string }, b: { name: string }): number {
 }
 
 /** Enumerations as const objects with a type of the same name. */
-export function emitEnums(spec: LibrarySpecFile): SourceFile[] {
+export function emitEnums(spec: LibrarySpecFile, symbols: SymbolTable): SourceFile[] {
   const files = new Map<string, SourceFile>()
   for (const entry of spec.enums) {
     const subject = enumFileOf(entry.name)
     const file = files.get(subject) ?? new SourceFile(`enums/${subject}.gen.ts`)
     files.set(subject, file)
-    emitEnum(file, entry)
+    emitEnum(file, symbols, entry)
   }
   return [...files.values()]
 }
 
-function emitEnum(file: SourceFile, { name, aliases, members }: EnumSpec): void {
+function emitEnum(file: SourceFile, symbols: SymbolTable, { name, aliases, members, brand }: EnumSpec): void {
+  const suffix = brand === undefined ? '' : ` as ${symbols.typeName(file, brand)}`
   const values = `(typeof ${name})[keyof typeof ${name}]`
   file.add(
     `/** C enumeration \`${name}\`. */`,
     `export const ${name} = {`,
-    ...members.map(([member, value]) => `  ${member}: ${value},`),
+    ...members.map(([member, value]) => `  ${member}: ${value}${suffix},`),
     '} as const',
     `export type ${name} = ${openEnums.has(name) ? `${values} | (number & {})` : values}`,
   )

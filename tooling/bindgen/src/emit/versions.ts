@@ -1,7 +1,10 @@
 import type { LibrarySpecFile } from '../spec/types.js'
 
-/** A version for people: 12080 is 12.8, 23007 is 2.30.7. */
+/** A version for people: 12080 is 12.8, 23007 is 2.30.7, 30405 is 3.4.5. */
 export function versionText(library: LibrarySpecFile['library'], version: number): string {
+  if (library === 'nvshmem') {
+    return `NVSHMEM ${Math.floor(version / 10000)}.${Math.floor((version % 10000) / 100)}.${version % 100}`
+  }
   if (library !== 'nccl') return `CUDA ${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`
   const base = version >= 10000 ? 10000 : 1000
   return `NCCL ${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`

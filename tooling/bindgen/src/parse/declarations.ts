@@ -41,8 +41,10 @@ const builtins: Record<string, Resolved> = {
   'unsigned short': { kind: 'integer', type: 'u16' },
   int: { kind: 'integer', type: 'i32' },
   'unsigned int': { kind: 'integer', type: 'u32' },
-  // Only in reserved space at the end of cudaPointerAttributes; on Windows that struct is shorter, its fields stand the same.
+  // In CUDA only in reserved space at the end of cudaPointerAttributes; on Windows that struct is shorter, its fields stand
+  // the same. NVSHMEM, which uses both, is for Linux alone.
   long: { kind: 'integer', type: 'i64' },
+  'unsigned long': { kind: 'integer', type: 'u64' },
   'long long': { kind: 'integer', type: 'i64' },
   'unsigned long long': { kind: 'integer', type: 'u64' },
   float: { kind: 'float', type: 'f32' },
@@ -63,6 +65,7 @@ const fixed: Record<string, Resolved> = {
   int64_t: { kind: 'integer', type: 'i64' },
   uint64_t: { kind: 'integer', type: 'u64' },
   uintptr_t: { kind: 'integer', type: 'u64' },
+  ptrdiff_t: { kind: 'integer', type: 'i64' },
 }
 
 /** Index over a unit's declarations that resolves type names. */

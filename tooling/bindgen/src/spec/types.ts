@@ -10,7 +10,7 @@ export type Lowered =
   | { kind: 'enum'; type: string; signed: boolean }
   | { kind: 'pointer' }
   | { kind: 'cstring' }
-  | { kind: 'integer'; type: IntegerKind; /** scalar that no plain number may stand in for */ brand?: string }
+  | { kind: 'integer'; type: IntegerKind /** scalar that no plain number may stand in for */; brand?: string }
   | { kind: 'size' }
   | { kind: 'bool' }
   | { kind: 'float'; type: 'f32' | 'f64' }
