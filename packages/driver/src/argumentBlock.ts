@@ -1,6 +1,6 @@
+import { describeValue } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, type DType, dtypeInfo, type MemoryLike, toMemoryRange } from '@shoal/types'
-import { describeValue } from './checks.js'
 import type { Context } from './context.js'
 import { writeElement } from './elements.js'
 import { DeviceBuffer } from './memory/deviceBuffer.js'

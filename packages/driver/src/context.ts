@@ -1,4 +1,14 @@
 import {
+  check,
+  checkRelease,
+  describeValue,
+  isGone,
+  processIsEnding,
+  requireInteger,
+  Status,
+  scratch,
+} from '@shoal/cuda-base'
+import {
   type CUcontext,
   type CUevent,
   CUlimit,
@@ -20,11 +30,8 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
-import { describeValue, requireInteger } from './checks.js'
 import type { Device } from './device.js'
-import { check, checkRelease, DeviceInUseError, isGone, Status } from './errors.js'
-import { processIsEnding } from './lifetime.js'
-import { scratch } from './native.js'
+import { DeviceInUseError } from './deviceInUse.js'
 
 const eventDisableTiming = 2
 

@@ -1,4 +1,5 @@
 import { isMainThread } from 'node:worker_threads'
+import { check, describeValue, requireInteger, requireName, Status, scratch } from '@shoal/cuda-base'
 import {
   type CUdevice,
   CUdevice_P2PAttribute,
@@ -21,13 +22,11 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import { type DeviceLike, deviceProtocol } from '@shoal/types'
-import { describeValue, requireInteger, requireName } from './checks.js'
 import { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
-import { check, DeviceInUseError, Status } from './errors.js'
+import { DeviceInUseError } from './deviceInUse.js'
 import { Event, type EventOptions } from './event.js'
 import { initialize } from './init.js'
-import { scratch } from './native.js'
 import { Stream, type StreamOptions } from './stream.js'
 
 /** What links two devices: `CUdevice_P2PAttribute` without its prefix. */

@@ -1,4 +1,15 @@
 import {
+  check,
+  describeValue,
+  forgetLeak,
+  optionalBoolean,
+  Resource,
+  requireOptions,
+  Status,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
   type CUevent,
   cuEventCreate,
   cuEventDestroy,
@@ -10,11 +21,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
-import { describeValue, optionalBoolean, requireOptions } from './checks.js'
 import { type Context, requireContext } from './context.js'
-import { check, Status } from './errors.js'
-import { forgetLeak, Resource, watchForLeak } from './lifetime.js'
-import { scratch } from './native.js'
 import type { Stream } from './stream.js'
 import { checkWaitOptions, eventStatus, settle, type WaitOptions } from './wait.js'
 

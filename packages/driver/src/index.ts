@@ -1,3 +1,4 @@
+export type { Resource } from '@shoal/cuda-base'
 export { isSoftwareDevice, type LibraryReport, probe, useSoftwareDevice } from '@shoal/ffi'
 export {
   AbortedError,
@@ -25,15 +26,14 @@ export {
 export { Context, type ContextLimit, type ContextSource } from './context.js'
 export { Device, type PeerAttribute } from './device.js'
 export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.js'
+export { DeviceInUseError } from './deviceInUse.js'
 export type { ElementValue } from './elements.js'
-export { DeviceInUseError } from './errors.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
 export type { ModuleImage } from './image.js'
 export { driverVersion, initialize } from './init.js'
 export type { JitOptions } from './jit.js'
 export { Kernel, type KernelAttribute } from './kernel.js'
 export type { Dimensions, LaunchConfig } from './launch.js'
-export type { Resource } from './lifetime.js'
 export { type CopySource, type CopyTarget, DeviceBuffer, type QueueOptions } from './memory/deviceBuffer.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
 export { Module } from './module.js'

@@ -1,9 +1,7 @@
-import { cuDriverGetVersion, cuInit, ensureContextFunctions } from '@shoal/cuda-sys/driver'
-import { CudaVersion } from '@shoal/types'
+import { startDriver, watchForEnd } from '@shoal/cuda-base'
 import { closeContextsOfThread } from './context.js'
-import { check } from './errors.js'
-import { watchForEnd } from './lifetime.js'
-import { scratch } from './native.js'
+
+export { driverVersion } from '@shoal/cuda-base'
 
 let isInitialized = false
 
@@ -13,15 +11,7 @@ let isInitialized = false
  */
 export function initialize(): void {
   if (isInitialized) return
-  ensureContextFunctions()
-  check(cuInit(0), 'cuInit')
+  startDriver()
   watchForEnd(closeContextsOfThread)
   isInitialized = true
-}
-
-/** The newest CUDA version the installed driver supports (`cuDriverGetVersion`). */
-export function driverVersion(): CudaVersion {
-  const out = scratch()
-  check(cuDriverGetVersion(out), 'cuDriverGetVersion')
-  return CudaVersion.from(out.i32[0] as number)
 }

@@ -1,5 +1,5 @@
+import { optionalBoolean, requireInteger, requireOptions } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
-import { optionalBoolean, requireInteger, requireOptions } from './checks.js'
 
 /** How the driver compiles PTX. */
 export interface JitOptions {

@@ -1,3 +1,4 @@
+import { check, describeValue, driverError, Status, scratch } from '@shoal/cuda-base'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -8,13 +9,10 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { ArgumentBlock, parameterBytes } from './argumentBlock.js'
-import { describeValue } from './checks.js'
 import type { Context } from './context.js'
-import { check, driverError, Status } from './errors.js'
 import { type LaunchConfig, LaunchShape } from './launch.js'
 import { launchCall } from './launchCall.js'
 import type { Module } from './module.js'
-import { scratch } from './native.js'
 import { PreparedLaunch } from './preparedLaunch.js'
 import type { KernelArguments, KernelSignature } from './signature.js'
 import { streamFor } from './stream.js'

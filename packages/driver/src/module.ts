@@ -1,4 +1,14 @@
 import {
+  driverError,
+  forgetLeak,
+  Resource,
+  requireDType,
+  requireName,
+  Status,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
   type CUmodule,
   cuModuleGetFunction,
   cuModuleGetGlobal,
@@ -7,15 +17,11 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import { type DType, dtypeInfo } from '@shoal/types'
-import { requireDType, requireName } from './checks.js'
 import { type Context, type ContextSource, contextOf } from './context.js'
-import { driverError, Status } from './errors.js'
 import { imageMemory, type ModuleImage } from './image.js'
 import { JitBlock, type JitOptions } from './jit.js'
 import { Kernel } from './kernel.js'
-import { forgetLeak, Resource, watchForLeak } from './lifetime.js'
 import { DeviceBuffer } from './memory/deviceBuffer.js'
-import { scratch } from './native.js'
 import type { KernelSignature } from './signature.js'
 
 /** Code loaded onto a device, from PTX, a cubin or a fat binary. */

@@ -1,8 +1,6 @@
+import { check, describeValue, Status, scratch } from '@shoal/cuda-base'
 import { type CUdeviceptr, CUpointer_attribute, cuPointerGetAttribute } from '@shoal/cuda-sys/driver'
-import { describeValue } from './checks.js'
 import { type ContextSource, contextOf } from './context.js'
-import { check, Status } from './errors.js'
-import { scratch } from './native.js'
 
 /** What CUDA knows about an address. */
 export interface PointerInfo {

@@ -1,7 +1,7 @@
+import { requireInteger } from '@shoal/cuda-base'
 import type { CUstream } from '@shoal/cuda-sys/driver'
 import type { StreamLike } from '@shoal/types'
 import { ArgumentBlock } from './argumentBlock.js'
-import { requireInteger } from './checks.js'
 import type { Kernel } from './kernel.js'
 import type { LaunchShape } from './launch.js'
 import type { KernelArgument, KernelArguments, KernelSignature } from './signature.js'

@@ -1,4 +1,16 @@
 import {
+  describeValue,
+  driverError,
+  forgetLeak,
+  optionalBoolean,
+  Resource,
+  requireInteger,
+  requireOptions,
+  Status,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
   type CUstream,
   cuLaunchHostFunc,
   cuStreamCreateWithPriority,
@@ -12,12 +24,8 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, createHostCallback } from '@shoal/ffi'
 import { type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
-import { describeValue, optionalBoolean, requireInteger, requireOptions } from './checks.js'
 import { type Context, requireContext } from './context.js'
-import { driverError, Status } from './errors.js'
 import { Event } from './event.js'
-import { forgetLeak, Resource, watchForLeak } from './lifetime.js'
-import { scratch } from './native.js'
 import { checkWaitOptions, settle, streamStatus, type WaitOptions } from './wait.js'
 
 const nonBlockingFlag = 1

@@ -1,9 +1,8 @@
+import { describeValue, driverError, requireOptions, Status } from '@shoal/cuda-base'
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError } from '@shoal/types'
-import { describeValue, requireOptions } from './checks.js'
 import type { Context } from './context.js'
-import { driverError, Status } from './errors.js'
 
 /** How long to wait. The GPU work goes on when a wait ends early, and what it uses stays alive until it ends. */
 export interface WaitOptions {

@@ -1,3 +1,4 @@
+import { checkRelease, forgetLeak, type ShortLived, Status, scratch, watchForLeak, watchLater } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   cuCtxSynchronize,
@@ -9,9 +10,6 @@ import {
 import { offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import type { Context } from '../context.js'
-import { checkRelease, Status } from '../errors.js'
-import { forgetLeak, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
-import { scratch } from '../native.js'
 import type { Stream } from '../stream.js'
 
 /** One piece of device memory, shared by a buffer and the views of it. */

@@ -1,3 +1,4 @@
+import { check, driverError, Status } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   type CUstream,
@@ -11,7 +12,6 @@ import {
 import { callInContext } from '@shoal/ffi'
 import type { MemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
-import { check, driverError, Status } from '../errors.js'
 import { queueHostCopy } from '../wait.js'
 import { bytesOf, copyInSlices } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'

@@ -1,3 +1,12 @@
+import {
+  check,
+  describeValue,
+  Resource,
+  requireDType,
+  requireInteger,
+  requireLength,
+  requireOptions,
+} from '@shoal/cuda-base'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
@@ -13,11 +22,8 @@ import {
   type TypedArrayOf,
   toMemoryRange,
 } from '@shoal/types'
-import { describeValue, requireDType, requireInteger, requireLength, requireOptions } from '../checks.js'
 import { type Context, type ContextSource, contextOf } from '../context.js'
 import { type ElementValue, elementBytes } from '../elements.js'
-import { check } from '../errors.js'
-import { Resource } from '../lifetime.js'
 import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'

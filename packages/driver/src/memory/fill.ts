@@ -1,3 +1,4 @@
+import { check } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   type CUstream,
@@ -7,7 +8,6 @@ import {
   cuMemsetD32Async,
 } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context.js'
-import { check } from '../errors.js'
 
 /** Queues the writing of `count` copies of an element of 1, 2, 4, 8 or 16 bytes. */
 export function queueFill(context: Context, stream: CUstream, target: bigint, element: DataView, count: number): void {

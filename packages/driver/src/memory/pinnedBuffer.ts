@@ -1,4 +1,14 @@
 import { constants } from 'node:buffer'
+import {
+  forgetLeak,
+  optionalBoolean,
+  Resource,
+  requireDType,
+  requireLength,
+  requireOptions,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
 import { type CUdeviceptr, cuMemFreeHost, cuMemHostAlloc, cuMemHostGetDevicePointer } from '@shoal/cuda-sys/driver'
 import { type HostView, hostView } from '@shoal/ffi'
 import {
@@ -12,10 +22,7 @@ import {
   type StorageArrayConstructor,
   type TypedArrayOf,
 } from '@shoal/types'
-import { optionalBoolean, requireDType, requireLength, requireOptions } from '../checks.js'
 import { type Context, type ContextSource, contextOf } from '../context.js'
-import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
-import { scratch } from '../native.js'
 import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { freeUnused } from './hostMemory.js'
 

@@ -1,5 +1,5 @@
 import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
-import { CudaVersion, isStickyCudaStatus, ShoalError, StatusError } from '@shoal/types'
+import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
 import { readCString, scratch } from './native.js'
 
 /** Status codes the driver package itself decides on. */
@@ -14,29 +14,6 @@ export const Status = {
   peerAccessNotEnabled: 705,
   contextIsDestroyed: 709,
 } as const
-
-/** `Device.reset()` was refused, before anything was destroyed, or the device is being reset at this moment. */
-export class DeviceInUseError extends ShoalError {
-  static {
-    // On the prototype, as errors of the language have it.
-    Object.defineProperty(DeviceInUseError.prototype, 'name', {
-      value: 'DeviceInUseError',
-      configurable: true,
-      writable: true,
-    })
-  }
-
-  readonly code = 'SHOAL_DEVICE_IN_USE'
-  /** Ordinal of the device. */
-  readonly device: number
-  readonly reason: string
-
-  constructor(options: { readonly device: number; readonly reason: string }) {
-    super(`device ${options.device}: ${options.reason}`)
-    this.device = options.device
-    this.reason = options.reason
-  }
-}
 
 interface Words {
   readonly name: string
