@@ -153,7 +153,7 @@ export interface UnboundSpec {
   /** names that a pattern stands for */
   count?: number
   exported: boolean
-  nature: 'data' | 'function' | 'inline' | 'device'
+  nature?: 'data' | 'function' | 'inline' | 'device'
   reason: string
 }
 
