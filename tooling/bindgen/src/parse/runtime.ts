@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { otherMajors } from '../facts/runtimeMajors.js'
+import { currentSignatureSince, otherMajors } from '../facts/runtimeMajors.js'
+import { runtimeSince } from '../facts/runtimeSince.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
@@ -27,13 +28,16 @@ export function parseRuntime(cudaInclude: string): LibrarySpecFile {
     const group = groups.get(name) ?? groups.get(symbol)
     if (group === undefined && !ungrouped.has(name)) throw new Error(`${name} stands in no documentation group`)
     const flavour = /__CUDART_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(perThread.get(name) ?? '')
-    const majors = otherMajors[name]
+    const majors = otherMajors[symbol]
+    const first = runtimeSince[symbol]
+    if (first === undefined) throw new Error(`the facts do not tell since which CUDA version libcudart has ${symbol}`)
+    const since = majors ? currentSignatureSince(majors) : first
     functions.push({
       name,
       symbol,
       lookup: symbol,
-      since: 0,
-      versions: [],
+      since,
+      versions: since === first ? [first] : [first, since],
       ...(flavour ? { perThreadSymbol: `${flavour[2]}_${(flavour[1] as string).toLowerCase()}` } : {}),
       group: group ?? '',
       ...readSignature(declarations, layouts, node),
