@@ -1,5 +1,5 @@
 import { isMainThread } from 'node:worker_threads'
-import { check, describeValue, requireInteger, requireName, Status, scratch } from '@shoal/cuda-base'
+import { check, DeviceInUseError, describeValue, requireInteger, requireName, Status, scratch } from '@shoal/cuda-base'
 import {
   type CUdevice,
   CUdevice_P2PAttribute,
@@ -24,7 +24,6 @@ import { offThread } from '@shoal/ffi'
 import { type DeviceLike, deviceProtocol } from '@shoal/types'
 import { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
-import { DeviceInUseError } from './deviceInUse.js'
 import { Event, type EventOptions } from './event.js'
 import { initialize } from './init.js'
 import { Stream, type StreamOptions } from './stream.js'

@@ -1,4 +1,5 @@
 export type { Resource } from '@shoal/cuda-base'
+export { DeviceInUseError } from '@shoal/cuda-base'
 export { isSoftwareDevice, type LibraryReport, probe, useSoftwareDevice } from '@shoal/ffi'
 export {
   AbortedError,
@@ -26,7 +27,6 @@ export {
 export { Context, type ContextLimit, type ContextSource } from './context.js'
 export { Device, type PeerAttribute } from './device.js'
 export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.js'
-export { DeviceInUseError } from './deviceInUse.js'
 export type { ElementValue } from './elements.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
 export type { ModuleImage } from './image.js'
