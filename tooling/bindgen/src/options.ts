@@ -6,6 +6,7 @@ export interface Options {
   fromSpec: boolean
   cudaHome?: string
   ncclInclude?: string
+  nvshmemInclude?: string
   headerVersion?: string
   /** names of the libraries to look at; all when empty */
   only: string[]
@@ -14,13 +15,14 @@ export interface Options {
 
 export const usage = `Usage: pnpm bindgen [--check] [options]
 
-Reads the CUDA and NCCL headers, writes the spec (tooling/bindgen/spec) and from it the generated sources.
+Reads the CUDA, NCCL and NVSHMEM headers, writes the spec (tooling/bindgen/spec) and from it the generated sources.
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it
   --only LIBRARY           this library alone; may be given several times
   --cuda-home FOLDER       toolkit with include/cuda.h      (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
   --nccl-include FOLDER    folder with nccl.h               (else NCCL_INCLUDE, NCCL_HOME/include, PYTHONPATH, the toolkit)
+  --nvshmem-include FOLDER folder with nvshmem_host.h       (else NVSHMEM_INCLUDE, NVSHMEM_HOME/include, PYTHONPATH, the toolkit)
   --header-version X       say so when the spec was written from headers of another version; X as in 13.0
   --allow-missing-headers  exit 0 from --check where headers or clang are missing; the sources are still checked
                            against the spec
@@ -36,11 +38,17 @@ export function readOptions(argv: readonly string[]): Options {
       only: { type: 'string', multiple: true, default: [] },
       'cuda-home': { type: 'string' },
       'nccl-include': { type: 'string' },
+      'nvshmem-include': { type: 'string' },
       'header-version': { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  const { 'cuda-home': cudaHome, 'nccl-include': ncclInclude, 'header-version': headerVersion } = values
+  const {
+    'cuda-home': cudaHome,
+    'nccl-include': ncclInclude,
+    'nvshmem-include': nvshmemInclude,
+    'header-version': headerVersion,
+  } = values
   return {
     check: values.check,
     fromSpec: values['from-spec'],
@@ -49,6 +57,7 @@ export function readOptions(argv: readonly string[]): Options {
     help: values.help,
     ...(cudaHome === undefined ? {} : { cudaHome }),
     ...(ncclInclude === undefined ? {} : { ncclInclude }),
+    ...(nvshmemInclude === undefined ? {} : { nvshmemInclude }),
     ...(headerVersion === undefined ? {} : { headerVersion }),
   }
 }

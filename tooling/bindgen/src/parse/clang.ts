@@ -45,6 +45,11 @@ export function dumpAst(unit: Translation): AstNode[] {
   return root.inner ?? []
 }
 
+/** A unit after the preprocessor; the macros it leaves defined with the flags `-dM`. */
+export function preprocess(unit: Translation, flags: readonly string[] = ['-P']): string {
+  return runClang(unit, [...flags, '-E'])
+}
+
 /** Macros without parameters that a unit leaves defined, name to body; the compiler's own are left out. */
 export function dumpMacros(unit: Translation): Map<string, string> {
   const own = new Set(runClang({ source: '', includes: [] }, ['-dM', '-E']).split('\n'))

@@ -6,6 +6,8 @@ export interface HeaderLocations {
   cuda?: string
   /** folder that holds nccl.h */
   nccl?: string
+  /** folder that holds nvshmem_host.h */
+  nvshmem?: string
   /** every folder looked at, with what it was asked for */
   tried: string[]
 }
@@ -13,6 +15,7 @@ export interface HeaderLocations {
 export interface HeaderOptions {
   cudaHome?: string
   ncclInclude?: string
+  nvshmemInclude?: string
 }
 
 /** Finds the headers: option, then environment, then the usual places. */
@@ -32,20 +35,40 @@ export function findHeaders(options: HeaderOptions): HeaderLocations {
     home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : [],
   )
   const cuda = first('cuda.h', [...cudaFolders, '/usr/include'])
-  const library = process.env['SHOAL_NCCL_LIBRARY']
+  const beside = (library: string | undefined) => (library ? join(dirname(dirname(library)), 'include') : undefined)
+  const below = (home: string | undefined) => (home ? join(home, 'include') : undefined)
   const nccl = first('nccl.h', [
     options.ncclInclude,
     process.env['NCCL_INCLUDE'],
-    process.env['NCCL_HOME'] ? join(process.env['NCCL_HOME'], 'include') : undefined,
-    library ? join(dirname(dirname(library)), 'include') : undefined,
+    below(process.env['NCCL_HOME']),
+    beside(process.env['SHOAL_NCCL_LIBRARY']),
     ...sitePackages().map((folder) => join(folder, 'nvidia/nccl/include')),
     ...(cuda ? [cuda] : []),
     '/usr/include',
   ])
-  return { tried, ...(cuda ? { cuda } : {}), ...(nccl ? { nccl } : {}) }
+  const nvshmem = first('nvshmem_host.h', [
+    options.nvshmemInclude,
+    process.env['NVSHMEM_INCLUDE'],
+    below(process.env['NVSHMEM_HOME']),
+    beside(process.env['SHOAL_NVSHMEM_LIBRARY']),
+    ...sitePackages().map((folder) => join(folder, 'nvidia/nvshmem/include')),
+    ...(cuda ? [cuda] : []),
+    ...['/usr/include', ...versionFolders('/usr/include', /^nvshmem_\d+$/)],
+  ])
+  return { tried, ...(cuda ? { cuda } : {}), ...(nccl ? { nccl } : {}), ...(nvshmem ? { nvshmem } : {}) }
 }
 
-/** Folders of Python packages: wheels bring NCCL with its header. */
+/** Folders of packages that install one version beside another. */
+function versionFolders(folder: string, pattern: RegExp): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder)
+    .filter((name) => pattern.test(name))
+    .sort()
+    .reverse()
+    .map((name) => join(folder, name))
+}
+
+/** Folders of Python packages: wheels bring NCCL and NVSHMEM with their headers. */
 function sitePackages(): string[] {
   const folders = (process.env['PYTHONPATH'] ?? '').split(delimiter).filter((entry) => entry !== '')
   for (const prefix of [process.env['VIRTUAL_ENV'], process.env['CONDA_PREFIX'], '/usr/local', '/usr']) {

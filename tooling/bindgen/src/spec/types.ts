@@ -163,6 +163,8 @@ export interface LibrarySpecFile {
   /** version of the headers, as the library counts versions */
   headerVersion: number
   headers: string[]
+  /** where the library exists, when not everywhere */
+  platform?: 'linux'
   functions: FunctionSpec[]
   enums: EnumSpec[]
   structs: StructSpec[]

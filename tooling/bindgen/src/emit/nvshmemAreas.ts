@@ -1,0 +1,61 @@
+import type { FunctionSpec } from '../spec/types.js'
+
+/** Files of functions, by family where there is one: a family has up to 31 functions, and a file less than 1000 lines. */
+const areas: readonly [RegExp, string][] = [
+  [/^put_signal_nbi/, 'putSignalNonBlocking'],
+  [/^put_signal/, 'putSignal'],
+  [/^(put|get)_nbi/, '$1NonBlocking'],
+  [/^i(put|get)/, '$1Strided'],
+  [/^(put|get)(_on_stream)?$/, '$1'],
+  [/^p(_on_stream)?$/, 'putElement'],
+  [/^g(_on_stream)?$/, 'getElement'],
+  [/^atomic_(fetch|set)$/, 'atomicFetchSet'],
+  [/^atomic_(swap|compare_swap)$/, 'atomicSwap'],
+  [/^atomic_(fetch_)?(add|inc)$/, 'atomicAdd'],
+  [/^atomic_/, 'atomicBitwise'],
+  [/^wait_until_all/, 'waitAll'],
+  [/^wait_until/, 'wait'],
+  [/^(and|or|xor)_(reduce|reducescatter)/, '$2Bitwise'],
+  [/^(sum|prod|min|max)_(reduce|reducescatter)/, '$2_$1'],
+  [/^(alltoall|broadcast|fcollect)/, '$1'],
+]
+
+/** Files of functions without a family, by page of the manual. */
+const pages: Readonly<Record<string, string>> = {
+  collectives: 'synchronization',
+  ordering: 'synchronization',
+  signal: 'signal',
+  teams: 'team',
+  memory: 'memory',
+  setup: 'session',
+  '': 'session',
+}
+
+export function nvshmemArea({ name, family, group }: FunctionSpec): string {
+  if (family === undefined) {
+    const area = pages[group]
+    if (area === undefined) throw new Error(`${name}: the page ${group} has no file; add it to nvshmemAreas.ts`)
+    return area
+  }
+  const rule = areas.find(([pattern]) => pattern.test(family))
+  if (rule === undefined) throw new Error(`${name}: the family ${family} has no file; add it to nvshmemAreas.ts`)
+  const [, area] = rule
+  const base = area
+    .replace(/\$(\d)/g, (_, index) => (rule[0].exec(family) as RegExpExecArray)[Number(index)] ?? '')
+    .replace(/_(\w)/, (_, letter: string) => letter.toUpperCase())
+  return family.endsWith('_on_stream') ? `${base}OnStream` : base
+}
+
+/** Whether an enumeration or a struct is NVSHMEM's; its headers name a few without a prefix. */
+export function isNvshmemName(name: string): boolean {
+  return /^(nvshmem|gpu_coll_env_params|fcollect_algo_t|rdxn_ops|g_elem_t)/.test(name)
+}
+
+/** Enumerations that programs use; the others describe what the library keeps to itself. */
+export function nvshmemEnumFile(name: string): string {
+  return /^nvshmem(x_|_team_id_t$|i_thread_support$)/.test(name) ? 'status' : 'internals'
+}
+
+export function nvshmemStructFile(name: string): string {
+  return /^nvshmem(x_|_team_config)|^nvshmemi_version/.test(name) ? 'session' : 'internals'
+}
