@@ -1,3 +1,4 @@
+export type { CallResult } from './addon/contract.js'
 export { callInContext, enterContext, leaveContext, type StatusWords, setContextFunctions } from './context.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'

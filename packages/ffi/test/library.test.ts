@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineLibrary, type LibrarySpec, NativeLibrary, probe, readCString, useSoftwareDevice } from '@shoal/ffi'
+import type { NativeCall } from '@shoal/ffi/calls'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
 import { build, folder, stubFile } from './fixtures/stub.js'
@@ -146,6 +147,42 @@ describe('symbols', () => {
     expect(caught(() => library.address('no_such_function'))).toBe(error)
     expect(library.has('no_such_function')).toBe(false)
     expect(library.has('take0')).toBe(true)
+  })
+
+  test('a missing symbol is looked up once, however often it is called', () => {
+    const library = stubbed()
+    let lookUps = 0
+    const rawSymbol = library.rawSymbol.bind(library)
+    library.rawSymbol = (name) => {
+      lookUps += 1
+      return rawSymbol(name)
+    }
+    let bound: NativeCall | undefined
+    const call = (): number => (bound ??= library.bind('no_such_function', 0, 1))()
+    const first = caught(call)
+    expect(first).toBeInstanceOf(SymbolNotFoundError)
+    for (let i = 0; i < 100; i++) expect(caught(call)).toBe(first)
+    for (let i = 0; i < 100; i++) expect(library.has('no_such_function')).toBe(false)
+    expect(lookUps).toBe(1)
+  })
+
+  test('a resolver is asked once for a symbol that it does not have, or refuses', () => {
+    const asked: string[] = []
+    const refusal = new VersionTooOldError({ library: 'x', api: 'too_new', since: '13.1', installed: '12.0' })
+    const library = stubbed({
+      resolve: (_, symbol) => {
+        asked.push(symbol)
+        if (symbol === 'too_new') throw refusal
+        return undefined
+      },
+    })
+    const first = caught(() => library.address('absent', 12000))
+    for (let i = 0; i < 10; i++) {
+      expect(caught(() => library.bind('absent', 12000, 0))).toBe(first)
+      expect(caught(() => library.bindBig('too_new', 13010, 0, 'u64'))).toBe(refusal)
+      expect(caught(() => library.bindStruct('too_new', 13010, 0, 8))).toBe(refusal)
+    }
+    expect(asked).toEqual(['absent', 'too_new'])
   })
 
   test('a library that is too old says what is needed and what is there', () => {

@@ -1,6 +1,7 @@
 #include "calls.h"
 
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "context.h"
@@ -8,120 +9,254 @@
 namespace shoal {
 namespace {
 
-// Every integer or pointer argument is one 8-byte word on x86-64 System V, AArch64 and Win64, and a callee ignores the
-// words it has no parameter for, so a few widths serve every signature.
+// Every integer or pointer argument is one 8-byte word on x86-64 System V and AArch64, and a callee ignores the words it has
+// no parameter for, so a few widths serve every signature. Floating-point arguments have registers of their own, which are
+// filled in order and independently of the words.
 template <typename R, size_t... I>
 inline R CallWords(void* function, const uint64_t* words, std::index_sequence<I...>) {
   using Function = R (*)(decltype(static_cast<uint64_t>(I))...);
   return reinterpret_cast<Function>(function)(words[I]...);
 }
 
-template <typename R, int N>
-inline R CallWidth(void* function, const uint64_t* words) {
+// Doubles only as carriers of bits: they are loaded into registers and never computed with.
+template <typename R, size_t... I>
+inline R CallWithFloats(void* function, const uint64_t* words, const uint64_t* floats, std::index_sequence<I...>) {
+  static_assert(kFloats == 8);
+  using Function = R (*)(double, double, double, double, double, double, double, double, decltype(static_cast<uint64_t>(I))...);
+  double f[kFloats];
+  std::memcpy(f, floats, sizeof f);
+  return reinterpret_cast<Function>(function)(f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], words[I]...);
+}
+
+template <typename R, int N, bool F>
+inline R CallWidth(void* function, const uint64_t* words, const uint64_t* floats) {
+  if constexpr (F) return CallWithFloats<R>(function, words, floats, std::make_index_sequence<N>{});
   return CallWords<R>(function, words, std::make_index_sequence<N>{});
 }
 
-template <int N>
-napi_value CallNow(napi_env env, BoundCall* call) {
-  uint64_t* block = call->environment->block;
+// Structures of up to 16 bytes come back in two registers. Larger ones are written where the caller says, in a hidden first
+// argument or a register of its own: the compiler knows which, and only needs a type that is large enough.
+struct Pair {
+  uint64_t words[2];
+};
+struct Structure {
+  uint64_t words[kStructureWords];
+};
+
+// Calls and stores the result's bits: the low bits of result[0] for anything but a structure.
+template <int N, bool F>
+void CallInto(void* function, const Signature& signature, const uint64_t* words, const uint64_t* floats, uint64_t* result) {
+  switch (signature.result) {
+    case Result::kVoid:
+      CallWidth<void, N, F>(function, words, floats);
+      return;
+    case Result::kFloat:
+    case Result::kDouble: {
+      const double value = CallWidth<double, N, F>(function, words, floats);
+      std::memcpy(result, &value, sizeof value);
+      return;
+    }
+    case Result::kStructure: {
+      if (signature.result_bytes <= static_cast<int>(sizeof(Pair))) {
+        const Pair pair = CallWidth<Pair, N, F>(function, words, floats);
+        std::memcpy(result, &pair, static_cast<size_t>(signature.result_bytes));
+      } else {
+        const Structure structure = CallWidth<Structure, N, F>(function, words, floats);
+        std::memcpy(result, &structure, static_cast<size_t>(signature.result_bytes));
+      }
+      return;
+    }
+    default:
+      *result = CallWidth<uint64_t, N, F>(function, words, floats);
+  }
+}
+
+// C leaves the bits beyond a small result undefined.
+napi_value NumberOf(napi_env env, Result kind, uint64_t word) {
   napi_value value = nullptr;
-  switch (call->result) {
+  switch (kind) {
     case Result::kInt32:
-      napi_create_int32(env, CallWidth<int32_t, N>(call->function, block), &value);
+      napi_create_int32(env, static_cast<int32_t>(word), &value);
+      break;
+    case Result::kUint32:
+      napi_create_uint32(env, static_cast<uint32_t>(word), &value);
+      break;
+    case Result::kInt8:
+      napi_create_int32(env, static_cast<int8_t>(word), &value);
+      break;
+    case Result::kUint8:
+      napi_create_uint32(env, static_cast<uint8_t>(word), &value);
+      break;
+    case Result::kInt16:
+      napi_create_int32(env, static_cast<int16_t>(word), &value);
+      break;
+    case Result::kUint16:
+      napi_create_uint32(env, static_cast<uint16_t>(word), &value);
+      break;
+    case Result::kBool:
+      napi_create_uint32(env, static_cast<uint8_t>(word) != 0 ? 1 : 0, &value);
+      break;
+    case Result::kFloat: {
+      float number;
+      std::memcpy(&number, &word, sizeof number);
+      napi_create_double(env, number, &value);
+      break;
+    }
+    case Result::kDouble: {
+      double number;
+      std::memcpy(&number, &word, sizeof number);
+      napi_create_double(env, number, &value);
+      break;
+    }
+    default:
+      break;
+  }
+  return value;
+}
+
+bool IsStatus(Result kind) { return kind == Result::kInt32 || kind == Result::kUint32; }
+
+template <int N, bool F>
+__attribute__((noinline)) napi_value CallForOtherResult(napi_env env, BoundCall* call) {
+  uint64_t* block = call->environment->block;
+  const Result kind = call->signature.result;
+  uint64_t* result = block + (kind == Result::kStructure ? kStructureSlot : kResultSlot);
+  CallInto<N, F>(call->function, call->signature, block, block + kFloatSlot, result);
+  if (kind == Result::kFloat) *result &= 0xffffffff;
+  return NumberOf(env, kind, *result);
+}
+
+// The results that most functions have are handled here; what else there is does not slow them down.
+template <int N, bool F>
+inline napi_value CallNow(napi_env env, BoundCall* call) {
+  const uint64_t* block = call->environment->block;
+  napi_value value = nullptr;
+  switch (call->signature.result) {
+    case Result::kInt32:
+      napi_create_int32(env, CallWidth<int32_t, N, F>(call->function, block, block + kFloatSlot), &value);
       return value;
     case Result::kUint32:
-      napi_create_uint32(env, CallWidth<uint32_t, N>(call->function, block), &value);
+      napi_create_uint32(env, CallWidth<uint32_t, N, F>(call->function, block, block + kFloatSlot), &value);
       return value;
     case Result::kVoid:
-      CallWidth<void, N>(call->function, block);
+      CallWidth<void, N, F>(call->function, block, block + kFloatSlot);
       return nullptr;
-    case Result::kWord: {
-      const uint64_t word = CallWidth<uint64_t, N>(call->function, block);
-      block[kResultSlot] = word;
-      return nullptr;
-    }
-    case Result::kFloat:
-      napi_create_double(env, CallWidth<float, N>(call->function, block), &value);
-      return value;
-    case Result::kDouble:
-      napi_create_double(env, CallWidth<double, N>(call->function, block), &value);
-      return value;
+    default:
+      return CallForOtherResult<N, F>(env, call);
   }
-  return nullptr;
 }
 
 napi_value Record(napi_env env, BoundCall* call) {
-  const uint64_t context = std::exchange(call->environment->block[kContextSlot], 0);
-  RecordedCall recorded{call->function, call->slots, call->result, context, {}};
-  std::memcpy(recorded.arguments, call->environment->block, sizeof(uint64_t) * static_cast<size_t>(call->slots));
+  uint64_t* block = call->environment->block;
+  const Signature& signature = call->signature;
+  RecordedCall recorded{call->function, signature, std::exchange(block[kContextSlot], 0), {}, {}};
+  std::memcpy(recorded.arguments, block, sizeof(uint64_t) * static_cast<size_t>(signature.slots));
+  std::memcpy(recorded.floats, block + kFloatSlot, sizeof(uint64_t) * static_cast<size_t>(signature.floats));
   call->environment->recording->calls.push_back(recorded);
+  // Nothing was returned yet; what an earlier call returned must not pass for it.
+  block[kResultSlot] = 0;
+  std::memset(block + kStructureSlot, 0, sizeof(uint64_t) * kStructureWords);
   napi_value zero = nullptr;
   napi_create_int32(env, 0, &zero);
   return zero;
 }
 
 // The block named a context for this one call: it is current during the call, and the caller's is again afterwards.
-template <int N>
+template <int N, bool F>
 __attribute__((noinline)) napi_value CallInContext(napi_env env, BoundCall* call) {
   ContextScope scope(std::exchange(call->environment->block[kContextSlot], 0));
-  if (scope.status() == 0) return CallNow<N>(env, call);
+  if (scope.status() == 0) return CallNow<N, F>(env, call);
+  if (!IsStatus(call->signature.result)) {
+    // The function's result has no room for a status.
+    const std::string message = "the context could not be made current: status " + std::to_string(scope.status());
+    napi_throw_error(env, "SHOAL_CONTEXT", message.c_str());
+    return nullptr;
+  }
   napi_value status = nullptr;
   napi_create_int32(env, scope.status(), &status);
   return status;
 }
 
-template <int N>
+template <int N, bool F>
 napi_value Trampoline(napi_env env, napi_callback_info info) {
   void* data = nullptr;
   napi_get_cb_info(env, info, nullptr, nullptr, nullptr, &data);
   auto* call = static_cast<BoundCall*>(data);
   if (__builtin_expect(call->environment->recording != nullptr, 0)) return Record(env, call);
-  if (call->environment->block[kContextSlot] != 0) return CallInContext<N>(env, call);
-  return CallNow<N>(env, call);
+  if (call->environment->block[kContextSlot] != 0) return CallInContext<N, F>(env, call);
+  return CallNow<N, F>(env, call);
 }
 
-template <int N>
-int64_t InvokeWidth(const RecordedCall& call) {
-  switch (call.result) {
-    case Result::kInt32:
-      return CallWidth<int32_t, N>(call.function, call.arguments);
-    case Result::kUint32:
-      return CallWidth<uint32_t, N>(call.function, call.arguments);
-    default:
-      CallWidth<void, N>(call.function, call.arguments);
-      return 0;
+napi_callback TrampolineFor(const Signature& signature) {
+  const int slots = signature.slots;
+  if (signature.floats > 0) {
+    if (slots <= 6) return Trampoline<6, true>;
+    if (slots <= 12) return Trampoline<12, true>;
+    return Trampoline<kSlots, true>;
   }
+  if (slots <= 6) return Trampoline<6, false>;
+  if (slots <= 12) return Trampoline<12, false>;
+  if (slots <= 16) return Trampoline<16, false>;
+  return Trampoline<kSlots, false>;
 }
 
-napi_callback TrampolineFor(int slots) {
-  if (slots <= 6) return Trampoline<6>;
-  if (slots <= 12) return Trampoline<12>;
-  if (slots <= 16) return Trampoline<16>;
-  return Trampoline<kSlots>;
+void InvokeNow(const RecordedCall& call, uint64_t* result) {
+  const int slots = call.signature.slots;
+  if (slots <= 6) return CallInto<6, true>(call.function, call.signature, call.arguments, call.floats, result);
+  if (slots <= 12) return CallInto<12, true>(call.function, call.signature, call.arguments, call.floats, result);
+  CallInto<kSlots, true>(call.function, call.signature, call.arguments, call.floats, result);
 }
 
-// bind(address, slots, result, name) → function without parameters
+// bind(address, slots, floats, result, resultBytes, name) → function without parameters
 Napi::Value Bind(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   bool lossless = false;
   const uint64_t address = info[0].As<Napi::BigInt>().Uint64Value(&lossless);
   const int slots = info[1].As<Napi::Number>().Int32Value();
-  const int result = info[2].As<Napi::Number>().Int32Value();
-  if (address == 0 || slots < 0 || slots >= kSlots || result < 0 || result > static_cast<int>(Result::kDouble)) {
+  const int floats = info[2].As<Napi::Number>().Int32Value();
+  const int result = info[3].As<Napi::Number>().Int32Value();
+  const int result_bytes = info[4].As<Napi::Number>().Int32Value();
+  const bool is_known = result >= 0 && result <= static_cast<int>(Result::kStructure);
+  const bool returns_structure = result == static_cast<int>(Result::kStructure);
+  const int room = returns_structure ? kStructureWords * static_cast<int>(sizeof(uint64_t)) : 0;
+  if (address == 0 || slots < 0 || slots >= kSlots || floats < 0 || floats > kFloats || !is_known ||
+      result_bytes < (returns_structure ? 1 : 0) || result_bytes > room) {
     throw Napi::RangeError::New(env, "bind: no function, or a signature outside of the argument block");
   }
   Environment& environment = Environment::Of(env);
-  environment.calls.push_back(std::make_unique<BoundCall>(
-      BoundCall{reinterpret_cast<void*>(address), &environment, slots, static_cast<Result>(result)}));
-  const std::string name = info[3].As<Napi::String>().Utf8Value();
+  const Signature signature{slots, floats, static_cast<Result>(result), result_bytes};
+  environment.calls.push_back(std::make_unique<BoundCall>(BoundCall{reinterpret_cast<void*>(address), &environment, signature}));
+  const std::string name = info[5].As<Napi::String>().Utf8Value();
   napi_value function = nullptr;
-  if (napi_create_function(env, name.c_str(), name.size(), TrampolineFor(slots), environment.calls.back().get(), &function) != napi_ok) {
+  if (napi_create_function(env, name.c_str(), name.size(), TrampolineFor(signature), environment.calls.back().get(), &function) != napi_ok) {
     throw Napi::Error::New(env, "bind: Node could not create the function");
   }
   return Napi::Value(env, function);
 }
 
-// putAddress(view, slot): the address of a view's first byte, straight into the block.
+size_t ElementSize(napi_typedarray_type type) {
+  switch (type) {
+    case napi_int8_array:
+    case napi_uint8_array:
+    case napi_uint8_clamped_array:
+      return 1;
+    case napi_int16_array:
+    case napi_uint16_array:
+      return 2;
+    case napi_int32_array:
+    case napi_uint32_array:
+    case napi_float32_array:
+      return 4;
+    case napi_float64_array:
+    case napi_bigint64_array:
+    case napi_biguint64_array:
+      return 8;
+    default:
+      return 2;  // Float16Array, of which Node-API 8 knows nothing
+  }
+}
+
+// putAddress(view, slot) → its bytes; the address of the first one goes straight into the block.
 napi_value PutAddress(napi_env env, napi_callback_info info) {
   size_t count = 2;
   napi_value arguments[2] = {nullptr, nullptr};
@@ -133,29 +268,63 @@ napi_value PutAddress(napi_env env, napi_callback_info info) {
   void* address = nullptr;
   size_t length = 0;
   if (slot >= kSlots) return nullptr;
-  if (napi_get_typedarray_info(env, arguments[0], nullptr, &length, &address, nullptr, nullptr) != napi_ok &&
-      napi_get_dataview_info(env, arguments[0], &length, &address, nullptr, nullptr) != napi_ok &&
-      napi_get_arraybuffer_info(env, arguments[0], &address, &length) != napi_ok) {
+  auto type = static_cast<napi_typedarray_type>(-1);
+  if (napi_get_typedarray_info(env, arguments[0], &type, &length, &address, nullptr, nullptr) == napi_ok) {
+    length *= ElementSize(type);
+  } else if (napi_get_dataview_info(env, arguments[0], &length, &address, nullptr, nullptr) != napi_ok &&
+             napi_get_arraybuffer_info(env, arguments[0], &address, &length) != napi_ok) {
     napi_throw_type_error(env, nullptr, "expected an ArrayBuffer, a typed array or a DataView");
     return nullptr;
   }
   environment->block[slot] = reinterpret_cast<uint64_t>(address);
-  return nullptr;
-}
-
-int64_t InvokeNow(const RecordedCall& call) {
-  if (call.slots <= 6) return InvokeWidth<6>(call);
-  if (call.slots <= 12) return InvokeWidth<12>(call);
-  if (call.slots <= 16) return InvokeWidth<16>(call);
-  return InvokeWidth<kSlots>(call);
+  napi_value bytes = nullptr;
+  napi_create_double(env, static_cast<double>(length), &bytes);
+  return bytes;
 }
 
 }  // namespace
 
-int64_t Invoke(const RecordedCall& call) {
-  if (call.context == 0) return InvokeNow(call);
+int64_t CallResult::Status() const {
+  if (kind == Result::kInt32) return static_cast<int32_t>(word);
+  return kind == Result::kUint32 ? static_cast<uint32_t>(word) : 0;
+}
+
+Napi::Value CallResult::ToValue(Napi::Env env) const {
+  switch (kind) {
+    case Result::kVoid:
+      return env.Undefined();
+    case Result::kWord:
+      return Napi::BigInt::New(env, word);
+    case Result::kSignedWord:
+      return Napi::BigInt::New(env, static_cast<int64_t>(word));
+    case Result::kStructure: {
+      auto bytes = Napi::Uint8Array::New(env, static_cast<size_t>(structure_bytes));
+      std::memcpy(bytes.Data(), structure.data(), static_cast<size_t>(structure_bytes));
+      return bytes;
+    }
+    case Result::kBool:
+      return Napi::Boolean::New(env, static_cast<uint8_t>(word) != 0);
+    default:
+      return Napi::Value(env, NumberOf(env, kind, word));
+  }
+}
+
+int Invoke(const RecordedCall& call, CallResult* result) {
+  result->kind = call.signature.result;
+  uint64_t* target = &result->word;
+  if (result->kind == Result::kStructure) {
+    result->structure_bytes = call.signature.result_bytes;
+    result->structure.resize((static_cast<size_t>(call.signature.result_bytes) + 7) / 8);
+    target = result->structure.data();
+  }
+  if (call.context == 0) {
+    InvokeNow(call, target);
+    return 0;
+  }
   ContextScope scope(call.context);
-  return scope.status() == 0 ? InvokeNow(call) : scope.status();
+  if (scope.status() == 0) InvokeNow(call, target);
+  else if (IsStatus(result->kind)) result->word = static_cast<uint64_t>(scope.status());
+  return scope.status();
 }
 
 void DefineCalls(Napi::Env env, Napi::Object exports) {

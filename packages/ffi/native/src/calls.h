@@ -11,22 +11,28 @@
 
 namespace shoal {
 
-enum class Result : uint8_t { kInt32, kUint32, kVoid, kWord, kFloat, kDouble };
+enum class Result : uint8_t { kInt32, kUint32, kVoid, kWord, kSignedWord, kFloat, kDouble, kInt8, kUint8, kInt16, kUint16, kBool, kStructure };
+
+struct Signature {
+  int slots;   // integer words
+  int floats;  // floating-point registers
+  Result result;
+  int result_bytes;  // of a structure
+};
 
 struct BoundCall {
   void* function;
   Environment* environment;
-  int slots;
-  Result result;
+  Signature signature;
 };
 
 // One recorded call: everything it needs is copied, so it can run on another thread.
 struct RecordedCall {
   void* function;
-  int slots;
-  Result result;
+  Signature signature;
   uint64_t context;  // made current for this call; 0: whatever is current
   uint64_t arguments[kSlots];
+  uint64_t floats[kFloats];
 };
 
 struct Recording {
@@ -34,8 +40,21 @@ struct Recording {
   std::vector<MemoryHandle> kept;
 };
 
-// Calls with the recorded arguments, in their context, and returns the 32-bit status; 0 for a function that returns nothing.
-int64_t Invoke(const RecordedCall& call);
+// What a recorded call returned, as the bits of the result's register.
+struct CallResult {
+  Result kind;
+  uint64_t word = 0;
+  std::vector<uint64_t> structure;
+  int structure_bytes = 0;
+
+  // The status of a function that returns one; 0 for other functions.
+  int64_t Status() const;
+  Napi::Value ToValue(Napi::Env env) const;
+};
+
+// Calls with the recorded arguments, in their context. Returns the library's code when the context cannot be made current,
+// which a function that returns a status has returned then too.
+int Invoke(const RecordedCall& call, CallResult* result);
 
 void DefineCalls(Napi::Env env, Napi::Object exports);
 

@@ -14,16 +14,22 @@ namespace shoal {
 struct BoundCall;
 struct Recording;
 
+// The block: slots of integer arguments, then what other registers take, then room for a structure that is returned.
 constexpr int kSlots = 32;
 constexpr int kContextSlot = 30;  // in: the context of the next call; out of enterContext: the one that was current
-constexpr int kResultSlot = 31;
+constexpr int kResultSlot = 31;   // out: a 64-bit result, or the bits of a floating-point one
+constexpr int kFloatSlot = 32;    // in: one word for each floating-point register; a float stands in the low half
+constexpr int kFloats = 8;
+constexpr int kStructureSlot = kFloatSlot + kFloats;
+constexpr int kStructureWords = 16;
+constexpr int kBlockWords = kStructureSlot + kStructureWords;
 
 struct Environment {
   Environment();
   ~Environment();
   static Environment& Of(Napi::Env env);
 
-  uint64_t* block = nullptr;       // the shared argument block, kSlots words
+  uint64_t* block = nullptr;       // the shared argument block, kBlockWords words
   Recording* recording = nullptr;  // set while JavaScript records calls for another thread
   Recording* paused = nullptr;     // the recording, while a nested call is made at once
   Napi::Reference<Napi::ArrayBuffer> block_buffer;

@@ -17,16 +17,25 @@ struct Job {
   std::unique_ptr<Recording> recording;
   uint64_t context = 0;
   bool stop_on_error = true;
+  bool wants_values = false;
   std::shared_ptr<Mailbox> mailbox;
   int context_status = 0;
-  std::vector<int64_t> results;
+  std::vector<CallResult> results;
 };
 
 void RunCalls(Job& job) {
+  job.results.reserve(job.recording->calls.size());
   for (const RecordedCall& call : job.recording->calls) {
-    const int64_t result = Invoke(call);
-    job.results.push_back(result);
-    if (result != 0 && job.stop_on_error) return;
+    CallResult result;
+    const int context_status = Invoke(call, &result);
+    const int64_t status = result.Status();
+    if (context_status != 0 && status == 0) {
+      // Not a function that could have returned it.
+      job.context_status = context_status;
+      return;
+    }
+    job.results.push_back(std::move(result));
+    if (status != 0 && job.stop_on_error) return;
   }
 }
 
@@ -41,7 +50,8 @@ void Finish(Napi::Env env, const Job& job) {
   Environment& environment = Environment::Of(env);
   Napi::Array results = Napi::Array::New(env, job.results.size());
   for (uint32_t i = 0; i < job.results.size(); ++i) {
-    results[i] = Napi::Number::New(env, static_cast<double>(job.results[i]));
+    const CallResult& result = job.results[i];
+    results[i] = job.wants_values ? result.ToValue(env) : Napi::Number::New(env, static_cast<double>(result.Status()));
   }
   environment.on_job.Call({Napi::Number::New(env, static_cast<double>(job.id)), Napi::Number::New(env, job.context_status), results});
 }
@@ -73,7 +83,7 @@ void Keep(const Napi::CallbackInfo& info) {
   if (environment.recording != nullptr && memory != nullptr) environment.recording->kept.push_back(std::move(memory));
 }
 
-// run(id, context, stopOnError, lane | null): takes the recording and starts it; false when no thread could be had.
+// run(id, context, stopOnError, wantsValues, lane | null): takes the recording and starts it; false when no thread could be had.
 Napi::Value Run(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
@@ -83,13 +93,14 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   job->recording.reset(std::exchange(environment.recording, nullptr));
   job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
   job->stop_on_error = info[2].As<Napi::Boolean>();
+  job->wants_values = info[3].As<Napi::Boolean>();
   job->mailbox = environment.mailbox;
   Task task = [job] {
     RunJob(*job);
     job->mailbox->Post([job](Napi::Env delivery) { Finish(delivery, *job); });
   };
-  const bool started = info[3].IsExternal()
-                           ? (*info[3].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Run(std::move(task))
+  const bool started = info[4].IsExternal()
+                           ? (*info[4].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Run(std::move(task))
                            : RunOnThread(std::move(task));
   return Napi::Boolean::New(env, started);
 }

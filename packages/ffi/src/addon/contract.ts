@@ -6,8 +6,9 @@ export interface Addon {
   hold(): void
   unhold(): void
 
-  bind(address: bigint, slots: number, result: number, name: string): () => number
-  putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): void
+  bind(address: bigint, slots: number, floats: number, result: number, resultBytes: number, name: string): () => number
+  /** Writes the address of the first byte to a slot. Returns the length in bytes. */
+  putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): number
 
   setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
   /** Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's code. */
@@ -31,7 +32,7 @@ export interface Addon {
   dropRecording(): void
   pauseRecording(paused: boolean): void
   keep(address: bigint): void
-  run(id: number, context: bigint, stopOnError: boolean, lane: NativeLane | null): boolean
+  run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
   createLane(): NativeLane
   closeLane(lane: NativeLane): void
 
@@ -44,11 +45,14 @@ export interface Addon {
   readonly streamCallbackAddress: bigint
 }
 
+/** What a recorded call returned, in the type that the call itself would have returned. */
+export type CallResult = number | bigint | boolean | Uint8Array<ArrayBuffer> | undefined
+
 /** An opaque handle of a native thread of one's own. */
 export type NativeLane = object & { readonly __brand: 'NativeLane' }
 
 export interface AddonHandlers {
   wait(id: number, status: number): void
   callback(id: number, status: number): void
-  job(id: number, contextStatus: number, results: number[]): void
+  job(id: number, contextStatus: number, results: CallResult[]): void
 }

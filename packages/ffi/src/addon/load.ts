@@ -2,14 +2,14 @@ import { join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
 import { block } from '../calls/block.js'
 import { packageFolder } from '../packageFolder.js'
-import type { Addon, AddonHandlers } from './contract.js'
+import type { Addon, AddonHandlers, CallResult } from './contract.js'
 
 let loaded: Addon | undefined
 let failure: AddonLoadError | undefined
 
 const waits = new Map<number, (status: number) => void>()
 const callbacks = new Map<number, (status: number) => void>()
-const jobs = new Map<number, (contextStatus: number, results: number[]) => void>()
+const jobs = new Map<number, (contextStatus: number, results: CallResult[]) => void>()
 
 /** What native threads report, by number. Entries of one kind are taken out when they have been reported. */
 export const pending = { waits, callbacks, jobs }

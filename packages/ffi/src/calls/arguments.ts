@@ -6,7 +6,7 @@
  */
 import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
-import { dropCallContext, signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
+import { dropCallContext, floats32, floats64, signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
 import { recording } from './recording.js'
 
 /** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */
@@ -56,8 +56,11 @@ export function putHandle(slot: number, value: bigint | null, api: string, param
   refuseWord(value, 'a bigint handle or null', api, parameter)
 }
 
-/** A pointer: an address, `null`, or memory whose address is taken. */
-export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string): void {
+/**
+ * A pointer: an address, `null`, or memory whose address is taken.
+ * @param least bytes that C reads or writes there at least: less memory is refused. An address says nothing of its size.
+ */
+export function putPointer(slot: number, value: PointerArgument, api: string, parameter: string, least = 0): void {
   if (typeof value === 'bigint') {
     slots64[slot] = value
     if (slots64[slot] === value) return
@@ -65,7 +68,22 @@ export function putPointer(slot: number, value: PointerArgument, api: string, pa
     slots64[slot] = 0n
     return
   }
-  putMemory(slot, value, api, parameter)
+  putMemory(slot, value, api, parameter, least)
+}
+
+/**
+ * A pointer to as many elements as another argument says, none perhaps.
+ * @param element bytes of one element: memory that is not empty must have room for it.
+ */
+export function putArray(slot: number, value: PointerArgument, api: string, parameter: string, element: number): void {
+  if (typeof value === 'bigint') {
+    slots64[slot] = value
+    if (slots64[slot] === value) return
+  } else if (value === null) {
+    slots64[slot] = 0n
+    return
+  }
+  putMemory(slot, value, api, parameter, element, true)
 }
 
 function refuseWord(value: unknown, expected: string, api: string, parameter: string): never {
@@ -73,15 +91,34 @@ function refuseWord(value: unknown, expected: string, api: string, parameter: st
   refuseType(api, parameter, expected, value)
 }
 
-function putMemory(slot: number, value: unknown, api: string, parameter: string): void {
-  if (value instanceof NativeMemory) {
-    if (value.disposed) dropCallContext()
-    const address = value.address
-    recording.addon?.keep(address)
-    slots64[slot] = address
-    kept[slot] = value
-    return
+function putMemory(
+  slot: number,
+  value: unknown,
+  api: string,
+  parameter: string,
+  least: number,
+  mayBeEmpty = false,
+): void {
+  const byteLength =
+    value instanceof NativeMemory ? putNativeMemory(slot, value) : putJavaScriptMemory(slot, value, api, parameter)
+  if (byteLength < least && !(mayBeEmpty && byteLength === 0)) {
+    dropCallContext()
+    throw new RangeError(
+      `${api}: ${parameter} must have at least ${least} bytes${mayBeEmpty ? ', or none,' : ''} but has ${byteLength}`,
+    )
   }
+}
+
+function putNativeMemory(slot: number, memory: NativeMemory): number {
+  if (memory.disposed) dropCallContext()
+  const address = memory.address
+  recording.addon?.keep(address)
+  slots64[slot] = address
+  kept[slot] = memory
+  return memory.byteLength
+}
+
+function putJavaScriptMemory(slot: number, value: unknown, api: string, parameter: string): number {
   if (!ArrayBuffer.isView(value) && !isBuffer(value)) {
     refuseWord(
       value,
@@ -101,7 +138,8 @@ function putMemory(slot: number, value: unknown, api: string, parameter: string)
   // Node-API takes the address of a shared buffer only through a view.
   const memory = value instanceof SharedArrayBuffer ? new Uint8Array(value) : value
   kept[slot] = memory
-  addon().putAddress(memory, slot)
+  // The addon knows how long the memory is; `byteLength` could be a getter of the caller.
+  return addon().putAddress(memory, slot)
 }
 
 function isBuffer(value: unknown): value is ArrayBufferLike {
@@ -117,12 +155,12 @@ export function putCString(slot: number, value: string | PointerArgument, api: s
   if (value.includes('\0')) refuseType(api, parameter, 'text without a NUL character', value)
   const bytes = Buffer.from(`${value}\0`, 'utf8')
   if (recording.addon === undefined) {
-    putMemory(slot, bytes, api, parameter)
+    putMemory(slot, bytes, api, parameter, 0)
     return
   }
   const memory = NativeMemory.allocate(bytes.length)
   memory.bytes.set(bytes)
-  putMemory(slot, memory, api, parameter)
+  putMemory(slot, memory, api, parameter, 0)
 }
 
 /** `size_t`, `unsigned long long`, `uint64_t`: a non-negative safe integer or a bigint in 0 … 2⁶⁴−1. */
@@ -212,6 +250,20 @@ export function putI8(slot: number, value: number, api: string, parameter: strin
 export function putBool(slot: number, value: boolean, api: string, parameter: string): void {
   if (typeof value !== 'boolean') refuseType(api, parameter, 'a boolean', value)
   slots32[2 * slot] = value ? 1 : 0
+}
+
+/**
+ * `float`: the nearest one to a number. The slot is one of {@link CallLayout}, or {@link floatSlot} and those that follow.
+ */
+export function putF32(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value === 'number') floats32[2 * slot] = value
+  else refuseType(api, parameter, 'a number', value)
+}
+
+/** `double`. */
+export function putF64(slot: number, value: number, api: string, parameter: string): void {
+  if (typeof value === 'number') floats64[slot] = value
+  else refuseType(api, parameter, 'a number', value)
 }
 
 /** A structure passed by value in `words` slots that follow each other. */

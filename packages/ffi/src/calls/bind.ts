@@ -1,42 +1,80 @@
 import { addon } from '../addon/load.js'
-import { maximumArguments, resultSlot, signedSlots64, slots64 } from './block.js'
+import {
+  maximumArguments,
+  maximumFloats,
+  maximumStructure,
+  resultSlot,
+  returnedStructure,
+  signedSlots64,
+  slots64,
+} from './block.js'
+import type { CallLayout } from './lowering.js'
+
+/** What a C function returns that a JavaScript number holds; `void` for nothing. `bool` is 0 or 1. */
+export type NumberResult = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'f32' | 'f64' | 'bool' | 'void'
+
+/** What a C function returns that takes 64 bits. */
+export type BigResult = 'i64' | 'u64' | 'pointer'
 
 /** What a C function returns. */
-export type ResultKind = 'i32' | 'u32' | 'i64' | 'u64' | 'pointer' | 'f32' | 'f64' | 'void'
+export type ResultKind = NumberResult | BigResult
 
 /** Calls a C function with the arguments in the block. */
 export type NativeCall = () => number
 /** The same for a function whose result has 64 bits. */
 export type BigNativeCall = () => bigint
+/** The same for a function that returns a structure by value: its bytes, until the next call. */
+export type StructNativeCall = () => Uint8Array<ArrayBuffer>
+
+/** Where the arguments of a call are: so many words, all integers or pointers, or a layout of `lowerCall`. */
+export type CallArguments = number | CallLayout
 
 // The order of the addon's Result.
-const codes = { i32: 0, u32: 1, void: 2, i64: 3, u64: 3, pointer: 3, f32: 4, f64: 5 } as const
+const codes = {
+  i32: 0,
+  u32: 1,
+  void: 2,
+  u64: 3,
+  pointer: 3,
+  i64: 4,
+  f32: 5,
+  f64: 6,
+  i8: 7,
+  u8: 8,
+  i16: 9,
+  u16: 10,
+  bool: 11,
+  struct: 12,
+} as const
 
-function bindAddress(address: bigint, slots: number, result: ResultKind, name: string): NativeCall {
+function bindAddress(
+  address: bigint,
+  layout: CallArguments,
+  result: keyof typeof codes,
+  resultBytes: number,
+  name: string,
+): NativeCall {
+  const slots = typeof layout === 'number' ? layout : layout.slotCount
+  const floats = typeof layout === 'number' ? 0 : layout.floatCount
   if (!Number.isInteger(slots) || slots < 0 || slots > maximumArguments) {
     throw new RangeError(`${name}: ${slots} argument words do not fit the block of ${maximumArguments}`)
   }
-  return addon().bind(address, slots, codes[result], name)
+  if (!Number.isInteger(floats) || floats < 0 || floats > maximumFloats) {
+    throw new RangeError(
+      `${name}: ${floats} floating-point arguments, but there are ${maximumFloats} registers for them`,
+    )
+  }
+  return addon().bind(address, slots, floats, codes[result], resultBytes, name)
 }
 
 /** Binds a function at an address whose result is a number (or nothing: then the call returns `undefined`). */
-export function bindCall(
-  address: bigint,
-  slots: number,
-  result: 'i32' | 'u32' | 'f32' | 'f64' | 'void',
-  name: string,
-): NativeCall {
-  return bindAddress(address, slots, result, name)
+export function bindCall(address: bigint, layout: CallArguments, result: NumberResult, name: string): NativeCall {
+  return bindAddress(address, layout, result, 0, name)
 }
 
 /** Binds a function at an address whose result has 64 bits. */
-export function bindBigCall(
-  address: bigint,
-  slots: number,
-  result: 'i64' | 'u64' | 'pointer',
-  name: string,
-): BigNativeCall {
-  const call = bindAddress(address, slots, result, name)
+export function bindBigCall(address: bigint, layout: CallArguments, result: BigResult, name: string): BigNativeCall {
+  const call = bindAddress(address, layout, result, 0, name)
   if (result === 'i64') {
     return () => {
       call()
@@ -46,5 +84,29 @@ export function bindBigCall(
   return () => {
     call()
     return slots64[resultSlot] as bigint
+  }
+}
+
+/**
+ * Binds a function at an address that returns a structure of integers and pointers by value, whether in registers or in
+ * memory.
+ * @param byteLength size of the structure, at most 128 bytes.
+ */
+export function bindStructCall(
+  address: bigint,
+  layout: CallArguments,
+  byteLength: number,
+  name: string,
+): StructNativeCall {
+  if (!Number.isInteger(byteLength) || byteLength < 1 || byteLength > maximumStructure) {
+    throw new RangeError(
+      `${name}: a result of ${byteLength} bytes; a structure by value may have 1 to ${maximumStructure}`,
+    )
+  }
+  const call = bindAddress(address, layout, 'struct', byteLength, name)
+  const bytes = returnedStructure(byteLength)
+  return () => {
+    call()
+    return bytes
   }
 }

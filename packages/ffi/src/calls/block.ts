@@ -1,23 +1,37 @@
 /**
- * The argument block of this JavaScript thread: 32 words of 8 bytes that the addon's trampolines read. Writing arguments
- * here and making one call without arguments costs a fraction of passing them through Node-API one by one.
+ * The argument block of this JavaScript thread: words of 8 bytes that the addon's trampolines read. Writing arguments here
+ * and making one call without arguments costs a fraction of passing them through Node-API one by one.
  */
 
-/** Words in the block. Slots 30 and 31 are not arguments. */
-export const slotCount = 32
 /** In: the context of the next call, or the one to enter. Out of `enterContext`: the one that was current. */
 export const contextSlot = 30
-/** The 64-bit result of the last call that returns one. */
+/** The 64-bit result of the last call that returns one, or the bits of a floating-point result. */
 export const resultSlot = 31
-/** The most arguments a call can have. */
+/** The most integer words that a call can take. */
 export const maximumArguments = 30
+/** The first floating-point register. A double takes the word, a float its low half. */
+export const floatSlot = 32
+/** Floating-point registers for arguments. */
+export const maximumFloats = 8
+/** Where a structure is returned. */
+const structureSlot = floatSlot + maximumFloats
+/** The largest structure that a call can return, in bytes. */
+export const maximumStructure = 128
+const wordCount = structureSlot + maximumStructure / 8
 
-export const block = new ArrayBuffer(slotCount * 8)
+export const block = new ArrayBuffer(wordCount * 8)
 export const slots64 = new BigUint64Array(block)
 /** Word `2 * i` is the low half of slot `i`, word `2 * i + 1` the high half. */
 export const slots32 = new Uint32Array(block)
 export const signedSlots32 = new Int32Array(block)
 export const signedSlots64 = new BigInt64Array(block)
+export const floats32 = new Float32Array(block)
+export const floats64 = new Float64Array(block)
+
+/** The structure that the last call returned, `byteLength` bytes of it. */
+export function returnedStructure(byteLength: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(block, structureSlot * 8, byteLength)
+}
 
 /** Takes back the context of the next call, when that call will not be made. */
 export function dropCallContext(): void {

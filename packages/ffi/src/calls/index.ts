@@ -1,7 +1,27 @@
 /** The call engine: what generated functions import. */
 export * from './arguments.js'
-export { type BigNativeCall, bindBigCall, bindCall, type NativeCall, type ResultKind } from './bind.js'
-export { maximumArguments, signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
+export {
+  type BigNativeCall,
+  type BigResult,
+  bindBigCall,
+  bindCall,
+  bindStructCall,
+  type CallArguments,
+  type NativeCall,
+  type NumberResult,
+  type ResultKind,
+  type StructNativeCall,
+} from './bind.js'
+export {
+  floatSlot,
+  maximumArguments,
+  maximumFloats,
+  resultSlot,
+  signedSlots32,
+  signedSlots64,
+  slots32,
+  slots64,
+} from './block.js'
 export {
   type CallingConvention,
   type CallLayout,

@@ -1,20 +1,26 @@
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type PointerArgument, putPointer, putStruct } from './arguments.js'
+import { floatSlot, maximumFloats } from './block.js'
 
-/** A parameter of a C function: one word, or a structure of integer class passed by value. */
-export type LoweredParameter = 'word' | { readonly bytes: number }
+/**
+ * A parameter of a C function: one word (an integer or a pointer), a floating-point number, or a structure of integers
+ * and pointers passed by value.
+ */
+export type LoweredParameter = 'word' | 'float' | { readonly bytes: number }
 
-/** Where each argument of a function with structures by value goes in the block. */
+/** Where each argument of a function goes in the block. */
 export interface CallLayout {
-  /** Slots the call takes, padding included. */
+  /** Integer words the call takes, padding included. */
   readonly slotCount: number
-  /** Slot of a word parameter. */
+  /** Floating-point registers the call takes, padding included. */
+  readonly floatCount: number
+  /** Slot of a word or floating-point parameter. */
   slot(parameter: number): number
   /** Writes a structure where the platform's calling convention wants it: in words, or as the address of a copy. */
   putStruct(parameter: number, value: ArrayBufferView | NativeMemory, api: string, name: string): void
 }
 
-/** How a platform passes integer-class arguments. */
+/** How a platform passes arguments. */
 export type CallingConvention = 'sysv' | 'aapcs64' | 'win64'
 
 export function hostConvention(): CallingConvention {
@@ -28,21 +34,39 @@ interface Placement {
   readonly byAddress: boolean
 }
 
+interface Placed {
+  readonly placements: readonly Placement[]
+  readonly slotCount: number
+  readonly floatCount: number
+}
+
 function byAddress(bytes: number, convention: CallingConvention): boolean {
   if (convention === 'win64') return ![1, 2, 4, 8].includes(bytes)
   return convention === 'aapcs64' && bytes > 16
 }
 
-/** Slots by platform: register words come first, and what does not fit the registers follows on the stack, in order. */
-function place(
-  parameters: readonly LoweredParameter[],
-  convention: CallingConvention,
-): { placements: Placement[]; slotCount: number } {
-  const registers = convention === 'sysv' ? 6 : convention === 'aapcs64' ? 8 : 4
+/** Whether the address of the result takes the place of a first argument; AArch64 has a register of its own for it. */
+function hasHiddenArgument(resultBytes: number, convention: CallingConvention): boolean {
+  if (resultBytes === 0 || convention === 'aapcs64') return false
+  return convention === 'win64' ? byAddress(resultBytes, convention) : resultBytes > 16
+}
+
+/**
+ * Slots by platform: register words come first, and what does not fit the registers follows on the stack, in order.
+ * Floating-point numbers have registers of their own; the stack has none of them, because a call has no more than those.
+ */
+function place(parameters: readonly LoweredParameter[], convention: 'sysv' | 'aapcs64', hidden: boolean): Placed {
+  const registers = convention === 'sysv' ? (hidden ? 5 : 6) : 8
   const placements: Placement[] = []
   let register = 0
   let stack = registers
+  let float = 0
   for (const parameter of parameters) {
+    if (parameter === 'float') {
+      placements.push({ slot: floatSlot + float, words: 1, byAddress: false })
+      float += 1
+      continue
+    }
     const indirect = parameter !== 'word' && byAddress(parameter.bytes, convention)
     const words = parameter === 'word' || indirect ? 1 : Math.ceil(parameter.bytes / 8)
     const fits = register + words <= registers && !(convention === 'sysv' && words > 2)
@@ -54,15 +78,41 @@ function place(
       if (convention === 'aapcs64') register = registers
     }
   }
-  return { placements, slotCount: stack > registers ? stack : register }
+  return { placements, slotCount: stack > registers ? stack : register, floatCount: float }
 }
 
-/** Computes the layout of a call once. */
+/** Windows counts positions: of the first four each has an integer and a floating-point register, the rest the stack. */
+function placeByPosition(parameters: readonly LoweredParameter[], hidden: boolean): Placed {
+  const first = hidden ? 1 : 0
+  let floatCount = 0
+  const placements = parameters.map((parameter, index): Placement => {
+    const indirect = typeof parameter === 'object' && byAddress(parameter.bytes, 'win64')
+    if (parameter !== 'float' || index + first >= 4) return { slot: index, words: 1, byAddress: indirect }
+    floatCount = index + first + 1
+    return { slot: floatSlot + index + first, words: 1, byAddress: false }
+  })
+  return { placements, slotCount: parameters.length, floatCount }
+}
+
+/**
+ * Computes the layout of a call once.
+ * @param resultBytes size of a structure that the call returns by value; 0 for any other result.
+ * @throws RangeError for more floating-point parameters than there are registers.
+ */
 export function lowerCall(
   parameters: readonly LoweredParameter[],
   convention: CallingConvention = hostConvention(),
+  resultBytes = 0,
 ): CallLayout {
-  const { placements, slotCount } = place(parameters, convention)
+  const floats = parameters.filter((parameter) => parameter === 'float').length
+  if (floats > maximumFloats) {
+    throw new RangeError(
+      `${floats} floating-point parameters, but there are ${maximumFloats} registers for them and none goes on the stack`,
+    )
+  }
+  const hidden = hasHiddenArgument(resultBytes, convention)
+  const { placements, slotCount, floatCount } =
+    convention === 'win64' ? placeByPosition(parameters, hidden) : place(parameters, convention, hidden)
   const placementOf = (parameter: number): Placement => {
     const placement = placements[parameter]
     if (placement === undefined) throw new RangeError(`the call has no parameter ${parameter}`)
@@ -70,11 +120,12 @@ export function lowerCall(
   }
   return {
     slotCount,
+    floatCount,
     slot: (parameter) => placementOf(parameter).slot,
     putStruct(parameter, value, api, name) {
       const { slot, words, byAddress: indirect } = placementOf(parameter)
       const shape = parameters[parameter]
-      if (shape === undefined || shape === 'word') throw new TypeError(`${api}: ${name} is not a structure`)
+      if (typeof shape !== 'object') throw new TypeError(`${api}: ${name} is not a structure`)
       if (indirect) putPointer(slot, copyOf(value, shape.bytes, api, name), api, name)
       else putStruct(slot, value, shape.bytes, words, api, name)
     },

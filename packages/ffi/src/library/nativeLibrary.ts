@@ -1,6 +1,16 @@
 import { type LoadAttempt, ShoalError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { addon } from '../addon/load.js'
-import { type BigNativeCall, bindBigCall, bindCall, type NativeCall } from '../calls/bind.js'
+import {
+  type BigNativeCall,
+  type BigResult,
+  bindBigCall,
+  bindCall,
+  bindStructCall,
+  type CallArguments,
+  type NativeCall,
+  type NumberResult,
+  type StructNativeCall,
+} from '../calls/bind.js'
 import { dropCallContext } from '../calls/block.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary } from './discovery.js'
@@ -177,22 +187,22 @@ export class NativeLibrary {
   }
 
   /** Binds a function that takes its arguments from the block and returns a number or nothing. */
-  bind(
-    symbol: string,
-    since: number,
-    slotCount: number,
-    result: 'i32' | 'u32' | 'f32' | 'f64' | 'void' = 'i32',
-  ): NativeCall {
-    return bindCall(this.address(symbol, since), slotCount, result, symbol)
+  bind(symbol: string, since: number, layout: CallArguments, result: NumberResult = 'i32'): NativeCall {
+    return bindCall(this.address(symbol, since), layout, result, symbol)
   }
 
   /** Binds a function whose result has 64 bits. */
-  bindBig(symbol: string, since: number, slotCount: number, result: 'i64' | 'u64' | 'pointer'): BigNativeCall {
-    return bindBigCall(this.address(symbol, since), slotCount, result, symbol)
+  bindBig(symbol: string, since: number, layout: CallArguments, result: BigResult): BigNativeCall {
+    return bindBigCall(this.address(symbol, since), layout, result, symbol)
+  }
+
+  /** Binds a function that returns a structure of `byteLength` bytes by value. */
+  bindStruct(symbol: string, since: number, layout: CallArguments, byteLength: number): StructNativeCall {
+    return bindStructCall(this.address(symbol, since), layout, byteLength, symbol)
   }
 
   /**
-   * Binds a function that the block cannot serve, such as one that takes a float by value, through koffi.
+   * Binds a function that the block cannot serve, such as one with variable arguments, through koffi.
    * @param prototype the C prototype, with `%s` where the name stands, in koffi's types.
    */
   bindForeign(symbol: string, since: number, prototype: string): ForeignFunction {

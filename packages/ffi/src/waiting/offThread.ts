@@ -1,4 +1,4 @@
-import type { NativeLane } from '../addon/contract.js'
+import type { CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
 import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
@@ -37,8 +37,16 @@ export interface OffThreadOptions {
   readonly keep?: readonly object[]
   /** Filled with what lets the process end although the calls have not returned. */
   readonly background?: BackgroundWork | undefined
-  /** Whether the first call that does not return 0 ends the sequence. Default `true`. */
+  /**
+   * Whether the first call that returns another status than 0 ends the sequence. Every result of type `int` or `unsigned`
+   * counts as a status. Default `true`.
+   */
   readonly stopOnError?: boolean
+  /**
+   * What the promise gives for each call: its `status`, 0 for functions that return none, or its `value`, as the call
+   * itself would have returned it: a bigint for 64 bits, bytes for a structure. Default `status`.
+   */
+  readonly results?: 'status' | 'value'
 }
 
 let nextJob = 1
@@ -49,9 +57,17 @@ let nextJob = 1
  * @returns one result for each call that ran; shorter than the sequence when an error ended it.
  * @throws TypeError for an argument in the JavaScript heap (use NativeMemory); StatusError when the context cannot be made current.
  */
-export function offThread(options: OffThreadOptions, record: () => void): Promise<number[]> {
+export function offThread(
+  options: OffThreadOptions & { readonly results: 'value' },
+  record: () => void,
+): Promise<CallResult[]>
+export function offThread(
+  options: OffThreadOptions & { readonly results?: 'status' },
+  record: () => void,
+): Promise<number[]>
+export function offThread(options: OffThreadOptions, record: () => void): Promise<CallResult[]> {
   const native = addon()
-  const { context = 0n, lane, keep = [], stopOnError = true } = options
+  const { context = 0n, lane, keep = [], stopOnError = true, results = 'status' } = options
   native.startRecording()
   recording.addon = native
   try {
@@ -67,13 +83,14 @@ export function offThread(options: OffThreadOptions, record: () => void): Promis
     const id = nextJob++
     const held = keep.slice()
     const release = holdEventLoop(options.background)
-    pending.jobs.set(id, (contextStatus, results) => {
+    pending.jobs.set(id, (contextStatus, values) => {
       held.length = 0
       release()
-      if (contextStatus === 0) resolve(results)
+      if (contextStatus === 0) resolve(values)
       else reject(contextError(contextStatus, ' on the thread of the call'))
     })
-    if (!native.run(id, context, stopOnError, lane === undefined ? null : Lane.nativeOf(lane))) {
+    const thread = lane === undefined ? null : Lane.nativeOf(lane)
+    if (!native.run(id, context, stopOnError, results === 'value', thread)) {
       pending.jobs.delete(id)
       release()
       reject(new Error(lane === undefined ? 'the system gives no more threads' : 'the lane is disposed'))
