@@ -1,4 +1,5 @@
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
+import { isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFile } from './nvshmemAreas.js'
 
 type Library = LibrarySpecFile['library']
 
@@ -41,6 +42,24 @@ const driverGroups: Record<string, string> = {
   CUDA_LOGS: 'device',
   CUDA_CHECKPOINT: 'device',
   CUDA_GREEN_CONTEXTS: 'context',
+  CUDA_PROFILER: 'device',
+  CUDA_PROFILER_DEPRECATED: 'device',
+  CUDA_GL: 'graphicsInterfaces',
+  CUDA_GL_DEPRECATED: 'graphicsInterfaces',
+  CUDA_EGL: 'graphicsInterfaces',
+  CUDA_VDPAU: 'graphicsInterfaces',
+}
+
+/** Files of superseded ABIs, by the file of the function that superseded them. */
+const earlierFiles: Record<string, string> = {
+  copy: 'earlierCopy',
+  memory: 'earlierMemory',
+  virtualMemory: 'earlierMemory',
+  texture: 'earlierMemory',
+  module: 'earlierMemory',
+  graph: 'earlierExecution',
+  graphNode: 'earlierExecution',
+  stream: 'earlierExecution',
 }
 
 const runtimeGroups: Record<string, string> = {
@@ -68,6 +87,11 @@ const runtimeGroups: Record<string, string> = {
   CUDART_TEXTURE_OBJECT: 'texture',
   CUDART_SURFACE_OBJECT: 'texture',
   CUDART_GRAPH: 'graph',
+  CUDART_PROFILER: 'device',
+  CUDART_OPENGL: 'graphicsInterfaces',
+  CUDART_OPENGL_DEPRECATED: 'graphicsInterfaces',
+  CUDART_EGL: 'graphicsInterfaces',
+  CUDART_VDPAU: 'graphicsInterfaces',
 }
 
 const ncclGroups: Record<string, string> = {
@@ -90,14 +114,18 @@ const splits: Record<string, readonly [RegExp, string][]> = {
 
 /** Name of the file, without ending, that a function goes into. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
+  if (library === 'nvshmem') return nvshmemArea(entry)
   const table = library === 'driver' ? driverGroups : library === 'runtime' ? runtimeGroups : ncclGroups
   const area = table[entry.group]
   if (area === undefined)
     throw new Error(`${entry.name}: the documentation group ${entry.group} has no file; add it to areas.ts`)
-  return splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
+  const file = splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
+  return entry.supersededBy === undefined ? file : (earlierFiles[file] ?? 'earlier')
 }
 
 const subjects: readonly [RegExp, string][] = [
+  [/_v1$/, 'earlier'],
+  [/^CU(GL|egl|output_mode)|^cuda(GL|Egl)/, 'graphicsInterfaces'],
   [/graph|node/i, 'graph'],
   [/_attribute|Attr$/, 'attributes'],
   [/^CUresult$|^cudaError$|^ncclResult/, 'results'],
@@ -132,12 +160,14 @@ function subjectOf(name: string): string {
 
 /** Name of the file, without ending, that an enumeration goes into. */
 export function enumFileOf(name: string): string {
+  if (isNvshmemName(name)) return nvshmemEnumFile(name)
   const subject = subjectOf(name)
   return enumFiles[subject] ?? subject
 }
 
 /** Name of the file, without ending, that a struct goes into. */
 export function structFileOf(name: string): string {
+  if (isNvshmemName(name)) return nvshmemStructFile(name)
   const subject = subjectOf(name)
   return structFiles[subject] ?? subject
 }
@@ -149,6 +179,7 @@ export function manualPage(library: Library, entry: FunctionSpec): string | unde
     return `https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/${entry.group}.html#${entry.name.toLowerCase()}`
   }
   if (entry.group === '') return undefined
+  if (library === 'nvshmem') return `https://docs.nvidia.com/nvshmem/api/gen/api/${entry.group}.html`
   const manual = library === 'driver' ? 'cuda-driver-api' : 'cuda-runtime-api'
   return `https://docs.nvidia.com/cuda/${manual}/group__${entry.group.replaceAll('_', '__')}.html`
 }

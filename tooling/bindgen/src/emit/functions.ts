@@ -246,6 +246,8 @@ function emitForeign(
   )
 }
 
+const platformNames = { linux: 'Linux', win32: 'Windows' } as const
+
 function documentFunction(spec: LibrarySpecFile, entry: FunctionSpec, parameters: readonly ParameterSpec[]): string {
   const list = parameters.map(({ ctype, name }) => declare(ctype, name)).join(', ')
   const lines = [
@@ -265,6 +267,9 @@ function documentFunction(spec: LibrarySpecFile, entry: FunctionSpec, parameters
     lines.push(
       `@remarks Another signature in libcudart ${entry.otherMajors.join(' and ')}, where it throws VersionTooOldError.`,
     )
+  if (entry.reason) lines.push(`@remarks ${entry.reason}`)
+  else if (entry.platform) lines.push(`@remarks On ${platformNames[entry.platform]} alone.`)
+  if (entry.supersededBy) lines.push(`@deprecated An earlier ABI, superseded by {@link ${entry.supersededBy}}.`)
   if (entry.deprecated) lines.push('@deprecated by the vendor')
   const page = manualPage(spec.library, entry)
   if (page) lines.push(`@see ${page}`)

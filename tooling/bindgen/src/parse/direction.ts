@@ -12,13 +12,23 @@ const inputs =
 /** What such functions report back all the same. */
 const reports = /^(failIdx|errorIndex|hErrorNode_out|resultInfo)$/
 
+/** EGL streams: connecting fills the connection in, everything else works on it; streams to order after are read. */
+function ofEglStream(functionName: string, name: string): Direction | undefined {
+  const action = /^cu(?:da)?EGLStream(?:Consumer|Producer)(\w+)$/.exec(functionName)?.[1]
+  if (action === undefined) return undefined
+  if (name === 'conn') return /^Connect/.test(action) ? 'out' : 'in'
+  return name === 'pStream' ? 'in' : 'out'
+}
+
 /** What no rule tells. */
 const settled: Readonly<Record<string, Direction>> = {
+  'cuLinkAddData.data': 'in',
   'cuLinkAddData_v2.data': 'in',
   'cuLogsDumpToFile.iterator': 'inout',
   'cuLogsDumpToMemory.iterator': 'inout',
   'cudaLogsDumpToFile.iterator': 'inout',
   'cudaLogsDumpToMemory.iterator': 'inout',
+  'cuStreamUpdateCaptureDependencies.dependencies': 'in',
   'cuStreamUpdateCaptureDependencies_v2.dependencies': 'in',
   'cudaStreamUpdateCaptureDependencies.dependencies': 'in',
   'cuThreadExchangeStreamCaptureMode.mode': 'inout',
@@ -28,6 +38,8 @@ const settled: Readonly<Record<string, Direction>> = {
   'cudaLaunchKernelExC.args': 'in',
   'cudaGraphAddMemcpyNode1D.dst': 'in',
   'cudaGraphAddMemcpyNodeFromSymbol.dst': 'in',
+  'cuGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
+  'cudaGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
 }
 
 export function directionOf(
@@ -40,7 +52,7 @@ export function directionOf(
   if (lowered.kind !== 'pointer') return 'in'
   const { target } = declarations.resolve(parseType(ctype))
   if (target.kind !== 'pointer' || target.to.const || inputs.test(name)) return 'in'
-  const known = settled[`${functionName}.${name}`]
+  const known = settled[`${functionName}.${name}`] ?? ofEglStream(functionName, name)
   if (known !== undefined) return known
   if (/Set/.test(functionName) && !/Get|Reset/.test(functionName)) return 'in'
   if (/Batch(Async|MemOp)/.test(functionName)) return reports.test(name) ? 'out' : 'in'

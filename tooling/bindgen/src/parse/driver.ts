@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { absent, unboundDriver } from '../facts/driverSymbols.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
-import { Declarations } from './declarations.js'
-import { readGroups } from './groups.js'
+import { Declarations, type RecordDeclaration } from './declarations.js'
+import { type HeaderFile, includeSource, readWhereabouts, standInHeaders, type Whereabouts } from './include.js'
 import { Layouts } from './layouts.js'
-import { readEnums, readNames, readSignature, readStructs } from './library.js'
+import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
 /** A driver entry point: base name, ABI revision and default-stream flavour taken from the symbol. */
 interface Revision {
@@ -16,6 +15,9 @@ interface Revision {
 }
 
 const ours = /^(cu[A-Z]|CU[a-zA-Z_]|CUDA_)/
+/** Those, and the typedefs of other vendors that the prototypes use. */
+const named =
+  /^(cu[A-Z]|CU[a-zA-Z_]|CUDA_|GL(enum|uint)$|EGL\w+$|Vdp(Device|VideoSurface|OutputSurface|GetProcAddress)$|HGPUNV$)/
 
 /** Declared between the groups, undocumented by the vendor. */
 const ungrouped = new Set(['cuGetExportTable'])
@@ -56,17 +58,36 @@ export function pairVersions(symbols: Iterable<string>, typedefs: Iterable<strin
   return result
 }
 
+/** Every header of the driver API, each with the function types of all its ABIs. */
+const headerFiles: readonly HeaderFile[] = [
+  { name: 'cuda.h' },
+  { name: 'cudaTypedefs.h' },
+  { name: 'cudaProfiler.h' },
+  { name: 'cudaProfilerTypedefs.h' },
+  { name: 'cudaGL.h', windows: true },
+  { name: 'cudaGLTypedefs.h', windows: true },
+  { name: 'cudaEGL.h', platform: 'linux' },
+  { name: 'cudaEGLTypedefs.h', platform: 'linux' },
+  // The one before the other: this header of CUDA does not include what it needs.
+  { name: 'vdpau/vdpau.h' },
+  { name: 'cudaVDPAU.h', platform: 'linux' },
+  { name: 'cudaVDPAUTypedefs.h', platform: 'linux' },
+]
+
+/** What a C program includes to see everything that the driver's spec has. */
+export const driverSource = includeSource(headerFiles)
+
+const isFunction = (name: string) => /^cu[A-Z]/.test(name)
+
 export function parseDriver(cudaInclude: string): LibrarySpecFile {
-  const includes = [cudaInclude]
-  const unit: Translation = { source: '#include <cuda.h>\n#include <cudaTypedefs.h>\n', includes }
+  const includes = [standInHeaders, cudaInclude]
+  const unit: Translation = { source: driverSource, includes }
   const declarations = new Declarations(dumpAst(unit))
   const macros = dumpMacros(unit)
-  const internal = new Declarations(
-    dumpAst({ source: `#define __CUDA_API_VERSION_INTERNAL\n${unit.source}`, includes }),
-  )
+  const everyAbi: Translation = { source: `#define __CUDA_API_VERSION_INTERNAL\n${unit.source}`, includes }
+  const internal = new Declarations(dumpAst(everyAbi))
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
 
-  const isFunction = (name: string) => /^cu[A-Z]/.test(name)
   const versions = pairVersions([...internal.functions.keys()].filter(isFunction), internal.typedefs.keys())
   const byBase = new Map<string, number[]>()
   for (const [symbol, version] of versions) {
@@ -77,12 +98,16 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
         [...(byBase.get(base) ?? []), version].sort((a, b) => a - b),
       )
   }
-  const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
-  const groups = readGroups(readFileSync(join(cudaInclude, 'cuda.h'), 'utf8'))
+  const isOurs = (record: RecordDeclaration) => record.names.some((name) => ours.test(name))
+  const layouts = new Layouts(unit, declarations, isOurs)
+  const earlierLayouts = new Layouts(everyAbi, internal, isOurs)
+  const headers = headerFiles.filter(({ name }) => name.startsWith('cuda'))
+  const describe = readWhereabouts(cudaInclude, headers, ungrouped)
 
   // A name is exported when it is declared under it or when a macro sends it to another ABI.
   const exported = new Map<string, string>()
-  for (const name of declarations.functions.keys()) if (isFunction(name)) exported.set(name, name)
+  const isLibrarys = (name: string) => isFunction(name) && !isDefinedInHeader(declarations.functions.get(name))
+  for (const name of declarations.functions.keys()) if (isLibrarys(name)) exported.set(name, name)
   for (const [name, body] of macros) {
     const target = /^__CUDA_API_PT[DS][SZ]\((\w+)\)\s*$/.exec(body)?.[1] ?? body.trim()
     if (isFunction(name) && declarations.functions.has(target)) exported.set(name, target)
@@ -94,7 +119,7 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
   }
 
   const functions: FunctionSpec[] = []
-  for (const [name, symbol] of [...exported].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [name, symbol] of exported) {
     const node = declarations.functions.get(symbol)
     const since = versions.get(symbol)
     if (!node || since === undefined) throw new Error(`${name}: no declaration or version of ${symbol}`)
@@ -105,34 +130,84 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
       base,
       ...[...exported].filter(([, target]) => target === symbol).map(([other]) => other),
     ]
-    const group = names.map((other) => groups.get(other)).find((found) => found !== undefined)
-    if (group === undefined && !ungrouped.has(name)) throw new Error(`${name} stands in no documentation group`)
     const threadSymbol = expandFlavour(perThread.get(name), symbol) ?? expandFlavour(perThread.get(symbol), symbol)
-    const threadSince = threadSymbol === undefined ? undefined : versions.get(threadSymbol)
-    if (threadSymbol !== undefined && threadSince === undefined) throw new Error(`no version for ${threadSymbol}`)
     functions.push({
       name,
       symbol,
       lookup: base,
       since,
       versions: byBase.get(base) ?? [since],
-      ...(threadSymbol === undefined ? {} : { perThreadSymbol: threadSymbol, perThreadSince: threadSince as number }),
-      group: group ?? '',
+      ...perThreadVariant(threadSymbol, versions),
+      ...describe(names),
       ...readSignature(declarations, layouts, node),
+      ...(absent[name] === undefined ? {} : { reason: absent[name] }),
     })
   }
+  functions.push(...readEarlier(internal, earlierLayouts, versions, byBase, exported, describe))
+  functions.sort((a, b) => (a.name < b.name ? -1 : 1))
+
+  const structs = readStructs(declarations, layouts)
+  const known = new Set(structs.map(({ name }) => name))
+  for (const entry of readStructs(internal, earlierLayouts))
+    if (!known.has(entry.name)) structs.push({ ...entry, earlier: true })
 
   return {
     format: 1,
     library: 'driver',
     headerVersion: Number(macros.get('CUDA_VERSION')),
-    headers: ['cuda.h', 'cudaTypedefs.h'],
+    headers: headers.map(({ name }) => name),
     functions,
     enums: readEnums(declarations, ours),
-    structs: readStructs(declarations, layouts),
-    ...readNames(declarations, ours),
-    constants: readConstants(unit, declarations, macros, /^CU(DA)?_(?!CB$|UUID_HAS)/),
+    structs: structs.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    ...readNames(declarations, named),
+    constants: readConstants(unit, declarations, macros, /^(CU(DA)?_(?!CB$|UUID_HAS)|MAX_PLANES$)/),
+    unbound: [...unboundDriver],
   }
+}
+
+/**
+ * The ABIs that newer ones have superseded. Each is exported under the base name and the version that introduced it, and
+ * typed as the function type of that version says.
+ */
+function readEarlier(
+  internal: Declarations,
+  layouts: Layouts,
+  versions: ReadonlyMap<string, number>,
+  byBase: ReadonlyMap<string, number[]>,
+  exported: ReadonlyMap<string, string>,
+  describe: Whereabouts,
+): FunctionSpec[] {
+  const bound = new Set(exported.values())
+  const functions: FunctionSpec[] = []
+  for (const [symbol, node] of internal.functions) {
+    const { base, flavour } = splitSymbol(symbol)
+    if (!isFunction(symbol) || flavour !== '' || bound.has(symbol)) continue
+    const since = versions.get(symbol) as number
+    if (!exported.has(base)) throw new Error(`${symbol}: nothing is exported as ${base}`)
+    const threadSymbol = [`${symbol}_ptds`, `${symbol}_ptsz`].find((other) => internal.functions.has(other))
+    functions.push({
+      name: `${base}_v${since}`,
+      symbol,
+      lookup: base,
+      since,
+      versions: byBase.get(base) as number[],
+      ...perThreadVariant(threadSymbol, versions),
+      ...describe([base, symbol, exported.get(base) as string]),
+      ...readSignature(internal, layouts, node),
+      supersededBy: base,
+    })
+  }
+  return functions
+}
+
+function perThreadVariant(
+  symbol: string | undefined,
+  versions: ReadonlyMap<string, number>,
+): Pick<FunctionSpec, 'perThreadSymbol' | 'perThreadSince'> {
+  if (symbol === undefined) return {}
+  const since = versions.get(symbol)
+  if (since === undefined) throw new Error(`no version for ${symbol}`)
+  return { perThreadSymbol: symbol, perThreadSince: since }
 }
 
 /** Reads `__CUDA_API_PTSZ(cuMemFreeAsync)` and the like. */

@@ -14,7 +14,12 @@ import { parseType } from './ctypes.js'
 import { type Declarations, plainName, type RecordDeclaration } from './declarations.js'
 import { directionOf } from './direction.js'
 import { type Layouts, spelling } from './layouts.js'
-import { handleName, isOpaque, isSignedEnum, lowerInteger, lowerType } from './lower.js'
+import { handleName, isOpaque, isOpaquePointer, isSignedEnum, lowerInteger, lowerType } from './lower.js'
+
+/** Whether a header brings the function's body, so that no library exports it. */
+export function isDefinedInHeader(node: AstNode | undefined): boolean {
+  return node !== undefined && (node.inline === true || childrenOf(node, 'CompoundStmt').length > 0)
+}
 
 /** Result and parameters of a function declaration. */
 export function readSignature(
@@ -171,7 +176,10 @@ export function readNames(
     else if (target.kind === 'integer') {
       const lowered = lowerInteger(target.type, chain)
       if (lowered.kind === 'handle') handles.push({ name, ctype: text, brand: name })
-      else if (lowered.kind === 'integer') scalars.push({ name, ctype: text, type: target.type })
+      else if (lowered.kind === 'integer')
+        scalars.push({ name, ctype: text, type: target.type, ...(lowered.brand === name ? { branded: true } : {}) })
+    } else if (isOpaquePointer(chain)) {
+      handles.push({ name, ctype: text, brand: name })
     } else if (target.kind === 'pointer' && isOpaque(declarations, target.to)) {
       const tag = (declarations.resolve(target.to).target as { record: RecordDeclaration }).record.names[0] as string
       handles.push({ name, ctype: text, brand: tag.replace(/_st$/, '') })

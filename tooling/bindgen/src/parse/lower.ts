@@ -6,6 +6,17 @@ import type { Layouts } from './layouts.js'
 /** 64-bit integer typedefs that name an object rather than a number. */
 const objectName = /(Handle|Object|TexObject|SurfObject)(_t)?$/
 
+/** `void *` typedefs that name an object of another interface. */
+const opaquePointer = /^(EGL(Image|Stream|Sync)KHR|HGPUNV)$/
+
+/** Whether a typedef of `void *` stands for an object rather than for memory. */
+export function isOpaquePointer(chain: readonly string[]): boolean {
+  return chain.some((name) => opaquePointer.test(name))
+}
+
+/** 32-bit integer typedefs that name an object. */
+const numberedObject = /^Vdp(Device|VideoSurface|OutputSurface)$/
+
 /** The name a library uses for a handle, without version endings. */
 export function handleName(chain: readonly string[]): string {
   return plainName(
@@ -32,7 +43,10 @@ export function lowerType(declarations: Declarations, layouts: Layouts, text: st
       return { kind: 'enum', type: plainName(target.enum.names), signed }
     }
     case 'callback':
-      return chain.length > 0 ? { kind: 'callback', type: handleName(chain) } : { kind: 'pointer' }
+      if (chain.length > 0) return { kind: 'callback', type: handleName(chain) }
+      // A pointer to a function typedef; the other way round the pointer is in the typedef.
+      if (type.kind === 'pointer' && type.to.kind === 'name') return { kind: 'callback', type: type.to.name }
+      return { kind: 'pointer' }
     case 'record': {
       const { size, alignment } = layouts.of(target.record)
       return { kind: 'struct', type: plainName(target.record.names), size, alignment }
@@ -40,7 +54,8 @@ export function lowerType(declarations: Declarations, layouts: Layouts, text: st
     case 'array':
       return { kind: 'pointer' }
     case 'pointer': {
-      if (chain.length > 0 && isOpaque(declarations, target.to)) return { kind: 'handle', type: handleName(chain) }
+      if (isOpaquePointer(chain) || (chain.length > 0 && isOpaque(declarations, target.to)))
+        return { kind: 'handle', type: handleName(chain) }
       if (isParameter && isConstChar(target.to)) return { kind: 'cstring' }
       return { kind: 'pointer' }
     }
@@ -55,7 +70,8 @@ export function lowerInteger(type: IntegerKind, chain: readonly string[]): Lower
   if (type === 'u64' && chain.some((name) => /^CUdeviceptr/.test(name)))
     return { kind: 'deviceptr', type: 'CUdeviceptr' }
   if (type === 'u64' && chain.some((name) => objectName.test(name))) return { kind: 'handle', type: handleName(chain) }
-  return { kind: 'integer', type }
+  const brand = chain.find((name) => numberedObject.test(name))
+  return { kind: 'integer', type, ...(brand === undefined ? {} : { brand }) }
 }
 
 /** Pointer target that only the library can look into. */

@@ -1,32 +1,47 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { currentSignatureSince, otherMajors } from '../facts/runtimeMajors.js'
 import { runtimeSince } from '../facts/runtimeSince.js'
+import { unboundRuntime } from '../facts/runtimeSymbols.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
-import { readGroups } from './groups.js'
+import { type HeaderFile, includeSource, readWhereabouts, standInHeaders } from './include.js'
 import { Layouts } from './layouts.js'
-import { readEnums, readNames, readSignature, readStructs } from './library.js'
+import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
 const ours = /^(cuda[A-Z]|CUuuid|dim3$|CUDA_)/
+/** Those, and the typedefs of other vendors that the prototypes use. */
+const named =
+  /^(cuda[A-Z]|CUuuid|dim3$|CUDA_|GL(enum|uint)$|EGL\w+$|Vdp(Device|VideoSurface|OutputSurface|GetProcAddress)$|HGPUNV$)/
+
+/** Every header of the C API. */
+const headerFiles: readonly HeaderFile[] = [
+  { name: 'cuda_runtime_api.h' },
+  { name: 'cuda_profiler_api.h' },
+  { name: 'cuda_gl_interop.h', windows: true },
+  { name: 'cuda_egl_interop.h', platform: 'linux' },
+  { name: 'cuda_vdpau_interop.h', platform: 'linux' },
+]
+
+/**
+ * What a program includes to see everything that the runtime's spec has. The header for EGL includes cuda_runtime.h, the
+ * C++ API on top, whose templates would hide the functions: its guard is set beforehand.
+ */
+export const runtimeSource = `#define __CUDA_RUNTIME_H__\n#include <driver_functions.h>\n${includeSource(headerFiles)}`
 
 export function parseRuntime(cudaInclude: string): LibrarySpecFile {
-  const includes = [cudaInclude]
-  const unit: Translation = { source: '#include <cuda_runtime_api.h>\n', includes }
+  const includes = [standInHeaders, cudaInclude]
+  const unit: Translation = { source: runtimeSource, includes }
   const declarations = new Declarations(dumpAst(unit))
   const macros = dumpMacros(unit)
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
-  const groups = readGroups(readFileSync(join(cudaInclude, 'cuda_runtime_api.h'), 'utf8'))
+  const describe = readWhereabouts(cudaInclude, headerFiles, ungrouped)
 
   const functions: FunctionSpec[] = []
   for (const [symbol, node] of [...declarations.functions].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (!/^cuda[A-Z]/.test(symbol)) continue
+    if (!/^cuda[A-Z]/.test(symbol) || isDefinedInHeader(node)) continue
     const name = [...macros].find(([, body]) => body.trim() === symbol)?.[0] ?? symbol
-    const group = groups.get(name) ?? groups.get(symbol)
-    if (group === undefined && !ungrouped.has(name)) throw new Error(`${name} stands in no documentation group`)
     const flavour = /__CUDART_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(perThread.get(name) ?? '')
     const majors = otherMajors[symbol]
     const first = runtimeSince[symbol]
@@ -39,7 +54,7 @@ export function parseRuntime(cudaInclude: string): LibrarySpecFile {
       since,
       versions: since === first ? [first] : [first, since],
       ...(flavour ? { perThreadSymbol: `${flavour[2]}_${(flavour[1] as string).toLowerCase()}` } : {}),
-      group: group ?? '',
+      ...describe([name, symbol]),
       ...readSignature(declarations, layouts, node),
       ...(majors ? { otherMajors: majors } : {}),
     })
@@ -53,12 +68,13 @@ export function parseRuntime(cudaInclude: string): LibrarySpecFile {
     format: 1,
     library: 'runtime',
     headerVersion: Number(macros.get('CUDART_VERSION')),
-    headers: ['cuda_runtime_api.h'],
+    headers: headerFiles.map(({ name }) => name),
     functions,
     enums: readEnums(declarations, ours),
     structs: readStructs(declarations, layouts),
-    ...readNames(declarations, ours),
-    constants: readConstants(unit, declarations, macros, /^(cuda[A-Z]|CUDA_IPC|CUDART_VERSION$)/),
+    ...readNames(declarations, named),
+    constants: readConstants(unit, declarations, macros, /^(cuda[A-Z]|CUDA_IPC|CUDA_EGL|CUDART_VERSION$)/),
+    unbound: [...unboundRuntime],
   }
 }
 

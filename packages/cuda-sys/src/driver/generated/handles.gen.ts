@@ -21,6 +21,11 @@ export type CUdevResourceDesc = Branded<bigint, 'CUdevResourceDesc'>
 /** Takes a bigint read from memory as a `CUdevResourceDesc`. */
 export const CUdevResourceDesc = (value: bigint): CUdevResourceDesc => value as CUdevResourceDesc
 
+/** `struct CUeglStreamConnection_st *`. */
+export type CUeglStreamConnection = Branded<bigint, 'CUeglStreamConnection'>
+/** Takes a bigint read from memory as a `CUeglStreamConnection`. */
+export const CUeglStreamConnection = (value: bigint): CUeglStreamConnection => value as CUeglStreamConnection
+
 /** `struct CUevent_st *`. */
 export type CUevent = Branded<bigint, 'CUevent'>
 /** Takes a bigint read from memory as a `CUevent`. */
@@ -146,6 +151,26 @@ export type CUuserObject = Branded<bigint, 'CUuserObject'>
 /** Takes a bigint read from memory as a `CUuserObject`. */
 export const CUuserObject = (value: bigint): CUuserObject => value as CUuserObject
 
+/** `void *`. */
+export type EGLImageKHR = Branded<bigint, 'EGLImageKHR'>
+/** Takes a bigint read from memory as a `EGLImageKHR`. */
+export const EGLImageKHR = (value: bigint): EGLImageKHR => value as EGLImageKHR
+
+/** `void *`. */
+export type EGLStreamKHR = Branded<bigint, 'EGLStreamKHR'>
+/** Takes a bigint read from memory as a `EGLStreamKHR`. */
+export const EGLStreamKHR = (value: bigint): EGLStreamKHR => value as EGLStreamKHR
+
+/** `void *`. */
+export type EGLSyncKHR = Branded<bigint, 'EGLSyncKHR'>
+/** Takes a bigint read from memory as a `EGLSyncKHR`. */
+export const EGLSyncKHR = (value: bigint): EGLSyncKHR => value as EGLSyncKHR
+
+/** `void *`. */
+export type HGPUNV = Branded<bigint, 'HGPUNV'>
+/** Takes a bigint read from memory as a `HGPUNV`. */
+export const HGPUNV = (value: bigint): HGPUNV => value as HGPUNV
+
 /** Address in device memory. A bare bigint will do; a handle will not. */
 export type CUdeviceptr = bigint & { readonly __brand?: 'CUdeviceptr' }
 /** Takes a bigint read from memory as a `CUdeviceptr`. */
@@ -166,8 +191,35 @@ export type CUoccupancyB2DSize = bigint & { readonly __brand?: 'CUoccupancyB2DSi
 /** Address of a C function `void (*)(CUstream, CUresult, void *)`. */
 export type CUstreamCallback = bigint & { readonly __brand?: 'CUstreamCallback' }
 
+/** Address of a C function `VdpStatus (VdpDevice, VdpFuncId, void **)`. */
+export type VdpGetProcAddress = bigint & { readonly __brand?: 'VdpGetProcAddress' }
+
 /** `CUdevice_v1`. */
 export type CUdevice = number
 
 /** `unsigned int`. */
 export type CUlogIterator = number
+
+/** `int32_t`. */
+export type EGLint = number
+
+/** `unsigned int`. */
+export type GLenum = number
+
+/** `unsigned int`. */
+export type GLuint = number
+
+/** `uint32_t`. */
+export type VdpDevice = Branded<number, 'VdpDevice'>
+/** Takes a number read from memory as a `VdpDevice`. */
+export const VdpDevice = (value: number): VdpDevice => value as VdpDevice
+
+/** `uint32_t`. */
+export type VdpOutputSurface = Branded<number, 'VdpOutputSurface'>
+/** Takes a number read from memory as a `VdpOutputSurface`. */
+export const VdpOutputSurface = (value: number): VdpOutputSurface => value as VdpOutputSurface
+
+/** `uint32_t`. */
+export type VdpVideoSurface = Branded<number, 'VdpVideoSurface'>
+/** Takes a number read from memory as a `VdpVideoSurface`. */
+export const VdpVideoSurface = (value: number): VdpVideoSurface => value as VdpVideoSurface

@@ -2,6 +2,7 @@
 import type { cudaStream_t } from './handles.gen.js'
 
 export const CUDART_VERSION = 13000
+export const CUDA_EGL_MAX_PLANES = 3
 export const CUDA_IPC_HANDLE_SIZE = 64
 export const cudaArrayColorAttachment = 32
 export const cudaArrayCubemap = 4

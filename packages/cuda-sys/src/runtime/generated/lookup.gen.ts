@@ -77,7 +77,9 @@ export const perThreadSymbols: Readonly<Record<string, string>> = {
 
 /** Majors of libcudart in which a function of this name has another signature. */
 export const otherMajors: Readonly<Record<string, readonly number[]>> = {
+  cudaChooseDevice: [11, 12],
   cudaGetDeviceProperties: [11, 12],
+  cudaGetDriverEntryPoint: [11],
   cudaGraphAddDependencies: [11, 12],
   cudaGraphAddNode: [12],
   cudaGraphExecUpdate: [11],

@@ -2,6 +2,7 @@
 import { type NativeCall, type PointerArgument, putCString, putHandle, putI32, putPointer, putSize, putU32, type SizeArgument } from '@shoal/ffi/calls'
 import { driver } from '../../library.js'
 import type { CUcoredumpSettings, CUexecAffinityType } from '../enums/execution.gen.js'
+import type { CUoutput_mode } from '../enums/graphicsInterfaces.gen.js'
 import type { CUarray_format, CUflushGPUDirectRDMAWritesScope, CUflushGPUDirectRDMAWritesTarget } from '../enums/memory.gen.js'
 import type { CUdevice_attribute, CUresult } from '../enums/status.gen.js'
 import type { CUlogsCallback, CUlogsCallbackHandle, CUmemoryPool } from '../handles.gen.js'
@@ -609,4 +610,44 @@ let cuLogsUnregisterCallback_: NativeCall | undefined
 export function cuLogsUnregisterCallback(callback: CUlogsCallbackHandle | null): CUresult {
   putHandle(0, callback, 'cuLogsUnregisterCallback', 'callback')
   return (cuLogsUnregisterCallback_ ??= driver.bind('cuLogsUnregisterCallback', 12090, 1))() as CUresult
+}
+
+let cuProfilerInitialize_: NativeCall | undefined
+/**
+ * `CUresult cuProfilerInitialize(const char *configFile, const char *outputFile, CUoutput_mode outputMode)`
+ *
+ * @param configFile - in
+ * @param outputFile - in
+ * @param outputMode - in
+ * @since CUDA 4.0
+ * @deprecated by the vendor
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER__DEPRECATED.html
+ */
+export function cuProfilerInitialize(configFile: string | PointerArgument, outputFile: string | PointerArgument, outputMode: CUoutput_mode): CUresult {
+  putCString(0, configFile, 'cuProfilerInitialize', 'configFile')
+  putCString(1, outputFile, 'cuProfilerInitialize', 'outputFile')
+  putI32(2, outputMode, 'cuProfilerInitialize', 'outputMode')
+  return (cuProfilerInitialize_ ??= driver.bind('cuProfilerInitialize', 4000, 3))() as CUresult
+}
+
+let cuProfilerStart_: NativeCall | undefined
+/**
+ * `CUresult cuProfilerStart(void)`
+ *
+ * @since CUDA 4.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html
+ */
+export function cuProfilerStart(): CUresult {
+  return (cuProfilerStart_ ??= driver.bind('cuProfilerStart', 4000, 0))() as CUresult
+}
+
+let cuProfilerStop_: NativeCall | undefined
+/**
+ * `CUresult cuProfilerStop(void)`
+ *
+ * @since CUDA 4.0
+ * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PROFILER.html
+ */
+export function cuProfilerStop(): CUresult {
+  return (cuProfilerStop_ ??= driver.bind('cuProfilerStop', 4000, 0))() as CUresult
 }

@@ -318,48 +318,6 @@ export const CUDA_KERNEL_NODE_PARAMS: StructCodec<CUDA_KERNEL_NODE_PARAMS> = /* 
   ],
 })
 
-/** C struct `CUDA_KERNEL_NODE_PARAMS_v1`: 56 bytes, aligned to 8. */
-export interface CUDA_KERNEL_NODE_PARAMS_v1 {
-  /** `CUfunction` */
-  func: bigint
-  /** `unsigned int` */
-  gridDimX: number
-  /** `unsigned int` */
-  gridDimY: number
-  /** `unsigned int` */
-  gridDimZ: number
-  /** `unsigned int` */
-  blockDimX: number
-  /** `unsigned int` */
-  blockDimY: number
-  /** `unsigned int` */
-  blockDimZ: number
-  /** `unsigned int` */
-  sharedMemBytes: number
-  /** `void **` */
-  kernelParams: bigint
-  /** `void **` */
-  extra: bigint
-}
-/** Reads and writes C struct `CUDA_KERNEL_NODE_PARAMS_v1`. */
-export const CUDA_KERNEL_NODE_PARAMS_v1: StructCodec<CUDA_KERNEL_NODE_PARAMS_v1> = /* @__PURE__ */ defineStructCodec<CUDA_KERNEL_NODE_PARAMS_v1>({
-  name: 'CUDA_KERNEL_NODE_PARAMS_v1',
-  size: 56,
-  alignment: 8,
-  fields: [
-    { name: 'func', offset: 0, kind: 'pointer' },
-    { name: 'gridDimX', offset: 8, kind: 'u32' },
-    { name: 'gridDimY', offset: 12, kind: 'u32' },
-    { name: 'gridDimZ', offset: 16, kind: 'u32' },
-    { name: 'blockDimX', offset: 20, kind: 'u32' },
-    { name: 'blockDimY', offset: 24, kind: 'u32' },
-    { name: 'blockDimZ', offset: 28, kind: 'u32' },
-    { name: 'sharedMemBytes', offset: 32, kind: 'u32' },
-    { name: 'kernelParams', offset: 40, kind: 'pointer' },
-    { name: 'extra', offset: 48, kind: 'pointer' },
-  ],
-})
-
 /** C struct `CUDA_KERNEL_NODE_PARAMS_v3`: 72 bytes, aligned to 8. */
 export interface CUDA_KERNEL_NODE_PARAMS_v3 {
   /** `CUfunction` */

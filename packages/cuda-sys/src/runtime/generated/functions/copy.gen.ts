@@ -14,6 +14,7 @@ let cudaArrayGetInfo_: NativeCall | undefined
  * @param extent - out
  * @param flags - out
  * @param array - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaArrayGetInfo(desc: PointerArgument, extent: PointerArgument, flags: PointerArgument, array: cudaArray_t | null): cudaError {
@@ -21,7 +22,7 @@ export function cudaArrayGetInfo(desc: PointerArgument, extent: PointerArgument,
   putPointer(1, extent, 'cudaArrayGetInfo', 'extent')
   putPointer(2, flags, 'cudaArrayGetInfo', 'flags')
   putHandle(3, array, 'cudaArrayGetInfo', 'array')
-  return (cudaArrayGetInfo_ ??= runtime.bind('cudaArrayGetInfo', 0, 4))() as cudaError
+  return (cudaArrayGetInfo_ ??= runtime.bind('cudaArrayGetInfo', 4010, 4))() as cudaError
 }
 
 let cudaArrayGetMemoryRequirements_: NativeCall | undefined
@@ -31,13 +32,14 @@ let cudaArrayGetMemoryRequirements_: NativeCall | undefined
  * @param memoryRequirements - out
  * @param array - in
  * @param device - in
+ * @since CUDA 11.6
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaArrayGetMemoryRequirements(memoryRequirements: PointerArgument, array: cudaArray_t | null, device: number): cudaError {
   putPointer(0, memoryRequirements, 'cudaArrayGetMemoryRequirements', 'memoryRequirements')
   putHandle(1, array, 'cudaArrayGetMemoryRequirements', 'array')
   putI32(2, device, 'cudaArrayGetMemoryRequirements', 'device')
-  return (cudaArrayGetMemoryRequirements_ ??= runtime.bind('cudaArrayGetMemoryRequirements', 0, 3))() as cudaError
+  return (cudaArrayGetMemoryRequirements_ ??= runtime.bind('cudaArrayGetMemoryRequirements', 11060, 3))() as cudaError
 }
 
 let cudaArrayGetPlane_: NativeCall | undefined
@@ -47,13 +49,14 @@ let cudaArrayGetPlane_: NativeCall | undefined
  * @param pPlaneArray - out
  * @param hArray - in
  * @param planeIdx - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaArrayGetPlane(pPlaneArray: PointerArgument, hArray: cudaArray_t | null, planeIdx: number): cudaError {
   putPointer(0, pPlaneArray, 'cudaArrayGetPlane', 'pPlaneArray')
   putHandle(1, hArray, 'cudaArrayGetPlane', 'hArray')
   putU32(2, planeIdx, 'cudaArrayGetPlane', 'planeIdx')
-  return (cudaArrayGetPlane_ ??= runtime.bind('cudaArrayGetPlane', 0, 3))() as cudaError
+  return (cudaArrayGetPlane_ ??= runtime.bind('cudaArrayGetPlane', 11020, 3))() as cudaError
 }
 
 let cudaArrayGetSparseProperties_: NativeCall | undefined
@@ -62,12 +65,13 @@ let cudaArrayGetSparseProperties_: NativeCall | undefined
  *
  * @param sparseProperties - out
  * @param array - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaArrayGetSparseProperties(sparseProperties: PointerArgument, array: cudaArray_t | null): cudaError {
   putPointer(0, sparseProperties, 'cudaArrayGetSparseProperties', 'sparseProperties')
   putHandle(1, array, 'cudaArrayGetSparseProperties', 'array')
-  return (cudaArrayGetSparseProperties_ ??= runtime.bind('cudaArrayGetSparseProperties', 0, 2))() as cudaError
+  return (cudaArrayGetSparseProperties_ ??= runtime.bind('cudaArrayGetSparseProperties', 11010, 2))() as cudaError
 }
 
 let cudaFreeArray_: NativeCall | undefined
@@ -75,11 +79,12 @@ let cudaFreeArray_: NativeCall | undefined
  * `cudaError_t cudaFreeArray(cudaArray_t array)`
  *
  * @param array - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFreeArray(array: cudaArray_t | null): cudaError {
   putHandle(0, array, 'cudaFreeArray', 'array')
-  return (cudaFreeArray_ ??= runtime.bind('cudaFreeArray', 0, 1))() as cudaError
+  return (cudaFreeArray_ ??= runtime.bind('cudaFreeArray', 3020, 1))() as cudaError
 }
 
 let cudaFreeMipmappedArray_: NativeCall | undefined
@@ -87,11 +92,12 @@ let cudaFreeMipmappedArray_: NativeCall | undefined
  * `cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray)`
  *
  * @param mipmappedArray - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFreeMipmappedArray(mipmappedArray: cudaMipmappedArray_t | null): cudaError {
   putHandle(0, mipmappedArray, 'cudaFreeMipmappedArray', 'mipmappedArray')
-  return (cudaFreeMipmappedArray_ ??= runtime.bind('cudaFreeMipmappedArray', 0, 1))() as cudaError
+  return (cudaFreeMipmappedArray_ ??= runtime.bind('cudaFreeMipmappedArray', 5000, 1))() as cudaError
 }
 
 let cudaGetMipmappedArrayLevel_: NativeCall | undefined
@@ -101,13 +107,14 @@ let cudaGetMipmappedArrayLevel_: NativeCall | undefined
  * @param levelArray - out
  * @param mipmappedArray - in
  * @param level - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaGetMipmappedArrayLevel(levelArray: PointerArgument, mipmappedArray: cudaMipmappedArray_const_t | null, level: number): cudaError {
   putPointer(0, levelArray, 'cudaGetMipmappedArrayLevel', 'levelArray')
   putHandle(1, mipmappedArray, 'cudaGetMipmappedArrayLevel', 'mipmappedArray')
   putU32(2, level, 'cudaGetMipmappedArrayLevel', 'level')
-  return (cudaGetMipmappedArrayLevel_ ??= runtime.bind('cudaGetMipmappedArrayLevel', 0, 3))() as cudaError
+  return (cudaGetMipmappedArrayLevel_ ??= runtime.bind('cudaGetMipmappedArrayLevel', 5000, 3))() as cudaError
 }
 
 let cudaMalloc3DArray_layout: CallLayout | undefined
@@ -119,6 +126,7 @@ let cudaMalloc3DArray_: NativeCall | undefined
  * @param desc - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc3DArray(array: PointerArgument, desc: PointerArgument, extent: ArrayBufferView | NativeMemory, flags: number): cudaError {
@@ -127,7 +135,7 @@ export function cudaMalloc3DArray(array: PointerArgument, desc: PointerArgument,
   putPointer(layout.slot(1), desc, 'cudaMalloc3DArray', 'desc')
   layout.putStruct(2, extent, 'cudaMalloc3DArray', 'extent')
   putU32(layout.slot(3), flags, 'cudaMalloc3DArray', 'flags')
-  return (cudaMalloc3DArray_ ??= runtime.bind('cudaMalloc3DArray', 0, layout.slotCount))() as cudaError
+  return (cudaMalloc3DArray_ ??= runtime.bind('cudaMalloc3DArray', 3020, layout.slotCount))() as cudaError
 }
 
 let cudaMallocArray_: NativeCall | undefined
@@ -139,6 +147,7 @@ let cudaMallocArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocArray(array: PointerArgument, desc: PointerArgument, width: SizeArgument, height: SizeArgument, flags: number): cudaError {
@@ -147,7 +156,7 @@ export function cudaMallocArray(array: PointerArgument, desc: PointerArgument, w
   putSize(2, width, 'cudaMallocArray', 'width')
   putSize(3, height, 'cudaMallocArray', 'height')
   putU32(4, flags, 'cudaMallocArray', 'flags')
-  return (cudaMallocArray_ ??= runtime.bind('cudaMallocArray', 0, 5))() as cudaError
+  return (cudaMallocArray_ ??= runtime.bind('cudaMallocArray', 3020, 5))() as cudaError
 }
 
 let cudaMallocMipmappedArray_layout: CallLayout | undefined
@@ -160,6 +169,7 @@ let cudaMallocMipmappedArray_: NativeCall | undefined
  * @param extent - in, `cudaExtent` by value: 24 bytes
  * @param numLevels - in
  * @param flags - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocMipmappedArray(mipmappedArray: PointerArgument, desc: PointerArgument, extent: ArrayBufferView | NativeMemory, numLevels: number, flags: number): cudaError {
@@ -169,7 +179,7 @@ export function cudaMallocMipmappedArray(mipmappedArray: PointerArgument, desc: 
   layout.putStruct(2, extent, 'cudaMallocMipmappedArray', 'extent')
   putU32(layout.slot(3), numLevels, 'cudaMallocMipmappedArray', 'numLevels')
   putU32(layout.slot(4), flags, 'cudaMallocMipmappedArray', 'flags')
-  return (cudaMallocMipmappedArray_ ??= runtime.bind('cudaMallocMipmappedArray', 0, layout.slotCount))() as cudaError
+  return (cudaMallocMipmappedArray_ ??= runtime.bind('cudaMallocMipmappedArray', 5000, layout.slotCount))() as cudaError
 }
 
 let cudaMemcpy_: NativeCall | undefined
@@ -180,6 +190,7 @@ let cudaMemcpy_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy(dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -187,7 +198,7 @@ export function cudaMemcpy(dst: PointerArgument, src: PointerArgument, count: Si
   putPointer(1, src, 'cudaMemcpy', 'src')
   putSize(2, count, 'cudaMemcpy', 'count')
   putI32(3, kind, 'cudaMemcpy', 'kind')
-  return (cudaMemcpy_ ??= runtime.bind('cudaMemcpy', 0, 4))() as cudaError
+  return (cudaMemcpy_ ??= runtime.bind('cudaMemcpy', 3020, 4))() as cudaError
 }
 
 let cudaMemcpy2D_: NativeCall | undefined
@@ -201,6 +212,7 @@ let cudaMemcpy2D_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2D(dst: PointerArgument, dpitch: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -211,7 +223,7 @@ export function cudaMemcpy2D(dst: PointerArgument, dpitch: SizeArgument, src: Po
   putSize(4, width, 'cudaMemcpy2D', 'width')
   putSize(5, height, 'cudaMemcpy2D', 'height')
   putI32(6, kind, 'cudaMemcpy2D', 'kind')
-  return (cudaMemcpy2D_ ??= runtime.bind('cudaMemcpy2D', 0, 7))() as cudaError
+  return (cudaMemcpy2D_ ??= runtime.bind('cudaMemcpy2D', 3020, 7))() as cudaError
 }
 
 let cudaMemcpy2DArrayToArray_: NativeCall | undefined
@@ -227,6 +239,7 @@ let cudaMemcpy2DArrayToArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DArrayToArray(dst: cudaArray_t | null, wOffsetDst: SizeArgument, hOffsetDst: SizeArgument, src: cudaArray_const_t | null, wOffsetSrc: SizeArgument, hOffsetSrc: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -239,7 +252,7 @@ export function cudaMemcpy2DArrayToArray(dst: cudaArray_t | null, wOffsetDst: Si
   putSize(6, width, 'cudaMemcpy2DArrayToArray', 'width')
   putSize(7, height, 'cudaMemcpy2DArrayToArray', 'height')
   putI32(8, kind, 'cudaMemcpy2DArrayToArray', 'kind')
-  return (cudaMemcpy2DArrayToArray_ ??= runtime.bind('cudaMemcpy2DArrayToArray', 0, 9))() as cudaError
+  return (cudaMemcpy2DArrayToArray_ ??= runtime.bind('cudaMemcpy2DArrayToArray', 3020, 9))() as cudaError
 }
 
 let cudaMemcpy2DAsync_: NativeCall | undefined
@@ -254,6 +267,7 @@ let cudaMemcpy2DAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DAsync(dst: PointerArgument, dpitch: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -265,7 +279,7 @@ export function cudaMemcpy2DAsync(dst: PointerArgument, dpitch: SizeArgument, sr
   putSize(5, height, 'cudaMemcpy2DAsync', 'height')
   putI32(6, kind, 'cudaMemcpy2DAsync', 'kind')
   putHandle(7, stream, 'cudaMemcpy2DAsync', 'stream')
-  return (cudaMemcpy2DAsync_ ??= runtime.bind('cudaMemcpy2DAsync', 0, 8))() as cudaError
+  return (cudaMemcpy2DAsync_ ??= runtime.bind('cudaMemcpy2DAsync', 3020, 8))() as cudaError
 }
 
 let cudaMemcpy2DFromArray_: NativeCall | undefined
@@ -280,6 +294,7 @@ let cudaMemcpy2DFromArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DFromArray(dst: PointerArgument, dpitch: SizeArgument, src: cudaArray_const_t | null, wOffset: SizeArgument, hOffset: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -291,7 +306,7 @@ export function cudaMemcpy2DFromArray(dst: PointerArgument, dpitch: SizeArgument
   putSize(5, width, 'cudaMemcpy2DFromArray', 'width')
   putSize(6, height, 'cudaMemcpy2DFromArray', 'height')
   putI32(7, kind, 'cudaMemcpy2DFromArray', 'kind')
-  return (cudaMemcpy2DFromArray_ ??= runtime.bind('cudaMemcpy2DFromArray', 0, 8))() as cudaError
+  return (cudaMemcpy2DFromArray_ ??= runtime.bind('cudaMemcpy2DFromArray', 3020, 8))() as cudaError
 }
 
 let cudaMemcpy2DFromArrayAsync_: NativeCall | undefined
@@ -307,6 +322,7 @@ let cudaMemcpy2DFromArrayAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DFromArrayAsync(dst: PointerArgument, dpitch: SizeArgument, src: cudaArray_const_t | null, wOffset: SizeArgument, hOffset: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -319,7 +335,7 @@ export function cudaMemcpy2DFromArrayAsync(dst: PointerArgument, dpitch: SizeArg
   putSize(6, height, 'cudaMemcpy2DFromArrayAsync', 'height')
   putI32(7, kind, 'cudaMemcpy2DFromArrayAsync', 'kind')
   putHandle(8, stream, 'cudaMemcpy2DFromArrayAsync', 'stream')
-  return (cudaMemcpy2DFromArrayAsync_ ??= runtime.bind('cudaMemcpy2DFromArrayAsync', 0, 9))() as cudaError
+  return (cudaMemcpy2DFromArrayAsync_ ??= runtime.bind('cudaMemcpy2DFromArrayAsync', 3020, 9))() as cudaError
 }
 
 let cudaMemcpy2DToArray_: NativeCall | undefined
@@ -334,6 +350,7 @@ let cudaMemcpy2DToArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DToArray(dst: cudaArray_t | null, wOffset: SizeArgument, hOffset: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -345,7 +362,7 @@ export function cudaMemcpy2DToArray(dst: cudaArray_t | null, wOffset: SizeArgume
   putSize(5, width, 'cudaMemcpy2DToArray', 'width')
   putSize(6, height, 'cudaMemcpy2DToArray', 'height')
   putI32(7, kind, 'cudaMemcpy2DToArray', 'kind')
-  return (cudaMemcpy2DToArray_ ??= runtime.bind('cudaMemcpy2DToArray', 0, 8))() as cudaError
+  return (cudaMemcpy2DToArray_ ??= runtime.bind('cudaMemcpy2DToArray', 3020, 8))() as cudaError
 }
 
 let cudaMemcpy2DToArrayAsync_: NativeCall | undefined
@@ -361,6 +378,7 @@ let cudaMemcpy2DToArrayAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DToArrayAsync(dst: cudaArray_t | null, wOffset: SizeArgument, hOffset: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -373,7 +391,7 @@ export function cudaMemcpy2DToArrayAsync(dst: cudaArray_t | null, wOffset: SizeA
   putSize(6, height, 'cudaMemcpy2DToArrayAsync', 'height')
   putI32(7, kind, 'cudaMemcpy2DToArrayAsync', 'kind')
   putHandle(8, stream, 'cudaMemcpy2DToArrayAsync', 'stream')
-  return (cudaMemcpy2DToArrayAsync_ ??= runtime.bind('cudaMemcpy2DToArrayAsync', 0, 9))() as cudaError
+  return (cudaMemcpy2DToArrayAsync_ ??= runtime.bind('cudaMemcpy2DToArrayAsync', 3020, 9))() as cudaError
 }
 
 let cudaMemcpy3D_: NativeCall | undefined
@@ -381,11 +399,12 @@ let cudaMemcpy3D_: NativeCall | undefined
  * `cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)`
  *
  * @param p - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3D(p: PointerArgument): cudaError {
   putPointer(0, p, 'cudaMemcpy3D', 'p')
-  return (cudaMemcpy3D_ ??= runtime.bind('cudaMemcpy3D', 0, 1))() as cudaError
+  return (cudaMemcpy3D_ ??= runtime.bind('cudaMemcpy3D', 3020, 1))() as cudaError
 }
 
 let cudaMemcpy3DAsync_: NativeCall | undefined
@@ -394,12 +413,13 @@ let cudaMemcpy3DAsync_: NativeCall | undefined
  *
  * @param p - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3DAsync(p: PointerArgument, stream: cudaStream_t | null): cudaError {
   putPointer(0, p, 'cudaMemcpy3DAsync', 'p')
   putHandle(1, stream, 'cudaMemcpy3DAsync', 'stream')
-  return (cudaMemcpy3DAsync_ ??= runtime.bind('cudaMemcpy3DAsync', 0, 2))() as cudaError
+  return (cudaMemcpy3DAsync_ ??= runtime.bind('cudaMemcpy3DAsync', 3020, 2))() as cudaError
 }
 
 let cudaMemcpy3DBatchAsync_: NativeCall | undefined
@@ -410,6 +430,7 @@ let cudaMemcpy3DBatchAsync_: NativeCall | undefined
  * @param opList - in
  * @param flags - in
  * @param stream - in
+ * @since CUDA 13.0; with other parameters since CUDA 12.8
  * @remarks Another signature in libcudart 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
@@ -418,7 +439,7 @@ export function cudaMemcpy3DBatchAsync(numOps: SizeArgument, opList: PointerArgu
   putPointer(1, opList, 'cudaMemcpy3DBatchAsync', 'opList')
   putSize(2, flags, 'cudaMemcpy3DBatchAsync', 'flags')
   putHandle(3, stream, 'cudaMemcpy3DBatchAsync', 'stream')
-  return (cudaMemcpy3DBatchAsync_ ??= runtime.bind('cudaMemcpy3DBatchAsync', 0, 4))() as cudaError
+  return (cudaMemcpy3DBatchAsync_ ??= runtime.bind('cudaMemcpy3DBatchAsync', 13000, 4))() as cudaError
 }
 
 let cudaMemcpy3DPeer_: NativeCall | undefined
@@ -426,11 +447,12 @@ let cudaMemcpy3DPeer_: NativeCall | undefined
  * `cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)`
  *
  * @param p - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3DPeer(p: PointerArgument): cudaError {
   putPointer(0, p, 'cudaMemcpy3DPeer', 'p')
-  return (cudaMemcpy3DPeer_ ??= runtime.bind('cudaMemcpy3DPeer', 0, 1))() as cudaError
+  return (cudaMemcpy3DPeer_ ??= runtime.bind('cudaMemcpy3DPeer', 4000, 1))() as cudaError
 }
 
 let cudaMemcpy3DPeerAsync_: NativeCall | undefined
@@ -439,12 +461,13 @@ let cudaMemcpy3DPeerAsync_: NativeCall | undefined
  *
  * @param p - in
  * @param stream - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3DPeerAsync(p: PointerArgument, stream: cudaStream_t | null): cudaError {
   putPointer(0, p, 'cudaMemcpy3DPeerAsync', 'p')
   putHandle(1, stream, 'cudaMemcpy3DPeerAsync', 'stream')
-  return (cudaMemcpy3DPeerAsync_ ??= runtime.bind('cudaMemcpy3DPeerAsync', 0, 2))() as cudaError
+  return (cudaMemcpy3DPeerAsync_ ??= runtime.bind('cudaMemcpy3DPeerAsync', 4000, 2))() as cudaError
 }
 
 let cudaMemcpyArrayToArray_: NativeCall | undefined
@@ -459,6 +482,7 @@ let cudaMemcpyArrayToArray_: NativeCall | undefined
  * @param hOffsetSrc - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 3.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -471,7 +495,7 @@ export function cudaMemcpyArrayToArray(dst: cudaArray_t | null, wOffsetDst: Size
   putSize(5, hOffsetSrc, 'cudaMemcpyArrayToArray', 'hOffsetSrc')
   putSize(6, count, 'cudaMemcpyArrayToArray', 'count')
   putI32(7, kind, 'cudaMemcpyArrayToArray', 'kind')
-  return (cudaMemcpyArrayToArray_ ??= runtime.bind('cudaMemcpyArrayToArray', 0, 8))() as cudaError
+  return (cudaMemcpyArrayToArray_ ??= runtime.bind('cudaMemcpyArrayToArray', 3020, 8))() as cudaError
 }
 
 let cudaMemcpyAsync_: NativeCall | undefined
@@ -483,6 +507,7 @@ let cudaMemcpyAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyAsync(dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -491,7 +516,7 @@ export function cudaMemcpyAsync(dst: PointerArgument, src: PointerArgument, coun
   putSize(2, count, 'cudaMemcpyAsync', 'count')
   putI32(3, kind, 'cudaMemcpyAsync', 'kind')
   putHandle(4, stream, 'cudaMemcpyAsync', 'stream')
-  return (cudaMemcpyAsync_ ??= runtime.bind('cudaMemcpyAsync', 0, 5))() as cudaError
+  return (cudaMemcpyAsync_ ??= runtime.bind('cudaMemcpyAsync', 3020, 5))() as cudaError
 }
 
 let cudaMemcpyBatchAsync_: NativeCall | undefined
@@ -506,6 +531,7 @@ let cudaMemcpyBatchAsync_: NativeCall | undefined
  * @param attrsIdxs - in
  * @param numAttrs - in
  * @param stream - in
+ * @since CUDA 13.0; with other parameters since CUDA 12.8
  * @remarks Another signature in libcudart 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
@@ -518,7 +544,7 @@ export function cudaMemcpyBatchAsync(dsts: PointerArgument, srcs: PointerArgumen
   putPointer(5, attrsIdxs, 'cudaMemcpyBatchAsync', 'attrsIdxs')
   putSize(6, numAttrs, 'cudaMemcpyBatchAsync', 'numAttrs')
   putHandle(7, stream, 'cudaMemcpyBatchAsync', 'stream')
-  return (cudaMemcpyBatchAsync_ ??= runtime.bind('cudaMemcpyBatchAsync', 0, 8))() as cudaError
+  return (cudaMemcpyBatchAsync_ ??= runtime.bind('cudaMemcpyBatchAsync', 13000, 8))() as cudaError
 }
 
 let cudaMemcpyFromArray_: NativeCall | undefined
@@ -531,6 +557,7 @@ let cudaMemcpyFromArray_: NativeCall | undefined
  * @param hOffset - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 3.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -541,7 +568,7 @@ export function cudaMemcpyFromArray(dst: PointerArgument, src: cudaArray_const_t
   putSize(3, hOffset, 'cudaMemcpyFromArray', 'hOffset')
   putSize(4, count, 'cudaMemcpyFromArray', 'count')
   putI32(5, kind, 'cudaMemcpyFromArray', 'kind')
-  return (cudaMemcpyFromArray_ ??= runtime.bind('cudaMemcpyFromArray', 0, 6))() as cudaError
+  return (cudaMemcpyFromArray_ ??= runtime.bind('cudaMemcpyFromArray', 3020, 6))() as cudaError
 }
 
 let cudaMemcpyFromArrayAsync_: NativeCall | undefined
@@ -555,6 +582,7 @@ let cudaMemcpyFromArrayAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -566,7 +594,7 @@ export function cudaMemcpyFromArrayAsync(dst: PointerArgument, src: cudaArray_co
   putSize(4, count, 'cudaMemcpyFromArrayAsync', 'count')
   putI32(5, kind, 'cudaMemcpyFromArrayAsync', 'kind')
   putHandle(6, stream, 'cudaMemcpyFromArrayAsync', 'stream')
-  return (cudaMemcpyFromArrayAsync_ ??= runtime.bind('cudaMemcpyFromArrayAsync', 0, 7))() as cudaError
+  return (cudaMemcpyFromArrayAsync_ ??= runtime.bind('cudaMemcpyFromArrayAsync', 3020, 7))() as cudaError
 }
 
 let cudaMemcpyFromSymbol_: NativeCall | undefined
@@ -578,6 +606,7 @@ let cudaMemcpyFromSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyFromSymbol(dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -586,7 +615,7 @@ export function cudaMemcpyFromSymbol(dst: PointerArgument, symbol: PointerArgume
   putSize(2, count, 'cudaMemcpyFromSymbol', 'count')
   putSize(3, offset, 'cudaMemcpyFromSymbol', 'offset')
   putI32(4, kind, 'cudaMemcpyFromSymbol', 'kind')
-  return (cudaMemcpyFromSymbol_ ??= runtime.bind('cudaMemcpyFromSymbol', 0, 5))() as cudaError
+  return (cudaMemcpyFromSymbol_ ??= runtime.bind('cudaMemcpyFromSymbol', 3020, 5))() as cudaError
 }
 
 let cudaMemcpyFromSymbolAsync_: NativeCall | undefined
@@ -599,6 +628,7 @@ let cudaMemcpyFromSymbolAsync_: NativeCall | undefined
  * @param offset - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyFromSymbolAsync(dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -608,7 +638,7 @@ export function cudaMemcpyFromSymbolAsync(dst: PointerArgument, symbol: PointerA
   putSize(3, offset, 'cudaMemcpyFromSymbolAsync', 'offset')
   putI32(4, kind, 'cudaMemcpyFromSymbolAsync', 'kind')
   putHandle(5, stream, 'cudaMemcpyFromSymbolAsync', 'stream')
-  return (cudaMemcpyFromSymbolAsync_ ??= runtime.bind('cudaMemcpyFromSymbolAsync', 0, 6))() as cudaError
+  return (cudaMemcpyFromSymbolAsync_ ??= runtime.bind('cudaMemcpyFromSymbolAsync', 3020, 6))() as cudaError
 }
 
 let cudaMemcpyPeer_: NativeCall | undefined
@@ -620,6 +650,7 @@ let cudaMemcpyPeer_: NativeCall | undefined
  * @param src - in
  * @param srcDevice - in
  * @param count - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyPeer(dst: PointerArgument, dstDevice: number, src: PointerArgument, srcDevice: number, count: SizeArgument): cudaError {
@@ -628,7 +659,7 @@ export function cudaMemcpyPeer(dst: PointerArgument, dstDevice: number, src: Poi
   putPointer(2, src, 'cudaMemcpyPeer', 'src')
   putI32(3, srcDevice, 'cudaMemcpyPeer', 'srcDevice')
   putSize(4, count, 'cudaMemcpyPeer', 'count')
-  return (cudaMemcpyPeer_ ??= runtime.bind('cudaMemcpyPeer', 0, 5))() as cudaError
+  return (cudaMemcpyPeer_ ??= runtime.bind('cudaMemcpyPeer', 4000, 5))() as cudaError
 }
 
 let cudaMemcpyPeerAsync_: NativeCall | undefined
@@ -641,6 +672,7 @@ let cudaMemcpyPeerAsync_: NativeCall | undefined
  * @param srcDevice - in
  * @param count - in
  * @param stream - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyPeerAsync(dst: PointerArgument, dstDevice: number, src: PointerArgument, srcDevice: number, count: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -650,7 +682,7 @@ export function cudaMemcpyPeerAsync(dst: PointerArgument, dstDevice: number, src
   putI32(3, srcDevice, 'cudaMemcpyPeerAsync', 'srcDevice')
   putSize(4, count, 'cudaMemcpyPeerAsync', 'count')
   putHandle(5, stream, 'cudaMemcpyPeerAsync', 'stream')
-  return (cudaMemcpyPeerAsync_ ??= runtime.bind('cudaMemcpyPeerAsync', 0, 6))() as cudaError
+  return (cudaMemcpyPeerAsync_ ??= runtime.bind('cudaMemcpyPeerAsync', 4000, 6))() as cudaError
 }
 
 let cudaMemcpyToArray_: NativeCall | undefined
@@ -663,6 +695,7 @@ let cudaMemcpyToArray_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 3.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -673,7 +706,7 @@ export function cudaMemcpyToArray(dst: cudaArray_t | null, wOffset: SizeArgument
   putPointer(3, src, 'cudaMemcpyToArray', 'src')
   putSize(4, count, 'cudaMemcpyToArray', 'count')
   putI32(5, kind, 'cudaMemcpyToArray', 'kind')
-  return (cudaMemcpyToArray_ ??= runtime.bind('cudaMemcpyToArray', 0, 6))() as cudaError
+  return (cudaMemcpyToArray_ ??= runtime.bind('cudaMemcpyToArray', 3020, 6))() as cudaError
 }
 
 let cudaMemcpyToArrayAsync_: NativeCall | undefined
@@ -687,6 +720,7 @@ let cudaMemcpyToArrayAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -698,7 +732,7 @@ export function cudaMemcpyToArrayAsync(dst: cudaArray_t | null, wOffset: SizeArg
   putSize(4, count, 'cudaMemcpyToArrayAsync', 'count')
   putI32(5, kind, 'cudaMemcpyToArrayAsync', 'kind')
   putHandle(6, stream, 'cudaMemcpyToArrayAsync', 'stream')
-  return (cudaMemcpyToArrayAsync_ ??= runtime.bind('cudaMemcpyToArrayAsync', 0, 7))() as cudaError
+  return (cudaMemcpyToArrayAsync_ ??= runtime.bind('cudaMemcpyToArrayAsync', 3020, 7))() as cudaError
 }
 
 let cudaMemcpyToSymbol_: NativeCall | undefined
@@ -710,6 +744,7 @@ let cudaMemcpyToSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyToSymbol(symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -718,7 +753,7 @@ export function cudaMemcpyToSymbol(symbol: PointerArgument, src: PointerArgument
   putSize(2, count, 'cudaMemcpyToSymbol', 'count')
   putSize(3, offset, 'cudaMemcpyToSymbol', 'offset')
   putI32(4, kind, 'cudaMemcpyToSymbol', 'kind')
-  return (cudaMemcpyToSymbol_ ??= runtime.bind('cudaMemcpyToSymbol', 0, 5))() as cudaError
+  return (cudaMemcpyToSymbol_ ??= runtime.bind('cudaMemcpyToSymbol', 3020, 5))() as cudaError
 }
 
 let cudaMemcpyToSymbolAsync_: NativeCall | undefined
@@ -731,6 +766,7 @@ let cudaMemcpyToSymbolAsync_: NativeCall | undefined
  * @param offset - in
  * @param kind - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyToSymbolAsync(symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -740,7 +776,7 @@ export function cudaMemcpyToSymbolAsync(symbol: PointerArgument, src: PointerArg
   putSize(3, offset, 'cudaMemcpyToSymbolAsync', 'offset')
   putI32(4, kind, 'cudaMemcpyToSymbolAsync', 'kind')
   putHandle(5, stream, 'cudaMemcpyToSymbolAsync', 'stream')
-  return (cudaMemcpyToSymbolAsync_ ??= runtime.bind('cudaMemcpyToSymbolAsync', 0, 6))() as cudaError
+  return (cudaMemcpyToSymbolAsync_ ??= runtime.bind('cudaMemcpyToSymbolAsync', 3020, 6))() as cudaError
 }
 
 let cudaMipmappedArrayGetMemoryRequirements_: NativeCall | undefined
@@ -750,13 +786,14 @@ let cudaMipmappedArrayGetMemoryRequirements_: NativeCall | undefined
  * @param memoryRequirements - out
  * @param mipmap - in
  * @param device - in
+ * @since CUDA 11.6
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMipmappedArrayGetMemoryRequirements(memoryRequirements: PointerArgument, mipmap: cudaMipmappedArray_t | null, device: number): cudaError {
   putPointer(0, memoryRequirements, 'cudaMipmappedArrayGetMemoryRequirements', 'memoryRequirements')
   putHandle(1, mipmap, 'cudaMipmappedArrayGetMemoryRequirements', 'mipmap')
   putI32(2, device, 'cudaMipmappedArrayGetMemoryRequirements', 'device')
-  return (cudaMipmappedArrayGetMemoryRequirements_ ??= runtime.bind('cudaMipmappedArrayGetMemoryRequirements', 0, 3))() as cudaError
+  return (cudaMipmappedArrayGetMemoryRequirements_ ??= runtime.bind('cudaMipmappedArrayGetMemoryRequirements', 11060, 3))() as cudaError
 }
 
 let cudaMipmappedArrayGetSparseProperties_: NativeCall | undefined
@@ -765,10 +802,11 @@ let cudaMipmappedArrayGetSparseProperties_: NativeCall | undefined
  *
  * @param sparseProperties - out
  * @param mipmap - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMipmappedArrayGetSparseProperties(sparseProperties: PointerArgument, mipmap: cudaMipmappedArray_t | null): cudaError {
   putPointer(0, sparseProperties, 'cudaMipmappedArrayGetSparseProperties', 'sparseProperties')
   putHandle(1, mipmap, 'cudaMipmappedArrayGetSparseProperties', 'mipmap')
-  return (cudaMipmappedArrayGetSparseProperties_ ??= runtime.bind('cudaMipmappedArrayGetSparseProperties', 0, 2))() as cudaError
+  return (cudaMipmappedArrayGetSparseProperties_ ??= runtime.bind('cudaMipmappedArrayGetSparseProperties', 11010, 2))() as cudaError
 }

@@ -13,12 +13,14 @@ let cudaChooseDevice_: NativeCall | undefined
  *
  * @param device - out
  * @param prop - in
+ * @since CUDA 13.0; with other parameters since CUDA 3.2
+ * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaChooseDevice(device: PointerArgument, prop: PointerArgument): cudaError {
   putPointer(0, device, 'cudaChooseDevice', 'device')
   putPointer(1, prop, 'cudaChooseDevice', 'prop')
-  return (cudaChooseDevice_ ??= runtime.bind('cudaChooseDevice', 0, 2))() as cudaError
+  return (cudaChooseDevice_ ??= runtime.bind('cudaChooseDevice', 13000, 2))() as cudaError
 }
 
 let cudaDeviceCanAccessPeer_: NativeCall | undefined
@@ -28,13 +30,14 @@ let cudaDeviceCanAccessPeer_: NativeCall | undefined
  * @param canAccessPeer - out
  * @param device - in
  * @param peerDevice - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__PEER.html
  */
 export function cudaDeviceCanAccessPeer(canAccessPeer: PointerArgument, device: number, peerDevice: number): cudaError {
   putPointer(0, canAccessPeer, 'cudaDeviceCanAccessPeer', 'canAccessPeer')
   putI32(1, device, 'cudaDeviceCanAccessPeer', 'device')
   putI32(2, peerDevice, 'cudaDeviceCanAccessPeer', 'peerDevice')
-  return (cudaDeviceCanAccessPeer_ ??= runtime.bind('cudaDeviceCanAccessPeer', 0, 3))() as cudaError
+  return (cudaDeviceCanAccessPeer_ ??= runtime.bind('cudaDeviceCanAccessPeer', 4000, 3))() as cudaError
 }
 
 let cudaDeviceDisablePeerAccess_: NativeCall | undefined
@@ -42,11 +45,12 @@ let cudaDeviceDisablePeerAccess_: NativeCall | undefined
  * `cudaError_t cudaDeviceDisablePeerAccess(int peerDevice)`
  *
  * @param peerDevice - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__PEER.html
  */
 export function cudaDeviceDisablePeerAccess(peerDevice: number): cudaError {
   putI32(0, peerDevice, 'cudaDeviceDisablePeerAccess', 'peerDevice')
-  return (cudaDeviceDisablePeerAccess_ ??= runtime.bind('cudaDeviceDisablePeerAccess', 0, 1))() as cudaError
+  return (cudaDeviceDisablePeerAccess_ ??= runtime.bind('cudaDeviceDisablePeerAccess', 4000, 1))() as cudaError
 }
 
 let cudaDeviceEnablePeerAccess_: NativeCall | undefined
@@ -55,12 +59,13 @@ let cudaDeviceEnablePeerAccess_: NativeCall | undefined
  *
  * @param peerDevice - in
  * @param flags - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__PEER.html
  */
 export function cudaDeviceEnablePeerAccess(peerDevice: number, flags: number): cudaError {
   putI32(0, peerDevice, 'cudaDeviceEnablePeerAccess', 'peerDevice')
   putU32(1, flags, 'cudaDeviceEnablePeerAccess', 'flags')
-  return (cudaDeviceEnablePeerAccess_ ??= runtime.bind('cudaDeviceEnablePeerAccess', 0, 2))() as cudaError
+  return (cudaDeviceEnablePeerAccess_ ??= runtime.bind('cudaDeviceEnablePeerAccess', 4000, 2))() as cudaError
 }
 
 let cudaDeviceFlushGPUDirectRDMAWrites_: NativeCall | undefined
@@ -69,12 +74,13 @@ let cudaDeviceFlushGPUDirectRDMAWrites_: NativeCall | undefined
  *
  * @param target - in
  * @param scope - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceFlushGPUDirectRDMAWrites(target: cudaFlushGPUDirectRDMAWritesTarget, scope: cudaFlushGPUDirectRDMAWritesScope): cudaError {
   putI32(0, target, 'cudaDeviceFlushGPUDirectRDMAWrites', 'target')
   putI32(1, scope, 'cudaDeviceFlushGPUDirectRDMAWrites', 'scope')
-  return (cudaDeviceFlushGPUDirectRDMAWrites_ ??= runtime.bind('cudaDeviceFlushGPUDirectRDMAWrites', 0, 2))() as cudaError
+  return (cudaDeviceFlushGPUDirectRDMAWrites_ ??= runtime.bind('cudaDeviceFlushGPUDirectRDMAWrites', 11030, 2))() as cudaError
 }
 
 let cudaDeviceGetAttribute_: NativeCall | undefined
@@ -84,13 +90,14 @@ let cudaDeviceGetAttribute_: NativeCall | undefined
  * @param value - out
  * @param attr - in
  * @param device - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetAttribute(value: PointerArgument, attr: cudaDeviceAttr, device: number): cudaError {
   putPointer(0, value, 'cudaDeviceGetAttribute', 'value')
   putI32(1, attr, 'cudaDeviceGetAttribute', 'attr')
   putI32(2, device, 'cudaDeviceGetAttribute', 'device')
-  return (cudaDeviceGetAttribute_ ??= runtime.bind('cudaDeviceGetAttribute', 0, 3))() as cudaError
+  return (cudaDeviceGetAttribute_ ??= runtime.bind('cudaDeviceGetAttribute', 5000, 3))() as cudaError
 }
 
 let cudaDeviceGetByPCIBusId_: NativeCall | undefined
@@ -99,12 +106,13 @@ let cudaDeviceGetByPCIBusId_: NativeCall | undefined
  *
  * @param device - out
  * @param pciBusId - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetByPCIBusId(device: PointerArgument, pciBusId: string | PointerArgument): cudaError {
   putPointer(0, device, 'cudaDeviceGetByPCIBusId', 'device')
   putCString(1, pciBusId, 'cudaDeviceGetByPCIBusId', 'pciBusId')
-  return (cudaDeviceGetByPCIBusId_ ??= runtime.bind('cudaDeviceGetByPCIBusId', 0, 2))() as cudaError
+  return (cudaDeviceGetByPCIBusId_ ??= runtime.bind('cudaDeviceGetByPCIBusId', 4010, 2))() as cudaError
 }
 
 let cudaDeviceGetCacheConfig_: NativeCall | undefined
@@ -112,11 +120,12 @@ let cudaDeviceGetCacheConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig)`
  *
  * @param pCacheConfig - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetCacheConfig(pCacheConfig: PointerArgument): cudaError {
   putPointer(0, pCacheConfig, 'cudaDeviceGetCacheConfig', 'pCacheConfig')
-  return (cudaDeviceGetCacheConfig_ ??= runtime.bind('cudaDeviceGetCacheConfig', 0, 1))() as cudaError
+  return (cudaDeviceGetCacheConfig_ ??= runtime.bind('cudaDeviceGetCacheConfig', 3020, 1))() as cudaError
 }
 
 let cudaDeviceGetDefaultMemPool_: NativeCall | undefined
@@ -125,12 +134,13 @@ let cudaDeviceGetDefaultMemPool_: NativeCall | undefined
  *
  * @param memPool - out
  * @param device - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetDefaultMemPool(memPool: PointerArgument, device: number): cudaError {
   putPointer(0, memPool, 'cudaDeviceGetDefaultMemPool', 'memPool')
   putI32(1, device, 'cudaDeviceGetDefaultMemPool', 'device')
-  return (cudaDeviceGetDefaultMemPool_ ??= runtime.bind('cudaDeviceGetDefaultMemPool', 0, 2))() as cudaError
+  return (cudaDeviceGetDefaultMemPool_ ??= runtime.bind('cudaDeviceGetDefaultMemPool', 11020, 2))() as cudaError
 }
 
 let cudaDeviceGetHostAtomicCapabilities_: NativeCall | undefined
@@ -141,6 +151,7 @@ let cudaDeviceGetHostAtomicCapabilities_: NativeCall | undefined
  * @param operations - in
  * @param count - in
  * @param device - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetHostAtomicCapabilities(capabilities: PointerArgument, operations: PointerArgument, count: number, device: number): cudaError {
@@ -148,7 +159,7 @@ export function cudaDeviceGetHostAtomicCapabilities(capabilities: PointerArgumen
   putPointer(1, operations, 'cudaDeviceGetHostAtomicCapabilities', 'operations')
   putU32(2, count, 'cudaDeviceGetHostAtomicCapabilities', 'count')
   putI32(3, device, 'cudaDeviceGetHostAtomicCapabilities', 'device')
-  return (cudaDeviceGetHostAtomicCapabilities_ ??= runtime.bind('cudaDeviceGetHostAtomicCapabilities', 0, 4))() as cudaError
+  return (cudaDeviceGetHostAtomicCapabilities_ ??= runtime.bind('cudaDeviceGetHostAtomicCapabilities', 13000, 4))() as cudaError
 }
 
 let cudaDeviceGetLimit_: NativeCall | undefined
@@ -157,12 +168,13 @@ let cudaDeviceGetLimit_: NativeCall | undefined
  *
  * @param pValue - out
  * @param limit - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetLimit(pValue: PointerArgument, limit: cudaLimit): cudaError {
   putPointer(0, pValue, 'cudaDeviceGetLimit', 'pValue')
   putI32(1, limit, 'cudaDeviceGetLimit', 'limit')
-  return (cudaDeviceGetLimit_ ??= runtime.bind('cudaDeviceGetLimit', 0, 2))() as cudaError
+  return (cudaDeviceGetLimit_ ??= runtime.bind('cudaDeviceGetLimit', 3020, 2))() as cudaError
 }
 
 let cudaDeviceGetMemPool_: NativeCall | undefined
@@ -171,12 +183,13 @@ let cudaDeviceGetMemPool_: NativeCall | undefined
  *
  * @param memPool - out
  * @param device - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetMemPool(memPool: PointerArgument, device: number): cudaError {
   putPointer(0, memPool, 'cudaDeviceGetMemPool', 'memPool')
   putI32(1, device, 'cudaDeviceGetMemPool', 'device')
-  return (cudaDeviceGetMemPool_ ??= runtime.bind('cudaDeviceGetMemPool', 0, 2))() as cudaError
+  return (cudaDeviceGetMemPool_ ??= runtime.bind('cudaDeviceGetMemPool', 11020, 2))() as cudaError
 }
 
 let cudaDeviceGetNvSciSyncAttributes_: NativeCall | undefined
@@ -186,13 +199,14 @@ let cudaDeviceGetNvSciSyncAttributes_: NativeCall | undefined
  * @param nvSciSyncAttrList - in
  * @param device - in
  * @param flags - in
+ * @since CUDA 10.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetNvSciSyncAttributes(nvSciSyncAttrList: PointerArgument, device: number, flags: number): cudaError {
   putPointer(0, nvSciSyncAttrList, 'cudaDeviceGetNvSciSyncAttributes', 'nvSciSyncAttrList')
   putI32(1, device, 'cudaDeviceGetNvSciSyncAttributes', 'device')
   putI32(2, flags, 'cudaDeviceGetNvSciSyncAttributes', 'flags')
-  return (cudaDeviceGetNvSciSyncAttributes_ ??= runtime.bind('cudaDeviceGetNvSciSyncAttributes', 0, 3))() as cudaError
+  return (cudaDeviceGetNvSciSyncAttributes_ ??= runtime.bind('cudaDeviceGetNvSciSyncAttributes', 10020, 3))() as cudaError
 }
 
 let cudaDeviceGetP2PAtomicCapabilities_: NativeCall | undefined
@@ -204,6 +218,7 @@ let cudaDeviceGetP2PAtomicCapabilities_: NativeCall | undefined
  * @param count - in
  * @param srcDevice - in
  * @param dstDevice - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetP2PAtomicCapabilities(capabilities: PointerArgument, operations: PointerArgument, count: number, srcDevice: number, dstDevice: number): cudaError {
@@ -212,7 +227,7 @@ export function cudaDeviceGetP2PAtomicCapabilities(capabilities: PointerArgument
   putU32(2, count, 'cudaDeviceGetP2PAtomicCapabilities', 'count')
   putI32(3, srcDevice, 'cudaDeviceGetP2PAtomicCapabilities', 'srcDevice')
   putI32(4, dstDevice, 'cudaDeviceGetP2PAtomicCapabilities', 'dstDevice')
-  return (cudaDeviceGetP2PAtomicCapabilities_ ??= runtime.bind('cudaDeviceGetP2PAtomicCapabilities', 0, 5))() as cudaError
+  return (cudaDeviceGetP2PAtomicCapabilities_ ??= runtime.bind('cudaDeviceGetP2PAtomicCapabilities', 13000, 5))() as cudaError
 }
 
 let cudaDeviceGetP2PAttribute_: NativeCall | undefined
@@ -223,6 +238,7 @@ let cudaDeviceGetP2PAttribute_: NativeCall | undefined
  * @param attr - in
  * @param srcDevice - in
  * @param dstDevice - in
+ * @since CUDA 8.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetP2PAttribute(value: PointerArgument, attr: cudaDeviceP2PAttr, srcDevice: number, dstDevice: number): cudaError {
@@ -230,7 +246,7 @@ export function cudaDeviceGetP2PAttribute(value: PointerArgument, attr: cudaDevi
   putI32(1, attr, 'cudaDeviceGetP2PAttribute', 'attr')
   putI32(2, srcDevice, 'cudaDeviceGetP2PAttribute', 'srcDevice')
   putI32(3, dstDevice, 'cudaDeviceGetP2PAttribute', 'dstDevice')
-  return (cudaDeviceGetP2PAttribute_ ??= runtime.bind('cudaDeviceGetP2PAttribute', 0, 4))() as cudaError
+  return (cudaDeviceGetP2PAttribute_ ??= runtime.bind('cudaDeviceGetP2PAttribute', 8000, 4))() as cudaError
 }
 
 let cudaDeviceGetPCIBusId_: NativeCall | undefined
@@ -240,13 +256,14 @@ let cudaDeviceGetPCIBusId_: NativeCall | undefined
  * @param pciBusId - out
  * @param len - in
  * @param device - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetPCIBusId(pciBusId: PointerArgument, len: number, device: number): cudaError {
   putPointer(0, pciBusId, 'cudaDeviceGetPCIBusId', 'pciBusId')
   putI32(1, len, 'cudaDeviceGetPCIBusId', 'len')
   putI32(2, device, 'cudaDeviceGetPCIBusId', 'device')
-  return (cudaDeviceGetPCIBusId_ ??= runtime.bind('cudaDeviceGetPCIBusId', 0, 3))() as cudaError
+  return (cudaDeviceGetPCIBusId_ ??= runtime.bind('cudaDeviceGetPCIBusId', 4010, 3))() as cudaError
 }
 
 let cudaDeviceGetSharedMemConfig_: NativeCall | undefined
@@ -254,12 +271,13 @@ let cudaDeviceGetSharedMemConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *pConfig)`
  *
  * @param pConfig - out
+ * @since CUDA 4.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE__DEPRECATED.html
  */
 export function cudaDeviceGetSharedMemConfig(pConfig: PointerArgument): cudaError {
   putPointer(0, pConfig, 'cudaDeviceGetSharedMemConfig', 'pConfig')
-  return (cudaDeviceGetSharedMemConfig_ ??= runtime.bind('cudaDeviceGetSharedMemConfig', 0, 1))() as cudaError
+  return (cudaDeviceGetSharedMemConfig_ ??= runtime.bind('cudaDeviceGetSharedMemConfig', 4020, 1))() as cudaError
 }
 
 let cudaDeviceGetStreamPriorityRange_: NativeCall | undefined
@@ -268,12 +286,13 @@ let cudaDeviceGetStreamPriorityRange_: NativeCall | undefined
  *
  * @param leastPriority - out
  * @param greatestPriority - out
+ * @since CUDA 5.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetStreamPriorityRange(leastPriority: PointerArgument, greatestPriority: PointerArgument): cudaError {
   putPointer(0, leastPriority, 'cudaDeviceGetStreamPriorityRange', 'leastPriority')
   putPointer(1, greatestPriority, 'cudaDeviceGetStreamPriorityRange', 'greatestPriority')
-  return (cudaDeviceGetStreamPriorityRange_ ??= runtime.bind('cudaDeviceGetStreamPriorityRange', 0, 2))() as cudaError
+  return (cudaDeviceGetStreamPriorityRange_ ??= runtime.bind('cudaDeviceGetStreamPriorityRange', 5050, 2))() as cudaError
 }
 
 let cudaDeviceGetTexture1DLinearMaxWidth_: NativeCall | undefined
@@ -283,13 +302,14 @@ let cudaDeviceGetTexture1DLinearMaxWidth_: NativeCall | undefined
  * @param maxWidthInElements - out
  * @param fmtDesc - in
  * @param device - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetTexture1DLinearMaxWidth(maxWidthInElements: PointerArgument, fmtDesc: PointerArgument, device: number): cudaError {
   putPointer(0, maxWidthInElements, 'cudaDeviceGetTexture1DLinearMaxWidth', 'maxWidthInElements')
   putPointer(1, fmtDesc, 'cudaDeviceGetTexture1DLinearMaxWidth', 'fmtDesc')
   putI32(2, device, 'cudaDeviceGetTexture1DLinearMaxWidth', 'device')
-  return (cudaDeviceGetTexture1DLinearMaxWidth_ ??= runtime.bind('cudaDeviceGetTexture1DLinearMaxWidth', 0, 3))() as cudaError
+  return (cudaDeviceGetTexture1DLinearMaxWidth_ ??= runtime.bind('cudaDeviceGetTexture1DLinearMaxWidth', 11010, 3))() as cudaError
 }
 
 let cudaDeviceRegisterAsyncNotification_: NativeCall | undefined
@@ -300,6 +320,7 @@ let cudaDeviceRegisterAsyncNotification_: NativeCall | undefined
  * @param callbackFunc - in, address of a C function
  * @param userData - in
  * @param callback - out
+ * @since CUDA 12.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceRegisterAsyncNotification(device: number, callbackFunc: cudaAsyncCallback | null, userData: PointerArgument, callback: PointerArgument): cudaError {
@@ -307,17 +328,18 @@ export function cudaDeviceRegisterAsyncNotification(device: number, callbackFunc
   putHandle(1, callbackFunc, 'cudaDeviceRegisterAsyncNotification', 'callbackFunc')
   putPointer(2, userData, 'cudaDeviceRegisterAsyncNotification', 'userData')
   putPointer(3, callback, 'cudaDeviceRegisterAsyncNotification', 'callback')
-  return (cudaDeviceRegisterAsyncNotification_ ??= runtime.bind('cudaDeviceRegisterAsyncNotification', 0, 4))() as cudaError
+  return (cudaDeviceRegisterAsyncNotification_ ??= runtime.bind('cudaDeviceRegisterAsyncNotification', 12040, 4))() as cudaError
 }
 
 let cudaDeviceReset_: NativeCall | undefined
 /**
  * `cudaError_t cudaDeviceReset(void)`
  *
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceReset(): cudaError {
-  return (cudaDeviceReset_ ??= runtime.bind('cudaDeviceReset', 0, 0))() as cudaError
+  return (cudaDeviceReset_ ??= runtime.bind('cudaDeviceReset', 3020, 0))() as cudaError
 }
 
 let cudaDeviceSetCacheConfig_: NativeCall | undefined
@@ -325,11 +347,12 @@ let cudaDeviceSetCacheConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)`
  *
  * @param cacheConfig - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSetCacheConfig(cacheConfig: cudaFuncCache): cudaError {
   putI32(0, cacheConfig, 'cudaDeviceSetCacheConfig', 'cacheConfig')
-  return (cudaDeviceSetCacheConfig_ ??= runtime.bind('cudaDeviceSetCacheConfig', 0, 1))() as cudaError
+  return (cudaDeviceSetCacheConfig_ ??= runtime.bind('cudaDeviceSetCacheConfig', 3020, 1))() as cudaError
 }
 
 let cudaDeviceSetLimit_: NativeCall | undefined
@@ -338,12 +361,13 @@ let cudaDeviceSetLimit_: NativeCall | undefined
  *
  * @param limit - in
  * @param value - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSetLimit(limit: cudaLimit, value: SizeArgument): cudaError {
   putI32(0, limit, 'cudaDeviceSetLimit', 'limit')
   putSize(1, value, 'cudaDeviceSetLimit', 'value')
-  return (cudaDeviceSetLimit_ ??= runtime.bind('cudaDeviceSetLimit', 0, 2))() as cudaError
+  return (cudaDeviceSetLimit_ ??= runtime.bind('cudaDeviceSetLimit', 3020, 2))() as cudaError
 }
 
 let cudaDeviceSetMemPool_: NativeCall | undefined
@@ -352,12 +376,13 @@ let cudaDeviceSetMemPool_: NativeCall | undefined
  *
  * @param device - in
  * @param memPool - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSetMemPool(device: number, memPool: cudaMemPool_t | null): cudaError {
   putI32(0, device, 'cudaDeviceSetMemPool', 'device')
   putHandle(1, memPool, 'cudaDeviceSetMemPool', 'memPool')
-  return (cudaDeviceSetMemPool_ ??= runtime.bind('cudaDeviceSetMemPool', 0, 2))() as cudaError
+  return (cudaDeviceSetMemPool_ ??= runtime.bind('cudaDeviceSetMemPool', 11020, 2))() as cudaError
 }
 
 let cudaDeviceSetSharedMemConfig_: NativeCall | undefined
@@ -365,22 +390,24 @@ let cudaDeviceSetSharedMemConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config)`
  *
  * @param config - in
+ * @since CUDA 4.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE__DEPRECATED.html
  */
 export function cudaDeviceSetSharedMemConfig(config: cudaSharedMemConfig): cudaError {
   putI32(0, config, 'cudaDeviceSetSharedMemConfig', 'config')
-  return (cudaDeviceSetSharedMemConfig_ ??= runtime.bind('cudaDeviceSetSharedMemConfig', 0, 1))() as cudaError
+  return (cudaDeviceSetSharedMemConfig_ ??= runtime.bind('cudaDeviceSetSharedMemConfig', 4020, 1))() as cudaError
 }
 
 let cudaDeviceSynchronize_: NativeCall | undefined
 /**
  * `cudaError_t cudaDeviceSynchronize(void)`
  *
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSynchronize(): cudaError {
-  return (cudaDeviceSynchronize_ ??= runtime.bind('cudaDeviceSynchronize', 0, 0))() as cudaError
+  return (cudaDeviceSynchronize_ ??= runtime.bind('cudaDeviceSynchronize', 3020, 0))() as cudaError
 }
 
 let cudaDeviceUnregisterAsyncNotification_: NativeCall | undefined
@@ -389,12 +416,13 @@ let cudaDeviceUnregisterAsyncNotification_: NativeCall | undefined
  *
  * @param device - in
  * @param callback - in
+ * @since CUDA 12.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceUnregisterAsyncNotification(device: number, callback: cudaAsyncCallbackHandle_t | null): cudaError {
   putI32(0, device, 'cudaDeviceUnregisterAsyncNotification', 'device')
   putHandle(1, callback, 'cudaDeviceUnregisterAsyncNotification', 'callback')
-  return (cudaDeviceUnregisterAsyncNotification_ ??= runtime.bind('cudaDeviceUnregisterAsyncNotification', 0, 2))() as cudaError
+  return (cudaDeviceUnregisterAsyncNotification_ ??= runtime.bind('cudaDeviceUnregisterAsyncNotification', 12040, 2))() as cudaError
 }
 
 let cudaDriverGetVersion_: NativeCall | undefined
@@ -402,11 +430,12 @@ let cudaDriverGetVersion_: NativeCall | undefined
  * `cudaError_t cudaDriverGetVersion(int *driverVersion)`
  *
  * @param driverVersion - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART____VERSION.html
  */
 export function cudaDriverGetVersion(driverVersion: PointerArgument): cudaError {
   putPointer(0, driverVersion, 'cudaDriverGetVersion', 'driverVersion')
-  return (cudaDriverGetVersion_ ??= runtime.bind('cudaDriverGetVersion', 0, 1))() as cudaError
+  return (cudaDriverGetVersion_ ??= runtime.bind('cudaDriverGetVersion', 3020, 1))() as cudaError
 }
 
 let cudaGetDevice_: NativeCall | undefined
@@ -414,11 +443,12 @@ let cudaGetDevice_: NativeCall | undefined
  * `cudaError_t cudaGetDevice(int *device)`
  *
  * @param device - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDevice(device: PointerArgument): cudaError {
   putPointer(0, device, 'cudaGetDevice', 'device')
-  return (cudaGetDevice_ ??= runtime.bind('cudaGetDevice', 0, 1))() as cudaError
+  return (cudaGetDevice_ ??= runtime.bind('cudaGetDevice', 3020, 1))() as cudaError
 }
 
 let cudaGetDeviceCount_: NativeCall | undefined
@@ -426,11 +456,12 @@ let cudaGetDeviceCount_: NativeCall | undefined
  * `cudaError_t cudaGetDeviceCount(int *count)`
  *
  * @param count - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDeviceCount(count: PointerArgument): cudaError {
   putPointer(0, count, 'cudaGetDeviceCount', 'count')
-  return (cudaGetDeviceCount_ ??= runtime.bind('cudaGetDeviceCount', 0, 1))() as cudaError
+  return (cudaGetDeviceCount_ ??= runtime.bind('cudaGetDeviceCount', 3020, 1))() as cudaError
 }
 
 let cudaGetDeviceFlags_: NativeCall | undefined
@@ -438,11 +469,12 @@ let cudaGetDeviceFlags_: NativeCall | undefined
  * `cudaError_t cudaGetDeviceFlags(unsigned int *flags)`
  *
  * @param flags - out
+ * @since CUDA 7.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDeviceFlags(flags: PointerArgument): cudaError {
   putPointer(0, flags, 'cudaGetDeviceFlags', 'flags')
-  return (cudaGetDeviceFlags_ ??= runtime.bind('cudaGetDeviceFlags', 0, 1))() as cudaError
+  return (cudaGetDeviceFlags_ ??= runtime.bind('cudaGetDeviceFlags', 7000, 1))() as cudaError
 }
 
 let cudaGetDeviceProperties_: NativeCall | undefined
@@ -451,13 +483,14 @@ let cudaGetDeviceProperties_: NativeCall | undefined
  *
  * @param prop - out
  * @param device - in
+ * @since CUDA 13.0; with other parameters since CUDA 3.2
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDeviceProperties(prop: PointerArgument, device: number): cudaError {
   putPointer(0, prop, 'cudaGetDeviceProperties', 'prop')
   putI32(1, device, 'cudaGetDeviceProperties', 'device')
-  return (cudaGetDeviceProperties_ ??= runtime.bind('cudaGetDeviceProperties', 0, 2))() as cudaError
+  return (cudaGetDeviceProperties_ ??= runtime.bind('cudaGetDeviceProperties', 13000, 2))() as cudaError
 }
 
 let cudaGetErrorName_: BigNativeCall | undefined
@@ -465,11 +498,12 @@ let cudaGetErrorName_: BigNativeCall | undefined
  * `const char *cudaGetErrorName(cudaError_t error)`
  *
  * @param error - in
+ * @since CUDA 6.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaGetErrorName(error: cudaError): bigint {
   putI32(0, error, 'cudaGetErrorName', 'error')
-  return (cudaGetErrorName_ ??= runtime.bindBig('cudaGetErrorName', 0, 1, 'pointer'))()
+  return (cudaGetErrorName_ ??= runtime.bindBig('cudaGetErrorName', 6050, 1, 'pointer'))()
 }
 
 let cudaGetErrorString_: BigNativeCall | undefined
@@ -477,21 +511,23 @@ let cudaGetErrorString_: BigNativeCall | undefined
  * `const char *cudaGetErrorString(cudaError_t error)`
  *
  * @param error - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaGetErrorString(error: cudaError): bigint {
   putI32(0, error, 'cudaGetErrorString', 'error')
-  return (cudaGetErrorString_ ??= runtime.bindBig('cudaGetErrorString', 0, 1, 'pointer'))()
+  return (cudaGetErrorString_ ??= runtime.bindBig('cudaGetErrorString', 3020, 1, 'pointer'))()
 }
 
 let cudaGetLastError_: NativeCall | undefined
 /**
  * `cudaError_t cudaGetLastError(void)`
  *
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaGetLastError(): cudaError {
-  return (cudaGetLastError_ ??= runtime.bind('cudaGetLastError', 0, 0))() as cudaError
+  return (cudaGetLastError_ ??= runtime.bind('cudaGetLastError', 3020, 0))() as cudaError
 }
 
 let cudaInitDevice_: NativeCall | undefined
@@ -501,13 +537,14 @@ let cudaInitDevice_: NativeCall | undefined
  * @param device - in
  * @param deviceFlags - in
  * @param flags - in
+ * @since CUDA 12.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaInitDevice(device: number, deviceFlags: number, flags: number): cudaError {
   putI32(0, device, 'cudaInitDevice', 'device')
   putU32(1, deviceFlags, 'cudaInitDevice', 'deviceFlags')
   putU32(2, flags, 'cudaInitDevice', 'flags')
-  return (cudaInitDevice_ ??= runtime.bind('cudaInitDevice', 0, 3))() as cudaError
+  return (cudaInitDevice_ ??= runtime.bind('cudaInitDevice', 12000, 3))() as cudaError
 }
 
 let cudaIpcCloseMemHandle_: NativeCall | undefined
@@ -515,11 +552,12 @@ let cudaIpcCloseMemHandle_: NativeCall | undefined
  * `cudaError_t cudaIpcCloseMemHandle(void *devPtr)`
  *
  * @param devPtr - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaIpcCloseMemHandle(devPtr: PointerArgument): cudaError {
   putPointer(0, devPtr, 'cudaIpcCloseMemHandle', 'devPtr')
-  return (cudaIpcCloseMemHandle_ ??= runtime.bind('cudaIpcCloseMemHandle', 0, 1))() as cudaError
+  return (cudaIpcCloseMemHandle_ ??= runtime.bind('cudaIpcCloseMemHandle', 4010, 1))() as cudaError
 }
 
 let cudaIpcGetEventHandle_: NativeCall | undefined
@@ -528,12 +566,13 @@ let cudaIpcGetEventHandle_: NativeCall | undefined
  *
  * @param handle - out
  * @param event - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaIpcGetEventHandle(handle: PointerArgument, event: cudaEvent_t | null): cudaError {
   putPointer(0, handle, 'cudaIpcGetEventHandle', 'handle')
   putHandle(1, event, 'cudaIpcGetEventHandle', 'event')
-  return (cudaIpcGetEventHandle_ ??= runtime.bind('cudaIpcGetEventHandle', 0, 2))() as cudaError
+  return (cudaIpcGetEventHandle_ ??= runtime.bind('cudaIpcGetEventHandle', 4010, 2))() as cudaError
 }
 
 let cudaIpcGetMemHandle_: NativeCall | undefined
@@ -542,12 +581,13 @@ let cudaIpcGetMemHandle_: NativeCall | undefined
  *
  * @param handle - out
  * @param devPtr - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaIpcGetMemHandle(handle: PointerArgument, devPtr: PointerArgument): cudaError {
   putPointer(0, handle, 'cudaIpcGetMemHandle', 'handle')
   putPointer(1, devPtr, 'cudaIpcGetMemHandle', 'devPtr')
-  return (cudaIpcGetMemHandle_ ??= runtime.bind('cudaIpcGetMemHandle', 0, 2))() as cudaError
+  return (cudaIpcGetMemHandle_ ??= runtime.bind('cudaIpcGetMemHandle', 4010, 2))() as cudaError
 }
 
 let cudaIpcOpenEventHandle_layout: CallLayout | undefined
@@ -557,13 +597,14 @@ let cudaIpcOpenEventHandle_: NativeCall | undefined
  *
  * @param event - out
  * @param handle - in, `cudaIpcEventHandle_t` by value: 64 bytes
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaIpcOpenEventHandle(event: PointerArgument, handle: ArrayBufferView | NativeMemory): cudaError {
   const layout = (cudaIpcOpenEventHandle_layout ??= lowerCall(['word', { bytes: 64 }]))
   putPointer(layout.slot(0), event, 'cudaIpcOpenEventHandle', 'event')
   layout.putStruct(1, handle, 'cudaIpcOpenEventHandle', 'handle')
-  return (cudaIpcOpenEventHandle_ ??= runtime.bind('cudaIpcOpenEventHandle', 0, layout.slotCount))() as cudaError
+  return (cudaIpcOpenEventHandle_ ??= runtime.bind('cudaIpcOpenEventHandle', 4010, layout.slotCount))() as cudaError
 }
 
 let cudaIpcOpenMemHandle_layout: CallLayout | undefined
@@ -574,6 +615,7 @@ let cudaIpcOpenMemHandle_: NativeCall | undefined
  * @param devPtr - out
  * @param handle - in, `cudaIpcMemHandle_t` by value: 64 bytes
  * @param flags - in
+ * @since CUDA 4.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaIpcOpenMemHandle(devPtr: PointerArgument, handle: ArrayBufferView | NativeMemory, flags: number): cudaError {
@@ -581,7 +623,7 @@ export function cudaIpcOpenMemHandle(devPtr: PointerArgument, handle: ArrayBuffe
   putPointer(layout.slot(0), devPtr, 'cudaIpcOpenMemHandle', 'devPtr')
   layout.putStruct(1, handle, 'cudaIpcOpenMemHandle', 'handle')
   putU32(layout.slot(2), flags, 'cudaIpcOpenMemHandle', 'flags')
-  return (cudaIpcOpenMemHandle_ ??= runtime.bind('cudaIpcOpenMemHandle', 0, layout.slotCount))() as cudaError
+  return (cudaIpcOpenMemHandle_ ??= runtime.bind('cudaIpcOpenMemHandle', 4010, layout.slotCount))() as cudaError
 }
 
 let cudaLogsCurrent_: NativeCall | undefined
@@ -590,12 +632,13 @@ let cudaLogsCurrent_: NativeCall | undefined
  *
  * @param iterator_out - out
  * @param flags - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */
 export function cudaLogsCurrent(iterator_out: PointerArgument, flags: number): cudaError {
   putPointer(0, iterator_out, 'cudaLogsCurrent', 'iterator_out')
   putU32(1, flags, 'cudaLogsCurrent', 'flags')
-  return (cudaLogsCurrent_ ??= runtime.bind('cudaLogsCurrent', 0, 2))() as cudaError
+  return (cudaLogsCurrent_ ??= runtime.bind('cudaLogsCurrent', 13000, 2))() as cudaError
 }
 
 let cudaLogsDumpToFile_: NativeCall | undefined
@@ -605,13 +648,14 @@ let cudaLogsDumpToFile_: NativeCall | undefined
  * @param iterator - in and out
  * @param pathToFile - in
  * @param flags - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */
 export function cudaLogsDumpToFile(iterator: PointerArgument, pathToFile: string | PointerArgument, flags: number): cudaError {
   putPointer(0, iterator, 'cudaLogsDumpToFile', 'iterator')
   putCString(1, pathToFile, 'cudaLogsDumpToFile', 'pathToFile')
   putU32(2, flags, 'cudaLogsDumpToFile', 'flags')
-  return (cudaLogsDumpToFile_ ??= runtime.bind('cudaLogsDumpToFile', 0, 3))() as cudaError
+  return (cudaLogsDumpToFile_ ??= runtime.bind('cudaLogsDumpToFile', 13000, 3))() as cudaError
 }
 
 let cudaLogsDumpToMemory_: NativeCall | undefined
@@ -622,6 +666,7 @@ let cudaLogsDumpToMemory_: NativeCall | undefined
  * @param buffer - out
  * @param size - in and out
  * @param flags - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */
 export function cudaLogsDumpToMemory(iterator: PointerArgument, buffer: PointerArgument, size: PointerArgument, flags: number): cudaError {
@@ -629,7 +674,7 @@ export function cudaLogsDumpToMemory(iterator: PointerArgument, buffer: PointerA
   putPointer(1, buffer, 'cudaLogsDumpToMemory', 'buffer')
   putPointer(2, size, 'cudaLogsDumpToMemory', 'size')
   putU32(3, flags, 'cudaLogsDumpToMemory', 'flags')
-  return (cudaLogsDumpToMemory_ ??= runtime.bind('cudaLogsDumpToMemory', 0, 4))() as cudaError
+  return (cudaLogsDumpToMemory_ ??= runtime.bind('cudaLogsDumpToMemory', 13000, 4))() as cudaError
 }
 
 let cudaLogsRegisterCallback_: NativeCall | undefined
@@ -639,13 +684,14 @@ let cudaLogsRegisterCallback_: NativeCall | undefined
  * @param callbackFunc - in, address of a C function
  * @param userData - in
  * @param callback_out - out
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */
 export function cudaLogsRegisterCallback(callbackFunc: cudaLogsCallback_t | null, userData: PointerArgument, callback_out: PointerArgument): cudaError {
   putHandle(0, callbackFunc, 'cudaLogsRegisterCallback', 'callbackFunc')
   putPointer(1, userData, 'cudaLogsRegisterCallback', 'userData')
   putPointer(2, callback_out, 'cudaLogsRegisterCallback', 'callback_out')
-  return (cudaLogsRegisterCallback_ ??= runtime.bind('cudaLogsRegisterCallback', 0, 3))() as cudaError
+  return (cudaLogsRegisterCallback_ ??= runtime.bind('cudaLogsRegisterCallback', 13000, 3))() as cudaError
 }
 
 let cudaLogsUnregisterCallback_: NativeCall | undefined
@@ -653,21 +699,45 @@ let cudaLogsUnregisterCallback_: NativeCall | undefined
  * `cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle callback)`
  *
  * @param callback - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LOGS.html
  */
 export function cudaLogsUnregisterCallback(callback: cudaLogsCallbackHandle | null): cudaError {
   putHandle(0, callback, 'cudaLogsUnregisterCallback', 'callback')
-  return (cudaLogsUnregisterCallback_ ??= runtime.bind('cudaLogsUnregisterCallback', 0, 1))() as cudaError
+  return (cudaLogsUnregisterCallback_ ??= runtime.bind('cudaLogsUnregisterCallback', 13000, 1))() as cudaError
 }
 
 let cudaPeekAtLastError_: NativeCall | undefined
 /**
  * `cudaError_t cudaPeekAtLastError(void)`
  *
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaPeekAtLastError(): cudaError {
-  return (cudaPeekAtLastError_ ??= runtime.bind('cudaPeekAtLastError', 0, 0))() as cudaError
+  return (cudaPeekAtLastError_ ??= runtime.bind('cudaPeekAtLastError', 3020, 0))() as cudaError
+}
+
+let cudaProfilerStart_: NativeCall | undefined
+/**
+ * `cudaError_t cudaProfilerStart(void)`
+ *
+ * @since CUDA 4.0
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__PROFILER.html
+ */
+export function cudaProfilerStart(): cudaError {
+  return (cudaProfilerStart_ ??= runtime.bind('cudaProfilerStart', 4000, 0))() as cudaError
+}
+
+let cudaProfilerStop_: NativeCall | undefined
+/**
+ * `cudaError_t cudaProfilerStop(void)`
+ *
+ * @since CUDA 4.0
+ * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__PROFILER.html
+ */
+export function cudaProfilerStop(): cudaError {
+  return (cudaProfilerStop_ ??= runtime.bind('cudaProfilerStop', 4000, 0))() as cudaError
 }
 
 let cudaRuntimeGetVersion_: NativeCall | undefined
@@ -675,11 +745,12 @@ let cudaRuntimeGetVersion_: NativeCall | undefined
  * `cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)`
  *
  * @param runtimeVersion - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART____VERSION.html
  */
 export function cudaRuntimeGetVersion(runtimeVersion: PointerArgument): cudaError {
   putPointer(0, runtimeVersion, 'cudaRuntimeGetVersion', 'runtimeVersion')
-  return (cudaRuntimeGetVersion_ ??= runtime.bind('cudaRuntimeGetVersion', 0, 1))() as cudaError
+  return (cudaRuntimeGetVersion_ ??= runtime.bind('cudaRuntimeGetVersion', 3020, 1))() as cudaError
 }
 
 let cudaSetDevice_: NativeCall | undefined
@@ -687,11 +758,12 @@ let cudaSetDevice_: NativeCall | undefined
  * `cudaError_t cudaSetDevice(int device)`
  *
  * @param device - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetDevice(device: number): cudaError {
   putI32(0, device, 'cudaSetDevice', 'device')
-  return (cudaSetDevice_ ??= runtime.bind('cudaSetDevice', 0, 1))() as cudaError
+  return (cudaSetDevice_ ??= runtime.bind('cudaSetDevice', 3020, 1))() as cudaError
 }
 
 let cudaSetDeviceFlags_: NativeCall | undefined
@@ -699,11 +771,12 @@ let cudaSetDeviceFlags_: NativeCall | undefined
  * `cudaError_t cudaSetDeviceFlags(unsigned int flags)`
  *
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetDeviceFlags(flags: number): cudaError {
   putU32(0, flags, 'cudaSetDeviceFlags', 'flags')
-  return (cudaSetDeviceFlags_ ??= runtime.bind('cudaSetDeviceFlags', 0, 1))() as cudaError
+  return (cudaSetDeviceFlags_ ??= runtime.bind('cudaSetDeviceFlags', 3020, 1))() as cudaError
 }
 
 let cudaSetValidDevices_: NativeCall | undefined
@@ -712,10 +785,11 @@ let cudaSetValidDevices_: NativeCall | undefined
  *
  * @param device_arr - in
  * @param len - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetValidDevices(device_arr: PointerArgument, len: number): cudaError {
   putPointer(0, device_arr, 'cudaSetValidDevices', 'device_arr')
   putI32(1, len, 'cudaSetValidDevices', 'len')
-  return (cudaSetValidDevices_ ??= runtime.bind('cudaSetValidDevices', 0, 2))() as cudaError
+  return (cudaSetValidDevices_ ??= runtime.bind('cudaSetValidDevices', 3020, 2))() as cudaError
 }

@@ -13,12 +13,13 @@ let cudaFuncGetAttributes_: NativeCall | undefined
  *
  * @param attr - out
  * @param func - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncGetAttributes(attr: PointerArgument, func: PointerArgument): cudaError {
   putPointer(0, attr, 'cudaFuncGetAttributes', 'attr')
   putPointer(1, func, 'cudaFuncGetAttributes', 'func')
-  return (cudaFuncGetAttributes_ ??= runtime.bind('cudaFuncGetAttributes', 0, 2))() as cudaError
+  return (cudaFuncGetAttributes_ ??= runtime.bind('cudaFuncGetAttributes', 3020, 2))() as cudaError
 }
 
 let cudaFuncGetName_: NativeCall | undefined
@@ -27,12 +28,13 @@ let cudaFuncGetName_: NativeCall | undefined
  *
  * @param name - out
  * @param func - in
+ * @since CUDA 12.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncGetName(name: PointerArgument, func: PointerArgument): cudaError {
   putPointer(0, name, 'cudaFuncGetName', 'name')
   putPointer(1, func, 'cudaFuncGetName', 'func')
-  return (cudaFuncGetName_ ??= runtime.bind('cudaFuncGetName', 0, 2))() as cudaError
+  return (cudaFuncGetName_ ??= runtime.bind('cudaFuncGetName', 12030, 2))() as cudaError
 }
 
 let cudaFuncGetParamInfo_: NativeCall | undefined
@@ -43,6 +45,7 @@ let cudaFuncGetParamInfo_: NativeCall | undefined
  * @param paramIndex - in
  * @param paramOffset - out
  * @param paramSize - out
+ * @since CUDA 12.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncGetParamInfo(func: PointerArgument, paramIndex: SizeArgument, paramOffset: PointerArgument, paramSize: PointerArgument): cudaError {
@@ -50,7 +53,7 @@ export function cudaFuncGetParamInfo(func: PointerArgument, paramIndex: SizeArgu
   putSize(1, paramIndex, 'cudaFuncGetParamInfo', 'paramIndex')
   putPointer(2, paramOffset, 'cudaFuncGetParamInfo', 'paramOffset')
   putPointer(3, paramSize, 'cudaFuncGetParamInfo', 'paramSize')
-  return (cudaFuncGetParamInfo_ ??= runtime.bind('cudaFuncGetParamInfo', 0, 4))() as cudaError
+  return (cudaFuncGetParamInfo_ ??= runtime.bind('cudaFuncGetParamInfo', 12040, 4))() as cudaError
 }
 
 let cudaFuncSetAttribute_: NativeCall | undefined
@@ -60,13 +63,14 @@ let cudaFuncSetAttribute_: NativeCall | undefined
  * @param func - in
  * @param attr - in
  * @param value - in
+ * @since CUDA 9.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncSetAttribute(func: PointerArgument, attr: cudaFuncAttribute, value: number): cudaError {
   putPointer(0, func, 'cudaFuncSetAttribute', 'func')
   putI32(1, attr, 'cudaFuncSetAttribute', 'attr')
   putI32(2, value, 'cudaFuncSetAttribute', 'value')
-  return (cudaFuncSetAttribute_ ??= runtime.bind('cudaFuncSetAttribute', 0, 3))() as cudaError
+  return (cudaFuncSetAttribute_ ??= runtime.bind('cudaFuncSetAttribute', 9000, 3))() as cudaError
 }
 
 let cudaFuncSetCacheConfig_: NativeCall | undefined
@@ -75,12 +79,13 @@ let cudaFuncSetCacheConfig_: NativeCall | undefined
  *
  * @param func - in
  * @param cacheConfig - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncSetCacheConfig(func: PointerArgument, cacheConfig: cudaFuncCache): cudaError {
   putPointer(0, func, 'cudaFuncSetCacheConfig', 'func')
   putI32(1, cacheConfig, 'cudaFuncSetCacheConfig', 'cacheConfig')
-  return (cudaFuncSetCacheConfig_ ??= runtime.bind('cudaFuncSetCacheConfig', 0, 2))() as cudaError
+  return (cudaFuncSetCacheConfig_ ??= runtime.bind('cudaFuncSetCacheConfig', 3020, 2))() as cudaError
 }
 
 let cudaFuncSetSharedMemConfig_: NativeCall | undefined
@@ -89,13 +94,14 @@ let cudaFuncSetSharedMemConfig_: NativeCall | undefined
  *
  * @param func - in
  * @param config - in
+ * @since CUDA 4.2
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION__DEPRECATED.html
  */
 export function cudaFuncSetSharedMemConfig(func: PointerArgument, config: cudaSharedMemConfig): cudaError {
   putPointer(0, func, 'cudaFuncSetSharedMemConfig', 'func')
   putI32(1, config, 'cudaFuncSetSharedMemConfig', 'config')
-  return (cudaFuncSetSharedMemConfig_ ??= runtime.bind('cudaFuncSetSharedMemConfig', 0, 2))() as cudaError
+  return (cudaFuncSetSharedMemConfig_ ??= runtime.bind('cudaFuncSetSharedMemConfig', 4020, 2))() as cudaError
 }
 
 let cudaGetDriverEntryPoint_: NativeCall | undefined
@@ -106,6 +112,8 @@ let cudaGetDriverEntryPoint_: NativeCall | undefined
  * @param funcPtr - out
  * @param flags - in
  * @param driverStatus - out
+ * @since CUDA 12.0; with other parameters since CUDA 11.3
+ * @remarks Another signature in libcudart 11, where it throws VersionTooOldError.
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DRIVER__ENTRY__POINT.html
  */
@@ -114,7 +122,7 @@ export function cudaGetDriverEntryPoint(symbol: string | PointerArgument, funcPt
   putPointer(1, funcPtr, 'cudaGetDriverEntryPoint', 'funcPtr')
   putSize(2, flags, 'cudaGetDriverEntryPoint', 'flags')
   putPointer(3, driverStatus, 'cudaGetDriverEntryPoint', 'driverStatus')
-  return (cudaGetDriverEntryPoint_ ??= runtime.bind('cudaGetDriverEntryPoint', 0, 4))() as cudaError
+  return (cudaGetDriverEntryPoint_ ??= runtime.bind('cudaGetDriverEntryPoint', 12000, 4))() as cudaError
 }
 
 let cudaGetDriverEntryPointByVersion_: NativeCall | undefined
@@ -126,6 +134,7 @@ let cudaGetDriverEntryPointByVersion_: NativeCall | undefined
  * @param cudaVersion - in
  * @param flags - in
  * @param driverStatus - out
+ * @since CUDA 12.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DRIVER__ENTRY__POINT.html
  */
 export function cudaGetDriverEntryPointByVersion(symbol: string | PointerArgument, funcPtr: PointerArgument, cudaVersion: number, flags: SizeArgument, driverStatus: PointerArgument): cudaError {
@@ -134,7 +143,7 @@ export function cudaGetDriverEntryPointByVersion(symbol: string | PointerArgumen
   putU32(2, cudaVersion, 'cudaGetDriverEntryPointByVersion', 'cudaVersion')
   putSize(3, flags, 'cudaGetDriverEntryPointByVersion', 'flags')
   putPointer(4, driverStatus, 'cudaGetDriverEntryPointByVersion', 'driverStatus')
-  return (cudaGetDriverEntryPointByVersion_ ??= runtime.bind('cudaGetDriverEntryPointByVersion', 0, 5))() as cudaError
+  return (cudaGetDriverEntryPointByVersion_ ??= runtime.bind('cudaGetDriverEntryPointByVersion', 12050, 5))() as cudaError
 }
 
 let cudaGetExportTable_: NativeCall | undefined
@@ -143,11 +152,12 @@ let cudaGetExportTable_: NativeCall | undefined
  *
  * @param ppExportTable - out
  * @param pExportTableId - in
+ * @since CUDA 3.2
  */
 export function cudaGetExportTable(ppExportTable: PointerArgument, pExportTableId: PointerArgument): cudaError {
   putPointer(0, ppExportTable, 'cudaGetExportTable', 'ppExportTable')
   putPointer(1, pExportTableId, 'cudaGetExportTable', 'pExportTableId')
-  return (cudaGetExportTable_ ??= runtime.bind('cudaGetExportTable', 0, 2))() as cudaError
+  return (cudaGetExportTable_ ??= runtime.bind('cudaGetExportTable', 3020, 2))() as cudaError
 }
 
 let cudaGetFuncBySymbol_: NativeCall | undefined
@@ -156,12 +166,13 @@ let cudaGetFuncBySymbol_: NativeCall | undefined
  *
  * @param functionPtr - out
  * @param symbolPtr - in
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DRIVER.html
  */
 export function cudaGetFuncBySymbol(functionPtr: PointerArgument, symbolPtr: PointerArgument): cudaError {
   putPointer(0, functionPtr, 'cudaGetFuncBySymbol', 'functionPtr')
   putPointer(1, symbolPtr, 'cudaGetFuncBySymbol', 'symbolPtr')
-  return (cudaGetFuncBySymbol_ ??= runtime.bind('cudaGetFuncBySymbol', 0, 2))() as cudaError
+  return (cudaGetFuncBySymbol_ ??= runtime.bind('cudaGetFuncBySymbol', 11000, 2))() as cudaError
 }
 
 let cudaGetKernel_: NativeCall | undefined
@@ -170,12 +181,13 @@ let cudaGetKernel_: NativeCall | undefined
  *
  * @param kernelPtr - out
  * @param entryFuncAddr - in
+ * @since CUDA 12.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DRIVER.html
  */
 export function cudaGetKernel(kernelPtr: PointerArgument, entryFuncAddr: PointerArgument): cudaError {
   putPointer(0, kernelPtr, 'cudaGetKernel', 'kernelPtr')
   putPointer(1, entryFuncAddr, 'cudaGetKernel', 'entryFuncAddr')
-  return (cudaGetKernel_ ??= runtime.bind('cudaGetKernel', 0, 2))() as cudaError
+  return (cudaGetKernel_ ??= runtime.bind('cudaGetKernel', 12010, 2))() as cudaError
 }
 
 let cudaKernelSetAttributeForDevice_: NativeCall | undefined
@@ -186,6 +198,7 @@ let cudaKernelSetAttributeForDevice_: NativeCall | undefined
  * @param attr - in
  * @param value - in
  * @param device - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaKernelSetAttributeForDevice(kernel: cudaKernel_t | null, attr: cudaFuncAttribute, value: number, device: number): cudaError {
@@ -193,7 +206,7 @@ export function cudaKernelSetAttributeForDevice(kernel: cudaKernel_t | null, att
   putI32(1, attr, 'cudaKernelSetAttributeForDevice', 'attr')
   putI32(2, value, 'cudaKernelSetAttributeForDevice', 'value')
   putI32(3, device, 'cudaKernelSetAttributeForDevice', 'device')
-  return (cudaKernelSetAttributeForDevice_ ??= runtime.bind('cudaKernelSetAttributeForDevice', 0, 4))() as cudaError
+  return (cudaKernelSetAttributeForDevice_ ??= runtime.bind('cudaKernelSetAttributeForDevice', 12080, 4))() as cudaError
 }
 
 let cudaLaunchCooperativeKernel_layout: CallLayout | undefined
@@ -207,6 +220,7 @@ let cudaLaunchCooperativeKernel_: NativeCall | undefined
  * @param args - in
  * @param sharedMem - in
  * @param stream - in
+ * @since CUDA 9.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaLaunchCooperativeKernel(func: PointerArgument, gridDim: ArrayBufferView | NativeMemory, blockDim: ArrayBufferView | NativeMemory, args: PointerArgument, sharedMem: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -217,7 +231,7 @@ export function cudaLaunchCooperativeKernel(func: PointerArgument, gridDim: Arra
   putPointer(layout.slot(3), args, 'cudaLaunchCooperativeKernel', 'args')
   putSize(layout.slot(4), sharedMem, 'cudaLaunchCooperativeKernel', 'sharedMem')
   putHandle(layout.slot(5), stream, 'cudaLaunchCooperativeKernel', 'stream')
-  return (cudaLaunchCooperativeKernel_ ??= runtime.bind('cudaLaunchCooperativeKernel', 0, layout.slotCount))() as cudaError
+  return (cudaLaunchCooperativeKernel_ ??= runtime.bind('cudaLaunchCooperativeKernel', 9000, layout.slotCount))() as cudaError
 }
 
 let cudaLaunchHostFunc_: NativeCall | undefined
@@ -227,13 +241,14 @@ let cudaLaunchHostFunc_: NativeCall | undefined
  * @param stream - in
  * @param fn - in, address of a C function
  * @param userData - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaLaunchHostFunc(stream: cudaStream_t | null, fn: cudaHostFn_t | null, userData: PointerArgument): cudaError {
   putHandle(0, stream, 'cudaLaunchHostFunc', 'stream')
   putHandle(1, fn, 'cudaLaunchHostFunc', 'fn')
   putPointer(2, userData, 'cudaLaunchHostFunc', 'userData')
-  return (cudaLaunchHostFunc_ ??= runtime.bind('cudaLaunchHostFunc', 0, 3))() as cudaError
+  return (cudaLaunchHostFunc_ ??= runtime.bind('cudaLaunchHostFunc', 10000, 3))() as cudaError
 }
 
 let cudaLaunchKernel_layout: CallLayout | undefined
@@ -247,6 +262,7 @@ let cudaLaunchKernel_: NativeCall | undefined
  * @param args - in
  * @param sharedMem - in
  * @param stream - in
+ * @since CUDA 7.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaLaunchKernel(func: PointerArgument, gridDim: ArrayBufferView | NativeMemory, blockDim: ArrayBufferView | NativeMemory, args: PointerArgument, sharedMem: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -257,7 +273,7 @@ export function cudaLaunchKernel(func: PointerArgument, gridDim: ArrayBufferView
   putPointer(layout.slot(3), args, 'cudaLaunchKernel', 'args')
   putSize(layout.slot(4), sharedMem, 'cudaLaunchKernel', 'sharedMem')
   putHandle(layout.slot(5), stream, 'cudaLaunchKernel', 'stream')
-  return (cudaLaunchKernel_ ??= runtime.bind('cudaLaunchKernel', 0, layout.slotCount))() as cudaError
+  return (cudaLaunchKernel_ ??= runtime.bind('cudaLaunchKernel', 7000, layout.slotCount))() as cudaError
 }
 
 let cudaLaunchKernelExC_: NativeCall | undefined
@@ -267,13 +283,14 @@ let cudaLaunchKernelExC_: NativeCall | undefined
  * @param config - in
  * @param func - in
  * @param args - in
+ * @since CUDA 11.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaLaunchKernelExC(config: PointerArgument, func: PointerArgument, args: PointerArgument): cudaError {
   putPointer(0, config, 'cudaLaunchKernelExC', 'config')
   putPointer(1, func, 'cudaLaunchKernelExC', 'func')
   putPointer(2, args, 'cudaLaunchKernelExC', 'args')
-  return (cudaLaunchKernelExC_ ??= runtime.bind('cudaLaunchKernelExC', 0, 3))() as cudaError
+  return (cudaLaunchKernelExC_ ??= runtime.bind('cudaLaunchKernelExC', 11080, 3))() as cudaError
 }
 
 let cudaLibraryEnumerateKernels_: NativeCall | undefined
@@ -283,13 +300,14 @@ let cudaLibraryEnumerateKernels_: NativeCall | undefined
  * @param kernels - out
  * @param numKernels - in
  * @param lib - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryEnumerateKernels(kernels: PointerArgument, numKernels: number, lib: cudaLibrary_t | null): cudaError {
   putPointer(0, kernels, 'cudaLibraryEnumerateKernels', 'kernels')
   putU32(1, numKernels, 'cudaLibraryEnumerateKernels', 'numKernels')
   putHandle(2, lib, 'cudaLibraryEnumerateKernels', 'lib')
-  return (cudaLibraryEnumerateKernels_ ??= runtime.bind('cudaLibraryEnumerateKernels', 0, 3))() as cudaError
+  return (cudaLibraryEnumerateKernels_ ??= runtime.bind('cudaLibraryEnumerateKernels', 12080, 3))() as cudaError
 }
 
 let cudaLibraryGetGlobal_: NativeCall | undefined
@@ -300,6 +318,7 @@ let cudaLibraryGetGlobal_: NativeCall | undefined
  * @param bytes - out
  * @param library - in
  * @param name - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryGetGlobal(dptr: PointerArgument, bytes: PointerArgument, library: cudaLibrary_t | null, name: string | PointerArgument): cudaError {
@@ -307,7 +326,7 @@ export function cudaLibraryGetGlobal(dptr: PointerArgument, bytes: PointerArgume
   putPointer(1, bytes, 'cudaLibraryGetGlobal', 'bytes')
   putHandle(2, library, 'cudaLibraryGetGlobal', 'library')
   putCString(3, name, 'cudaLibraryGetGlobal', 'name')
-  return (cudaLibraryGetGlobal_ ??= runtime.bind('cudaLibraryGetGlobal', 0, 4))() as cudaError
+  return (cudaLibraryGetGlobal_ ??= runtime.bind('cudaLibraryGetGlobal', 12080, 4))() as cudaError
 }
 
 let cudaLibraryGetKernel_: NativeCall | undefined
@@ -317,13 +336,14 @@ let cudaLibraryGetKernel_: NativeCall | undefined
  * @param pKernel - out
  * @param library - in
  * @param name - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryGetKernel(pKernel: PointerArgument, library: cudaLibrary_t | null, name: string | PointerArgument): cudaError {
   putPointer(0, pKernel, 'cudaLibraryGetKernel', 'pKernel')
   putHandle(1, library, 'cudaLibraryGetKernel', 'library')
   putCString(2, name, 'cudaLibraryGetKernel', 'name')
-  return (cudaLibraryGetKernel_ ??= runtime.bind('cudaLibraryGetKernel', 0, 3))() as cudaError
+  return (cudaLibraryGetKernel_ ??= runtime.bind('cudaLibraryGetKernel', 12080, 3))() as cudaError
 }
 
 let cudaLibraryGetKernelCount_: NativeCall | undefined
@@ -332,12 +352,13 @@ let cudaLibraryGetKernelCount_: NativeCall | undefined
  *
  * @param count - out
  * @param lib - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryGetKernelCount(count: PointerArgument, lib: cudaLibrary_t | null): cudaError {
   putPointer(0, count, 'cudaLibraryGetKernelCount', 'count')
   putHandle(1, lib, 'cudaLibraryGetKernelCount', 'lib')
-  return (cudaLibraryGetKernelCount_ ??= runtime.bind('cudaLibraryGetKernelCount', 0, 2))() as cudaError
+  return (cudaLibraryGetKernelCount_ ??= runtime.bind('cudaLibraryGetKernelCount', 12080, 2))() as cudaError
 }
 
 let cudaLibraryGetManaged_: NativeCall | undefined
@@ -348,6 +369,7 @@ let cudaLibraryGetManaged_: NativeCall | undefined
  * @param bytes - out
  * @param library - in
  * @param name - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryGetManaged(dptr: PointerArgument, bytes: PointerArgument, library: cudaLibrary_t | null, name: string | PointerArgument): cudaError {
@@ -355,7 +377,7 @@ export function cudaLibraryGetManaged(dptr: PointerArgument, bytes: PointerArgum
   putPointer(1, bytes, 'cudaLibraryGetManaged', 'bytes')
   putHandle(2, library, 'cudaLibraryGetManaged', 'library')
   putCString(3, name, 'cudaLibraryGetManaged', 'name')
-  return (cudaLibraryGetManaged_ ??= runtime.bind('cudaLibraryGetManaged', 0, 4))() as cudaError
+  return (cudaLibraryGetManaged_ ??= runtime.bind('cudaLibraryGetManaged', 12080, 4))() as cudaError
 }
 
 let cudaLibraryGetUnifiedFunction_: NativeCall | undefined
@@ -365,13 +387,14 @@ let cudaLibraryGetUnifiedFunction_: NativeCall | undefined
  * @param fptr - out
  * @param library - in
  * @param symbol - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryGetUnifiedFunction(fptr: PointerArgument, library: cudaLibrary_t | null, symbol: string | PointerArgument): cudaError {
   putPointer(0, fptr, 'cudaLibraryGetUnifiedFunction', 'fptr')
   putHandle(1, library, 'cudaLibraryGetUnifiedFunction', 'library')
   putCString(2, symbol, 'cudaLibraryGetUnifiedFunction', 'symbol')
-  return (cudaLibraryGetUnifiedFunction_ ??= runtime.bind('cudaLibraryGetUnifiedFunction', 0, 3))() as cudaError
+  return (cudaLibraryGetUnifiedFunction_ ??= runtime.bind('cudaLibraryGetUnifiedFunction', 12080, 3))() as cudaError
 }
 
 let cudaLibraryLoadData_: NativeCall | undefined
@@ -386,6 +409,7 @@ let cudaLibraryLoadData_: NativeCall | undefined
  * @param libraryOptions - in
  * @param libraryOptionValues - in
  * @param numLibraryOptions - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryLoadData(library: PointerArgument, code: PointerArgument, jitOptions: PointerArgument, jitOptionsValues: PointerArgument, numJitOptions: number, libraryOptions: PointerArgument, libraryOptionValues: PointerArgument, numLibraryOptions: number): cudaError {
@@ -397,7 +421,7 @@ export function cudaLibraryLoadData(library: PointerArgument, code: PointerArgum
   putPointer(5, libraryOptions, 'cudaLibraryLoadData', 'libraryOptions')
   putPointer(6, libraryOptionValues, 'cudaLibraryLoadData', 'libraryOptionValues')
   putU32(7, numLibraryOptions, 'cudaLibraryLoadData', 'numLibraryOptions')
-  return (cudaLibraryLoadData_ ??= runtime.bind('cudaLibraryLoadData', 0, 8))() as cudaError
+  return (cudaLibraryLoadData_ ??= runtime.bind('cudaLibraryLoadData', 12080, 8))() as cudaError
 }
 
 let cudaLibraryLoadFromFile_: NativeCall | undefined
@@ -412,6 +436,7 @@ let cudaLibraryLoadFromFile_: NativeCall | undefined
  * @param libraryOptions - in
  * @param libraryOptionValues - in
  * @param numLibraryOptions - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryLoadFromFile(library: PointerArgument, fileName: string | PointerArgument, jitOptions: PointerArgument, jitOptionsValues: PointerArgument, numJitOptions: number, libraryOptions: PointerArgument, libraryOptionValues: PointerArgument, numLibraryOptions: number): cudaError {
@@ -423,7 +448,7 @@ export function cudaLibraryLoadFromFile(library: PointerArgument, fileName: stri
   putPointer(5, libraryOptions, 'cudaLibraryLoadFromFile', 'libraryOptions')
   putPointer(6, libraryOptionValues, 'cudaLibraryLoadFromFile', 'libraryOptionValues')
   putU32(7, numLibraryOptions, 'cudaLibraryLoadFromFile', 'numLibraryOptions')
-  return (cudaLibraryLoadFromFile_ ??= runtime.bind('cudaLibraryLoadFromFile', 0, 8))() as cudaError
+  return (cudaLibraryLoadFromFile_ ??= runtime.bind('cudaLibraryLoadFromFile', 12080, 8))() as cudaError
 }
 
 let cudaLibraryUnload_: NativeCall | undefined
@@ -431,11 +456,12 @@ let cudaLibraryUnload_: NativeCall | undefined
  * `cudaError_t cudaLibraryUnload(cudaLibrary_t library)`
  *
  * @param library - in
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__LIBRARY.html
  */
 export function cudaLibraryUnload(library: cudaLibrary_t | null): cudaError {
   putHandle(0, library, 'cudaLibraryUnload', 'library')
-  return (cudaLibraryUnload_ ??= runtime.bind('cudaLibraryUnload', 0, 1))() as cudaError
+  return (cudaLibraryUnload_ ??= runtime.bind('cudaLibraryUnload', 12080, 1))() as cudaError
 }
 
 let cudaOccupancyAvailableDynamicSMemPerBlock_: NativeCall | undefined
@@ -446,6 +472,7 @@ let cudaOccupancyAvailableDynamicSMemPerBlock_: NativeCall | undefined
  * @param func - in
  * @param numBlocks - in
  * @param blockSize - in
+ * @since CUDA 10.20
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: PointerArgument, func: PointerArgument, numBlocks: number, blockSize: number): cudaError {
@@ -453,7 +480,7 @@ export function cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: Point
   putPointer(1, func, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'func')
   putI32(2, numBlocks, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'numBlocks')
   putI32(3, blockSize, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'blockSize')
-  return (cudaOccupancyAvailableDynamicSMemPerBlock_ ??= runtime.bind('cudaOccupancyAvailableDynamicSMemPerBlock', 0, 4))() as cudaError
+  return (cudaOccupancyAvailableDynamicSMemPerBlock_ ??= runtime.bind('cudaOccupancyAvailableDynamicSMemPerBlock', 10200, 4))() as cudaError
 }
 
 let cudaOccupancyMaxActiveBlocksPerMultiprocessor_: NativeCall | undefined
@@ -464,6 +491,7 @@ let cudaOccupancyMaxActiveBlocksPerMultiprocessor_: NativeCall | undefined
  * @param func - in
  * @param blockSize - in
  * @param dynamicSMemSize - in
+ * @since CUDA 6.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: PointerArgument, func: PointerArgument, blockSize: number, dynamicSMemSize: SizeArgument): cudaError {
@@ -471,7 +499,7 @@ export function cudaOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: Pointer
   putPointer(1, func, 'cudaOccupancyMaxActiveBlocksPerMultiprocessor', 'func')
   putI32(2, blockSize, 'cudaOccupancyMaxActiveBlocksPerMultiprocessor', 'blockSize')
   putSize(3, dynamicSMemSize, 'cudaOccupancyMaxActiveBlocksPerMultiprocessor', 'dynamicSMemSize')
-  return (cudaOccupancyMaxActiveBlocksPerMultiprocessor_ ??= runtime.bind('cudaOccupancyMaxActiveBlocksPerMultiprocessor', 0, 4))() as cudaError
+  return (cudaOccupancyMaxActiveBlocksPerMultiprocessor_ ??= runtime.bind('cudaOccupancyMaxActiveBlocksPerMultiprocessor', 6050, 4))() as cudaError
 }
 
 let cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_: NativeCall | undefined
@@ -483,6 +511,7 @@ let cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_: NativeCall | undefi
  * @param blockSize - in
  * @param dynamicSMemSize - in
  * @param flags - in
+ * @since CUDA 7.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: PointerArgument, func: PointerArgument, blockSize: number, dynamicSMemSize: SizeArgument, flags: number): cudaError {
@@ -491,7 +520,7 @@ export function cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks
   putI32(2, blockSize, 'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'blockSize')
   putSize(3, dynamicSMemSize, 'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'dynamicSMemSize')
   putU32(4, flags, 'cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 'flags')
-  return (cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_ ??= runtime.bind('cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 0, 5))() as cudaError
+  return (cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_ ??= runtime.bind('cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags', 7000, 5))() as cudaError
 }
 
 let cudaOccupancyMaxActiveClusters_: NativeCall | undefined
@@ -501,13 +530,14 @@ let cudaOccupancyMaxActiveClusters_: NativeCall | undefined
  * @param numClusters - out
  * @param func - in
  * @param launchConfig - in
+ * @since CUDA 11.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyMaxActiveClusters(numClusters: PointerArgument, func: PointerArgument, launchConfig: PointerArgument): cudaError {
   putPointer(0, numClusters, 'cudaOccupancyMaxActiveClusters', 'numClusters')
   putPointer(1, func, 'cudaOccupancyMaxActiveClusters', 'func')
   putPointer(2, launchConfig, 'cudaOccupancyMaxActiveClusters', 'launchConfig')
-  return (cudaOccupancyMaxActiveClusters_ ??= runtime.bind('cudaOccupancyMaxActiveClusters', 0, 3))() as cudaError
+  return (cudaOccupancyMaxActiveClusters_ ??= runtime.bind('cudaOccupancyMaxActiveClusters', 11080, 3))() as cudaError
 }
 
 let cudaOccupancyMaxPotentialClusterSize_: NativeCall | undefined
@@ -517,11 +547,12 @@ let cudaOccupancyMaxPotentialClusterSize_: NativeCall | undefined
  * @param clusterSize - out
  * @param func - in
  * @param launchConfig - in
+ * @since CUDA 11.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyMaxPotentialClusterSize(clusterSize: PointerArgument, func: PointerArgument, launchConfig: PointerArgument): cudaError {
   putPointer(0, clusterSize, 'cudaOccupancyMaxPotentialClusterSize', 'clusterSize')
   putPointer(1, func, 'cudaOccupancyMaxPotentialClusterSize', 'func')
   putPointer(2, launchConfig, 'cudaOccupancyMaxPotentialClusterSize', 'launchConfig')
-  return (cudaOccupancyMaxPotentialClusterSize_ ??= runtime.bind('cudaOccupancyMaxPotentialClusterSize', 0, 3))() as cudaError
+  return (cudaOccupancyMaxPotentialClusterSize_ ??= runtime.bind('cudaOccupancyMaxPotentialClusterSize', 11080, 3))() as cudaError
 }

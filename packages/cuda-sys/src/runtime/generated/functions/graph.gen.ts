@@ -13,13 +13,14 @@ let cudaDeviceGetGraphMemAttribute_: NativeCall | undefined
  * @param device - in
  * @param attr - in
  * @param value - out
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaDeviceGetGraphMemAttribute(device: number, attr: cudaGraphMemAttributeType, value: PointerArgument): cudaError {
   putI32(0, device, 'cudaDeviceGetGraphMemAttribute', 'device')
   putI32(1, attr, 'cudaDeviceGetGraphMemAttribute', 'attr')
   putPointer(2, value, 'cudaDeviceGetGraphMemAttribute', 'value')
-  return (cudaDeviceGetGraphMemAttribute_ ??= runtime.bind('cudaDeviceGetGraphMemAttribute', 0, 3))() as cudaError
+  return (cudaDeviceGetGraphMemAttribute_ ??= runtime.bind('cudaDeviceGetGraphMemAttribute', 11040, 3))() as cudaError
 }
 
 let cudaDeviceGraphMemTrim_: NativeCall | undefined
@@ -27,11 +28,12 @@ let cudaDeviceGraphMemTrim_: NativeCall | undefined
  * `cudaError_t cudaDeviceGraphMemTrim(int device)`
  *
  * @param device - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaDeviceGraphMemTrim(device: number): cudaError {
   putI32(0, device, 'cudaDeviceGraphMemTrim', 'device')
-  return (cudaDeviceGraphMemTrim_ ??= runtime.bind('cudaDeviceGraphMemTrim', 0, 1))() as cudaError
+  return (cudaDeviceGraphMemTrim_ ??= runtime.bind('cudaDeviceGraphMemTrim', 11040, 1))() as cudaError
 }
 
 let cudaDeviceSetGraphMemAttribute_: NativeCall | undefined
@@ -41,13 +43,14 @@ let cudaDeviceSetGraphMemAttribute_: NativeCall | undefined
  * @param device - in
  * @param attr - in
  * @param value - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaDeviceSetGraphMemAttribute(device: number, attr: cudaGraphMemAttributeType, value: PointerArgument): cudaError {
   putI32(0, device, 'cudaDeviceSetGraphMemAttribute', 'device')
   putI32(1, attr, 'cudaDeviceSetGraphMemAttribute', 'attr')
   putPointer(2, value, 'cudaDeviceSetGraphMemAttribute', 'value')
-  return (cudaDeviceSetGraphMemAttribute_ ??= runtime.bind('cudaDeviceSetGraphMemAttribute', 0, 3))() as cudaError
+  return (cudaDeviceSetGraphMemAttribute_ ??= runtime.bind('cudaDeviceSetGraphMemAttribute', 11040, 3))() as cudaError
 }
 
 let cudaGraphAddChildGraphNode_: NativeCall | undefined
@@ -59,6 +62,7 @@ let cudaGraphAddChildGraphNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param childGraph - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddChildGraphNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, childGraph: cudaGraph_t | null): cudaError {
@@ -67,7 +71,7 @@ export function cudaGraphAddChildGraphNode(pGraphNode: PointerArgument, graph: c
   putPointer(2, pDependencies, 'cudaGraphAddChildGraphNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddChildGraphNode', 'numDependencies')
   putHandle(4, childGraph, 'cudaGraphAddChildGraphNode', 'childGraph')
-  return (cudaGraphAddChildGraphNode_ ??= runtime.bind('cudaGraphAddChildGraphNode', 0, 5))() as cudaError
+  return (cudaGraphAddChildGraphNode_ ??= runtime.bind('cudaGraphAddChildGraphNode', 10000, 5))() as cudaError
 }
 
 let cudaGraphAddDependencies_: NativeCall | undefined
@@ -79,6 +83,7 @@ let cudaGraphAddDependencies_: NativeCall | undefined
  * @param to - in
  * @param edgeData - in
  * @param numDependencies - in
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -88,7 +93,7 @@ export function cudaGraphAddDependencies(graph: cudaGraph_t | null, from: Pointe
   putPointer(2, to, 'cudaGraphAddDependencies', 'to')
   putPointer(3, edgeData, 'cudaGraphAddDependencies', 'edgeData')
   putSize(4, numDependencies, 'cudaGraphAddDependencies', 'numDependencies')
-  return (cudaGraphAddDependencies_ ??= runtime.bind('cudaGraphAddDependencies', 0, 5))() as cudaError
+  return (cudaGraphAddDependencies_ ??= runtime.bind('cudaGraphAddDependencies', 13000, 5))() as cudaError
 }
 
 let cudaGraphAddEmptyNode_: NativeCall | undefined
@@ -99,6 +104,7 @@ let cudaGraphAddEmptyNode_: NativeCall | undefined
  * @param graph - in
  * @param pDependencies - in
  * @param numDependencies - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddEmptyNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument): cudaError {
@@ -106,7 +112,7 @@ export function cudaGraphAddEmptyNode(pGraphNode: PointerArgument, graph: cudaGr
   putHandle(1, graph, 'cudaGraphAddEmptyNode', 'graph')
   putPointer(2, pDependencies, 'cudaGraphAddEmptyNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddEmptyNode', 'numDependencies')
-  return (cudaGraphAddEmptyNode_ ??= runtime.bind('cudaGraphAddEmptyNode', 0, 4))() as cudaError
+  return (cudaGraphAddEmptyNode_ ??= runtime.bind('cudaGraphAddEmptyNode', 10000, 4))() as cudaError
 }
 
 let cudaGraphAddEventRecordNode_: NativeCall | undefined
@@ -118,6 +124,7 @@ let cudaGraphAddEventRecordNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddEventRecordNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, event: cudaEvent_t | null): cudaError {
@@ -126,7 +133,7 @@ export function cudaGraphAddEventRecordNode(pGraphNode: PointerArgument, graph: 
   putPointer(2, pDependencies, 'cudaGraphAddEventRecordNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddEventRecordNode', 'numDependencies')
   putHandle(4, event, 'cudaGraphAddEventRecordNode', 'event')
-  return (cudaGraphAddEventRecordNode_ ??= runtime.bind('cudaGraphAddEventRecordNode', 0, 5))() as cudaError
+  return (cudaGraphAddEventRecordNode_ ??= runtime.bind('cudaGraphAddEventRecordNode', 11010, 5))() as cudaError
 }
 
 let cudaGraphAddEventWaitNode_: NativeCall | undefined
@@ -138,6 +145,7 @@ let cudaGraphAddEventWaitNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddEventWaitNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, event: cudaEvent_t | null): cudaError {
@@ -146,7 +154,7 @@ export function cudaGraphAddEventWaitNode(pGraphNode: PointerArgument, graph: cu
   putPointer(2, pDependencies, 'cudaGraphAddEventWaitNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddEventWaitNode', 'numDependencies')
   putHandle(4, event, 'cudaGraphAddEventWaitNode', 'event')
-  return (cudaGraphAddEventWaitNode_ ??= runtime.bind('cudaGraphAddEventWaitNode', 0, 5))() as cudaError
+  return (cudaGraphAddEventWaitNode_ ??= runtime.bind('cudaGraphAddEventWaitNode', 11010, 5))() as cudaError
 }
 
 let cudaGraphAddExternalSemaphoresSignalNode_: NativeCall | undefined
@@ -158,6 +166,7 @@ let cudaGraphAddExternalSemaphoresSignalNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddExternalSemaphoresSignalNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, nodeParams: PointerArgument): cudaError {
@@ -166,7 +175,7 @@ export function cudaGraphAddExternalSemaphoresSignalNode(pGraphNode: PointerArgu
   putPointer(2, pDependencies, 'cudaGraphAddExternalSemaphoresSignalNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddExternalSemaphoresSignalNode', 'numDependencies')
   putPointer(4, nodeParams, 'cudaGraphAddExternalSemaphoresSignalNode', 'nodeParams')
-  return (cudaGraphAddExternalSemaphoresSignalNode_ ??= runtime.bind('cudaGraphAddExternalSemaphoresSignalNode', 0, 5))() as cudaError
+  return (cudaGraphAddExternalSemaphoresSignalNode_ ??= runtime.bind('cudaGraphAddExternalSemaphoresSignalNode', 11020, 5))() as cudaError
 }
 
 let cudaGraphAddExternalSemaphoresWaitNode_: NativeCall | undefined
@@ -178,6 +187,7 @@ let cudaGraphAddExternalSemaphoresWaitNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddExternalSemaphoresWaitNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, nodeParams: PointerArgument): cudaError {
@@ -186,7 +196,7 @@ export function cudaGraphAddExternalSemaphoresWaitNode(pGraphNode: PointerArgume
   putPointer(2, pDependencies, 'cudaGraphAddExternalSemaphoresWaitNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddExternalSemaphoresWaitNode', 'numDependencies')
   putPointer(4, nodeParams, 'cudaGraphAddExternalSemaphoresWaitNode', 'nodeParams')
-  return (cudaGraphAddExternalSemaphoresWaitNode_ ??= runtime.bind('cudaGraphAddExternalSemaphoresWaitNode', 0, 5))() as cudaError
+  return (cudaGraphAddExternalSemaphoresWaitNode_ ??= runtime.bind('cudaGraphAddExternalSemaphoresWaitNode', 11020, 5))() as cudaError
 }
 
 let cudaGraphAddHostNode_: NativeCall | undefined
@@ -198,6 +208,7 @@ let cudaGraphAddHostNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddHostNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, pNodeParams: PointerArgument): cudaError {
@@ -206,7 +217,7 @@ export function cudaGraphAddHostNode(pGraphNode: PointerArgument, graph: cudaGra
   putPointer(2, pDependencies, 'cudaGraphAddHostNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddHostNode', 'numDependencies')
   putPointer(4, pNodeParams, 'cudaGraphAddHostNode', 'pNodeParams')
-  return (cudaGraphAddHostNode_ ??= runtime.bind('cudaGraphAddHostNode', 0, 5))() as cudaError
+  return (cudaGraphAddHostNode_ ??= runtime.bind('cudaGraphAddHostNode', 10000, 5))() as cudaError
 }
 
 let cudaGraphAddKernelNode_: NativeCall | undefined
@@ -218,6 +229,7 @@ let cudaGraphAddKernelNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddKernelNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, pNodeParams: PointerArgument): cudaError {
@@ -226,7 +238,7 @@ export function cudaGraphAddKernelNode(pGraphNode: PointerArgument, graph: cudaG
   putPointer(2, pDependencies, 'cudaGraphAddKernelNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddKernelNode', 'numDependencies')
   putPointer(4, pNodeParams, 'cudaGraphAddKernelNode', 'pNodeParams')
-  return (cudaGraphAddKernelNode_ ??= runtime.bind('cudaGraphAddKernelNode', 0, 5))() as cudaError
+  return (cudaGraphAddKernelNode_ ??= runtime.bind('cudaGraphAddKernelNode', 10000, 5))() as cudaError
 }
 
 let cudaGraphAddMemAllocNode_: NativeCall | undefined
@@ -238,6 +250,7 @@ let cudaGraphAddMemAllocNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param nodeParams - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemAllocNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, nodeParams: PointerArgument): cudaError {
@@ -246,7 +259,7 @@ export function cudaGraphAddMemAllocNode(pGraphNode: PointerArgument, graph: cud
   putPointer(2, pDependencies, 'cudaGraphAddMemAllocNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddMemAllocNode', 'numDependencies')
   putPointer(4, nodeParams, 'cudaGraphAddMemAllocNode', 'nodeParams')
-  return (cudaGraphAddMemAllocNode_ ??= runtime.bind('cudaGraphAddMemAllocNode', 0, 5))() as cudaError
+  return (cudaGraphAddMemAllocNode_ ??= runtime.bind('cudaGraphAddMemAllocNode', 11040, 5))() as cudaError
 }
 
 let cudaGraphAddMemFreeNode_: NativeCall | undefined
@@ -258,6 +271,7 @@ let cudaGraphAddMemFreeNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param dptr - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemFreeNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, dptr: PointerArgument): cudaError {
@@ -266,7 +280,7 @@ export function cudaGraphAddMemFreeNode(pGraphNode: PointerArgument, graph: cuda
   putPointer(2, pDependencies, 'cudaGraphAddMemFreeNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddMemFreeNode', 'numDependencies')
   putPointer(4, dptr, 'cudaGraphAddMemFreeNode', 'dptr')
-  return (cudaGraphAddMemFreeNode_ ??= runtime.bind('cudaGraphAddMemFreeNode', 0, 5))() as cudaError
+  return (cudaGraphAddMemFreeNode_ ??= runtime.bind('cudaGraphAddMemFreeNode', 11040, 5))() as cudaError
 }
 
 let cudaGraphAddMemcpyNode_: NativeCall | undefined
@@ -278,6 +292,7 @@ let cudaGraphAddMemcpyNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param pCopyParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemcpyNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, pCopyParams: PointerArgument): cudaError {
@@ -286,7 +301,7 @@ export function cudaGraphAddMemcpyNode(pGraphNode: PointerArgument, graph: cudaG
   putPointer(2, pDependencies, 'cudaGraphAddMemcpyNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddMemcpyNode', 'numDependencies')
   putPointer(4, pCopyParams, 'cudaGraphAddMemcpyNode', 'pCopyParams')
-  return (cudaGraphAddMemcpyNode_ ??= runtime.bind('cudaGraphAddMemcpyNode', 0, 5))() as cudaError
+  return (cudaGraphAddMemcpyNode_ ??= runtime.bind('cudaGraphAddMemcpyNode', 10000, 5))() as cudaError
 }
 
 let cudaGraphAddMemcpyNode1D_: NativeCall | undefined
@@ -301,6 +316,7 @@ let cudaGraphAddMemcpyNode1D_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemcpyNode1D(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -312,7 +328,7 @@ export function cudaGraphAddMemcpyNode1D(pGraphNode: PointerArgument, graph: cud
   putPointer(5, src, 'cudaGraphAddMemcpyNode1D', 'src')
   putSize(6, count, 'cudaGraphAddMemcpyNode1D', 'count')
   putI32(7, kind, 'cudaGraphAddMemcpyNode1D', 'kind')
-  return (cudaGraphAddMemcpyNode1D_ ??= runtime.bind('cudaGraphAddMemcpyNode1D', 0, 8))() as cudaError
+  return (cudaGraphAddMemcpyNode1D_ ??= runtime.bind('cudaGraphAddMemcpyNode1D', 11010, 8))() as cudaError
 }
 
 let cudaGraphAddMemcpyNodeFromSymbol_: NativeCall | undefined
@@ -328,6 +344,7 @@ let cudaGraphAddMemcpyNodeFromSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemcpyNodeFromSymbol(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -340,7 +357,7 @@ export function cudaGraphAddMemcpyNodeFromSymbol(pGraphNode: PointerArgument, gr
   putSize(6, count, 'cudaGraphAddMemcpyNodeFromSymbol', 'count')
   putSize(7, offset, 'cudaGraphAddMemcpyNodeFromSymbol', 'offset')
   putI32(8, kind, 'cudaGraphAddMemcpyNodeFromSymbol', 'kind')
-  return (cudaGraphAddMemcpyNodeFromSymbol_ ??= runtime.bind('cudaGraphAddMemcpyNodeFromSymbol', 0, 9))() as cudaError
+  return (cudaGraphAddMemcpyNodeFromSymbol_ ??= runtime.bind('cudaGraphAddMemcpyNodeFromSymbol', 11010, 9))() as cudaError
 }
 
 let cudaGraphAddMemcpyNodeToSymbol_: NativeCall | undefined
@@ -356,6 +373,7 @@ let cudaGraphAddMemcpyNodeToSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemcpyNodeToSymbol(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -368,7 +386,7 @@ export function cudaGraphAddMemcpyNodeToSymbol(pGraphNode: PointerArgument, grap
   putSize(6, count, 'cudaGraphAddMemcpyNodeToSymbol', 'count')
   putSize(7, offset, 'cudaGraphAddMemcpyNodeToSymbol', 'offset')
   putI32(8, kind, 'cudaGraphAddMemcpyNodeToSymbol', 'kind')
-  return (cudaGraphAddMemcpyNodeToSymbol_ ??= runtime.bind('cudaGraphAddMemcpyNodeToSymbol', 0, 9))() as cudaError
+  return (cudaGraphAddMemcpyNodeToSymbol_ ??= runtime.bind('cudaGraphAddMemcpyNodeToSymbol', 11010, 9))() as cudaError
 }
 
 let cudaGraphAddMemsetNode_: NativeCall | undefined
@@ -380,6 +398,7 @@ let cudaGraphAddMemsetNode_: NativeCall | undefined
  * @param pDependencies - in
  * @param numDependencies - in
  * @param pMemsetParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphAddMemsetNode(pGraphNode: PointerArgument, graph: cudaGraph_t | null, pDependencies: PointerArgument, numDependencies: SizeArgument, pMemsetParams: PointerArgument): cudaError {
@@ -388,7 +407,7 @@ export function cudaGraphAddMemsetNode(pGraphNode: PointerArgument, graph: cudaG
   putPointer(2, pDependencies, 'cudaGraphAddMemsetNode', 'pDependencies')
   putSize(3, numDependencies, 'cudaGraphAddMemsetNode', 'numDependencies')
   putPointer(4, pMemsetParams, 'cudaGraphAddMemsetNode', 'pMemsetParams')
-  return (cudaGraphAddMemsetNode_ ??= runtime.bind('cudaGraphAddMemsetNode', 0, 5))() as cudaError
+  return (cudaGraphAddMemsetNode_ ??= runtime.bind('cudaGraphAddMemsetNode', 10000, 5))() as cudaError
 }
 
 let cudaGraphAddNode_: NativeCall | undefined
@@ -401,6 +420,7 @@ let cudaGraphAddNode_: NativeCall | undefined
  * @param dependencyData - in
  * @param numDependencies - in
  * @param nodeParams - in
+ * @since CUDA 13.0; with other parameters since CUDA 12.2
  * @remarks Another signature in libcudart 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -411,7 +431,7 @@ export function cudaGraphAddNode(pGraphNode: PointerArgument, graph: cudaGraph_t
   putPointer(3, dependencyData, 'cudaGraphAddNode', 'dependencyData')
   putSize(4, numDependencies, 'cudaGraphAddNode', 'numDependencies')
   putPointer(5, nodeParams, 'cudaGraphAddNode', 'nodeParams')
-  return (cudaGraphAddNode_ ??= runtime.bind('cudaGraphAddNode', 0, 6))() as cudaError
+  return (cudaGraphAddNode_ ??= runtime.bind('cudaGraphAddNode', 13000, 6))() as cudaError
 }
 
 let cudaGraphClone_: NativeCall | undefined
@@ -420,12 +440,13 @@ let cudaGraphClone_: NativeCall | undefined
  *
  * @param pGraphClone - out
  * @param originalGraph - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphClone(pGraphClone: PointerArgument, originalGraph: cudaGraph_t | null): cudaError {
   putPointer(0, pGraphClone, 'cudaGraphClone', 'pGraphClone')
   putHandle(1, originalGraph, 'cudaGraphClone', 'originalGraph')
-  return (cudaGraphClone_ ??= runtime.bind('cudaGraphClone', 0, 2))() as cudaError
+  return (cudaGraphClone_ ??= runtime.bind('cudaGraphClone', 10000, 2))() as cudaError
 }
 
 let cudaGraphConditionalHandleCreate_: NativeCall | undefined
@@ -436,6 +457,7 @@ let cudaGraphConditionalHandleCreate_: NativeCall | undefined
  * @param graph - in
  * @param defaultLaunchValue - in
  * @param flags - in
+ * @since CUDA 12.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphConditionalHandleCreate(pHandle_out: PointerArgument, graph: cudaGraph_t | null, defaultLaunchValue: number, flags: number): cudaError {
@@ -443,7 +465,7 @@ export function cudaGraphConditionalHandleCreate(pHandle_out: PointerArgument, g
   putHandle(1, graph, 'cudaGraphConditionalHandleCreate', 'graph')
   putU32(2, defaultLaunchValue, 'cudaGraphConditionalHandleCreate', 'defaultLaunchValue')
   putU32(3, flags, 'cudaGraphConditionalHandleCreate', 'flags')
-  return (cudaGraphConditionalHandleCreate_ ??= runtime.bind('cudaGraphConditionalHandleCreate', 0, 4))() as cudaError
+  return (cudaGraphConditionalHandleCreate_ ??= runtime.bind('cudaGraphConditionalHandleCreate', 12030, 4))() as cudaError
 }
 
 let cudaGraphCreate_: NativeCall | undefined
@@ -452,12 +474,13 @@ let cudaGraphCreate_: NativeCall | undefined
  *
  * @param pGraph - out
  * @param flags - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphCreate(pGraph: PointerArgument, flags: number): cudaError {
   putPointer(0, pGraph, 'cudaGraphCreate', 'pGraph')
   putU32(1, flags, 'cudaGraphCreate', 'flags')
-  return (cudaGraphCreate_ ??= runtime.bind('cudaGraphCreate', 0, 2))() as cudaError
+  return (cudaGraphCreate_ ??= runtime.bind('cudaGraphCreate', 10000, 2))() as cudaError
 }
 
 let cudaGraphDebugDotPrint_: NativeCall | undefined
@@ -467,13 +490,14 @@ let cudaGraphDebugDotPrint_: NativeCall | undefined
  * @param graph - in
  * @param path - in
  * @param flags - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphDebugDotPrint(graph: cudaGraph_t | null, path: string | PointerArgument, flags: number): cudaError {
   putHandle(0, graph, 'cudaGraphDebugDotPrint', 'graph')
   putCString(1, path, 'cudaGraphDebugDotPrint', 'path')
   putU32(2, flags, 'cudaGraphDebugDotPrint', 'flags')
-  return (cudaGraphDebugDotPrint_ ??= runtime.bind('cudaGraphDebugDotPrint', 0, 3))() as cudaError
+  return (cudaGraphDebugDotPrint_ ??= runtime.bind('cudaGraphDebugDotPrint', 11030, 3))() as cudaError
 }
 
 let cudaGraphDestroy_: NativeCall | undefined
@@ -481,11 +505,12 @@ let cudaGraphDestroy_: NativeCall | undefined
  * `cudaError_t cudaGraphDestroy(cudaGraph_t graph)`
  *
  * @param graph - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphDestroy(graph: cudaGraph_t | null): cudaError {
   putHandle(0, graph, 'cudaGraphDestroy', 'graph')
-  return (cudaGraphDestroy_ ??= runtime.bind('cudaGraphDestroy', 0, 1))() as cudaError
+  return (cudaGraphDestroy_ ??= runtime.bind('cudaGraphDestroy', 10000, 1))() as cudaError
 }
 
 let cudaGraphGetEdges_: NativeCall | undefined
@@ -497,6 +522,7 @@ let cudaGraphGetEdges_: NativeCall | undefined
  * @param to - out
  * @param edgeData - out
  * @param numEdges - in and out
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -506,7 +532,7 @@ export function cudaGraphGetEdges(graph: cudaGraph_t | null, from: PointerArgume
   putPointer(2, to, 'cudaGraphGetEdges', 'to')
   putPointer(3, edgeData, 'cudaGraphGetEdges', 'edgeData')
   putPointer(4, numEdges, 'cudaGraphGetEdges', 'numEdges')
-  return (cudaGraphGetEdges_ ??= runtime.bind('cudaGraphGetEdges', 0, 5))() as cudaError
+  return (cudaGraphGetEdges_ ??= runtime.bind('cudaGraphGetEdges', 13000, 5))() as cudaError
 }
 
 let cudaGraphGetNodes_: NativeCall | undefined
@@ -516,13 +542,14 @@ let cudaGraphGetNodes_: NativeCall | undefined
  * @param graph - in
  * @param nodes - out
  * @param numNodes - in and out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphGetNodes(graph: cudaGraph_t | null, nodes: PointerArgument, numNodes: PointerArgument): cudaError {
   putHandle(0, graph, 'cudaGraphGetNodes', 'graph')
   putPointer(1, nodes, 'cudaGraphGetNodes', 'nodes')
   putPointer(2, numNodes, 'cudaGraphGetNodes', 'numNodes')
-  return (cudaGraphGetNodes_ ??= runtime.bind('cudaGraphGetNodes', 0, 3))() as cudaError
+  return (cudaGraphGetNodes_ ??= runtime.bind('cudaGraphGetNodes', 10000, 3))() as cudaError
 }
 
 let cudaGraphGetRootNodes_: NativeCall | undefined
@@ -532,13 +559,14 @@ let cudaGraphGetRootNodes_: NativeCall | undefined
  * @param graph - in
  * @param pRootNodes - out
  * @param pNumRootNodes - out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphGetRootNodes(graph: cudaGraph_t | null, pRootNodes: PointerArgument, pNumRootNodes: PointerArgument): cudaError {
   putHandle(0, graph, 'cudaGraphGetRootNodes', 'graph')
   putPointer(1, pRootNodes, 'cudaGraphGetRootNodes', 'pRootNodes')
   putPointer(2, pNumRootNodes, 'cudaGraphGetRootNodes', 'pNumRootNodes')
-  return (cudaGraphGetRootNodes_ ??= runtime.bind('cudaGraphGetRootNodes', 0, 3))() as cudaError
+  return (cudaGraphGetRootNodes_ ??= runtime.bind('cudaGraphGetRootNodes', 10000, 3))() as cudaError
 }
 
 let cudaGraphNodeFindInClone_: NativeCall | undefined
@@ -548,13 +576,14 @@ let cudaGraphNodeFindInClone_: NativeCall | undefined
  * @param pNode - out
  * @param originalNode - in
  * @param clonedGraph - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphNodeFindInClone(pNode: PointerArgument, originalNode: cudaGraphNode_t | null, clonedGraph: cudaGraph_t | null): cudaError {
   putPointer(0, pNode, 'cudaGraphNodeFindInClone', 'pNode')
   putHandle(1, originalNode, 'cudaGraphNodeFindInClone', 'originalNode')
   putHandle(2, clonedGraph, 'cudaGraphNodeFindInClone', 'clonedGraph')
-  return (cudaGraphNodeFindInClone_ ??= runtime.bind('cudaGraphNodeFindInClone', 0, 3))() as cudaError
+  return (cudaGraphNodeFindInClone_ ??= runtime.bind('cudaGraphNodeFindInClone', 10000, 3))() as cudaError
 }
 
 let cudaGraphReleaseUserObject_: NativeCall | undefined
@@ -564,13 +593,14 @@ let cudaGraphReleaseUserObject_: NativeCall | undefined
  * @param graph - in
  * @param object - in
  * @param count - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphReleaseUserObject(graph: cudaGraph_t | null, object: cudaUserObject_t | null, count: number): cudaError {
   putHandle(0, graph, 'cudaGraphReleaseUserObject', 'graph')
   putHandle(1, object, 'cudaGraphReleaseUserObject', 'object')
   putU32(2, count, 'cudaGraphReleaseUserObject', 'count')
-  return (cudaGraphReleaseUserObject_ ??= runtime.bind('cudaGraphReleaseUserObject', 0, 3))() as cudaError
+  return (cudaGraphReleaseUserObject_ ??= runtime.bind('cudaGraphReleaseUserObject', 11030, 3))() as cudaError
 }
 
 let cudaGraphRemoveDependencies_: NativeCall | undefined
@@ -582,6 +612,7 @@ let cudaGraphRemoveDependencies_: NativeCall | undefined
  * @param to - in
  * @param edgeData - in
  * @param numDependencies - in
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -591,7 +622,7 @@ export function cudaGraphRemoveDependencies(graph: cudaGraph_t | null, from: Poi
   putPointer(2, to, 'cudaGraphRemoveDependencies', 'to')
   putPointer(3, edgeData, 'cudaGraphRemoveDependencies', 'edgeData')
   putSize(4, numDependencies, 'cudaGraphRemoveDependencies', 'numDependencies')
-  return (cudaGraphRemoveDependencies_ ??= runtime.bind('cudaGraphRemoveDependencies', 0, 5))() as cudaError
+  return (cudaGraphRemoveDependencies_ ??= runtime.bind('cudaGraphRemoveDependencies', 13000, 5))() as cudaError
 }
 
 let cudaGraphRetainUserObject_: NativeCall | undefined
@@ -602,6 +633,7 @@ let cudaGraphRetainUserObject_: NativeCall | undefined
  * @param object - in
  * @param count - in
  * @param flags - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphRetainUserObject(graph: cudaGraph_t | null, object: cudaUserObject_t | null, count: number, flags: number): cudaError {
@@ -609,7 +641,7 @@ export function cudaGraphRetainUserObject(graph: cudaGraph_t | null, object: cud
   putHandle(1, object, 'cudaGraphRetainUserObject', 'object')
   putU32(2, count, 'cudaGraphRetainUserObject', 'count')
   putU32(3, flags, 'cudaGraphRetainUserObject', 'flags')
-  return (cudaGraphRetainUserObject_ ??= runtime.bind('cudaGraphRetainUserObject', 0, 4))() as cudaError
+  return (cudaGraphRetainUserObject_ ??= runtime.bind('cudaGraphRetainUserObject', 11030, 4))() as cudaError
 }
 
 let cudaUserObjectCreate_: NativeCall | undefined
@@ -621,6 +653,7 @@ let cudaUserObjectCreate_: NativeCall | undefined
  * @param destroy - in, address of a C function
  * @param initialRefcount - in
  * @param flags - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaUserObjectCreate(object_out: PointerArgument, ptr: PointerArgument, destroy: cudaHostFn_t | null, initialRefcount: number, flags: number): cudaError {
@@ -629,7 +662,7 @@ export function cudaUserObjectCreate(object_out: PointerArgument, ptr: PointerAr
   putHandle(2, destroy, 'cudaUserObjectCreate', 'destroy')
   putU32(3, initialRefcount, 'cudaUserObjectCreate', 'initialRefcount')
   putU32(4, flags, 'cudaUserObjectCreate', 'flags')
-  return (cudaUserObjectCreate_ ??= runtime.bind('cudaUserObjectCreate', 0, 5))() as cudaError
+  return (cudaUserObjectCreate_ ??= runtime.bind('cudaUserObjectCreate', 11030, 5))() as cudaError
 }
 
 let cudaUserObjectRelease_: NativeCall | undefined
@@ -638,12 +671,13 @@ let cudaUserObjectRelease_: NativeCall | undefined
  *
  * @param object - in
  * @param count - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaUserObjectRelease(object: cudaUserObject_t | null, count: number): cudaError {
   putHandle(0, object, 'cudaUserObjectRelease', 'object')
   putU32(1, count, 'cudaUserObjectRelease', 'count')
-  return (cudaUserObjectRelease_ ??= runtime.bind('cudaUserObjectRelease', 0, 2))() as cudaError
+  return (cudaUserObjectRelease_ ??= runtime.bind('cudaUserObjectRelease', 11030, 2))() as cudaError
 }
 
 let cudaUserObjectRetain_: NativeCall | undefined
@@ -652,10 +686,11 @@ let cudaUserObjectRetain_: NativeCall | undefined
  *
  * @param object - in
  * @param count - in
+ * @since CUDA 11.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaUserObjectRetain(object: cudaUserObject_t | null, count: number): cudaError {
   putHandle(0, object, 'cudaUserObjectRetain', 'object')
   putU32(1, count, 'cudaUserObjectRetain', 'count')
-  return (cudaUserObjectRetain_ ??= runtime.bind('cudaUserObjectRetain', 0, 2))() as cudaError
+  return (cudaUserObjectRetain_ ??= runtime.bind('cudaUserObjectRetain', 11030, 2))() as cudaError
 }

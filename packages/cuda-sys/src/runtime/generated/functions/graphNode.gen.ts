@@ -12,12 +12,13 @@ let cudaGraphChildGraphNodeGetGraph_: NativeCall | undefined
  *
  * @param node - in
  * @param pGraph - out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphChildGraphNodeGetGraph(node: cudaGraphNode_t | null, pGraph: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphChildGraphNodeGetGraph', 'node')
   putPointer(1, pGraph, 'cudaGraphChildGraphNodeGetGraph', 'pGraph')
-  return (cudaGraphChildGraphNodeGetGraph_ ??= runtime.bind('cudaGraphChildGraphNodeGetGraph', 0, 2))() as cudaError
+  return (cudaGraphChildGraphNodeGetGraph_ ??= runtime.bind('cudaGraphChildGraphNodeGetGraph', 10000, 2))() as cudaError
 }
 
 let cudaGraphDestroyNode_: NativeCall | undefined
@@ -25,11 +26,12 @@ let cudaGraphDestroyNode_: NativeCall | undefined
  * `cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node)`
  *
  * @param node - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphDestroyNode(node: cudaGraphNode_t | null): cudaError {
   putHandle(0, node, 'cudaGraphDestroyNode', 'node')
-  return (cudaGraphDestroyNode_ ??= runtime.bind('cudaGraphDestroyNode', 0, 1))() as cudaError
+  return (cudaGraphDestroyNode_ ??= runtime.bind('cudaGraphDestroyNode', 10000, 1))() as cudaError
 }
 
 let cudaGraphEventRecordNodeGetEvent_: NativeCall | undefined
@@ -38,12 +40,13 @@ let cudaGraphEventRecordNodeGetEvent_: NativeCall | undefined
  *
  * @param node - in
  * @param event_out - out
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphEventRecordNodeGetEvent(node: cudaGraphNode_t | null, event_out: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphEventRecordNodeGetEvent', 'node')
   putPointer(1, event_out, 'cudaGraphEventRecordNodeGetEvent', 'event_out')
-  return (cudaGraphEventRecordNodeGetEvent_ ??= runtime.bind('cudaGraphEventRecordNodeGetEvent', 0, 2))() as cudaError
+  return (cudaGraphEventRecordNodeGetEvent_ ??= runtime.bind('cudaGraphEventRecordNodeGetEvent', 11010, 2))() as cudaError
 }
 
 let cudaGraphEventRecordNodeSetEvent_: NativeCall | undefined
@@ -52,12 +55,13 @@ let cudaGraphEventRecordNodeSetEvent_: NativeCall | undefined
  *
  * @param node - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphEventRecordNodeSetEvent(node: cudaGraphNode_t | null, event: cudaEvent_t | null): cudaError {
   putHandle(0, node, 'cudaGraphEventRecordNodeSetEvent', 'node')
   putHandle(1, event, 'cudaGraphEventRecordNodeSetEvent', 'event')
-  return (cudaGraphEventRecordNodeSetEvent_ ??= runtime.bind('cudaGraphEventRecordNodeSetEvent', 0, 2))() as cudaError
+  return (cudaGraphEventRecordNodeSetEvent_ ??= runtime.bind('cudaGraphEventRecordNodeSetEvent', 11010, 2))() as cudaError
 }
 
 let cudaGraphEventWaitNodeGetEvent_: NativeCall | undefined
@@ -66,12 +70,13 @@ let cudaGraphEventWaitNodeGetEvent_: NativeCall | undefined
  *
  * @param node - in
  * @param event_out - out
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphEventWaitNodeGetEvent(node: cudaGraphNode_t | null, event_out: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphEventWaitNodeGetEvent', 'node')
   putPointer(1, event_out, 'cudaGraphEventWaitNodeGetEvent', 'event_out')
-  return (cudaGraphEventWaitNodeGetEvent_ ??= runtime.bind('cudaGraphEventWaitNodeGetEvent', 0, 2))() as cudaError
+  return (cudaGraphEventWaitNodeGetEvent_ ??= runtime.bind('cudaGraphEventWaitNodeGetEvent', 11010, 2))() as cudaError
 }
 
 let cudaGraphEventWaitNodeSetEvent_: NativeCall | undefined
@@ -80,12 +85,13 @@ let cudaGraphEventWaitNodeSetEvent_: NativeCall | undefined
  *
  * @param node - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphEventWaitNodeSetEvent(node: cudaGraphNode_t | null, event: cudaEvent_t | null): cudaError {
   putHandle(0, node, 'cudaGraphEventWaitNodeSetEvent', 'node')
   putHandle(1, event, 'cudaGraphEventWaitNodeSetEvent', 'event')
-  return (cudaGraphEventWaitNodeSetEvent_ ??= runtime.bind('cudaGraphEventWaitNodeSetEvent', 0, 2))() as cudaError
+  return (cudaGraphEventWaitNodeSetEvent_ ??= runtime.bind('cudaGraphEventWaitNodeSetEvent', 11010, 2))() as cudaError
 }
 
 let cudaGraphExecChildGraphNodeSetParams_: NativeCall | undefined
@@ -95,13 +101,14 @@ let cudaGraphExecChildGraphNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param node - in
  * @param childGraph - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecChildGraphNodeSetParams(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, childGraph: cudaGraph_t | null): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecChildGraphNodeSetParams', 'hGraphExec')
   putHandle(1, node, 'cudaGraphExecChildGraphNodeSetParams', 'node')
   putHandle(2, childGraph, 'cudaGraphExecChildGraphNodeSetParams', 'childGraph')
-  return (cudaGraphExecChildGraphNodeSetParams_ ??= runtime.bind('cudaGraphExecChildGraphNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecChildGraphNodeSetParams_ ??= runtime.bind('cudaGraphExecChildGraphNodeSetParams', 11010, 3))() as cudaError
 }
 
 let cudaGraphExecDestroy_: NativeCall | undefined
@@ -109,11 +116,12 @@ let cudaGraphExecDestroy_: NativeCall | undefined
  * `cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec)`
  *
  * @param graphExec - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecDestroy(graphExec: cudaGraphExec_t | null): cudaError {
   putHandle(0, graphExec, 'cudaGraphExecDestroy', 'graphExec')
-  return (cudaGraphExecDestroy_ ??= runtime.bind('cudaGraphExecDestroy', 0, 1))() as cudaError
+  return (cudaGraphExecDestroy_ ??= runtime.bind('cudaGraphExecDestroy', 10000, 1))() as cudaError
 }
 
 let cudaGraphExecEventRecordNodeSetEvent_: NativeCall | undefined
@@ -123,13 +131,14 @@ let cudaGraphExecEventRecordNodeSetEvent_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecEventRecordNodeSetEvent(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, event: cudaEvent_t | null): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecEventRecordNodeSetEvent', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphExecEventRecordNodeSetEvent', 'hNode')
   putHandle(2, event, 'cudaGraphExecEventRecordNodeSetEvent', 'event')
-  return (cudaGraphExecEventRecordNodeSetEvent_ ??= runtime.bind('cudaGraphExecEventRecordNodeSetEvent', 0, 3))() as cudaError
+  return (cudaGraphExecEventRecordNodeSetEvent_ ??= runtime.bind('cudaGraphExecEventRecordNodeSetEvent', 11010, 3))() as cudaError
 }
 
 let cudaGraphExecEventWaitNodeSetEvent_: NativeCall | undefined
@@ -139,13 +148,14 @@ let cudaGraphExecEventWaitNodeSetEvent_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param event - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecEventWaitNodeSetEvent(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, event: cudaEvent_t | null): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecEventWaitNodeSetEvent', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphExecEventWaitNodeSetEvent', 'hNode')
   putHandle(2, event, 'cudaGraphExecEventWaitNodeSetEvent', 'event')
-  return (cudaGraphExecEventWaitNodeSetEvent_ ??= runtime.bind('cudaGraphExecEventWaitNodeSetEvent', 0, 3))() as cudaError
+  return (cudaGraphExecEventWaitNodeSetEvent_ ??= runtime.bind('cudaGraphExecEventWaitNodeSetEvent', 11010, 3))() as cudaError
 }
 
 let cudaGraphExecExternalSemaphoresSignalNodeSetParams_: NativeCall | undefined
@@ -155,13 +165,14 @@ let cudaGraphExecExternalSemaphoresSignalNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecExternalSemaphoresSignalNodeSetParams', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphExecExternalSemaphoresSignalNodeSetParams', 'hNode')
   putPointer(2, nodeParams, 'cudaGraphExecExternalSemaphoresSignalNodeSetParams', 'nodeParams')
-  return (cudaGraphExecExternalSemaphoresSignalNodeSetParams_ ??= runtime.bind('cudaGraphExecExternalSemaphoresSignalNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecExternalSemaphoresSignalNodeSetParams_ ??= runtime.bind('cudaGraphExecExternalSemaphoresSignalNodeSetParams', 11020, 3))() as cudaError
 }
 
 let cudaGraphExecExternalSemaphoresWaitNodeSetParams_: NativeCall | undefined
@@ -171,13 +182,14 @@ let cudaGraphExecExternalSemaphoresWaitNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecExternalSemaphoresWaitNodeSetParams', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphExecExternalSemaphoresWaitNodeSetParams', 'hNode')
   putPointer(2, nodeParams, 'cudaGraphExecExternalSemaphoresWaitNodeSetParams', 'nodeParams')
-  return (cudaGraphExecExternalSemaphoresWaitNodeSetParams_ ??= runtime.bind('cudaGraphExecExternalSemaphoresWaitNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecExternalSemaphoresWaitNodeSetParams_ ??= runtime.bind('cudaGraphExecExternalSemaphoresWaitNodeSetParams', 11020, 3))() as cudaError
 }
 
 let cudaGraphExecGetFlags_: NativeCall | undefined
@@ -186,12 +198,13 @@ let cudaGraphExecGetFlags_: NativeCall | undefined
  *
  * @param graphExec - in
  * @param flags - out
+ * @since CUDA 12.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecGetFlags(graphExec: cudaGraphExec_t | null, flags: PointerArgument): cudaError {
   putHandle(0, graphExec, 'cudaGraphExecGetFlags', 'graphExec')
   putPointer(1, flags, 'cudaGraphExecGetFlags', 'flags')
-  return (cudaGraphExecGetFlags_ ??= runtime.bind('cudaGraphExecGetFlags', 0, 2))() as cudaError
+  return (cudaGraphExecGetFlags_ ??= runtime.bind('cudaGraphExecGetFlags', 12000, 2))() as cudaError
 }
 
 let cudaGraphExecHostNodeSetParams_: NativeCall | undefined
@@ -201,13 +214,14 @@ let cudaGraphExecHostNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecHostNodeSetParams(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecHostNodeSetParams', 'hGraphExec')
   putHandle(1, node, 'cudaGraphExecHostNodeSetParams', 'node')
   putPointer(2, pNodeParams, 'cudaGraphExecHostNodeSetParams', 'pNodeParams')
-  return (cudaGraphExecHostNodeSetParams_ ??= runtime.bind('cudaGraphExecHostNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecHostNodeSetParams_ ??= runtime.bind('cudaGraphExecHostNodeSetParams', 10020, 3))() as cudaError
 }
 
 let cudaGraphExecKernelNodeSetParams_: NativeCall | undefined
@@ -217,13 +231,14 @@ let cudaGraphExecKernelNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecKernelNodeSetParams(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecKernelNodeSetParams', 'hGraphExec')
   putHandle(1, node, 'cudaGraphExecKernelNodeSetParams', 'node')
   putPointer(2, pNodeParams, 'cudaGraphExecKernelNodeSetParams', 'pNodeParams')
-  return (cudaGraphExecKernelNodeSetParams_ ??= runtime.bind('cudaGraphExecKernelNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecKernelNodeSetParams_ ??= runtime.bind('cudaGraphExecKernelNodeSetParams', 10010, 3))() as cudaError
 }
 
 let cudaGraphExecMemcpyNodeSetParams_: NativeCall | undefined
@@ -233,13 +248,14 @@ let cudaGraphExecMemcpyNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecMemcpyNodeSetParams(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecMemcpyNodeSetParams', 'hGraphExec')
   putHandle(1, node, 'cudaGraphExecMemcpyNodeSetParams', 'node')
   putPointer(2, pNodeParams, 'cudaGraphExecMemcpyNodeSetParams', 'pNodeParams')
-  return (cudaGraphExecMemcpyNodeSetParams_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecMemcpyNodeSetParams_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParams', 10020, 3))() as cudaError
 }
 
 let cudaGraphExecMemcpyNodeSetParams1D_: NativeCall | undefined
@@ -252,6 +268,7 @@ let cudaGraphExecMemcpyNodeSetParams1D_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecMemcpyNodeSetParams1D(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -261,7 +278,7 @@ export function cudaGraphExecMemcpyNodeSetParams1D(hGraphExec: cudaGraphExec_t |
   putPointer(3, src, 'cudaGraphExecMemcpyNodeSetParams1D', 'src')
   putSize(4, count, 'cudaGraphExecMemcpyNodeSetParams1D', 'count')
   putI32(5, kind, 'cudaGraphExecMemcpyNodeSetParams1D', 'kind')
-  return (cudaGraphExecMemcpyNodeSetParams1D_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParams1D', 0, 6))() as cudaError
+  return (cudaGraphExecMemcpyNodeSetParams1D_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParams1D', 11010, 6))() as cudaError
 }
 
 let cudaGraphExecMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
@@ -275,6 +292,7 @@ let cudaGraphExecMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -285,7 +303,7 @@ export function cudaGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: cudaGraph
   putSize(4, count, 'cudaGraphExecMemcpyNodeSetParamsFromSymbol', 'count')
   putSize(5, offset, 'cudaGraphExecMemcpyNodeSetParamsFromSymbol', 'offset')
   putI32(6, kind, 'cudaGraphExecMemcpyNodeSetParamsFromSymbol', 'kind')
-  return (cudaGraphExecMemcpyNodeSetParamsFromSymbol_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParamsFromSymbol', 0, 7))() as cudaError
+  return (cudaGraphExecMemcpyNodeSetParamsFromSymbol_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParamsFromSymbol', 11010, 7))() as cudaError
 }
 
 let cudaGraphExecMemcpyNodeSetParamsToSymbol_: NativeCall | undefined
@@ -299,6 +317,7 @@ let cudaGraphExecMemcpyNodeSetParamsToSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -309,7 +328,7 @@ export function cudaGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: cudaGraphEx
   putSize(4, count, 'cudaGraphExecMemcpyNodeSetParamsToSymbol', 'count')
   putSize(5, offset, 'cudaGraphExecMemcpyNodeSetParamsToSymbol', 'offset')
   putI32(6, kind, 'cudaGraphExecMemcpyNodeSetParamsToSymbol', 'kind')
-  return (cudaGraphExecMemcpyNodeSetParamsToSymbol_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParamsToSymbol', 0, 7))() as cudaError
+  return (cudaGraphExecMemcpyNodeSetParamsToSymbol_ ??= runtime.bind('cudaGraphExecMemcpyNodeSetParamsToSymbol', 11010, 7))() as cudaError
 }
 
 let cudaGraphExecMemsetNodeSetParams_: NativeCall | undefined
@@ -319,13 +338,14 @@ let cudaGraphExecMemsetNodeSetParams_: NativeCall | undefined
  * @param hGraphExec - in
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecMemsetNodeSetParams(hGraphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphExecMemsetNodeSetParams', 'hGraphExec')
   putHandle(1, node, 'cudaGraphExecMemsetNodeSetParams', 'node')
   putPointer(2, pNodeParams, 'cudaGraphExecMemsetNodeSetParams', 'pNodeParams')
-  return (cudaGraphExecMemsetNodeSetParams_ ??= runtime.bind('cudaGraphExecMemsetNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecMemsetNodeSetParams_ ??= runtime.bind('cudaGraphExecMemsetNodeSetParams', 10020, 3))() as cudaError
 }
 
 let cudaGraphExecNodeSetParams_: NativeCall | undefined
@@ -335,13 +355,14 @@ let cudaGraphExecNodeSetParams_: NativeCall | undefined
  * @param graphExec - in
  * @param node - in
  * @param nodeParams - in
+ * @since CUDA 12.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExecNodeSetParams(graphExec: cudaGraphExec_t | null, node: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, graphExec, 'cudaGraphExecNodeSetParams', 'graphExec')
   putHandle(1, node, 'cudaGraphExecNodeSetParams', 'node')
   putPointer(2, nodeParams, 'cudaGraphExecNodeSetParams', 'nodeParams')
-  return (cudaGraphExecNodeSetParams_ ??= runtime.bind('cudaGraphExecNodeSetParams', 0, 3))() as cudaError
+  return (cudaGraphExecNodeSetParams_ ??= runtime.bind('cudaGraphExecNodeSetParams', 12020, 3))() as cudaError
 }
 
 let cudaGraphExecUpdate_: NativeCall | undefined
@@ -351,6 +372,7 @@ let cudaGraphExecUpdate_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hGraph - in
  * @param resultInfo - in
+ * @since CUDA 12.0; with other parameters since CUDA 10.2
  * @remarks Another signature in libcudart 11, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -358,7 +380,7 @@ export function cudaGraphExecUpdate(hGraphExec: cudaGraphExec_t | null, hGraph: 
   putHandle(0, hGraphExec, 'cudaGraphExecUpdate', 'hGraphExec')
   putHandle(1, hGraph, 'cudaGraphExecUpdate', 'hGraph')
   putPointer(2, resultInfo, 'cudaGraphExecUpdate', 'resultInfo')
-  return (cudaGraphExecUpdate_ ??= runtime.bind('cudaGraphExecUpdate', 0, 3))() as cudaError
+  return (cudaGraphExecUpdate_ ??= runtime.bind('cudaGraphExecUpdate', 12000, 3))() as cudaError
 }
 
 let cudaGraphExternalSemaphoresSignalNodeGetParams_: NativeCall | undefined
@@ -367,12 +389,13 @@ let cudaGraphExternalSemaphoresSignalNodeGetParams_: NativeCall | undefined
  *
  * @param hNode - in
  * @param params_out - out
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresSignalNodeGetParams(hNode: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphExternalSemaphoresSignalNodeGetParams', 'hNode')
   putPointer(1, params_out, 'cudaGraphExternalSemaphoresSignalNodeGetParams', 'params_out')
-  return (cudaGraphExternalSemaphoresSignalNodeGetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresSignalNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphExternalSemaphoresSignalNodeGetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresSignalNodeGetParams', 11020, 2))() as cudaError
 }
 
 let cudaGraphExternalSemaphoresSignalNodeSetParams_: NativeCall | undefined
@@ -381,12 +404,13 @@ let cudaGraphExternalSemaphoresSignalNodeSetParams_: NativeCall | undefined
  *
  * @param hNode - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresSignalNodeSetParams(hNode: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphExternalSemaphoresSignalNodeSetParams', 'hNode')
   putPointer(1, nodeParams, 'cudaGraphExternalSemaphoresSignalNodeSetParams', 'nodeParams')
-  return (cudaGraphExternalSemaphoresSignalNodeSetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresSignalNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphExternalSemaphoresSignalNodeSetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresSignalNodeSetParams', 11020, 2))() as cudaError
 }
 
 let cudaGraphExternalSemaphoresWaitNodeGetParams_: NativeCall | undefined
@@ -395,12 +419,13 @@ let cudaGraphExternalSemaphoresWaitNodeGetParams_: NativeCall | undefined
  *
  * @param hNode - in
  * @param params_out - out
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresWaitNodeGetParams(hNode: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphExternalSemaphoresWaitNodeGetParams', 'hNode')
   putPointer(1, params_out, 'cudaGraphExternalSemaphoresWaitNodeGetParams', 'params_out')
-  return (cudaGraphExternalSemaphoresWaitNodeGetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresWaitNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphExternalSemaphoresWaitNodeGetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresWaitNodeGetParams', 11020, 2))() as cudaError
 }
 
 let cudaGraphExternalSemaphoresWaitNodeSetParams_: NativeCall | undefined
@@ -409,12 +434,13 @@ let cudaGraphExternalSemaphoresWaitNodeSetParams_: NativeCall | undefined
  *
  * @param hNode - in
  * @param nodeParams - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphExternalSemaphoresWaitNodeSetParams(hNode: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphExternalSemaphoresWaitNodeSetParams', 'hNode')
   putPointer(1, nodeParams, 'cudaGraphExternalSemaphoresWaitNodeSetParams', 'nodeParams')
-  return (cudaGraphExternalSemaphoresWaitNodeSetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresWaitNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphExternalSemaphoresWaitNodeSetParams_ ??= runtime.bind('cudaGraphExternalSemaphoresWaitNodeSetParams', 11020, 2))() as cudaError
 }
 
 let cudaGraphHostNodeGetParams_: NativeCall | undefined
@@ -423,12 +449,13 @@ let cudaGraphHostNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphHostNodeGetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphHostNodeGetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphHostNodeGetParams', 'pNodeParams')
-  return (cudaGraphHostNodeGetParams_ ??= runtime.bind('cudaGraphHostNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphHostNodeGetParams_ ??= runtime.bind('cudaGraphHostNodeGetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphHostNodeSetParams_: NativeCall | undefined
@@ -437,12 +464,13 @@ let cudaGraphHostNodeSetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphHostNodeSetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphHostNodeSetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphHostNodeSetParams', 'pNodeParams')
-  return (cudaGraphHostNodeSetParams_ ??= runtime.bind('cudaGraphHostNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphHostNodeSetParams_ ??= runtime.bind('cudaGraphHostNodeSetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphInstantiate_: NativeCall | undefined
@@ -452,6 +480,7 @@ let cudaGraphInstantiate_: NativeCall | undefined
  * @param pGraphExec - out
  * @param graph - in
  * @param flags - in
+ * @since CUDA 12.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -459,7 +488,7 @@ export function cudaGraphInstantiate(pGraphExec: PointerArgument, graph: cudaGra
   putPointer(0, pGraphExec, 'cudaGraphInstantiate', 'pGraphExec')
   putHandle(1, graph, 'cudaGraphInstantiate', 'graph')
   putSize(2, flags, 'cudaGraphInstantiate', 'flags')
-  return (cudaGraphInstantiate_ ??= runtime.bind('cudaGraphInstantiate', 0, 3))() as cudaError
+  return (cudaGraphInstantiate_ ??= runtime.bind('cudaGraphInstantiate', 12000, 3))() as cudaError
 }
 
 let cudaGraphInstantiateWithFlags_: NativeCall | undefined
@@ -469,13 +498,14 @@ let cudaGraphInstantiateWithFlags_: NativeCall | undefined
  * @param pGraphExec - out
  * @param graph - in
  * @param flags - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphInstantiateWithFlags(pGraphExec: PointerArgument, graph: cudaGraph_t | null, flags: SizeArgument): cudaError {
   putPointer(0, pGraphExec, 'cudaGraphInstantiateWithFlags', 'pGraphExec')
   putHandle(1, graph, 'cudaGraphInstantiateWithFlags', 'graph')
   putSize(2, flags, 'cudaGraphInstantiateWithFlags', 'flags')
-  return (cudaGraphInstantiateWithFlags_ ??= runtime.bind('cudaGraphInstantiateWithFlags', 0, 3))() as cudaError
+  return (cudaGraphInstantiateWithFlags_ ??= runtime.bind('cudaGraphInstantiateWithFlags', 11040, 3))() as cudaError
 }
 
 let cudaGraphInstantiateWithParams_: NativeCall | undefined
@@ -485,13 +515,14 @@ let cudaGraphInstantiateWithParams_: NativeCall | undefined
  * @param pGraphExec - out
  * @param graph - in
  * @param instantiateParams - in
+ * @since CUDA 12.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphInstantiateWithParams(pGraphExec: PointerArgument, graph: cudaGraph_t | null, instantiateParams: PointerArgument): cudaError {
   putPointer(0, pGraphExec, 'cudaGraphInstantiateWithParams', 'pGraphExec')
   putHandle(1, graph, 'cudaGraphInstantiateWithParams', 'graph')
   putPointer(2, instantiateParams, 'cudaGraphInstantiateWithParams', 'instantiateParams')
-  return (cudaGraphInstantiateWithParams_ ??= runtime.bind('cudaGraphInstantiateWithParams', 0, 3))() as cudaError
+  return (cudaGraphInstantiateWithParams_ ??= runtime.bind('cudaGraphInstantiateWithParams', 12000, 3))() as cudaError
 }
 
 let cudaGraphKernelNodeCopyAttributes_: NativeCall | undefined
@@ -500,12 +531,13 @@ let cudaGraphKernelNodeCopyAttributes_: NativeCall | undefined
  *
  * @param hDst - in
  * @param hSrc - in
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphKernelNodeCopyAttributes(hDst: cudaGraphNode_t | null, hSrc: cudaGraphNode_t | null): cudaError {
   putHandle(0, hDst, 'cudaGraphKernelNodeCopyAttributes', 'hDst')
   putHandle(1, hSrc, 'cudaGraphKernelNodeCopyAttributes', 'hSrc')
-  return (cudaGraphKernelNodeCopyAttributes_ ??= runtime.bind('cudaGraphKernelNodeCopyAttributes', 0, 2))() as cudaError
+  return (cudaGraphKernelNodeCopyAttributes_ ??= runtime.bind('cudaGraphKernelNodeCopyAttributes', 11000, 2))() as cudaError
 }
 
 let cudaGraphKernelNodeGetAttribute_: NativeCall | undefined
@@ -515,13 +547,14 @@ let cudaGraphKernelNodeGetAttribute_: NativeCall | undefined
  * @param hNode - in
  * @param attr - in
  * @param value_out - out
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphKernelNodeGetAttribute(hNode: cudaGraphNode_t | null, attr: cudaLaunchAttributeID, value_out: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphKernelNodeGetAttribute', 'hNode')
   putI32(1, attr, 'cudaGraphKernelNodeGetAttribute', 'attr')
   putPointer(2, value_out, 'cudaGraphKernelNodeGetAttribute', 'value_out')
-  return (cudaGraphKernelNodeGetAttribute_ ??= runtime.bind('cudaGraphKernelNodeGetAttribute', 0, 3))() as cudaError
+  return (cudaGraphKernelNodeGetAttribute_ ??= runtime.bind('cudaGraphKernelNodeGetAttribute', 11000, 3))() as cudaError
 }
 
 let cudaGraphKernelNodeGetParams_: NativeCall | undefined
@@ -530,12 +563,13 @@ let cudaGraphKernelNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphKernelNodeGetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphKernelNodeGetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphKernelNodeGetParams', 'pNodeParams')
-  return (cudaGraphKernelNodeGetParams_ ??= runtime.bind('cudaGraphKernelNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphKernelNodeGetParams_ ??= runtime.bind('cudaGraphKernelNodeGetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphKernelNodeSetAttribute_: NativeCall | undefined
@@ -545,13 +579,14 @@ let cudaGraphKernelNodeSetAttribute_: NativeCall | undefined
  * @param hNode - in
  * @param attr - in
  * @param value - in
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphKernelNodeSetAttribute(hNode: cudaGraphNode_t | null, attr: cudaLaunchAttributeID, value: PointerArgument): cudaError {
   putHandle(0, hNode, 'cudaGraphKernelNodeSetAttribute', 'hNode')
   putI32(1, attr, 'cudaGraphKernelNodeSetAttribute', 'attr')
   putPointer(2, value, 'cudaGraphKernelNodeSetAttribute', 'value')
-  return (cudaGraphKernelNodeSetAttribute_ ??= runtime.bind('cudaGraphKernelNodeSetAttribute', 0, 3))() as cudaError
+  return (cudaGraphKernelNodeSetAttribute_ ??= runtime.bind('cudaGraphKernelNodeSetAttribute', 11000, 3))() as cudaError
 }
 
 let cudaGraphKernelNodeSetParams_: NativeCall | undefined
@@ -560,12 +595,13 @@ let cudaGraphKernelNodeSetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphKernelNodeSetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphKernelNodeSetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphKernelNodeSetParams', 'pNodeParams')
-  return (cudaGraphKernelNodeSetParams_ ??= runtime.bind('cudaGraphKernelNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphKernelNodeSetParams_ ??= runtime.bind('cudaGraphKernelNodeSetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphLaunch_: NativeCall | undefined
@@ -574,12 +610,13 @@ let cudaGraphLaunch_: NativeCall | undefined
  *
  * @param graphExec - in
  * @param stream - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphLaunch(graphExec: cudaGraphExec_t | null, stream: cudaStream_t | null): cudaError {
   putHandle(0, graphExec, 'cudaGraphLaunch', 'graphExec')
   putHandle(1, stream, 'cudaGraphLaunch', 'stream')
-  return (cudaGraphLaunch_ ??= runtime.bind('cudaGraphLaunch', 0, 2))() as cudaError
+  return (cudaGraphLaunch_ ??= runtime.bind('cudaGraphLaunch', 10000, 2))() as cudaError
 }
 
 let cudaGraphMemAllocNodeGetParams_: NativeCall | undefined
@@ -588,12 +625,13 @@ let cudaGraphMemAllocNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param params_out - out
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemAllocNodeGetParams(node: cudaGraphNode_t | null, params_out: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemAllocNodeGetParams', 'node')
   putPointer(1, params_out, 'cudaGraphMemAllocNodeGetParams', 'params_out')
-  return (cudaGraphMemAllocNodeGetParams_ ??= runtime.bind('cudaGraphMemAllocNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphMemAllocNodeGetParams_ ??= runtime.bind('cudaGraphMemAllocNodeGetParams', 11040, 2))() as cudaError
 }
 
 let cudaGraphMemFreeNodeGetParams_: NativeCall | undefined
@@ -602,12 +640,13 @@ let cudaGraphMemFreeNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param dptr_out - in
+ * @since CUDA 11.4
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemFreeNodeGetParams(node: cudaGraphNode_t | null, dptr_out: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemFreeNodeGetParams', 'node')
   putPointer(1, dptr_out, 'cudaGraphMemFreeNodeGetParams', 'dptr_out')
-  return (cudaGraphMemFreeNodeGetParams_ ??= runtime.bind('cudaGraphMemFreeNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphMemFreeNodeGetParams_ ??= runtime.bind('cudaGraphMemFreeNodeGetParams', 11040, 2))() as cudaError
 }
 
 let cudaGraphMemcpyNodeGetParams_: NativeCall | undefined
@@ -616,12 +655,13 @@ let cudaGraphMemcpyNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemcpyNodeGetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemcpyNodeGetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphMemcpyNodeGetParams', 'pNodeParams')
-  return (cudaGraphMemcpyNodeGetParams_ ??= runtime.bind('cudaGraphMemcpyNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphMemcpyNodeGetParams_ ??= runtime.bind('cudaGraphMemcpyNodeGetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphMemcpyNodeSetParams_: NativeCall | undefined
@@ -630,12 +670,13 @@ let cudaGraphMemcpyNodeSetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemcpyNodeSetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemcpyNodeSetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphMemcpyNodeSetParams', 'pNodeParams')
-  return (cudaGraphMemcpyNodeSetParams_ ??= runtime.bind('cudaGraphMemcpyNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphMemcpyNodeSetParams_ ??= runtime.bind('cudaGraphMemcpyNodeSetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphMemcpyNodeSetParams1D_: NativeCall | undefined
@@ -647,6 +688,7 @@ let cudaGraphMemcpyNodeSetParams1D_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemcpyNodeSetParams1D(node: cudaGraphNode_t | null, dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -655,7 +697,7 @@ export function cudaGraphMemcpyNodeSetParams1D(node: cudaGraphNode_t | null, dst
   putPointer(2, src, 'cudaGraphMemcpyNodeSetParams1D', 'src')
   putSize(3, count, 'cudaGraphMemcpyNodeSetParams1D', 'count')
   putI32(4, kind, 'cudaGraphMemcpyNodeSetParams1D', 'kind')
-  return (cudaGraphMemcpyNodeSetParams1D_ ??= runtime.bind('cudaGraphMemcpyNodeSetParams1D', 0, 5))() as cudaError
+  return (cudaGraphMemcpyNodeSetParams1D_ ??= runtime.bind('cudaGraphMemcpyNodeSetParams1D', 11010, 5))() as cudaError
 }
 
 let cudaGraphMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
@@ -668,6 +710,7 @@ let cudaGraphMemcpyNodeSetParamsFromSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemcpyNodeSetParamsFromSymbol(node: cudaGraphNode_t | null, dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -677,7 +720,7 @@ export function cudaGraphMemcpyNodeSetParamsFromSymbol(node: cudaGraphNode_t | n
   putSize(3, count, 'cudaGraphMemcpyNodeSetParamsFromSymbol', 'count')
   putSize(4, offset, 'cudaGraphMemcpyNodeSetParamsFromSymbol', 'offset')
   putI32(5, kind, 'cudaGraphMemcpyNodeSetParamsFromSymbol', 'kind')
-  return (cudaGraphMemcpyNodeSetParamsFromSymbol_ ??= runtime.bind('cudaGraphMemcpyNodeSetParamsFromSymbol', 0, 6))() as cudaError
+  return (cudaGraphMemcpyNodeSetParamsFromSymbol_ ??= runtime.bind('cudaGraphMemcpyNodeSetParamsFromSymbol', 11010, 6))() as cudaError
 }
 
 let cudaGraphMemcpyNodeSetParamsToSymbol_: NativeCall | undefined
@@ -690,6 +733,7 @@ let cudaGraphMemcpyNodeSetParamsToSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemcpyNodeSetParamsToSymbol(node: cudaGraphNode_t | null, symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -699,7 +743,7 @@ export function cudaGraphMemcpyNodeSetParamsToSymbol(node: cudaGraphNode_t | nul
   putSize(3, count, 'cudaGraphMemcpyNodeSetParamsToSymbol', 'count')
   putSize(4, offset, 'cudaGraphMemcpyNodeSetParamsToSymbol', 'offset')
   putI32(5, kind, 'cudaGraphMemcpyNodeSetParamsToSymbol', 'kind')
-  return (cudaGraphMemcpyNodeSetParamsToSymbol_ ??= runtime.bind('cudaGraphMemcpyNodeSetParamsToSymbol', 0, 6))() as cudaError
+  return (cudaGraphMemcpyNodeSetParamsToSymbol_ ??= runtime.bind('cudaGraphMemcpyNodeSetParamsToSymbol', 11010, 6))() as cudaError
 }
 
 let cudaGraphMemsetNodeGetParams_: NativeCall | undefined
@@ -708,12 +752,13 @@ let cudaGraphMemsetNodeGetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemsetNodeGetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemsetNodeGetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphMemsetNodeGetParams', 'pNodeParams')
-  return (cudaGraphMemsetNodeGetParams_ ??= runtime.bind('cudaGraphMemsetNodeGetParams', 0, 2))() as cudaError
+  return (cudaGraphMemsetNodeGetParams_ ??= runtime.bind('cudaGraphMemsetNodeGetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphMemsetNodeSetParams_: NativeCall | undefined
@@ -722,12 +767,13 @@ let cudaGraphMemsetNodeSetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param pNodeParams - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphMemsetNodeSetParams(node: cudaGraphNode_t | null, pNodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphMemsetNodeSetParams', 'node')
   putPointer(1, pNodeParams, 'cudaGraphMemsetNodeSetParams', 'pNodeParams')
-  return (cudaGraphMemsetNodeSetParams_ ??= runtime.bind('cudaGraphMemsetNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphMemsetNodeSetParams_ ??= runtime.bind('cudaGraphMemsetNodeSetParams', 10000, 2))() as cudaError
 }
 
 let cudaGraphNodeGetDependencies_: NativeCall | undefined
@@ -738,6 +784,7 @@ let cudaGraphNodeGetDependencies_: NativeCall | undefined
  * @param pDependencies - out
  * @param edgeData - out
  * @param pNumDependencies - out
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -746,7 +793,7 @@ export function cudaGraphNodeGetDependencies(node: cudaGraphNode_t | null, pDepe
   putPointer(1, pDependencies, 'cudaGraphNodeGetDependencies', 'pDependencies')
   putPointer(2, edgeData, 'cudaGraphNodeGetDependencies', 'edgeData')
   putPointer(3, pNumDependencies, 'cudaGraphNodeGetDependencies', 'pNumDependencies')
-  return (cudaGraphNodeGetDependencies_ ??= runtime.bind('cudaGraphNodeGetDependencies', 0, 4))() as cudaError
+  return (cudaGraphNodeGetDependencies_ ??= runtime.bind('cudaGraphNodeGetDependencies', 13000, 4))() as cudaError
 }
 
 let cudaGraphNodeGetDependentNodes_: NativeCall | undefined
@@ -757,6 +804,7 @@ let cudaGraphNodeGetDependentNodes_: NativeCall | undefined
  * @param pDependentNodes - out
  * @param edgeData - out
  * @param pNumDependentNodes - out
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
@@ -765,7 +813,7 @@ export function cudaGraphNodeGetDependentNodes(node: cudaGraphNode_t | null, pDe
   putPointer(1, pDependentNodes, 'cudaGraphNodeGetDependentNodes', 'pDependentNodes')
   putPointer(2, edgeData, 'cudaGraphNodeGetDependentNodes', 'edgeData')
   putPointer(3, pNumDependentNodes, 'cudaGraphNodeGetDependentNodes', 'pNumDependentNodes')
-  return (cudaGraphNodeGetDependentNodes_ ??= runtime.bind('cudaGraphNodeGetDependentNodes', 0, 4))() as cudaError
+  return (cudaGraphNodeGetDependentNodes_ ??= runtime.bind('cudaGraphNodeGetDependentNodes', 13000, 4))() as cudaError
 }
 
 let cudaGraphNodeGetEnabled_: NativeCall | undefined
@@ -775,13 +823,14 @@ let cudaGraphNodeGetEnabled_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param isEnabled - out
+ * @since CUDA 11.6
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphNodeGetEnabled(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, isEnabled: PointerArgument): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphNodeGetEnabled', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphNodeGetEnabled', 'hNode')
   putPointer(2, isEnabled, 'cudaGraphNodeGetEnabled', 'isEnabled')
-  return (cudaGraphNodeGetEnabled_ ??= runtime.bind('cudaGraphNodeGetEnabled', 0, 3))() as cudaError
+  return (cudaGraphNodeGetEnabled_ ??= runtime.bind('cudaGraphNodeGetEnabled', 11060, 3))() as cudaError
 }
 
 let cudaGraphNodeGetType_: NativeCall | undefined
@@ -790,12 +839,13 @@ let cudaGraphNodeGetType_: NativeCall | undefined
  *
  * @param node - in
  * @param pType - out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphNodeGetType(node: cudaGraphNode_t | null, pType: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphNodeGetType', 'node')
   putPointer(1, pType, 'cudaGraphNodeGetType', 'pType')
-  return (cudaGraphNodeGetType_ ??= runtime.bind('cudaGraphNodeGetType', 0, 2))() as cudaError
+  return (cudaGraphNodeGetType_ ??= runtime.bind('cudaGraphNodeGetType', 10000, 2))() as cudaError
 }
 
 let cudaGraphNodeSetEnabled_: NativeCall | undefined
@@ -805,13 +855,14 @@ let cudaGraphNodeSetEnabled_: NativeCall | undefined
  * @param hGraphExec - in
  * @param hNode - in
  * @param isEnabled - in
+ * @since CUDA 11.6
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphNodeSetEnabled(hGraphExec: cudaGraphExec_t | null, hNode: cudaGraphNode_t | null, isEnabled: number): cudaError {
   putHandle(0, hGraphExec, 'cudaGraphNodeSetEnabled', 'hGraphExec')
   putHandle(1, hNode, 'cudaGraphNodeSetEnabled', 'hNode')
   putU32(2, isEnabled, 'cudaGraphNodeSetEnabled', 'isEnabled')
-  return (cudaGraphNodeSetEnabled_ ??= runtime.bind('cudaGraphNodeSetEnabled', 0, 3))() as cudaError
+  return (cudaGraphNodeSetEnabled_ ??= runtime.bind('cudaGraphNodeSetEnabled', 11060, 3))() as cudaError
 }
 
 let cudaGraphNodeSetParams_: NativeCall | undefined
@@ -820,12 +871,13 @@ let cudaGraphNodeSetParams_: NativeCall | undefined
  *
  * @param node - in
  * @param nodeParams - in
+ * @since CUDA 12.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphNodeSetParams(node: cudaGraphNode_t | null, nodeParams: PointerArgument): cudaError {
   putHandle(0, node, 'cudaGraphNodeSetParams', 'node')
   putPointer(1, nodeParams, 'cudaGraphNodeSetParams', 'nodeParams')
-  return (cudaGraphNodeSetParams_ ??= runtime.bind('cudaGraphNodeSetParams', 0, 2))() as cudaError
+  return (cudaGraphNodeSetParams_ ??= runtime.bind('cudaGraphNodeSetParams', 12020, 2))() as cudaError
 }
 
 let cudaGraphUpload_: NativeCall | undefined
@@ -834,10 +886,11 @@ let cudaGraphUpload_: NativeCall | undefined
  *
  * @param graphExec - in
  * @param stream - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphUpload(graphExec: cudaGraphExec_t | null, stream: cudaStream_t | null): cudaError {
   putHandle(0, graphExec, 'cudaGraphUpload', 'graphExec')
   putHandle(1, stream, 'cudaGraphUpload', 'stream')
-  return (cudaGraphUpload_ ??= runtime.bind('cudaGraphUpload', 0, 2))() as cudaError
+  return (cudaGraphUpload_ ??= runtime.bind('cudaGraphUpload', 10000, 2))() as cudaError
 }

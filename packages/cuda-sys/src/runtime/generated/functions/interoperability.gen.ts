@@ -9,11 +9,12 @@ let cudaDestroyExternalMemory_: NativeCall | undefined
  * `cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t extMem)`
  *
  * @param extMem - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaDestroyExternalMemory(extMem: cudaExternalMemory_t | null): cudaError {
   putHandle(0, extMem, 'cudaDestroyExternalMemory', 'extMem')
-  return (cudaDestroyExternalMemory_ ??= runtime.bind('cudaDestroyExternalMemory', 0, 1))() as cudaError
+  return (cudaDestroyExternalMemory_ ??= runtime.bind('cudaDestroyExternalMemory', 10000, 1))() as cudaError
 }
 
 let cudaDestroyExternalSemaphore_: NativeCall | undefined
@@ -21,11 +22,12 @@ let cudaDestroyExternalSemaphore_: NativeCall | undefined
  * `cudaError_t cudaDestroyExternalSemaphore(cudaExternalSemaphore_t extSem)`
  *
  * @param extSem - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaDestroyExternalSemaphore(extSem: cudaExternalSemaphore_t | null): cudaError {
   putHandle(0, extSem, 'cudaDestroyExternalSemaphore', 'extSem')
-  return (cudaDestroyExternalSemaphore_ ??= runtime.bind('cudaDestroyExternalSemaphore', 0, 1))() as cudaError
+  return (cudaDestroyExternalSemaphore_ ??= runtime.bind('cudaDestroyExternalSemaphore', 10000, 1))() as cudaError
 }
 
 let cudaExternalMemoryGetMappedBuffer_: NativeCall | undefined
@@ -35,13 +37,14 @@ let cudaExternalMemoryGetMappedBuffer_: NativeCall | undefined
  * @param devPtr - out
  * @param extMem - in
  * @param bufferDesc - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaExternalMemoryGetMappedBuffer(devPtr: PointerArgument, extMem: cudaExternalMemory_t | null, bufferDesc: PointerArgument): cudaError {
   putPointer(0, devPtr, 'cudaExternalMemoryGetMappedBuffer', 'devPtr')
   putHandle(1, extMem, 'cudaExternalMemoryGetMappedBuffer', 'extMem')
   putPointer(2, bufferDesc, 'cudaExternalMemoryGetMappedBuffer', 'bufferDesc')
-  return (cudaExternalMemoryGetMappedBuffer_ ??= runtime.bind('cudaExternalMemoryGetMappedBuffer', 0, 3))() as cudaError
+  return (cudaExternalMemoryGetMappedBuffer_ ??= runtime.bind('cudaExternalMemoryGetMappedBuffer', 10000, 3))() as cudaError
 }
 
 let cudaExternalMemoryGetMappedMipmappedArray_: NativeCall | undefined
@@ -51,13 +54,14 @@ let cudaExternalMemoryGetMappedMipmappedArray_: NativeCall | undefined
  * @param mipmap - out
  * @param extMem - in
  * @param mipmapDesc - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaExternalMemoryGetMappedMipmappedArray(mipmap: PointerArgument, extMem: cudaExternalMemory_t | null, mipmapDesc: PointerArgument): cudaError {
   putPointer(0, mipmap, 'cudaExternalMemoryGetMappedMipmappedArray', 'mipmap')
   putHandle(1, extMem, 'cudaExternalMemoryGetMappedMipmappedArray', 'extMem')
   putPointer(2, mipmapDesc, 'cudaExternalMemoryGetMappedMipmappedArray', 'mipmapDesc')
-  return (cudaExternalMemoryGetMappedMipmappedArray_ ??= runtime.bind('cudaExternalMemoryGetMappedMipmappedArray', 0, 3))() as cudaError
+  return (cudaExternalMemoryGetMappedMipmappedArray_ ??= runtime.bind('cudaExternalMemoryGetMappedMipmappedArray', 10000, 3))() as cudaError
 }
 
 let cudaGraphicsMapResources_: NativeCall | undefined
@@ -67,13 +71,14 @@ let cudaGraphicsMapResources_: NativeCall | undefined
  * @param count - in
  * @param resources - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsMapResources(count: number, resources: PointerArgument, stream: cudaStream_t | null): cudaError {
   putI32(0, count, 'cudaGraphicsMapResources', 'count')
   putPointer(1, resources, 'cudaGraphicsMapResources', 'resources')
   putHandle(2, stream, 'cudaGraphicsMapResources', 'stream')
-  return (cudaGraphicsMapResources_ ??= runtime.bind('cudaGraphicsMapResources', 0, 3))() as cudaError
+  return (cudaGraphicsMapResources_ ??= runtime.bind('cudaGraphicsMapResources', 3020, 3))() as cudaError
 }
 
 let cudaGraphicsResourceGetMappedMipmappedArray_: NativeCall | undefined
@@ -82,12 +87,13 @@ let cudaGraphicsResourceGetMappedMipmappedArray_: NativeCall | undefined
  *
  * @param mipmappedArray - out
  * @param resource - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsResourceGetMappedMipmappedArray(mipmappedArray: PointerArgument, resource: cudaGraphicsResource_t | null): cudaError {
   putPointer(0, mipmappedArray, 'cudaGraphicsResourceGetMappedMipmappedArray', 'mipmappedArray')
   putHandle(1, resource, 'cudaGraphicsResourceGetMappedMipmappedArray', 'resource')
-  return (cudaGraphicsResourceGetMappedMipmappedArray_ ??= runtime.bind('cudaGraphicsResourceGetMappedMipmappedArray', 0, 2))() as cudaError
+  return (cudaGraphicsResourceGetMappedMipmappedArray_ ??= runtime.bind('cudaGraphicsResourceGetMappedMipmappedArray', 5000, 2))() as cudaError
 }
 
 let cudaGraphicsResourceGetMappedPointer_: NativeCall | undefined
@@ -97,13 +103,14 @@ let cudaGraphicsResourceGetMappedPointer_: NativeCall | undefined
  * @param devPtr - out
  * @param size - out
  * @param resource - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsResourceGetMappedPointer(devPtr: PointerArgument, size: PointerArgument, resource: cudaGraphicsResource_t | null): cudaError {
   putPointer(0, devPtr, 'cudaGraphicsResourceGetMappedPointer', 'devPtr')
   putPointer(1, size, 'cudaGraphicsResourceGetMappedPointer', 'size')
   putHandle(2, resource, 'cudaGraphicsResourceGetMappedPointer', 'resource')
-  return (cudaGraphicsResourceGetMappedPointer_ ??= runtime.bind('cudaGraphicsResourceGetMappedPointer', 0, 3))() as cudaError
+  return (cudaGraphicsResourceGetMappedPointer_ ??= runtime.bind('cudaGraphicsResourceGetMappedPointer', 3020, 3))() as cudaError
 }
 
 let cudaGraphicsResourceSetMapFlags_: NativeCall | undefined
@@ -112,12 +119,13 @@ let cudaGraphicsResourceSetMapFlags_: NativeCall | undefined
  *
  * @param resource - in
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsResourceSetMapFlags(resource: cudaGraphicsResource_t | null, flags: number): cudaError {
   putHandle(0, resource, 'cudaGraphicsResourceSetMapFlags', 'resource')
   putU32(1, flags, 'cudaGraphicsResourceSetMapFlags', 'flags')
-  return (cudaGraphicsResourceSetMapFlags_ ??= runtime.bind('cudaGraphicsResourceSetMapFlags', 0, 2))() as cudaError
+  return (cudaGraphicsResourceSetMapFlags_ ??= runtime.bind('cudaGraphicsResourceSetMapFlags', 3020, 2))() as cudaError
 }
 
 let cudaGraphicsSubResourceGetMappedArray_: NativeCall | undefined
@@ -128,6 +136,7 @@ let cudaGraphicsSubResourceGetMappedArray_: NativeCall | undefined
  * @param resource - in
  * @param arrayIndex - in
  * @param mipLevel - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsSubResourceGetMappedArray(array: PointerArgument, resource: cudaGraphicsResource_t | null, arrayIndex: number, mipLevel: number): cudaError {
@@ -135,7 +144,7 @@ export function cudaGraphicsSubResourceGetMappedArray(array: PointerArgument, re
   putHandle(1, resource, 'cudaGraphicsSubResourceGetMappedArray', 'resource')
   putU32(2, arrayIndex, 'cudaGraphicsSubResourceGetMappedArray', 'arrayIndex')
   putU32(3, mipLevel, 'cudaGraphicsSubResourceGetMappedArray', 'mipLevel')
-  return (cudaGraphicsSubResourceGetMappedArray_ ??= runtime.bind('cudaGraphicsSubResourceGetMappedArray', 0, 4))() as cudaError
+  return (cudaGraphicsSubResourceGetMappedArray_ ??= runtime.bind('cudaGraphicsSubResourceGetMappedArray', 3020, 4))() as cudaError
 }
 
 let cudaGraphicsUnmapResources_: NativeCall | undefined
@@ -145,13 +154,14 @@ let cudaGraphicsUnmapResources_: NativeCall | undefined
  * @param count - in
  * @param resources - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsUnmapResources(count: number, resources: PointerArgument, stream: cudaStream_t | null): cudaError {
   putI32(0, count, 'cudaGraphicsUnmapResources', 'count')
   putPointer(1, resources, 'cudaGraphicsUnmapResources', 'resources')
   putHandle(2, stream, 'cudaGraphicsUnmapResources', 'stream')
-  return (cudaGraphicsUnmapResources_ ??= runtime.bind('cudaGraphicsUnmapResources', 0, 3))() as cudaError
+  return (cudaGraphicsUnmapResources_ ??= runtime.bind('cudaGraphicsUnmapResources', 3020, 3))() as cudaError
 }
 
 let cudaGraphicsUnregisterResource_: NativeCall | undefined
@@ -159,11 +169,12 @@ let cudaGraphicsUnregisterResource_: NativeCall | undefined
  * `cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource)`
  *
  * @param resource - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsUnregisterResource(resource: cudaGraphicsResource_t | null): cudaError {
   putHandle(0, resource, 'cudaGraphicsUnregisterResource', 'resource')
-  return (cudaGraphicsUnregisterResource_ ??= runtime.bind('cudaGraphicsUnregisterResource', 0, 1))() as cudaError
+  return (cudaGraphicsUnregisterResource_ ??= runtime.bind('cudaGraphicsUnregisterResource', 3020, 1))() as cudaError
 }
 
 let cudaImportExternalMemory_: NativeCall | undefined
@@ -172,12 +183,13 @@ let cudaImportExternalMemory_: NativeCall | undefined
  *
  * @param extMem_out - out
  * @param memHandleDesc - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaImportExternalMemory(extMem_out: PointerArgument, memHandleDesc: PointerArgument): cudaError {
   putPointer(0, extMem_out, 'cudaImportExternalMemory', 'extMem_out')
   putPointer(1, memHandleDesc, 'cudaImportExternalMemory', 'memHandleDesc')
-  return (cudaImportExternalMemory_ ??= runtime.bind('cudaImportExternalMemory', 0, 2))() as cudaError
+  return (cudaImportExternalMemory_ ??= runtime.bind('cudaImportExternalMemory', 10000, 2))() as cudaError
 }
 
 let cudaImportExternalSemaphore_: NativeCall | undefined
@@ -186,12 +198,13 @@ let cudaImportExternalSemaphore_: NativeCall | undefined
  *
  * @param extSem_out - out
  * @param semHandleDesc - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
 export function cudaImportExternalSemaphore(extSem_out: PointerArgument, semHandleDesc: PointerArgument): cudaError {
   putPointer(0, extSem_out, 'cudaImportExternalSemaphore', 'extSem_out')
   putPointer(1, semHandleDesc, 'cudaImportExternalSemaphore', 'semHandleDesc')
-  return (cudaImportExternalSemaphore_ ??= runtime.bind('cudaImportExternalSemaphore', 0, 2))() as cudaError
+  return (cudaImportExternalSemaphore_ ??= runtime.bind('cudaImportExternalSemaphore', 10000, 2))() as cudaError
 }
 
 let cudaSignalExternalSemaphoresAsync_: NativeCall | undefined
@@ -202,6 +215,7 @@ let cudaSignalExternalSemaphoresAsync_: NativeCall | undefined
  * @param paramsArray - in
  * @param numExtSems - in
  * @param stream - in
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
@@ -210,7 +224,7 @@ export function cudaSignalExternalSemaphoresAsync(extSemArray: PointerArgument, 
   putPointer(1, paramsArray, 'cudaSignalExternalSemaphoresAsync', 'paramsArray')
   putU32(2, numExtSems, 'cudaSignalExternalSemaphoresAsync', 'numExtSems')
   putHandle(3, stream, 'cudaSignalExternalSemaphoresAsync', 'stream')
-  return (cudaSignalExternalSemaphoresAsync_ ??= runtime.bind('cudaSignalExternalSemaphoresAsync', 0, 4))() as cudaError
+  return (cudaSignalExternalSemaphoresAsync_ ??= runtime.bind('cudaSignalExternalSemaphoresAsync', 13000, 4))() as cudaError
 }
 
 let cudaWaitExternalSemaphoresAsync_: NativeCall | undefined
@@ -221,6 +235,7 @@ let cudaWaitExternalSemaphoresAsync_: NativeCall | undefined
  * @param paramsArray - in
  * @param numExtSems - in
  * @param stream - in
+ * @since CUDA 13.0; with other parameters since CUDA 10.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXTRES__INTEROP.html
  */
@@ -229,5 +244,5 @@ export function cudaWaitExternalSemaphoresAsync(extSemArray: PointerArgument, pa
   putPointer(1, paramsArray, 'cudaWaitExternalSemaphoresAsync', 'paramsArray')
   putU32(2, numExtSems, 'cudaWaitExternalSemaphoresAsync', 'numExtSems')
   putHandle(3, stream, 'cudaWaitExternalSemaphoresAsync', 'stream')
-  return (cudaWaitExternalSemaphoresAsync_ ??= runtime.bind('cudaWaitExternalSemaphoresAsync', 0, 4))() as cudaError
+  return (cudaWaitExternalSemaphoresAsync_ ??= runtime.bind('cudaWaitExternalSemaphoresAsync', 13000, 4))() as cudaError
 }

@@ -11,11 +11,12 @@ let cudaFree_: NativeCall | undefined
  * `cudaError_t cudaFree(void *devPtr)`
  *
  * @param devPtr - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFree(devPtr: PointerArgument): cudaError {
   putPointer(0, devPtr, 'cudaFree', 'devPtr')
-  return (cudaFree_ ??= runtime.bind('cudaFree', 0, 1))() as cudaError
+  return (cudaFree_ ??= runtime.bind('cudaFree', 3020, 1))() as cudaError
 }
 
 let cudaFreeAsync_: NativeCall | undefined
@@ -24,12 +25,13 @@ let cudaFreeAsync_: NativeCall | undefined
  *
  * @param devPtr - in
  * @param hStream - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaFreeAsync(devPtr: PointerArgument, hStream: cudaStream_t | null): cudaError {
   putPointer(0, devPtr, 'cudaFreeAsync', 'devPtr')
   putHandle(1, hStream, 'cudaFreeAsync', 'hStream')
-  return (cudaFreeAsync_ ??= runtime.bind('cudaFreeAsync', 0, 2))() as cudaError
+  return (cudaFreeAsync_ ??= runtime.bind('cudaFreeAsync', 11020, 2))() as cudaError
 }
 
 let cudaFreeHost_: NativeCall | undefined
@@ -37,11 +39,12 @@ let cudaFreeHost_: NativeCall | undefined
  * `cudaError_t cudaFreeHost(void *ptr)`
  *
  * @param ptr - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFreeHost(ptr: PointerArgument): cudaError {
   putPointer(0, ptr, 'cudaFreeHost', 'ptr')
-  return (cudaFreeHost_ ??= runtime.bind('cudaFreeHost', 0, 1))() as cudaError
+  return (cudaFreeHost_ ??= runtime.bind('cudaFreeHost', 3020, 1))() as cudaError
 }
 
 let cudaGetSymbolAddress_: NativeCall | undefined
@@ -50,12 +53,13 @@ let cudaGetSymbolAddress_: NativeCall | undefined
  *
  * @param devPtr - out
  * @param symbol - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaGetSymbolAddress(devPtr: PointerArgument, symbol: PointerArgument): cudaError {
   putPointer(0, devPtr, 'cudaGetSymbolAddress', 'devPtr')
   putPointer(1, symbol, 'cudaGetSymbolAddress', 'symbol')
-  return (cudaGetSymbolAddress_ ??= runtime.bind('cudaGetSymbolAddress', 0, 2))() as cudaError
+  return (cudaGetSymbolAddress_ ??= runtime.bind('cudaGetSymbolAddress', 3020, 2))() as cudaError
 }
 
 let cudaGetSymbolSize_: NativeCall | undefined
@@ -64,12 +68,13 @@ let cudaGetSymbolSize_: NativeCall | undefined
  *
  * @param size - out
  * @param symbol - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaGetSymbolSize(size: PointerArgument, symbol: PointerArgument): cudaError {
   putPointer(0, size, 'cudaGetSymbolSize', 'size')
   putPointer(1, symbol, 'cudaGetSymbolSize', 'symbol')
-  return (cudaGetSymbolSize_ ??= runtime.bind('cudaGetSymbolSize', 0, 2))() as cudaError
+  return (cudaGetSymbolSize_ ??= runtime.bind('cudaGetSymbolSize', 3020, 2))() as cudaError
 }
 
 let cudaHostAlloc_: NativeCall | undefined
@@ -79,13 +84,14 @@ let cudaHostAlloc_: NativeCall | undefined
  * @param pHost - out
  * @param size - in
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostAlloc(pHost: PointerArgument, size: SizeArgument, flags: number): cudaError {
   putPointer(0, pHost, 'cudaHostAlloc', 'pHost')
   putSize(1, size, 'cudaHostAlloc', 'size')
   putU32(2, flags, 'cudaHostAlloc', 'flags')
-  return (cudaHostAlloc_ ??= runtime.bind('cudaHostAlloc', 0, 3))() as cudaError
+  return (cudaHostAlloc_ ??= runtime.bind('cudaHostAlloc', 3020, 3))() as cudaError
 }
 
 let cudaHostGetDevicePointer_: NativeCall | undefined
@@ -95,13 +101,14 @@ let cudaHostGetDevicePointer_: NativeCall | undefined
  * @param pDevice - out
  * @param pHost - in
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostGetDevicePointer(pDevice: PointerArgument, pHost: PointerArgument, flags: number): cudaError {
   putPointer(0, pDevice, 'cudaHostGetDevicePointer', 'pDevice')
   putPointer(1, pHost, 'cudaHostGetDevicePointer', 'pHost')
   putU32(2, flags, 'cudaHostGetDevicePointer', 'flags')
-  return (cudaHostGetDevicePointer_ ??= runtime.bind('cudaHostGetDevicePointer', 0, 3))() as cudaError
+  return (cudaHostGetDevicePointer_ ??= runtime.bind('cudaHostGetDevicePointer', 3020, 3))() as cudaError
 }
 
 let cudaHostGetFlags_: NativeCall | undefined
@@ -110,12 +117,13 @@ let cudaHostGetFlags_: NativeCall | undefined
  *
  * @param pFlags - out
  * @param pHost - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostGetFlags(pFlags: PointerArgument, pHost: PointerArgument): cudaError {
   putPointer(0, pFlags, 'cudaHostGetFlags', 'pFlags')
   putPointer(1, pHost, 'cudaHostGetFlags', 'pHost')
-  return (cudaHostGetFlags_ ??= runtime.bind('cudaHostGetFlags', 0, 2))() as cudaError
+  return (cudaHostGetFlags_ ??= runtime.bind('cudaHostGetFlags', 3020, 2))() as cudaError
 }
 
 let cudaHostRegister_: NativeCall | undefined
@@ -125,13 +133,14 @@ let cudaHostRegister_: NativeCall | undefined
  * @param ptr - in
  * @param size - in
  * @param flags - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostRegister(ptr: PointerArgument, size: SizeArgument, flags: number): cudaError {
   putPointer(0, ptr, 'cudaHostRegister', 'ptr')
   putSize(1, size, 'cudaHostRegister', 'size')
   putU32(2, flags, 'cudaHostRegister', 'flags')
-  return (cudaHostRegister_ ??= runtime.bind('cudaHostRegister', 0, 3))() as cudaError
+  return (cudaHostRegister_ ??= runtime.bind('cudaHostRegister', 4000, 3))() as cudaError
 }
 
 let cudaHostUnregister_: NativeCall | undefined
@@ -139,11 +148,12 @@ let cudaHostUnregister_: NativeCall | undefined
  * `cudaError_t cudaHostUnregister(void *ptr)`
  *
  * @param ptr - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostUnregister(ptr: PointerArgument): cudaError {
   putPointer(0, ptr, 'cudaHostUnregister', 'ptr')
-  return (cudaHostUnregister_ ??= runtime.bind('cudaHostUnregister', 0, 1))() as cudaError
+  return (cudaHostUnregister_ ??= runtime.bind('cudaHostUnregister', 4000, 1))() as cudaError
 }
 
 let cudaMalloc_: NativeCall | undefined
@@ -152,12 +162,13 @@ let cudaMalloc_: NativeCall | undefined
  *
  * @param devPtr - out
  * @param size - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc(devPtr: PointerArgument, size: SizeArgument): cudaError {
   putPointer(0, devPtr, 'cudaMalloc', 'devPtr')
   putSize(1, size, 'cudaMalloc', 'size')
-  return (cudaMalloc_ ??= runtime.bind('cudaMalloc', 0, 2))() as cudaError
+  return (cudaMalloc_ ??= runtime.bind('cudaMalloc', 3020, 2))() as cudaError
 }
 
 let cudaMalloc3D_layout: CallLayout | undefined
@@ -167,13 +178,14 @@ let cudaMalloc3D_: NativeCall | undefined
  *
  * @param pitchedDevPtr - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc3D(pitchedDevPtr: PointerArgument, extent: ArrayBufferView | NativeMemory): cudaError {
   const layout = (cudaMalloc3D_layout ??= lowerCall(['word', { bytes: 24 }]))
   putPointer(layout.slot(0), pitchedDevPtr, 'cudaMalloc3D', 'pitchedDevPtr')
   layout.putStruct(1, extent, 'cudaMalloc3D', 'extent')
-  return (cudaMalloc3D_ ??= runtime.bind('cudaMalloc3D', 0, layout.slotCount))() as cudaError
+  return (cudaMalloc3D_ ??= runtime.bind('cudaMalloc3D', 3020, layout.slotCount))() as cudaError
 }
 
 let cudaMallocAsync_: NativeCall | undefined
@@ -183,13 +195,14 @@ let cudaMallocAsync_: NativeCall | undefined
  * @param devPtr - out
  * @param size - in
  * @param hStream - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMallocAsync(devPtr: PointerArgument, size: SizeArgument, hStream: cudaStream_t | null): cudaError {
   putPointer(0, devPtr, 'cudaMallocAsync', 'devPtr')
   putSize(1, size, 'cudaMallocAsync', 'size')
   putHandle(2, hStream, 'cudaMallocAsync', 'hStream')
-  return (cudaMallocAsync_ ??= runtime.bind('cudaMallocAsync', 0, 3))() as cudaError
+  return (cudaMallocAsync_ ??= runtime.bind('cudaMallocAsync', 11020, 3))() as cudaError
 }
 
 let cudaMallocFromPoolAsync_: NativeCall | undefined
@@ -200,6 +213,7 @@ let cudaMallocFromPoolAsync_: NativeCall | undefined
  * @param size - in
  * @param memPool - in
  * @param stream - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMallocFromPoolAsync(ptr: PointerArgument, size: SizeArgument, memPool: cudaMemPool_t | null, stream: cudaStream_t | null): cudaError {
@@ -207,7 +221,7 @@ export function cudaMallocFromPoolAsync(ptr: PointerArgument, size: SizeArgument
   putSize(1, size, 'cudaMallocFromPoolAsync', 'size')
   putHandle(2, memPool, 'cudaMallocFromPoolAsync', 'memPool')
   putHandle(3, stream, 'cudaMallocFromPoolAsync', 'stream')
-  return (cudaMallocFromPoolAsync_ ??= runtime.bind('cudaMallocFromPoolAsync', 0, 4))() as cudaError
+  return (cudaMallocFromPoolAsync_ ??= runtime.bind('cudaMallocFromPoolAsync', 11020, 4))() as cudaError
 }
 
 let cudaMallocHost_: NativeCall | undefined
@@ -216,12 +230,13 @@ let cudaMallocHost_: NativeCall | undefined
  *
  * @param ptr - out
  * @param size - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocHost(ptr: PointerArgument, size: SizeArgument): cudaError {
   putPointer(0, ptr, 'cudaMallocHost', 'ptr')
   putSize(1, size, 'cudaMallocHost', 'size')
-  return (cudaMallocHost_ ??= runtime.bind('cudaMallocHost', 0, 2))() as cudaError
+  return (cudaMallocHost_ ??= runtime.bind('cudaMallocHost', 3020, 2))() as cudaError
 }
 
 let cudaMallocManaged_: NativeCall | undefined
@@ -231,13 +246,14 @@ let cudaMallocManaged_: NativeCall | undefined
  * @param devPtr - out
  * @param size - in
  * @param flags - in
+ * @since CUDA 6.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocManaged(devPtr: PointerArgument, size: SizeArgument, flags: number): cudaError {
   putPointer(0, devPtr, 'cudaMallocManaged', 'devPtr')
   putSize(1, size, 'cudaMallocManaged', 'size')
   putU32(2, flags, 'cudaMallocManaged', 'flags')
-  return (cudaMallocManaged_ ??= runtime.bind('cudaMallocManaged', 0, 3))() as cudaError
+  return (cudaMallocManaged_ ??= runtime.bind('cudaMallocManaged', 6000, 3))() as cudaError
 }
 
 let cudaMallocPitch_: NativeCall | undefined
@@ -248,6 +264,7 @@ let cudaMallocPitch_: NativeCall | undefined
  * @param pitch - out
  * @param width - in
  * @param height - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocPitch(devPtr: PointerArgument, pitch: PointerArgument, width: SizeArgument, height: SizeArgument): cudaError {
@@ -255,7 +272,7 @@ export function cudaMallocPitch(devPtr: PointerArgument, pitch: PointerArgument,
   putPointer(1, pitch, 'cudaMallocPitch', 'pitch')
   putSize(2, width, 'cudaMallocPitch', 'width')
   putSize(3, height, 'cudaMallocPitch', 'height')
-  return (cudaMallocPitch_ ??= runtime.bind('cudaMallocPitch', 0, 4))() as cudaError
+  return (cudaMallocPitch_ ??= runtime.bind('cudaMallocPitch', 3020, 4))() as cudaError
 }
 
 let cudaMemAdvise_layout: CallLayout | undefined
@@ -267,6 +284,7 @@ let cudaMemAdvise_: NativeCall | undefined
  * @param count - in
  * @param advice - in
  * @param location - in, `cudaMemLocation` by value: 8 bytes
+ * @since CUDA 13.0; with other parameters since CUDA 8.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
@@ -276,7 +294,7 @@ export function cudaMemAdvise(devPtr: PointerArgument, count: SizeArgument, advi
   putSize(layout.slot(1), count, 'cudaMemAdvise', 'count')
   putI32(layout.slot(2), advice, 'cudaMemAdvise', 'advice')
   layout.putStruct(3, location, 'cudaMemAdvise', 'location')
-  return (cudaMemAdvise_ ??= runtime.bind('cudaMemAdvise', 0, layout.slotCount))() as cudaError
+  return (cudaMemAdvise_ ??= runtime.bind('cudaMemAdvise', 13000, layout.slotCount))() as cudaError
 }
 
 let cudaMemDiscardAndPrefetchBatchAsync_: NativeCall | undefined
@@ -291,6 +309,7 @@ let cudaMemDiscardAndPrefetchBatchAsync_: NativeCall | undefined
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param stream - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemDiscardAndPrefetchBatchAsync(dptrs: PointerArgument, sizes: PointerArgument, count: SizeArgument, prefetchLocs: PointerArgument, prefetchLocIdxs: PointerArgument, numPrefetchLocs: SizeArgument, flags: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -302,7 +321,7 @@ export function cudaMemDiscardAndPrefetchBatchAsync(dptrs: PointerArgument, size
   putSize(5, numPrefetchLocs, 'cudaMemDiscardAndPrefetchBatchAsync', 'numPrefetchLocs')
   putSize(6, flags, 'cudaMemDiscardAndPrefetchBatchAsync', 'flags')
   putHandle(7, stream, 'cudaMemDiscardAndPrefetchBatchAsync', 'stream')
-  return (cudaMemDiscardAndPrefetchBatchAsync_ ??= runtime.bind('cudaMemDiscardAndPrefetchBatchAsync', 0, 8))() as cudaError
+  return (cudaMemDiscardAndPrefetchBatchAsync_ ??= runtime.bind('cudaMemDiscardAndPrefetchBatchAsync', 13000, 8))() as cudaError
 }
 
 let cudaMemDiscardBatchAsync_: NativeCall | undefined
@@ -314,6 +333,7 @@ let cudaMemDiscardBatchAsync_: NativeCall | undefined
  * @param count - in
  * @param flags - in
  * @param stream - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemDiscardBatchAsync(dptrs: PointerArgument, sizes: PointerArgument, count: SizeArgument, flags: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -322,7 +342,7 @@ export function cudaMemDiscardBatchAsync(dptrs: PointerArgument, sizes: PointerA
   putSize(2, count, 'cudaMemDiscardBatchAsync', 'count')
   putSize(3, flags, 'cudaMemDiscardBatchAsync', 'flags')
   putHandle(4, stream, 'cudaMemDiscardBatchAsync', 'stream')
-  return (cudaMemDiscardBatchAsync_ ??= runtime.bind('cudaMemDiscardBatchAsync', 0, 5))() as cudaError
+  return (cudaMemDiscardBatchAsync_ ??= runtime.bind('cudaMemDiscardBatchAsync', 13000, 5))() as cudaError
 }
 
 let cudaMemGetDefaultMemPool_: NativeCall | undefined
@@ -332,13 +352,14 @@ let cudaMemGetDefaultMemPool_: NativeCall | undefined
  * @param memPool - out
  * @param location - out
  * @param type - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemGetDefaultMemPool(memPool: PointerArgument, location: PointerArgument, type: cudaMemAllocationType): cudaError {
   putPointer(0, memPool, 'cudaMemGetDefaultMemPool', 'memPool')
   putPointer(1, location, 'cudaMemGetDefaultMemPool', 'location')
   putI32(2, type, 'cudaMemGetDefaultMemPool', 'type')
-  return (cudaMemGetDefaultMemPool_ ??= runtime.bind('cudaMemGetDefaultMemPool', 0, 3))() as cudaError
+  return (cudaMemGetDefaultMemPool_ ??= runtime.bind('cudaMemGetDefaultMemPool', 13000, 3))() as cudaError
 }
 
 let cudaMemGetInfo_: NativeCall | undefined
@@ -347,12 +368,13 @@ let cudaMemGetInfo_: NativeCall | undefined
  *
  * @param free - out
  * @param total - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemGetInfo(free: PointerArgument, total: PointerArgument): cudaError {
   putPointer(0, free, 'cudaMemGetInfo', 'free')
   putPointer(1, total, 'cudaMemGetInfo', 'total')
-  return (cudaMemGetInfo_ ??= runtime.bind('cudaMemGetInfo', 0, 2))() as cudaError
+  return (cudaMemGetInfo_ ??= runtime.bind('cudaMemGetInfo', 3020, 2))() as cudaError
 }
 
 let cudaMemGetMemPool_: NativeCall | undefined
@@ -362,13 +384,14 @@ let cudaMemGetMemPool_: NativeCall | undefined
  * @param memPool - out
  * @param location - out
  * @param type - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemGetMemPool(memPool: PointerArgument, location: PointerArgument, type: cudaMemAllocationType): cudaError {
   putPointer(0, memPool, 'cudaMemGetMemPool', 'memPool')
   putPointer(1, location, 'cudaMemGetMemPool', 'location')
   putI32(2, type, 'cudaMemGetMemPool', 'type')
-  return (cudaMemGetMemPool_ ??= runtime.bind('cudaMemGetMemPool', 0, 3))() as cudaError
+  return (cudaMemGetMemPool_ ??= runtime.bind('cudaMemGetMemPool', 13000, 3))() as cudaError
 }
 
 let cudaMemPoolCreate_: NativeCall | undefined
@@ -377,12 +400,13 @@ let cudaMemPoolCreate_: NativeCall | undefined
  *
  * @param memPool - out
  * @param poolProps - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolCreate(memPool: PointerArgument, poolProps: PointerArgument): cudaError {
   putPointer(0, memPool, 'cudaMemPoolCreate', 'memPool')
   putPointer(1, poolProps, 'cudaMemPoolCreate', 'poolProps')
-  return (cudaMemPoolCreate_ ??= runtime.bind('cudaMemPoolCreate', 0, 2))() as cudaError
+  return (cudaMemPoolCreate_ ??= runtime.bind('cudaMemPoolCreate', 11020, 2))() as cudaError
 }
 
 let cudaMemPoolDestroy_: NativeCall | undefined
@@ -390,11 +414,12 @@ let cudaMemPoolDestroy_: NativeCall | undefined
  * `cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool)`
  *
  * @param memPool - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolDestroy(memPool: cudaMemPool_t | null): cudaError {
   putHandle(0, memPool, 'cudaMemPoolDestroy', 'memPool')
-  return (cudaMemPoolDestroy_ ??= runtime.bind('cudaMemPoolDestroy', 0, 1))() as cudaError
+  return (cudaMemPoolDestroy_ ??= runtime.bind('cudaMemPoolDestroy', 11020, 1))() as cudaError
 }
 
 let cudaMemPoolExportPointer_: NativeCall | undefined
@@ -403,12 +428,13 @@ let cudaMemPoolExportPointer_: NativeCall | undefined
  *
  * @param exportData - out
  * @param ptr - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolExportPointer(exportData: PointerArgument, ptr: PointerArgument): cudaError {
   putPointer(0, exportData, 'cudaMemPoolExportPointer', 'exportData')
   putPointer(1, ptr, 'cudaMemPoolExportPointer', 'ptr')
-  return (cudaMemPoolExportPointer_ ??= runtime.bind('cudaMemPoolExportPointer', 0, 2))() as cudaError
+  return (cudaMemPoolExportPointer_ ??= runtime.bind('cudaMemPoolExportPointer', 11020, 2))() as cudaError
 }
 
 let cudaMemPoolExportToShareableHandle_: NativeCall | undefined
@@ -419,6 +445,7 @@ let cudaMemPoolExportToShareableHandle_: NativeCall | undefined
  * @param memPool - in
  * @param handleType - in
  * @param flags - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolExportToShareableHandle(shareableHandle: PointerArgument, memPool: cudaMemPool_t | null, handleType: cudaMemAllocationHandleType, flags: number): cudaError {
@@ -426,7 +453,7 @@ export function cudaMemPoolExportToShareableHandle(shareableHandle: PointerArgum
   putHandle(1, memPool, 'cudaMemPoolExportToShareableHandle', 'memPool')
   putI32(2, handleType, 'cudaMemPoolExportToShareableHandle', 'handleType')
   putU32(3, flags, 'cudaMemPoolExportToShareableHandle', 'flags')
-  return (cudaMemPoolExportToShareableHandle_ ??= runtime.bind('cudaMemPoolExportToShareableHandle', 0, 4))() as cudaError
+  return (cudaMemPoolExportToShareableHandle_ ??= runtime.bind('cudaMemPoolExportToShareableHandle', 11020, 4))() as cudaError
 }
 
 let cudaMemPoolGetAccess_: NativeCall | undefined
@@ -436,13 +463,14 @@ let cudaMemPoolGetAccess_: NativeCall | undefined
  * @param flags - out
  * @param memPool - in
  * @param location - out
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolGetAccess(flags: PointerArgument, memPool: cudaMemPool_t | null, location: PointerArgument): cudaError {
   putPointer(0, flags, 'cudaMemPoolGetAccess', 'flags')
   putHandle(1, memPool, 'cudaMemPoolGetAccess', 'memPool')
   putPointer(2, location, 'cudaMemPoolGetAccess', 'location')
-  return (cudaMemPoolGetAccess_ ??= runtime.bind('cudaMemPoolGetAccess', 0, 3))() as cudaError
+  return (cudaMemPoolGetAccess_ ??= runtime.bind('cudaMemPoolGetAccess', 11020, 3))() as cudaError
 }
 
 let cudaMemPoolGetAttribute_: NativeCall | undefined
@@ -452,13 +480,14 @@ let cudaMemPoolGetAttribute_: NativeCall | undefined
  * @param memPool - in
  * @param attr - in
  * @param value - out
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolGetAttribute(memPool: cudaMemPool_t | null, attr: cudaMemPoolAttr, value: PointerArgument): cudaError {
   putHandle(0, memPool, 'cudaMemPoolGetAttribute', 'memPool')
   putI32(1, attr, 'cudaMemPoolGetAttribute', 'attr')
   putPointer(2, value, 'cudaMemPoolGetAttribute', 'value')
-  return (cudaMemPoolGetAttribute_ ??= runtime.bind('cudaMemPoolGetAttribute', 0, 3))() as cudaError
+  return (cudaMemPoolGetAttribute_ ??= runtime.bind('cudaMemPoolGetAttribute', 11020, 3))() as cudaError
 }
 
 let cudaMemPoolImportFromShareableHandle_: NativeCall | undefined
@@ -469,6 +498,7 @@ let cudaMemPoolImportFromShareableHandle_: NativeCall | undefined
  * @param shareableHandle - in
  * @param handleType - in
  * @param flags - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolImportFromShareableHandle(memPool: PointerArgument, shareableHandle: PointerArgument, handleType: cudaMemAllocationHandleType, flags: number): cudaError {
@@ -476,7 +506,7 @@ export function cudaMemPoolImportFromShareableHandle(memPool: PointerArgument, s
   putPointer(1, shareableHandle, 'cudaMemPoolImportFromShareableHandle', 'shareableHandle')
   putI32(2, handleType, 'cudaMemPoolImportFromShareableHandle', 'handleType')
   putU32(3, flags, 'cudaMemPoolImportFromShareableHandle', 'flags')
-  return (cudaMemPoolImportFromShareableHandle_ ??= runtime.bind('cudaMemPoolImportFromShareableHandle', 0, 4))() as cudaError
+  return (cudaMemPoolImportFromShareableHandle_ ??= runtime.bind('cudaMemPoolImportFromShareableHandle', 11020, 4))() as cudaError
 }
 
 let cudaMemPoolImportPointer_: NativeCall | undefined
@@ -486,13 +516,14 @@ let cudaMemPoolImportPointer_: NativeCall | undefined
  * @param ptr - out
  * @param memPool - in
  * @param exportData - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolImportPointer(ptr: PointerArgument, memPool: cudaMemPool_t | null, exportData: PointerArgument): cudaError {
   putPointer(0, ptr, 'cudaMemPoolImportPointer', 'ptr')
   putHandle(1, memPool, 'cudaMemPoolImportPointer', 'memPool')
   putPointer(2, exportData, 'cudaMemPoolImportPointer', 'exportData')
-  return (cudaMemPoolImportPointer_ ??= runtime.bind('cudaMemPoolImportPointer', 0, 3))() as cudaError
+  return (cudaMemPoolImportPointer_ ??= runtime.bind('cudaMemPoolImportPointer', 11020, 3))() as cudaError
 }
 
 let cudaMemPoolSetAccess_: NativeCall | undefined
@@ -502,13 +533,14 @@ let cudaMemPoolSetAccess_: NativeCall | undefined
  * @param memPool - in
  * @param descList - in
  * @param count - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolSetAccess(memPool: cudaMemPool_t | null, descList: PointerArgument, count: SizeArgument): cudaError {
   putHandle(0, memPool, 'cudaMemPoolSetAccess', 'memPool')
   putPointer(1, descList, 'cudaMemPoolSetAccess', 'descList')
   putSize(2, count, 'cudaMemPoolSetAccess', 'count')
-  return (cudaMemPoolSetAccess_ ??= runtime.bind('cudaMemPoolSetAccess', 0, 3))() as cudaError
+  return (cudaMemPoolSetAccess_ ??= runtime.bind('cudaMemPoolSetAccess', 11020, 3))() as cudaError
 }
 
 let cudaMemPoolSetAttribute_: NativeCall | undefined
@@ -518,13 +550,14 @@ let cudaMemPoolSetAttribute_: NativeCall | undefined
  * @param memPool - in
  * @param attr - in
  * @param value - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolSetAttribute(memPool: cudaMemPool_t | null, attr: cudaMemPoolAttr, value: PointerArgument): cudaError {
   putHandle(0, memPool, 'cudaMemPoolSetAttribute', 'memPool')
   putI32(1, attr, 'cudaMemPoolSetAttribute', 'attr')
   putPointer(2, value, 'cudaMemPoolSetAttribute', 'value')
-  return (cudaMemPoolSetAttribute_ ??= runtime.bind('cudaMemPoolSetAttribute', 0, 3))() as cudaError
+  return (cudaMemPoolSetAttribute_ ??= runtime.bind('cudaMemPoolSetAttribute', 11020, 3))() as cudaError
 }
 
 let cudaMemPoolTrimTo_: NativeCall | undefined
@@ -533,12 +566,13 @@ let cudaMemPoolTrimTo_: NativeCall | undefined
  *
  * @param memPool - in
  * @param minBytesToKeep - in
+ * @since CUDA 11.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemPoolTrimTo(memPool: cudaMemPool_t | null, minBytesToKeep: SizeArgument): cudaError {
   putHandle(0, memPool, 'cudaMemPoolTrimTo', 'memPool')
   putSize(1, minBytesToKeep, 'cudaMemPoolTrimTo', 'minBytesToKeep')
-  return (cudaMemPoolTrimTo_ ??= runtime.bind('cudaMemPoolTrimTo', 0, 2))() as cudaError
+  return (cudaMemPoolTrimTo_ ??= runtime.bind('cudaMemPoolTrimTo', 11020, 2))() as cudaError
 }
 
 let cudaMemPrefetchAsync_layout: CallLayout | undefined
@@ -551,6 +585,7 @@ let cudaMemPrefetchAsync_: NativeCall | undefined
  * @param location - in, `cudaMemLocation` by value: 8 bytes
  * @param flags - in
  * @param stream - in
+ * @since CUDA 13.0; with other parameters since CUDA 8.0
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
@@ -561,7 +596,7 @@ export function cudaMemPrefetchAsync(devPtr: PointerArgument, count: SizeArgumen
   layout.putStruct(2, location, 'cudaMemPrefetchAsync', 'location')
   putU32(layout.slot(3), flags, 'cudaMemPrefetchAsync', 'flags')
   putHandle(layout.slot(4), stream, 'cudaMemPrefetchAsync', 'stream')
-  return (cudaMemPrefetchAsync_ ??= runtime.bind('cudaMemPrefetchAsync', 0, layout.slotCount))() as cudaError
+  return (cudaMemPrefetchAsync_ ??= runtime.bind('cudaMemPrefetchAsync', 13000, layout.slotCount))() as cudaError
 }
 
 let cudaMemPrefetchBatchAsync_: NativeCall | undefined
@@ -576,6 +611,7 @@ let cudaMemPrefetchBatchAsync_: NativeCall | undefined
  * @param numPrefetchLocs - in
  * @param flags - in
  * @param stream - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemPrefetchBatchAsync(dptrs: PointerArgument, sizes: PointerArgument, count: SizeArgument, prefetchLocs: PointerArgument, prefetchLocIdxs: PointerArgument, numPrefetchLocs: SizeArgument, flags: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -587,7 +623,7 @@ export function cudaMemPrefetchBatchAsync(dptrs: PointerArgument, sizes: Pointer
   putSize(5, numPrefetchLocs, 'cudaMemPrefetchBatchAsync', 'numPrefetchLocs')
   putSize(6, flags, 'cudaMemPrefetchBatchAsync', 'flags')
   putHandle(7, stream, 'cudaMemPrefetchBatchAsync', 'stream')
-  return (cudaMemPrefetchBatchAsync_ ??= runtime.bind('cudaMemPrefetchBatchAsync', 0, 8))() as cudaError
+  return (cudaMemPrefetchBatchAsync_ ??= runtime.bind('cudaMemPrefetchBatchAsync', 13000, 8))() as cudaError
 }
 
 let cudaMemRangeGetAttribute_: NativeCall | undefined
@@ -599,6 +635,7 @@ let cudaMemRangeGetAttribute_: NativeCall | undefined
  * @param attribute - in
  * @param devPtr - in
  * @param count - in
+ * @since CUDA 8.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemRangeGetAttribute(data: PointerArgument, dataSize: SizeArgument, attribute: cudaMemRangeAttribute, devPtr: PointerArgument, count: SizeArgument): cudaError {
@@ -607,7 +644,7 @@ export function cudaMemRangeGetAttribute(data: PointerArgument, dataSize: SizeAr
   putI32(2, attribute, 'cudaMemRangeGetAttribute', 'attribute')
   putPointer(3, devPtr, 'cudaMemRangeGetAttribute', 'devPtr')
   putSize(4, count, 'cudaMemRangeGetAttribute', 'count')
-  return (cudaMemRangeGetAttribute_ ??= runtime.bind('cudaMemRangeGetAttribute', 0, 5))() as cudaError
+  return (cudaMemRangeGetAttribute_ ??= runtime.bind('cudaMemRangeGetAttribute', 8000, 5))() as cudaError
 }
 
 let cudaMemRangeGetAttributes_: NativeCall | undefined
@@ -620,6 +657,7 @@ let cudaMemRangeGetAttributes_: NativeCall | undefined
  * @param numAttributes - in
  * @param devPtr - in
  * @param count - in
+ * @since CUDA 8.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemRangeGetAttributes(data: PointerArgument, dataSizes: PointerArgument, attributes: PointerArgument, numAttributes: SizeArgument, devPtr: PointerArgument, count: SizeArgument): cudaError {
@@ -629,7 +667,7 @@ export function cudaMemRangeGetAttributes(data: PointerArgument, dataSizes: Poin
   putSize(3, numAttributes, 'cudaMemRangeGetAttributes', 'numAttributes')
   putPointer(4, devPtr, 'cudaMemRangeGetAttributes', 'devPtr')
   putSize(5, count, 'cudaMemRangeGetAttributes', 'count')
-  return (cudaMemRangeGetAttributes_ ??= runtime.bind('cudaMemRangeGetAttributes', 0, 6))() as cudaError
+  return (cudaMemRangeGetAttributes_ ??= runtime.bind('cudaMemRangeGetAttributes', 8000, 6))() as cudaError
 }
 
 let cudaMemSetMemPool_: NativeCall | undefined
@@ -639,13 +677,14 @@ let cudaMemSetMemPool_: NativeCall | undefined
  * @param location - in
  * @param type - in
  * @param memPool - in
+ * @since CUDA 13.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__POOLS.html
  */
 export function cudaMemSetMemPool(location: PointerArgument, type: cudaMemAllocationType, memPool: cudaMemPool_t | null): cudaError {
   putPointer(0, location, 'cudaMemSetMemPool', 'location')
   putI32(1, type, 'cudaMemSetMemPool', 'type')
   putHandle(2, memPool, 'cudaMemSetMemPool', 'memPool')
-  return (cudaMemSetMemPool_ ??= runtime.bind('cudaMemSetMemPool', 0, 3))() as cudaError
+  return (cudaMemSetMemPool_ ??= runtime.bind('cudaMemSetMemPool', 13000, 3))() as cudaError
 }
 
 let cudaMemset_: NativeCall | undefined
@@ -655,13 +694,14 @@ let cudaMemset_: NativeCall | undefined
  * @param devPtr - in
  * @param value - in
  * @param count - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset(devPtr: PointerArgument, value: number, count: SizeArgument): cudaError {
   putPointer(0, devPtr, 'cudaMemset', 'devPtr')
   putI32(1, value, 'cudaMemset', 'value')
   putSize(2, count, 'cudaMemset', 'count')
-  return (cudaMemset_ ??= runtime.bind('cudaMemset', 0, 3))() as cudaError
+  return (cudaMemset_ ??= runtime.bind('cudaMemset', 3020, 3))() as cudaError
 }
 
 let cudaMemset2D_: NativeCall | undefined
@@ -673,6 +713,7 @@ let cudaMemset2D_: NativeCall | undefined
  * @param value - in
  * @param width - in
  * @param height - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset2D(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument): cudaError {
@@ -681,7 +722,7 @@ export function cudaMemset2D(devPtr: PointerArgument, pitch: SizeArgument, value
   putI32(2, value, 'cudaMemset2D', 'value')
   putSize(3, width, 'cudaMemset2D', 'width')
   putSize(4, height, 'cudaMemset2D', 'height')
-  return (cudaMemset2D_ ??= runtime.bind('cudaMemset2D', 0, 5))() as cudaError
+  return (cudaMemset2D_ ??= runtime.bind('cudaMemset2D', 3020, 5))() as cudaError
 }
 
 let cudaMemset2DAsync_: NativeCall | undefined
@@ -694,6 +735,7 @@ let cudaMemset2DAsync_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset2DAsync(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -703,7 +745,7 @@ export function cudaMemset2DAsync(devPtr: PointerArgument, pitch: SizeArgument, 
   putSize(3, width, 'cudaMemset2DAsync', 'width')
   putSize(4, height, 'cudaMemset2DAsync', 'height')
   putHandle(5, stream, 'cudaMemset2DAsync', 'stream')
-  return (cudaMemset2DAsync_ ??= runtime.bind('cudaMemset2DAsync', 0, 6))() as cudaError
+  return (cudaMemset2DAsync_ ??= runtime.bind('cudaMemset2DAsync', 3020, 6))() as cudaError
 }
 
 let cudaMemset3D_layout: CallLayout | undefined
@@ -714,6 +756,7 @@ let cudaMemset3D_: NativeCall | undefined
  * @param pitchedDevPtr - in, `cudaPitchedPtr` by value: 32 bytes
  * @param value - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset3D(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory): cudaError {
@@ -721,7 +764,7 @@ export function cudaMemset3D(pitchedDevPtr: ArrayBufferView | NativeMemory, valu
   layout.putStruct(0, pitchedDevPtr, 'cudaMemset3D', 'pitchedDevPtr')
   putI32(layout.slot(1), value, 'cudaMemset3D', 'value')
   layout.putStruct(2, extent, 'cudaMemset3D', 'extent')
-  return (cudaMemset3D_ ??= runtime.bind('cudaMemset3D', 0, layout.slotCount))() as cudaError
+  return (cudaMemset3D_ ??= runtime.bind('cudaMemset3D', 3020, layout.slotCount))() as cudaError
 }
 
 let cudaMemset3DAsync_layout: CallLayout | undefined
@@ -733,6 +776,7 @@ let cudaMemset3DAsync_: NativeCall | undefined
  * @param value - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset3DAsync(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory, stream: cudaStream_t | null): cudaError {
@@ -741,7 +785,7 @@ export function cudaMemset3DAsync(pitchedDevPtr: ArrayBufferView | NativeMemory,
   putI32(layout.slot(1), value, 'cudaMemset3DAsync', 'value')
   layout.putStruct(2, extent, 'cudaMemset3DAsync', 'extent')
   putHandle(layout.slot(3), stream, 'cudaMemset3DAsync', 'stream')
-  return (cudaMemset3DAsync_ ??= runtime.bind('cudaMemset3DAsync', 0, layout.slotCount))() as cudaError
+  return (cudaMemset3DAsync_ ??= runtime.bind('cudaMemset3DAsync', 3020, layout.slotCount))() as cudaError
 }
 
 let cudaMemsetAsync_: NativeCall | undefined
@@ -752,6 +796,7 @@ let cudaMemsetAsync_: NativeCall | undefined
  * @param value - in
  * @param count - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemsetAsync(devPtr: PointerArgument, value: number, count: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -759,7 +804,7 @@ export function cudaMemsetAsync(devPtr: PointerArgument, value: number, count: S
   putI32(1, value, 'cudaMemsetAsync', 'value')
   putSize(2, count, 'cudaMemsetAsync', 'count')
   putHandle(3, stream, 'cudaMemsetAsync', 'stream')
-  return (cudaMemsetAsync_ ??= runtime.bind('cudaMemsetAsync', 0, 4))() as cudaError
+  return (cudaMemsetAsync_ ??= runtime.bind('cudaMemsetAsync', 3020, 4))() as cudaError
 }
 
 let cudaPointerGetAttributes_: NativeCall | undefined
@@ -768,10 +813,11 @@ let cudaPointerGetAttributes_: NativeCall | undefined
  *
  * @param attributes - out
  * @param ptr - in
+ * @since CUDA 4.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__UNIFIED.html
  */
 export function cudaPointerGetAttributes(attributes: PointerArgument, ptr: PointerArgument): cudaError {
   putPointer(0, attributes, 'cudaPointerGetAttributes', 'attributes')
   putPointer(1, ptr, 'cudaPointerGetAttributes', 'ptr')
-  return (cudaPointerGetAttributes_ ??= runtime.bind('cudaPointerGetAttributes', 0, 2))() as cudaError
+  return (cudaPointerGetAttributes_ ??= runtime.bind('cudaPointerGetAttributes', 4000, 2))() as cudaError
 }

@@ -9,10 +9,11 @@ let cudaCtxResetPersistingL2Cache_: NativeCall | undefined
 /**
  * `cudaError_t cudaCtxResetPersistingL2Cache(void)`
  *
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaCtxResetPersistingL2Cache(): cudaError {
-  return (cudaCtxResetPersistingL2Cache_ ??= runtime.bind('cudaCtxResetPersistingL2Cache', 0, 0))() as cudaError
+  return (cudaCtxResetPersistingL2Cache_ ??= runtime.bind('cudaCtxResetPersistingL2Cache', 11000, 0))() as cudaError
 }
 
 let cudaEventCreate_: NativeCall | undefined
@@ -20,11 +21,12 @@ let cudaEventCreate_: NativeCall | undefined
  * `cudaError_t cudaEventCreate(cudaEvent_t *event)`
  *
  * @param event - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventCreate(event: PointerArgument): cudaError {
   putPointer(0, event, 'cudaEventCreate', 'event')
-  return (cudaEventCreate_ ??= runtime.bind('cudaEventCreate', 0, 1))() as cudaError
+  return (cudaEventCreate_ ??= runtime.bind('cudaEventCreate', 3020, 1))() as cudaError
 }
 
 let cudaEventCreateWithFlags_: NativeCall | undefined
@@ -33,12 +35,13 @@ let cudaEventCreateWithFlags_: NativeCall | undefined
  *
  * @param event - out
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventCreateWithFlags(event: PointerArgument, flags: number): cudaError {
   putPointer(0, event, 'cudaEventCreateWithFlags', 'event')
   putU32(1, flags, 'cudaEventCreateWithFlags', 'flags')
-  return (cudaEventCreateWithFlags_ ??= runtime.bind('cudaEventCreateWithFlags', 0, 2))() as cudaError
+  return (cudaEventCreateWithFlags_ ??= runtime.bind('cudaEventCreateWithFlags', 3020, 2))() as cudaError
 }
 
 let cudaEventDestroy_: NativeCall | undefined
@@ -46,11 +49,12 @@ let cudaEventDestroy_: NativeCall | undefined
  * `cudaError_t cudaEventDestroy(cudaEvent_t event)`
  *
  * @param event - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventDestroy(event: cudaEvent_t | null): cudaError {
   putHandle(0, event, 'cudaEventDestroy', 'event')
-  return (cudaEventDestroy_ ??= runtime.bind('cudaEventDestroy', 0, 1))() as cudaError
+  return (cudaEventDestroy_ ??= runtime.bind('cudaEventDestroy', 3020, 1))() as cudaError
 }
 
 let cudaEventElapsedTime_: NativeCall | undefined
@@ -60,13 +64,14 @@ let cudaEventElapsedTime_: NativeCall | undefined
  * @param ms - out
  * @param start - in
  * @param end - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventElapsedTime(ms: PointerArgument, start: cudaEvent_t | null, end: cudaEvent_t | null): cudaError {
   putPointer(0, ms, 'cudaEventElapsedTime', 'ms')
   putHandle(1, start, 'cudaEventElapsedTime', 'start')
   putHandle(2, end, 'cudaEventElapsedTime', 'end')
-  return (cudaEventElapsedTime_ ??= runtime.bind('cudaEventElapsedTime', 0, 3))() as cudaError
+  return (cudaEventElapsedTime_ ??= runtime.bind('cudaEventElapsedTime', 3020, 3))() as cudaError
 }
 
 let cudaEventQuery_: NativeCall | undefined
@@ -74,11 +79,12 @@ let cudaEventQuery_: NativeCall | undefined
  * `cudaError_t cudaEventQuery(cudaEvent_t event)`
  *
  * @param event - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventQuery(event: cudaEvent_t | null): cudaError {
   putHandle(0, event, 'cudaEventQuery', 'event')
-  return (cudaEventQuery_ ??= runtime.bind('cudaEventQuery', 0, 1))() as cudaError
+  return (cudaEventQuery_ ??= runtime.bind('cudaEventQuery', 3020, 1))() as cudaError
 }
 
 let cudaEventRecord_: NativeCall | undefined
@@ -87,12 +93,13 @@ let cudaEventRecord_: NativeCall | undefined
  *
  * @param event - in
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventRecord(event: cudaEvent_t | null, stream: cudaStream_t | null): cudaError {
   putHandle(0, event, 'cudaEventRecord', 'event')
   putHandle(1, stream, 'cudaEventRecord', 'stream')
-  return (cudaEventRecord_ ??= runtime.bind('cudaEventRecord', 0, 2))() as cudaError
+  return (cudaEventRecord_ ??= runtime.bind('cudaEventRecord', 3020, 2))() as cudaError
 }
 
 let cudaEventRecordWithFlags_: NativeCall | undefined
@@ -102,13 +109,14 @@ let cudaEventRecordWithFlags_: NativeCall | undefined
  * @param event - in
  * @param stream - in
  * @param flags - in
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventRecordWithFlags(event: cudaEvent_t | null, stream: cudaStream_t | null, flags: number): cudaError {
   putHandle(0, event, 'cudaEventRecordWithFlags', 'event')
   putHandle(1, stream, 'cudaEventRecordWithFlags', 'stream')
   putU32(2, flags, 'cudaEventRecordWithFlags', 'flags')
-  return (cudaEventRecordWithFlags_ ??= runtime.bind('cudaEventRecordWithFlags', 0, 3))() as cudaError
+  return (cudaEventRecordWithFlags_ ??= runtime.bind('cudaEventRecordWithFlags', 11010, 3))() as cudaError
 }
 
 let cudaEventSynchronize_: NativeCall | undefined
@@ -116,11 +124,12 @@ let cudaEventSynchronize_: NativeCall | undefined
  * `cudaError_t cudaEventSynchronize(cudaEvent_t event)`
  *
  * @param event - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventSynchronize(event: cudaEvent_t | null): cudaError {
   putHandle(0, event, 'cudaEventSynchronize', 'event')
-  return (cudaEventSynchronize_ ??= runtime.bind('cudaEventSynchronize', 0, 1))() as cudaError
+  return (cudaEventSynchronize_ ??= runtime.bind('cudaEventSynchronize', 3020, 1))() as cudaError
 }
 
 let cudaStreamAddCallback_: NativeCall | undefined
@@ -131,6 +140,7 @@ let cudaStreamAddCallback_: NativeCall | undefined
  * @param callback - in, address of a C function
  * @param userData - in
  * @param flags - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamAddCallback(stream: cudaStream_t | null, callback: cudaStreamCallback_t | null, userData: PointerArgument, flags: number): cudaError {
@@ -138,7 +148,7 @@ export function cudaStreamAddCallback(stream: cudaStream_t | null, callback: cud
   putHandle(1, callback, 'cudaStreamAddCallback', 'callback')
   putPointer(2, userData, 'cudaStreamAddCallback', 'userData')
   putU32(3, flags, 'cudaStreamAddCallback', 'flags')
-  return (cudaStreamAddCallback_ ??= runtime.bind('cudaStreamAddCallback', 0, 4))() as cudaError
+  return (cudaStreamAddCallback_ ??= runtime.bind('cudaStreamAddCallback', 5000, 4))() as cudaError
 }
 
 let cudaStreamAttachMemAsync_: NativeCall | undefined
@@ -149,6 +159,7 @@ let cudaStreamAttachMemAsync_: NativeCall | undefined
  * @param devPtr - in
  * @param length - in
  * @param flags - in
+ * @since CUDA 6.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamAttachMemAsync(stream: cudaStream_t | null, devPtr: PointerArgument, length: SizeArgument, flags: number): cudaError {
@@ -156,7 +167,7 @@ export function cudaStreamAttachMemAsync(stream: cudaStream_t | null, devPtr: Po
   putPointer(1, devPtr, 'cudaStreamAttachMemAsync', 'devPtr')
   putSize(2, length, 'cudaStreamAttachMemAsync', 'length')
   putU32(3, flags, 'cudaStreamAttachMemAsync', 'flags')
-  return (cudaStreamAttachMemAsync_ ??= runtime.bind('cudaStreamAttachMemAsync', 0, 4))() as cudaError
+  return (cudaStreamAttachMemAsync_ ??= runtime.bind('cudaStreamAttachMemAsync', 6000, 4))() as cudaError
 }
 
 let cudaStreamBeginCapture_: NativeCall | undefined
@@ -165,12 +176,13 @@ let cudaStreamBeginCapture_: NativeCall | undefined
  *
  * @param stream - in
  * @param mode - in
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamBeginCapture(stream: cudaStream_t | null, mode: cudaStreamCaptureMode): cudaError {
   putHandle(0, stream, 'cudaStreamBeginCapture', 'stream')
   putI32(1, mode, 'cudaStreamBeginCapture', 'mode')
-  return (cudaStreamBeginCapture_ ??= runtime.bind('cudaStreamBeginCapture', 0, 2))() as cudaError
+  return (cudaStreamBeginCapture_ ??= runtime.bind('cudaStreamBeginCapture', 10000, 2))() as cudaError
 }
 
 let cudaStreamBeginCaptureToGraph_: NativeCall | undefined
@@ -183,6 +195,7 @@ let cudaStreamBeginCaptureToGraph_: NativeCall | undefined
  * @param dependencyData - in
  * @param numDependencies - in
  * @param mode - in
+ * @since CUDA 12.3
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamBeginCaptureToGraph(stream: cudaStream_t | null, graph: cudaGraph_t | null, dependencies: PointerArgument, dependencyData: PointerArgument, numDependencies: SizeArgument, mode: cudaStreamCaptureMode): cudaError {
@@ -192,7 +205,7 @@ export function cudaStreamBeginCaptureToGraph(stream: cudaStream_t | null, graph
   putPointer(3, dependencyData, 'cudaStreamBeginCaptureToGraph', 'dependencyData')
   putSize(4, numDependencies, 'cudaStreamBeginCaptureToGraph', 'numDependencies')
   putI32(5, mode, 'cudaStreamBeginCaptureToGraph', 'mode')
-  return (cudaStreamBeginCaptureToGraph_ ??= runtime.bind('cudaStreamBeginCaptureToGraph', 0, 6))() as cudaError
+  return (cudaStreamBeginCaptureToGraph_ ??= runtime.bind('cudaStreamBeginCaptureToGraph', 12030, 6))() as cudaError
 }
 
 let cudaStreamCopyAttributes_: NativeCall | undefined
@@ -201,12 +214,13 @@ let cudaStreamCopyAttributes_: NativeCall | undefined
  *
  * @param dst - in
  * @param src - in
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamCopyAttributes(dst: cudaStream_t | null, src: cudaStream_t | null): cudaError {
   putHandle(0, dst, 'cudaStreamCopyAttributes', 'dst')
   putHandle(1, src, 'cudaStreamCopyAttributes', 'src')
-  return (cudaStreamCopyAttributes_ ??= runtime.bind('cudaStreamCopyAttributes', 0, 2))() as cudaError
+  return (cudaStreamCopyAttributes_ ??= runtime.bind('cudaStreamCopyAttributes', 11000, 2))() as cudaError
 }
 
 let cudaStreamCreate_: NativeCall | undefined
@@ -214,11 +228,12 @@ let cudaStreamCreate_: NativeCall | undefined
  * `cudaError_t cudaStreamCreate(cudaStream_t *pStream)`
  *
  * @param pStream - out
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamCreate(pStream: PointerArgument): cudaError {
   putPointer(0, pStream, 'cudaStreamCreate', 'pStream')
-  return (cudaStreamCreate_ ??= runtime.bind('cudaStreamCreate', 0, 1))() as cudaError
+  return (cudaStreamCreate_ ??= runtime.bind('cudaStreamCreate', 3020, 1))() as cudaError
 }
 
 let cudaStreamCreateWithFlags_: NativeCall | undefined
@@ -227,12 +242,13 @@ let cudaStreamCreateWithFlags_: NativeCall | undefined
  *
  * @param pStream - out
  * @param flags - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamCreateWithFlags(pStream: PointerArgument, flags: number): cudaError {
   putPointer(0, pStream, 'cudaStreamCreateWithFlags', 'pStream')
   putU32(1, flags, 'cudaStreamCreateWithFlags', 'flags')
-  return (cudaStreamCreateWithFlags_ ??= runtime.bind('cudaStreamCreateWithFlags', 0, 2))() as cudaError
+  return (cudaStreamCreateWithFlags_ ??= runtime.bind('cudaStreamCreateWithFlags', 5000, 2))() as cudaError
 }
 
 let cudaStreamCreateWithPriority_: NativeCall | undefined
@@ -242,13 +258,14 @@ let cudaStreamCreateWithPriority_: NativeCall | undefined
  * @param pStream - out
  * @param flags - in
  * @param priority - in
+ * @since CUDA 5.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamCreateWithPriority(pStream: PointerArgument, flags: number, priority: number): cudaError {
   putPointer(0, pStream, 'cudaStreamCreateWithPriority', 'pStream')
   putU32(1, flags, 'cudaStreamCreateWithPriority', 'flags')
   putI32(2, priority, 'cudaStreamCreateWithPriority', 'priority')
-  return (cudaStreamCreateWithPriority_ ??= runtime.bind('cudaStreamCreateWithPriority', 0, 3))() as cudaError
+  return (cudaStreamCreateWithPriority_ ??= runtime.bind('cudaStreamCreateWithPriority', 5050, 3))() as cudaError
 }
 
 let cudaStreamDestroy_: NativeCall | undefined
@@ -256,11 +273,12 @@ let cudaStreamDestroy_: NativeCall | undefined
  * `cudaError_t cudaStreamDestroy(cudaStream_t stream)`
  *
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamDestroy(stream: cudaStream_t | null): cudaError {
   putHandle(0, stream, 'cudaStreamDestroy', 'stream')
-  return (cudaStreamDestroy_ ??= runtime.bind('cudaStreamDestroy', 0, 1))() as cudaError
+  return (cudaStreamDestroy_ ??= runtime.bind('cudaStreamDestroy', 3020, 1))() as cudaError
 }
 
 let cudaStreamEndCapture_: NativeCall | undefined
@@ -269,12 +287,13 @@ let cudaStreamEndCapture_: NativeCall | undefined
  *
  * @param stream - in
  * @param pGraph - out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamEndCapture(stream: cudaStream_t | null, pGraph: PointerArgument): cudaError {
   putHandle(0, stream, 'cudaStreamEndCapture', 'stream')
   putPointer(1, pGraph, 'cudaStreamEndCapture', 'pGraph')
-  return (cudaStreamEndCapture_ ??= runtime.bind('cudaStreamEndCapture', 0, 2))() as cudaError
+  return (cudaStreamEndCapture_ ??= runtime.bind('cudaStreamEndCapture', 10000, 2))() as cudaError
 }
 
 let cudaStreamGetAttribute_: NativeCall | undefined
@@ -284,13 +303,14 @@ let cudaStreamGetAttribute_: NativeCall | undefined
  * @param hStream - in
  * @param attr - in
  * @param value_out - out
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamGetAttribute(hStream: cudaStream_t | null, attr: cudaLaunchAttributeID, value_out: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamGetAttribute', 'hStream')
   putI32(1, attr, 'cudaStreamGetAttribute', 'attr')
   putPointer(2, value_out, 'cudaStreamGetAttribute', 'value_out')
-  return (cudaStreamGetAttribute_ ??= runtime.bind('cudaStreamGetAttribute', 0, 3))() as cudaError
+  return (cudaStreamGetAttribute_ ??= runtime.bind('cudaStreamGetAttribute', 11000, 3))() as cudaError
 }
 
 let cudaStreamGetCaptureInfo_: NativeCall | undefined
@@ -304,6 +324,7 @@ let cudaStreamGetCaptureInfo_: NativeCall | undefined
  * @param dependencies_out - out
  * @param edgeData_out - out
  * @param numDependencies_out - out
+ * @since CUDA 13.0; with other parameters since CUDA 10.1
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
@@ -315,7 +336,7 @@ export function cudaStreamGetCaptureInfo(stream: cudaStream_t | null, captureSta
   putPointer(4, dependencies_out, 'cudaStreamGetCaptureInfo', 'dependencies_out')
   putPointer(5, edgeData_out, 'cudaStreamGetCaptureInfo', 'edgeData_out')
   putPointer(6, numDependencies_out, 'cudaStreamGetCaptureInfo', 'numDependencies_out')
-  return (cudaStreamGetCaptureInfo_ ??= runtime.bind('cudaStreamGetCaptureInfo', 0, 7))() as cudaError
+  return (cudaStreamGetCaptureInfo_ ??= runtime.bind('cudaStreamGetCaptureInfo', 13000, 7))() as cudaError
 }
 
 let cudaStreamGetDevice_: NativeCall | undefined
@@ -324,12 +345,13 @@ let cudaStreamGetDevice_: NativeCall | undefined
  *
  * @param hStream - in
  * @param device - out
+ * @since CUDA 12.8
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamGetDevice(hStream: cudaStream_t | null, device: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamGetDevice', 'hStream')
   putPointer(1, device, 'cudaStreamGetDevice', 'device')
-  return (cudaStreamGetDevice_ ??= runtime.bind('cudaStreamGetDevice', 0, 2))() as cudaError
+  return (cudaStreamGetDevice_ ??= runtime.bind('cudaStreamGetDevice', 12080, 2))() as cudaError
 }
 
 let cudaStreamGetFlags_: NativeCall | undefined
@@ -338,12 +360,13 @@ let cudaStreamGetFlags_: NativeCall | undefined
  *
  * @param hStream - in
  * @param flags - out
+ * @since CUDA 5.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamGetFlags(hStream: cudaStream_t | null, flags: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamGetFlags', 'hStream')
   putPointer(1, flags, 'cudaStreamGetFlags', 'flags')
-  return (cudaStreamGetFlags_ ??= runtime.bind('cudaStreamGetFlags', 0, 2))() as cudaError
+  return (cudaStreamGetFlags_ ??= runtime.bind('cudaStreamGetFlags', 5050, 2))() as cudaError
 }
 
 let cudaStreamGetId_: NativeCall | undefined
@@ -352,12 +375,13 @@ let cudaStreamGetId_: NativeCall | undefined
  *
  * @param hStream - in
  * @param streamId - out
+ * @since CUDA 12.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamGetId(hStream: cudaStream_t | null, streamId: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamGetId', 'hStream')
   putPointer(1, streamId, 'cudaStreamGetId', 'streamId')
-  return (cudaStreamGetId_ ??= runtime.bind('cudaStreamGetId', 0, 2))() as cudaError
+  return (cudaStreamGetId_ ??= runtime.bind('cudaStreamGetId', 12000, 2))() as cudaError
 }
 
 let cudaStreamGetPriority_: NativeCall | undefined
@@ -366,12 +390,13 @@ let cudaStreamGetPriority_: NativeCall | undefined
  *
  * @param hStream - in
  * @param priority - out
+ * @since CUDA 5.5
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamGetPriority(hStream: cudaStream_t | null, priority: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamGetPriority', 'hStream')
   putPointer(1, priority, 'cudaStreamGetPriority', 'priority')
-  return (cudaStreamGetPriority_ ??= runtime.bind('cudaStreamGetPriority', 0, 2))() as cudaError
+  return (cudaStreamGetPriority_ ??= runtime.bind('cudaStreamGetPriority', 5050, 2))() as cudaError
 }
 
 let cudaStreamIsCapturing_: NativeCall | undefined
@@ -380,12 +405,13 @@ let cudaStreamIsCapturing_: NativeCall | undefined
  *
  * @param stream - in
  * @param pCaptureStatus - out
+ * @since CUDA 10.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamIsCapturing(stream: cudaStream_t | null, pCaptureStatus: PointerArgument): cudaError {
   putHandle(0, stream, 'cudaStreamIsCapturing', 'stream')
   putPointer(1, pCaptureStatus, 'cudaStreamIsCapturing', 'pCaptureStatus')
-  return (cudaStreamIsCapturing_ ??= runtime.bind('cudaStreamIsCapturing', 0, 2))() as cudaError
+  return (cudaStreamIsCapturing_ ??= runtime.bind('cudaStreamIsCapturing', 10000, 2))() as cudaError
 }
 
 let cudaStreamQuery_: NativeCall | undefined
@@ -393,11 +419,12 @@ let cudaStreamQuery_: NativeCall | undefined
  * `cudaError_t cudaStreamQuery(cudaStream_t stream)`
  *
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamQuery(stream: cudaStream_t | null): cudaError {
   putHandle(0, stream, 'cudaStreamQuery', 'stream')
-  return (cudaStreamQuery_ ??= runtime.bind('cudaStreamQuery', 0, 1))() as cudaError
+  return (cudaStreamQuery_ ??= runtime.bind('cudaStreamQuery', 3020, 1))() as cudaError
 }
 
 let cudaStreamSetAttribute_: NativeCall | undefined
@@ -407,13 +434,14 @@ let cudaStreamSetAttribute_: NativeCall | undefined
  * @param hStream - in
  * @param attr - in
  * @param value - in
+ * @since CUDA 11.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamSetAttribute(hStream: cudaStream_t | null, attr: cudaLaunchAttributeID, value: PointerArgument): cudaError {
   putHandle(0, hStream, 'cudaStreamSetAttribute', 'hStream')
   putI32(1, attr, 'cudaStreamSetAttribute', 'attr')
   putPointer(2, value, 'cudaStreamSetAttribute', 'value')
-  return (cudaStreamSetAttribute_ ??= runtime.bind('cudaStreamSetAttribute', 0, 3))() as cudaError
+  return (cudaStreamSetAttribute_ ??= runtime.bind('cudaStreamSetAttribute', 11000, 3))() as cudaError
 }
 
 let cudaStreamSynchronize_: NativeCall | undefined
@@ -421,11 +449,12 @@ let cudaStreamSynchronize_: NativeCall | undefined
  * `cudaError_t cudaStreamSynchronize(cudaStream_t stream)`
  *
  * @param stream - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamSynchronize(stream: cudaStream_t | null): cudaError {
   putHandle(0, stream, 'cudaStreamSynchronize', 'stream')
-  return (cudaStreamSynchronize_ ??= runtime.bind('cudaStreamSynchronize', 0, 1))() as cudaError
+  return (cudaStreamSynchronize_ ??= runtime.bind('cudaStreamSynchronize', 3020, 1))() as cudaError
 }
 
 let cudaStreamUpdateCaptureDependencies_: NativeCall | undefined
@@ -437,6 +466,7 @@ let cudaStreamUpdateCaptureDependencies_: NativeCall | undefined
  * @param dependencyData - in
  * @param numDependencies - in
  * @param flags - in
+ * @since CUDA 13.0; with other parameters since CUDA 11.3
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
@@ -446,7 +476,7 @@ export function cudaStreamUpdateCaptureDependencies(stream: cudaStream_t | null,
   putPointer(2, dependencyData, 'cudaStreamUpdateCaptureDependencies', 'dependencyData')
   putSize(3, numDependencies, 'cudaStreamUpdateCaptureDependencies', 'numDependencies')
   putU32(4, flags, 'cudaStreamUpdateCaptureDependencies', 'flags')
-  return (cudaStreamUpdateCaptureDependencies_ ??= runtime.bind('cudaStreamUpdateCaptureDependencies', 0, 5))() as cudaError
+  return (cudaStreamUpdateCaptureDependencies_ ??= runtime.bind('cudaStreamUpdateCaptureDependencies', 13000, 5))() as cudaError
 }
 
 let cudaStreamWaitEvent_: NativeCall | undefined
@@ -456,13 +486,14 @@ let cudaStreamWaitEvent_: NativeCall | undefined
  * @param stream - in
  * @param event - in
  * @param flags - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamWaitEvent(stream: cudaStream_t | null, event: cudaEvent_t | null, flags: number): cudaError {
   putHandle(0, stream, 'cudaStreamWaitEvent', 'stream')
   putHandle(1, event, 'cudaStreamWaitEvent', 'event')
   putU32(2, flags, 'cudaStreamWaitEvent', 'flags')
-  return (cudaStreamWaitEvent_ ??= runtime.bind('cudaStreamWaitEvent', 0, 3))() as cudaError
+  return (cudaStreamWaitEvent_ ??= runtime.bind('cudaStreamWaitEvent', 3020, 3))() as cudaError
 }
 
 let cudaThreadExchangeStreamCaptureMode_: NativeCall | undefined
@@ -470,9 +501,10 @@ let cudaThreadExchangeStreamCaptureMode_: NativeCall | undefined
  * `cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)`
  *
  * @param mode - in and out
+ * @since CUDA 10.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaThreadExchangeStreamCaptureMode(mode: PointerArgument): cudaError {
   putPointer(0, mode, 'cudaThreadExchangeStreamCaptureMode', 'mode')
-  return (cudaThreadExchangeStreamCaptureMode_ ??= runtime.bind('cudaThreadExchangeStreamCaptureMode', 0, 1))() as cudaError
+  return (cudaThreadExchangeStreamCaptureMode_ ??= runtime.bind('cudaThreadExchangeStreamCaptureMode', 10010, 1))() as cudaError
 }

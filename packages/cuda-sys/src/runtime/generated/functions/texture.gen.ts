@@ -16,6 +16,7 @@ let cudaCreateChannelDesc_: NativeCall | undefined
  * @param z - in
  * @param w - in
  * @param f - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaCreateChannelDesc(x: number, y: number, z: number, w: number, f: cudaChannelFormatKind): cudaChannelFormatDesc {
@@ -25,7 +26,7 @@ export function cudaCreateChannelDesc(x: number, y: number, z: number, w: number
   putI32(3, z, 'cudaCreateChannelDesc', 'z')
   putI32(4, w, 'cudaCreateChannelDesc', 'w')
   putI32(5, f, 'cudaCreateChannelDesc', 'f')
-  void (cudaCreateChannelDesc_ ??= runtime.bind('cudaCreateChannelDesc', 0, 6, 'void'))()
+  void (cudaCreateChannelDesc_ ??= runtime.bind('cudaCreateChannelDesc', 3020, 6, 'void'))()
   return cudaChannelFormatDesc.read(result)
 }
 
@@ -35,12 +36,13 @@ let cudaCreateSurfaceObject_: NativeCall | undefined
  *
  * @param pSurfObject - out
  * @param pResDesc - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__SURFACE__OBJECT.html
  */
 export function cudaCreateSurfaceObject(pSurfObject: PointerArgument, pResDesc: PointerArgument): cudaError {
   putPointer(0, pSurfObject, 'cudaCreateSurfaceObject', 'pSurfObject')
   putPointer(1, pResDesc, 'cudaCreateSurfaceObject', 'pResDesc')
-  return (cudaCreateSurfaceObject_ ??= runtime.bind('cudaCreateSurfaceObject', 0, 2))() as cudaError
+  return (cudaCreateSurfaceObject_ ??= runtime.bind('cudaCreateSurfaceObject', 5000, 2))() as cudaError
 }
 
 let cudaCreateTextureObject_: NativeCall | undefined
@@ -51,6 +53,7 @@ let cudaCreateTextureObject_: NativeCall | undefined
  * @param pResDesc - in
  * @param pTexDesc - in
  * @param pResViewDesc - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaCreateTextureObject(pTexObject: PointerArgument, pResDesc: PointerArgument, pTexDesc: PointerArgument, pResViewDesc: PointerArgument): cudaError {
@@ -58,7 +61,7 @@ export function cudaCreateTextureObject(pTexObject: PointerArgument, pResDesc: P
   putPointer(1, pResDesc, 'cudaCreateTextureObject', 'pResDesc')
   putPointer(2, pTexDesc, 'cudaCreateTextureObject', 'pTexDesc')
   putPointer(3, pResViewDesc, 'cudaCreateTextureObject', 'pResViewDesc')
-  return (cudaCreateTextureObject_ ??= runtime.bind('cudaCreateTextureObject', 0, 4))() as cudaError
+  return (cudaCreateTextureObject_ ??= runtime.bind('cudaCreateTextureObject', 5000, 4))() as cudaError
 }
 
 let cudaDestroySurfaceObject_: NativeCall | undefined
@@ -66,11 +69,12 @@ let cudaDestroySurfaceObject_: NativeCall | undefined
  * `cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t surfObject)`
  *
  * @param surfObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__SURFACE__OBJECT.html
  */
 export function cudaDestroySurfaceObject(surfObject: cudaSurfaceObject_t | null): cudaError {
   putHandle(0, surfObject, 'cudaDestroySurfaceObject', 'surfObject')
-  return (cudaDestroySurfaceObject_ ??= runtime.bind('cudaDestroySurfaceObject', 0, 1))() as cudaError
+  return (cudaDestroySurfaceObject_ ??= runtime.bind('cudaDestroySurfaceObject', 5000, 1))() as cudaError
 }
 
 let cudaDestroyTextureObject_: NativeCall | undefined
@@ -78,11 +82,12 @@ let cudaDestroyTextureObject_: NativeCall | undefined
  * `cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texObject)`
  *
  * @param texObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaDestroyTextureObject(texObject: cudaTextureObject_t | null): cudaError {
   putHandle(0, texObject, 'cudaDestroyTextureObject', 'texObject')
-  return (cudaDestroyTextureObject_ ??= runtime.bind('cudaDestroyTextureObject', 0, 1))() as cudaError
+  return (cudaDestroyTextureObject_ ??= runtime.bind('cudaDestroyTextureObject', 5000, 1))() as cudaError
 }
 
 let cudaGetChannelDesc_: NativeCall | undefined
@@ -91,12 +96,13 @@ let cudaGetChannelDesc_: NativeCall | undefined
  *
  * @param desc - out
  * @param array - in
+ * @since CUDA 3.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaGetChannelDesc(desc: PointerArgument, array: cudaArray_const_t | null): cudaError {
   putPointer(0, desc, 'cudaGetChannelDesc', 'desc')
   putHandle(1, array, 'cudaGetChannelDesc', 'array')
-  return (cudaGetChannelDesc_ ??= runtime.bind('cudaGetChannelDesc', 0, 2))() as cudaError
+  return (cudaGetChannelDesc_ ??= runtime.bind('cudaGetChannelDesc', 3020, 2))() as cudaError
 }
 
 let cudaGetSurfaceObjectResourceDesc_: NativeCall | undefined
@@ -105,12 +111,13 @@ let cudaGetSurfaceObjectResourceDesc_: NativeCall | undefined
  *
  * @param pResDesc - out
  * @param surfObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__SURFACE__OBJECT.html
  */
 export function cudaGetSurfaceObjectResourceDesc(pResDesc: PointerArgument, surfObject: cudaSurfaceObject_t | null): cudaError {
   putPointer(0, pResDesc, 'cudaGetSurfaceObjectResourceDesc', 'pResDesc')
   putHandle(1, surfObject, 'cudaGetSurfaceObjectResourceDesc', 'surfObject')
-  return (cudaGetSurfaceObjectResourceDesc_ ??= runtime.bind('cudaGetSurfaceObjectResourceDesc', 0, 2))() as cudaError
+  return (cudaGetSurfaceObjectResourceDesc_ ??= runtime.bind('cudaGetSurfaceObjectResourceDesc', 5000, 2))() as cudaError
 }
 
 let cudaGetTextureObjectResourceDesc_: NativeCall | undefined
@@ -119,12 +126,13 @@ let cudaGetTextureObjectResourceDesc_: NativeCall | undefined
  *
  * @param pResDesc - out
  * @param texObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaGetTextureObjectResourceDesc(pResDesc: PointerArgument, texObject: cudaTextureObject_t | null): cudaError {
   putPointer(0, pResDesc, 'cudaGetTextureObjectResourceDesc', 'pResDesc')
   putHandle(1, texObject, 'cudaGetTextureObjectResourceDesc', 'texObject')
-  return (cudaGetTextureObjectResourceDesc_ ??= runtime.bind('cudaGetTextureObjectResourceDesc', 0, 2))() as cudaError
+  return (cudaGetTextureObjectResourceDesc_ ??= runtime.bind('cudaGetTextureObjectResourceDesc', 5000, 2))() as cudaError
 }
 
 let cudaGetTextureObjectResourceViewDesc_: NativeCall | undefined
@@ -133,12 +141,13 @@ let cudaGetTextureObjectResourceViewDesc_: NativeCall | undefined
  *
  * @param pResViewDesc - out
  * @param texObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaGetTextureObjectResourceViewDesc(pResViewDesc: PointerArgument, texObject: cudaTextureObject_t | null): cudaError {
   putPointer(0, pResViewDesc, 'cudaGetTextureObjectResourceViewDesc', 'pResViewDesc')
   putHandle(1, texObject, 'cudaGetTextureObjectResourceViewDesc', 'texObject')
-  return (cudaGetTextureObjectResourceViewDesc_ ??= runtime.bind('cudaGetTextureObjectResourceViewDesc', 0, 2))() as cudaError
+  return (cudaGetTextureObjectResourceViewDesc_ ??= runtime.bind('cudaGetTextureObjectResourceViewDesc', 5000, 2))() as cudaError
 }
 
 let cudaGetTextureObjectTextureDesc_: NativeCall | undefined
@@ -147,10 +156,11 @@ let cudaGetTextureObjectTextureDesc_: NativeCall | undefined
  *
  * @param pTexDesc - out
  * @param texObject - in
+ * @since CUDA 5.0
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaGetTextureObjectTextureDesc(pTexDesc: PointerArgument, texObject: cudaTextureObject_t | null): cudaError {
   putPointer(0, pTexDesc, 'cudaGetTextureObjectTextureDesc', 'pTexDesc')
   putHandle(1, texObject, 'cudaGetTextureObjectTextureDesc', 'texObject')
-  return (cudaGetTextureObjectTextureDesc_ ??= runtime.bind('cudaGetTextureObjectTextureDesc', 0, 2))() as cudaError
+  return (cudaGetTextureObjectTextureDesc_ ??= runtime.bind('cudaGetTextureObjectTextureDesc', 5000, 2))() as cudaError
 }

@@ -338,6 +338,30 @@ export const cudaDeviceProp: StructCodec<cudaDeviceProp> = /* @__PURE__ */ defin
   ],
 })
 
+/** C struct `cudaPitchedPtr`: 32 bytes, aligned to 8. */
+export interface cudaPitchedPtr {
+  /** `void *` */
+  ptr: bigint
+  /** `size_t` */
+  pitch: bigint
+  /** `size_t` */
+  xsize: bigint
+  /** `size_t` */
+  ysize: bigint
+}
+/** Reads and writes C struct `cudaPitchedPtr`. */
+export const cudaPitchedPtr: StructCodec<cudaPitchedPtr> = /* @__PURE__ */ defineStructCodec<cudaPitchedPtr>({
+  name: 'cudaPitchedPtr',
+  size: 32,
+  alignment: 8,
+  fields: [
+    { name: 'ptr', offset: 0, kind: 'pointer' },
+    { name: 'pitch', offset: 8, kind: 'u64' },
+    { name: 'xsize', offset: 16, kind: 'u64' },
+    { name: 'ysize', offset: 24, kind: 'u64' },
+  ],
+})
+
 /** C struct `cudaExtent`: 24 bytes, aligned to 8. */
 export interface cudaExtent {
   /** `size_t` */
@@ -461,30 +485,6 @@ export const cudaPos: StructCodec<cudaPos> = /* @__PURE__ */ defineStructCodec<c
     { name: 'x', offset: 0, kind: 'u64' },
     { name: 'y', offset: 8, kind: 'u64' },
     { name: 'z', offset: 16, kind: 'u64' },
-  ],
-})
-
-/** C struct `cudaPitchedPtr`: 32 bytes, aligned to 8. */
-export interface cudaPitchedPtr {
-  /** `void *` */
-  ptr: bigint
-  /** `size_t` */
-  pitch: bigint
-  /** `size_t` */
-  xsize: bigint
-  /** `size_t` */
-  ysize: bigint
-}
-/** Reads and writes C struct `cudaPitchedPtr`. */
-export const cudaPitchedPtr: StructCodec<cudaPitchedPtr> = /* @__PURE__ */ defineStructCodec<cudaPitchedPtr>({
-  name: 'cudaPitchedPtr',
-  size: 32,
-  alignment: 8,
-  fields: [
-    { name: 'ptr', offset: 0, kind: 'pointer' },
-    { name: 'pitch', offset: 8, kind: 'u64' },
-    { name: 'xsize', offset: 16, kind: 'u64' },
-    { name: 'ysize', offset: 24, kind: 'u64' },
   ],
 })
 

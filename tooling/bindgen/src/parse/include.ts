@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { FunctionSpec } from '../spec/types.js'
+import { readGroups } from './groups.js'
+
+/** Folder of headers that stand in for OpenGL's, EGL's and VDPAU's: scalar typedefs alone. */
+export const standInHeaders = fileURLToPath(new URL('../../include/', import.meta.url))
+
+export interface HeaderFile {
+  name: string
+  /** declares more on Windows, which is read as well */
+  windows?: boolean
+  /** everything in it is for one platform */
+  platform?: 'linux'
+}
+
+/** C source that includes headers, with what they declare for Windows alone as well. */
+export function includeSource(headers: readonly HeaderFile[]): string {
+  const lines = headers.flatMap(({ name, windows }) =>
+    windows ? ['#define _WIN32 1', `#include <${name}>`, '#undef _WIN32'] : [`#include <${name}>`],
+  )
+  return `${lines.join('\n')}\n`
+}
+
+/** Functions that the text of a header declares, old ABIs and other platforms included. */
+export function declaredFunctions(text: string): Set<string> {
+  const code = text.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+  const declaration = /\b(?:CUDAAPI|CUDARTAPI|CUDARTAPI_CDECL)\s+(cu\w+)\s*\(/g
+  return new Set([...code.matchAll(declaration)].map((match) => match[1] as string))
+}
+
+/** Functions that a header declares behind `#ifdef _WIN32`. */
+function windowsFunctions(text: string): Set<string> {
+  const blocks = text.matchAll(/^#\s*ifdef _WIN32\b([\s\S]*?)^#\s*endif/gm)
+  return new Set([...blocks].flatMap((match) => [...declaredFunctions(match[1] as string)]))
+}
+
+/** Tells of a function, which may go by several names, what only the text of the headers has. */
+export type Whereabouts = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
+
+/**
+ * Header, documentation group and platform of functions.
+ * @param ungrouped those that are declared between the groups.
+ */
+export function readWhereabouts(
+  include: string,
+  files: readonly HeaderFile[],
+  ungrouped: ReadonlySet<string>,
+): Whereabouts {
+  const headers = files.map((file) => {
+    const text = readFileSync(join(include, file.name), 'utf8')
+    return { ...file, declared: declaredFunctions(text), onWindows: windowsFunctions(text), groups: readGroups(text) }
+  })
+  return (names) => {
+    const header = headers.find(({ declared }) => names.some((name) => declared.has(name)))
+    if (header === undefined) throw new Error(`no header has the text of ${names[0]}`)
+    const group = names.map((name) => header.groups.get(name)).find((found) => found !== undefined)
+    if (group === undefined && !names.some((name) => ungrouped.has(name)))
+      throw new Error(`${names[0]} stands in no documentation group`)
+    const platform = names.some((name) => header.onWindows.has(name)) ? 'win32' : header.platform
+    return { header: header.name, group: group ?? '', ...(platform === undefined ? {} : { platform }) }
+  }
+}
