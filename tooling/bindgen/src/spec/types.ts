@@ -123,6 +123,21 @@ export interface StructSpec {
   earlier?: true
 }
 
+/** A struct that carries its size and version because it grew. */
+export interface VersionedStructSpec {
+  struct: string
+  /** macro that initialises it */
+  initializer: string
+  /** what the macro puts into the fields other than size and version; further fields are zero */
+  initial: [field: string, value: number][]
+  /** layouts that only grew at the end, oldest first; a new run starts where one did not */
+  runs: {
+    /** whether programs initialise it with the macro; otherwise with zeros */
+    initialized: boolean
+    layouts: { since: number; struct: string }[]
+  }[]
+}
+
 export interface ConstantSpec {
   name: string
   /** integers as decimal text, so that 64-bit values survive JSON */
@@ -175,4 +190,5 @@ export interface LibrarySpecFile {
   families?: FamilySpec[]
   typeSets?: TypeSetSpec[]
   unbound?: UnboundSpec[]
+  versionedStructs?: VersionedStructSpec[]
 }

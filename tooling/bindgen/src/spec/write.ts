@@ -2,10 +2,11 @@ import type { LibrarySpecFile } from './types.js'
 
 /** One line per function, enum, struct: small enough to commit, and a change is one line of a diff. */
 export function formatSpec(spec: LibrarySpecFile): string {
-  const { functions, enums, structs, handles, callbacks, scalars, constants, families, typeSets, unbound, ...head } =
-    spec
+  const { functions, enums, structs, handles, callbacks, scalars, constants, ...others } = spec
+  const { families, typeSets, unbound, versionedStructs, ...head } = others
   const lines = Object.entries(head).map(([key, value]) => `  ${JSON.stringify(key)}: ${JSON.stringify(value)}`)
-  const lists = { functions, enums, structs, handles, callbacks, scalars, constants, families, typeSets, unbound }
+  const named = { functions, enums, structs, handles, callbacks, scalars, constants }
+  const lists = { ...named, families, typeSets, unbound, versionedStructs }
   for (const [key, list] of Object.entries(lists)) {
     if (list === undefined) continue
     const rows = list.map((row) => `    ${JSON.stringify(row)}`).join(',\n')
