@@ -1,4 +1,7 @@
+import { VersionTooNewError, VersionTooOldError } from '@shoal/types'
 import { expect, test } from 'vitest'
+import { otherMajors } from '../src/runtime/generated/lookup.gen.js'
+import { signatureError } from '../src/runtime/signature.js'
 import { compileStub, runModule } from './stub.js'
 
 const source = `
@@ -26,6 +29,8 @@ struct Format cudaCreateChannelDesc(int x, int y, int z, int w, int f) { struct 
 const char* cudaGetErrorName(int error) { return error == -3 ? "minus three" : "other"; }
 `
 
+const differingIn12 = Object.keys(otherMajors).filter((symbol) => otherMajors[symbol]?.includes(12))
+
 function run(version: number, module: string, environment: Record<string, string> = {}): string[] {
   const library = compileStub(`runtime-${version}`, source, { VERSION: version })
   return runModule(module, { SHOAL_CUDART_LIBRARY: library, ...environment })
@@ -41,6 +46,39 @@ test('another major: functions with another signature there refuse, naming both 
      console.log(errors[0].name, errors[0].api, errors[0].since, errors[0].installed, errors[0] === errors[1])`,
   )
   expect(lines).toEqual(['malloc 99', 'VersionTooOldError cudaMemPrefetchAsync 13.0 12.8 true'])
+})
+
+const question = { library: 'NVIDIA CUDA runtime', symbol: 'cudaMemAdvise', since: 13000, generated: 13000 }
+
+test('the error for another signature is right in both directions, and names both versions', () => {
+  const older = signatureError({ ...question, installed: 12080, otherMajors: [11, 12] })
+  expect(older).toBeInstanceOf(VersionTooOldError)
+  expect(older?.message).toMatch(/^cudaMemAdvise needs NVIDIA CUDA runtime 13\.0 or newer; 12\.8 is installed\./)
+  const newer = signatureError({ ...question, installed: 14010, otherMajors: [14] })
+  expect(newer).toBeInstanceOf(VersionTooNewError)
+  expect(newer?.message).toMatch(/^cudaMemAdvise is bound as NVIDIA CUDA runtime 13\.0 has it; 14\.1 is installed/)
+  expect(signatureError({ ...question, installed: 13020, otherMajors: [11, 12] })).toBeUndefined()
+})
+
+test('every function of the table refuses in a libcudart 12, and in one of 13 none of them does', () => {
+  const module = `import * as runtime from '@shoal/cuda-sys/runtime'
+     for (const symbol of ${JSON.stringify(differingIn12)}) {
+       try { console.log(symbol, runtime.runtime.address(symbol, 13000) !== 0n) }
+       catch (error) { console.log(symbol, error.name, error.since, error.installed) }
+     }`
+  expect(differingIn12.length).toBeGreaterThan(10)
+  expect(run(12080, module)).toEqual(differingIn12.map((symbol) => `${symbol} VersionTooOldError 13.0 12.8`))
+  const names = run(13000, module).map((line) => line.split(' ')[1])
+  expect(names.filter((name) => name !== 'true' && name !== 'SymbolNotFoundError')).toEqual([])
+})
+
+test('a function that came later is refused by its version, not called missing', () => {
+  const lines = run(
+    12080,
+    `import { cudaLogsRegisterCallback } from '@shoal/cuda-sys/runtime'
+     try { cudaLogsRegisterCallback(null, null, null) } catch (error) { console.log(error.name, error.api, error.since) }`,
+  )
+  expect(lines).toEqual(['VersionTooOldError cudaLogsRegisterCallback 13.0'])
 })
 
 test('per-thread mode takes the per-thread variants', () => {

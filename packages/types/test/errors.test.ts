@@ -14,6 +14,7 @@ import {
   StatusError,
   SymbolNotFoundError,
   TimeoutError,
+  VersionTooNewError,
   VersionTooOldError,
 } from '@shoal/types'
 import { describe, expect, it } from 'vitest'
@@ -81,6 +82,17 @@ const samples = [
       api: 'ncclCommGrow',
       since: '2.29.0',
       installed: '2.28.9',
+    },
+  ],
+  [
+    new VersionTooNewError({ library: 'CUDA runtime', api: 'cudaMemAdvise', known: '13.0', installed: '14.1' }),
+    {
+      name: 'VersionTooNewError',
+      code: 'SHOAL_VERSION_TOO_NEW',
+      library: 'CUDA runtime',
+      api: 'cudaMemAdvise',
+      known: '13.0',
+      installed: '14.1',
     },
   ],
   [

@@ -1,8 +1,9 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
-import { streamMode, VersionTooOldError } from '@shoal/types'
+import { streamMode } from '@shoal/types'
 import { formatCudaVersion } from '../version.js'
 import { generatedVersion, otherMajors, perThreadSymbols } from './generated/lookup.gen.js'
+import { signatureError } from './signature.js'
 
 let installedVersion: number | undefined
 
@@ -21,22 +22,24 @@ function runtimeVersion(library: NativeLibrary): number | undefined {
 }
 
 /** Refuses functions whose signature in the loaded major is not the one that was generated. */
-function requireSameSignature(library: NativeLibrary, symbol: string): void {
+function requireSameSignature(library: NativeLibrary, symbol: string, since: number): void {
   const majors = otherMajors[symbol]
   if (majors === undefined) return
   const installed = runtimeVersion(library)
-  if (installed !== undefined && majors.includes(Math.floor(installed / 1000))) {
-    throw new VersionTooOldError({
-      library: library.title,
-      api: symbol,
-      since: formatCudaVersion(generatedVersion),
-      installed: formatCudaVersion(installed),
-    })
-  }
+  if (installed === undefined) return
+  const error = signatureError({
+    library: library.title,
+    symbol,
+    since,
+    generated: generatedVersion,
+    installed,
+    otherMajors: majors,
+  })
+  if (error !== undefined) throw error
 }
 
-function resolve(library: NativeLibrary, symbol: string): bigint | undefined {
-  requireSameSignature(library, symbol)
+function resolve(library: NativeLibrary, symbol: string, since: number): bigint | undefined {
+  requireSameSignature(library, symbol, since)
   const variant = streamMode() === 'per-thread' ? perThreadSymbols[symbol] : undefined
   return library.rawSymbol(variant ?? symbol)
 }

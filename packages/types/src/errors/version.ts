@@ -36,6 +36,42 @@ export class VersionTooOldError extends ShoalError {
   }
 }
 
+export interface VersionTooNewErrorOptions {
+  readonly library: string
+  /** The C function asked for. */
+  readonly api: string
+  /** Newest version whose signature of the function is known, as people write it: `'13.0'`. */
+  readonly known: string
+  /** Version that is loaded. */
+  readonly installed: string
+  readonly cause?: unknown
+}
+
+/** In the loaded library the function has another signature than in the version that was bound; the library is newer. */
+export class VersionTooNewError extends ShoalError {
+  static {
+    nameErrorClass(VersionTooNewError, 'VersionTooNewError')
+  }
+
+  readonly code = 'SHOAL_VERSION_TOO_NEW'
+  readonly library: string
+  readonly api: string
+  readonly known: string
+  readonly installed: string
+
+  constructor(options: VersionTooNewErrorOptions) {
+    super(
+      `${options.api} is bound as ${options.library} ${options.known} has it; ${options.installed} is installed, where its ` +
+        `signature is another one. Use a newer Shoal, or ${options.library} ${options.known}.`,
+      options,
+    )
+    this.library = options.library
+    this.api = options.api
+    this.known = options.known
+    this.installed = options.installed
+  }
+}
+
 export interface FeatureNotSupportedErrorOptions {
   readonly library: string
   /** What was asked for, in words: `'multicast objects'`. */
