@@ -1,5 +1,6 @@
-import { driver } from '@shoal/cuda-sys'
+import { driver, runtime } from '@shoal/cuda-sys'
 import * as cuda from '@shoal/cuda-sys/driver'
+import * as rt from '@shoal/cuda-sys/runtime'
 import { afterAll, expect, test } from 'vitest'
 
 // Wrong on purpose: what a caller without type checking could pass.
@@ -36,6 +37,65 @@ test.each([
     TypeError,
     /^cuTexRefSetMipmapLevelBias: bias /,
   ],
+  ['a number for an EGL stream', () => cuda.cuEGLStreamConsumerConnect(null, wrong(5)), TypeError, /Connect: stream /],
+  ['a number for an EGL sync', () => cuda.cuEventCreateFromEGLSync(null, wrong(5), 0), TypeError, /Sync: eglSync /],
+  ['undefined for an EGL connection', () => cuda.cuEGLStreamConsumerDisconnect(wrong(undefined)), TypeError, /: conn /],
+  [
+    'an EGL frame too small',
+    () => cuda.cuEGLStreamProducerPresentFrame(null, new Uint8Array(63), null),
+    RangeError,
+    /^cuEGLStreamProducerPresentFrame: eglframe /,
+  ],
+  [
+    'a bigint for an OpenGL buffer',
+    () => cuda.cuGraphicsGLRegisterBuffer(null, wrong(5n), 0),
+    TypeError,
+    /^cuGraphicsGLRegisterBuffer: buffer /,
+  ],
+  [
+    'an OpenGL target above 32 bits',
+    () => cuda.cuGraphicsGLRegisterImage(null, 1, 2 ** 32, 0),
+    RangeError,
+    /^cuGraphicsGLRegisterImage: target /,
+  ],
+  [
+    'a bigint for a VDPAU device',
+    () => cuda.cuVDPAUGetDevice(null, wrong(1n), 2n),
+    TypeError,
+    /^cuVDPAUGetDevice: vdpDevice /,
+  ],
+  [
+    'an array for the address of a C function',
+    () => cuda.cuVDPAUGetDevice(null, cuda.VdpDevice(1), wrong(new BigUint64Array(1))),
+    TypeError,
+    /^cuVDPAUGetDevice: vdpGetProcAddress /,
+  ],
+  ['a number for a file name', () => cuda.cuProfilerInitialize(wrong(1), null, 0), TypeError, /: configFile /],
+  [
+    'a 64-bit address for an ABI of 32-bit ones',
+    () => cuda.cuMemFree_v2000(2 ** 32),
+    RangeError,
+    /^cuMemFree_v2000: dptr /,
+  ],
+  ['a bigint for a 32-bit address', () => cuda.cuMemFree_v2000(wrong(1n)), TypeError, /^cuMemFree_v2000: dptr /],
+  [
+    'a struct too small, for an earlier ABI',
+    () => cuda.cuIpcOpenMemHandle_v4010(null, new Uint8Array(63), 0),
+    RangeError,
+    /^cuIpcOpenMemHandle_v4010: handle /,
+  ],
+  [
+    'a number for a graphics resource of the runtime',
+    () => rt.cudaGraphicsResourceGetMappedEglFrame(null, wrong(1), 0, 0),
+    TypeError,
+    /^cudaGraphicsResourceGetMappedEglFrame: resource /,
+  ],
+  [
+    'a negative OpenGL buffer in the runtime',
+    () => rt.cudaGraphicsGLRegisterBuffer(null, -1, 0),
+    RangeError,
+    /^cudaGraphicsGLRegisterBuffer: buffer /,
+  ],
 ])('%s is refused by function and parameter, before the library is looked for', (_what, call, kind, message) => {
   expect(call).toThrow(kind)
   expect(call).toThrow(message)
@@ -44,4 +104,5 @@ test.each([
 afterAll(() => {
   expect(driver.isLoaded).toBe(false)
   expect(driver.trace).toEqual([])
+  expect(runtime.isLoaded).toBe(false)
 })

@@ -10,6 +10,7 @@ static int copy(uint64_t to, const void* from, uint64_t bytes) { dprintf(1, "cop
 static int context(uint64_t stream, uint64_t* context) { dprintf(1, "context of %llu\\n", (unsigned long long)stream); return 0; }
 static int contexts(uint64_t stream, uint64_t* context, uint64_t* green) { dprintf(1, "contexts of %llu\\n", (unsigned long long)stream); return 0; }
 
+int cuMemPrefetchAsync(uint64_t at, uint64_t bytes, int device, uint64_t stream) { dprintf(1, "prefetch %llx %llu %d\\n", (unsigned long long)at, (unsigned long long)bytes, device); return 0; }
 int cuMemAlloc(void) { dprintf(1, "the alloc of CUDA 2\\n"); return 1; }
 int cuMemAlloc_v2(uint64_t* pointer, uint64_t bytes) { dprintf(1, "exported "); return alloc(pointer, bytes); }
 int cuMemcpyHtoD_v2(uint64_t to, const void* from, uint64_t bytes) { dprintf(1, "legacy "); return copy(to, from, bytes); }
@@ -65,7 +66,7 @@ test('a function is asked for at the version that was typed, and its first call 
   ])
 })
 
-test('per-thread mode asks with its flag, and not below the version that brought per-thread streams', () => {
+test('per-thread mode asks with its flag where there is a variant, and not below the version that brought per-thread streams', () => {
   const lines = run(
     13000,
     `import { cuMemAlloc, cuMemcpyHtoD } from '@shoal/cuda-sys/driver'
@@ -73,7 +74,32 @@ test('per-thread mode asks with its flag, and not below the version that brought
      cuMemcpyHtoD(0xabcn, new Uint8Array(8), 8)`,
     { SHOAL_STREAM_MODE: 'per-thread' },
   )
-  expect(lines).toEqual(['ask cuMemAlloc 3020 2', 'alloc 1', 'ask cuMemcpyHtoD 7000 2', 'copy abc 8'])
+  expect(lines).toEqual(['ask cuMemAlloc 3020 1', 'alloc 1', 'ask cuMemcpyHtoD 7000 2', 'copy abc 8'])
+})
+
+test('an earlier ABI is asked for at its own version, in either stream mode', () => {
+  const module = `import { cuCtxCreate_v3020, cuMemcpyHtoD_v2000 } from '@shoal/cuda-sys/driver'
+     cuMemcpyHtoD_v2000(0xabc, new Uint8Array(8), 8)
+     try { cuCtxCreate_v3020(new BigUint64Array(1), 0, 0) } catch (error) { console.log(error.name, error.symbol) }`
+  const expected = [
+    'ask cuMemcpyHtoD 2000 1',
+    'copy abc 8',
+    'ask cuCtxCreate 3020 1',
+    'SymbolNotFoundError cuCtxCreate',
+  ]
+  expect(run(13000, module)).toEqual(expected)
+  expect(run(13000, module, { SHOAL_STREAM_MODE: 'per-thread' })).toEqual(expected)
+})
+
+test('an earlier ABI is there in a driver too old for the newest one', () => {
+  const lines = run(
+    11040,
+    `import { cuMemAlloc_v2000, cuMemPrefetchAsync, cuMemPrefetchAsync_v8000 } from '@shoal/cuda-sys/driver'
+     cuMemAlloc_v2000(new Uint32Array(1), 8)
+     cuMemPrefetchAsync_v8000(0x10n, 20, -1, null)
+     try { cuMemPrefetchAsync(0x10n, 20, new Uint8Array(8), 0, null) } catch (error) { console.log(error.name, error.since, error.installed) }`,
+  )
+  expect(lines).toEqual(['the alloc of CUDA 2', 'prefetch 10 20 -1', 'VersionTooOldError 12.2 11.4'])
 })
 
 test('two versions of one function are two functions', () => {

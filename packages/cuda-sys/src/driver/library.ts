@@ -63,9 +63,9 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   const installed = driverVersion(library)
   if (installed !== undefined && since > installed) return undefined
   if (query === null || installed === undefined) return exportedSymbol(library, symbol, since)
-  const perThread = streamMode() === 'per-thread'
-  const hasVariant = perThreadSuffixes[`${symbol}@${since}`] !== undefined
-  const version = perThread && hasVariant ? Math.max(since, firstPerThreadVersion) : since
+  // Asked with the flag of per-thread mode for an ABI older than its function's first variant, the driver finds nothing.
+  const perThread = streamMode() === 'per-thread' && perThreadSuffixes[`${symbol}@${since}`] !== undefined
+  const version = perThread ? Math.max(since, firstPerThreadVersion) : since
   const { call, cells } = query
   cells.fill(0n)
   const status = nestedCall(() => {

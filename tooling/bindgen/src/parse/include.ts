@@ -30,10 +30,16 @@ export function declaredFunctions(text: string): Set<string> {
   return new Set([...code.matchAll(declaration)].map((match) => match[1] as string))
 }
 
-/** Functions that a header declares behind `#ifdef _WIN32`. */
+/** Functions that a header declares behind `#ifdef _WIN32`, however conditions nest in there. */
 function windowsFunctions(text: string): Set<string> {
-  const blocks = text.matchAll(/^#\s*ifdef _WIN32\b([\s\S]*?)^#\s*endif/gm)
-  return new Set([...blocks].flatMap((match) => [...declaredFunctions(match[1] as string)]))
+  const conditions: boolean[] = []
+  const lines = text.split('\n').filter((line) => {
+    const directive = /^\s*#\s*(if\w*|endif)\b\s*(\w*)/.exec(line)
+    if (directive?.[1] === 'endif') conditions.pop()
+    else if (directive) conditions.push(directive[1] === 'ifdef' && directive[2] === '_WIN32')
+    return conditions.includes(true)
+  })
+  return declaredFunctions(lines.join('\n'))
 }
 
 /** Tells of a function, which may go by several names, what only the text of the headers has. */
