@@ -1,0 +1,80 @@
+// What the platform's C calling convention makes of the kinds of the spec, written here anew: the proofs must not borrow
+// it from the emitters they are to check.
+
+import type { FunctionSpec, IntegerKind, LibrarySpecFile, Lowered, StructSpec } from '../spec/types.js'
+
+/** Bytes of an integer kind. */
+export function integerBytes(type: IntegerKind): number {
+  return Number(type.slice(1)) / 8
+}
+
+/**
+ * Bytes that the recorder keeps of an argument. Integers below 32 bits are taken as 32: callees compiled by clang rely on
+ * the caller to have extended them.
+ */
+export function recordedBytes(lowered: Lowered): number {
+  switch (lowered.kind) {
+    case 'enum':
+    case 'bool':
+      return 4
+    case 'integer':
+      return Math.max(4, integerBytes(lowered.type))
+    case 'float':
+      return lowered.type === 'f32' ? 4 : 8
+    case 'struct':
+      return lowered.size
+    case 'void':
+      throw new Error('an argument of type void')
+    default:
+      return 8
+  }
+}
+
+/** A function of the recorder: one exported symbol, or one that must never be entered. */
+export interface RecorderSymbol {
+  /** Position in the list, and the number it records itself with. */
+  readonly id: number
+  readonly symbol: string
+  readonly entry: FunctionSpec
+  /** `other`: an older or newer ABI of the same name, whose signature is not the one that was generated. */
+  readonly variant: 'plain' | 'per-thread' | 'other'
+  /** Version the symbol answers to. */
+  readonly since: number
+}
+
+/** Every function of the recorder of a library, in an order that depends on nothing but names and versions. */
+export function recorderSymbols(spec: LibrarySpecFile): RecorderSymbol[] {
+  const found = new Map<string, Omit<RecorderSymbol, 'id'>>()
+  const typed = new Set(spec.functions.map(({ lookup, since }) => `${lookup}@${since}`))
+  for (const entry of spec.functions) {
+    const { symbol, perThreadSymbol, since, lookup } = entry
+    found.set(symbol, { symbol, entry, variant: 'plain', since })
+    if (perThreadSymbol)
+      found.set(perThreadSymbol, {
+        symbol: perThreadSymbol,
+        entry,
+        variant: 'per-thread',
+        since: entry.perThreadSince ?? since,
+      })
+    if (spec.library !== 'driver') continue
+    for (const version of entry.versions) {
+      if (typed.has(`${lookup}@${version}`)) continue
+      const other = `shoal_proof_other_${lookup}_${version}`
+      found.set(other, { symbol: other, entry, variant: 'other', since: version })
+    }
+  }
+  return [...found.values()].map((each, id) => ({ id, ...each }))
+}
+
+/** Whether a struct has a floating-point number anywhere: then it may travel in other registers. */
+export function holdsFloat(structs: ReadonlyMap<string, StructSpec>, name: string): boolean {
+  const entry = structs.get(name)
+  if (entry === undefined) return false
+  return entry.fields.some(({ type }) =>
+    type.kind === 'struct' ? holdsFloat(structs, type.type) : type.kind === 'f32' || type.kind === 'f64',
+  )
+}
+
+export function structsByName(spec: LibrarySpecFile): Map<string, StructSpec> {
+  return new Map(spec.structs.map((entry) => [entry.name, entry]))
+}

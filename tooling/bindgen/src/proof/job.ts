@@ -1,0 +1,33 @@
+import type { LibrarySpecFile } from '../spec/types.js'
+
+export type Engine = 'block' | 'recording' | 'koffi' | 'refusals'
+
+/** One library, one stream mode, one way to call: a process of its own. */
+export interface Job {
+  readonly spec: LibrarySpecFile
+  /** Root of the repository. */
+  readonly root: string
+  readonly recorder: string
+  readonly engine: Engine
+  readonly perThread: boolean
+  readonly seed: number
+}
+
+export interface Failure {
+  readonly function: string
+  readonly what: string
+}
+
+export interface Report {
+  /** Functions that were called, or handed bad input. */
+  functions: string[]
+  /** Functions that could not be called, with the reason. */
+  excused: Failure[]
+  calls: number
+  arguments: number
+  failures: Failure[]
+}
+
+export function newReport(): Report {
+  return { functions: [], excused: [], calls: 0, arguments: 0, failures: [] }
+}

@@ -1,0 +1,148 @@
+// The same calls through koffi, with prototypes made from the same spec: a second opinion on how a value travels.
+
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { FunctionSpec, Lowered, StructSpec } from '../spec/types.js'
+import { structsByName } from './abi.js'
+import { callOnce, fail, type Session, wantedSymbol } from './engines.js'
+import type { NativeMemory } from './packages.js'
+import type { Round, Value } from './values.js'
+
+interface Koffi {
+  load(file: string): { func(name: string, result: unknown, parameters: unknown[]): (...values: unknown[]) => unknown }
+  struct(name: string, members: Record<string, unknown>): unknown
+  array(of: unknown, length: number): unknown
+}
+
+const rounds: readonly Round[] = ['memory', 'random', 'highest', 'lowest', 'mixed']
+
+class Types {
+  readonly #koffi: Koffi
+  readonly #structs: ReadonlyMap<string, StructSpec>
+  readonly #known = new Map<string, unknown>()
+
+  constructor(koffi: Koffi, structs: ReadonlyMap<string, StructSpec>) {
+    this.#koffi = koffi
+    this.#structs = structs
+  }
+
+  of(lowered: Lowered): unknown {
+    switch (lowered.kind) {
+      case 'void':
+        return 'void'
+      case 'bool':
+        return 'bool'
+      case 'enum':
+        return lowered.signed ? 'int32_t' : 'uint32_t'
+      case 'integer':
+        return `${lowered.type.startsWith('u') ? 'uint' : 'int'}${lowered.type.slice(1)}_t`
+      case 'size':
+        return 'size_t'
+      case 'float':
+        return lowered.type === 'f32' ? 'float' : 'double'
+      case 'struct':
+        return this.struct(lowered)
+      default:
+        return 'void *'
+    }
+  }
+
+  /** A struct as words of its alignment, which travel as its integer members do. */
+  struct({ type, size, alignment }: { type: string; size: number; alignment: number }): unknown {
+    const known = this.#known.get(type)
+    if (known !== undefined) return known
+    if (this.#structs.get(type) === undefined) throw new Error(`${type} is not in the spec`)
+    const made = this.#koffi.struct(type, { words: this.#koffi.array(`uint${8 * alignment}_t`, size / alignment) })
+    this.#known.set(type, made)
+    return made
+  }
+}
+
+function wordsOf(bytes: Uint8Array, alignment: number): (number | bigint)[] {
+  const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return Array.from({ length: bytes.length / alignment }, (_, index) => {
+    const at = index * alignment
+    if (alignment === 8) return data.getBigUint64(at, true)
+    return alignment === 4 ? data.getUint32(at, true) : alignment === 2 ? data.getUint16(at, true) : data.getUint8(at)
+  })
+}
+
+/** A value as koffi takes it. */
+function toKoffi(value: Value, lowered: Lowered, kept: unknown[]): unknown {
+  if (lowered.kind === 'struct') return { words: wordsOf(value.bytes(), lowered.alignment) }
+  if (lowered.kind === 'pointer' && typeof value.js === 'object' && value.js !== null) {
+    const address = (value.js as Partial<NativeMemory>).address
+    return address ?? (value.js instanceof SharedArrayBuffer ? new Uint8Array(value.js) : value.js)
+  }
+  if (typeof value.js === 'string') {
+    // As bytes: a parameter of type `void *` takes no text.
+    const bytes = Buffer.from(`${value.js}\0`, 'utf8')
+    kept.push(bytes)
+    return bytes
+  }
+  return value.js
+}
+
+function fromKoffi(entry: FunctionSpec, session: Session, returned: unknown): unknown {
+  const { result } = entry
+  switch (result.kind) {
+    case 'handle':
+    case 'deviceptr':
+    case 'callback':
+    case 'pointer':
+    case 'cstring':
+      return returned === null ? 0n : returned
+    case 'size':
+      return BigInt(returned as number)
+    case 'integer':
+      return result.type.endsWith('64') ? BigInt(returned as number) : returned
+    case 'struct': {
+      const { words } = returned as { words: ArrayLike<number | bigint> }
+      const bytes = new Uint8Array(result.size)
+      const data = new DataView(bytes.buffer)
+      Array.from(words).forEach((each, index) => {
+        const at = index * result.alignment
+        if (result.alignment === 8) data.setBigUint64(at, BigInt(each), true)
+        else if (result.alignment === 4) data.setUint32(at, Number(each), true)
+        else if (result.alignment === 2) data.setUint16(at, Number(each), true)
+        else data.setUint8(at, Number(each))
+      })
+      return (session.sys.exports[result.type] as { read(bytes: Uint8Array): unknown }).read(bytes)
+    }
+    default:
+      return returned
+  }
+}
+
+/** Every function by its exported symbol. */
+export function runKoffi(session: Session): void {
+  const { job, report } = session
+  const koffi = createRequire(join(job.root, 'packages/ffi/package.json'))('koffi') as Koffi
+  const library = koffi.load(job.recorder)
+  const types = new Types(koffi, structsByName(job.spec))
+  for (const entry of job.spec.functions) {
+    const parameters = entry.parameters.map(({ lowered }) => types.of(lowered))
+    let call: (...values: unknown[]) => unknown
+    try {
+      call = library.func(wantedSymbol(job, entry), types.of(entry.result), parameters)
+    } catch (error) {
+      fail(session, entry, 'koffi', String(error))
+      continue
+    }
+    for (const round of rounds) {
+      const kept: unknown[] = []
+      callOnce(session, entry, round, false, (values) =>
+        fromKoffi(
+          entry,
+          session,
+          call(
+            ...values.map((value, index) =>
+              toKoffi(value, (entry.parameters[index] as { lowered: Lowered }).lowered, kept),
+            ),
+          ),
+        ),
+      )
+    }
+    report.functions.push(entry.name)
+  }
+}

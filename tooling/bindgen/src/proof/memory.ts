@@ -1,0 +1,85 @@
+// Memory to hand over as pointer arguments.
+
+import type { ParameterSpec } from '../spec/types.js'
+import type { Ffi, NativeMemory } from './packages.js'
+
+export interface Handed {
+  readonly js: unknown
+  /** Its address, asked after the call. */
+  readonly address: () => bigint
+}
+
+/** No C type behind a pointer of these libraries is larger. */
+const byteLength = 4096
+
+/** Types that one element of eight bytes is enough for, behind one pointer. */
+const small =
+  /^(const )?(int|unsigned int|size_t|char|unsigned char|long long|unsigned long long|float|double|CUdeviceptr|(CU|cuda)\w*) \*$|\*\s*\*$/
+
+export class MemoryPool {
+  readonly #ffi: Ffi
+  readonly #natives: NativeMemory[]
+  #next = 0
+
+  constructor(ffi: Ffi) {
+    this.#ffi = ffi
+    this.#natives = Array.from({ length: 64 }, () => ffi.NativeMemory.allocate(byteLength))
+  }
+
+  /** Memory of any of the kinds that can be handed over, one after the other. */
+  any(parameter: ParameterSpec): Handed {
+    const turn = this.#next++
+    // Arrays this small are in the JavaScript heap, where they may move until their address is taken.
+    if (
+      turn % 3 === 0 &&
+      small.test(parameter.ctype) &&
+      !/_st|Params|Info|Prop|Attr|Desc|Config|enum/.test(parameter.ctype)
+    )
+      return this.#view(new BigUint64Array(2))
+    switch (turn % 8) {
+      case 0:
+        return this.#view(new Float64Array(byteLength / 8))
+      case 1:
+        return this.#view(new DataView(new ArrayBuffer(byteLength * 2), 24, byteLength))
+      case 2: {
+        const buffer = new ArrayBuffer(byteLength)
+        return { js: buffer, address: () => this.#ffi.addressOf(buffer) }
+      }
+      case 3: {
+        const buffer = new SharedArrayBuffer(byteLength)
+        return { js: buffer, address: () => this.#ffi.addressOf(new Uint8Array(buffer)) }
+      }
+      case 4:
+        return this.native()
+      case 5:
+        return this.#view(new Uint8Array(byteLength * 2).subarray(13))
+      case 6:
+        return this.#view(new BigUint64Array(byteLength / 8))
+      default:
+        return this.#view(Buffer.alloc(byteLength))
+    }
+  }
+
+  native(): Handed {
+    const memory = this.#natives[this.#next++ % this.#natives.length] as NativeMemory
+    return { js: memory, address: () => memory.address }
+  }
+
+  /** A structure in some place, with other bytes around. */
+  copy(bytes: Uint8Array): ArrayBufferView {
+    const target = new Uint8Array(bytes.length + 48).fill(0xa5)
+    target.set(bytes, 16)
+    const view = target.subarray(16, 16 + bytes.length)
+    return this.#next++ % 2 === 0 ? view : new DataView(view.buffer, view.byteOffset, view.byteLength)
+  }
+
+  nativeCopy(bytes: Uint8Array): NativeMemory {
+    const memory = this.#ffi.NativeMemory.allocate(bytes.length)
+    memory.bytes.set(bytes)
+    return memory
+  }
+
+  #view(view: ArrayBufferView): Handed {
+    return { js: view, address: () => this.#ffi.addressOf(view) }
+  }
+}

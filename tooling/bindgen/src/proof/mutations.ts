@@ -1,0 +1,169 @@
+// Specs that are wrong on purpose: a proof that cannot fail proves nothing.
+
+import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
+import { recordedBytes } from './abi.js'
+import { loaderFunctions } from './recorder.js'
+
+export interface Mutation {
+  readonly what: string
+  /** Whether the native library differs from what was generated, or the generated function from what is expected of it. */
+  readonly side: 'library' | 'expectation'
+  /** The wrong entry; undefined for a function that cannot be wrong in this way. */
+  readonly apply: (entry: FunctionSpec) => FunctionSpec | undefined
+}
+
+function withParameters(entry: FunctionSpec, parameters: ParameterSpec[]): FunctionSpec {
+  return { ...entry, parameters }
+}
+
+/** Changes the kind of the first parameter that can be changed so. */
+function changeOne(entry: FunctionSpec, change: (lowered: Lowered) => Lowered | undefined): FunctionSpec | undefined {
+  for (const [index, parameter] of entry.parameters.entries()) {
+    const lowered = change(parameter.lowered)
+    if (lowered !== undefined) return withParameters(entry, entry.parameters.with(index, { ...parameter, lowered }))
+  }
+  return undefined
+}
+
+export const mutations: readonly Mutation[] = [
+  {
+    what: 'two parameters swapped',
+    side: 'library',
+    apply: (entry) => {
+      const at = entry.parameters.findIndex(({ lowered }, index) => {
+        const next = entry.parameters[index + 1]
+        return next !== undefined && recordedBytes(lowered) !== recordedBytes(next.lowered)
+      })
+      if (at < 0) return undefined
+      const [first, second] = entry.parameters.slice(at, at + 2) as [ParameterSpec, ParameterSpec]
+      return withParameters(entry, entry.parameters.toSpliced(at, 2, second, first))
+    },
+  },
+  {
+    what: 'a parameter too few',
+    side: 'library',
+    apply: (entry) => (entry.parameters.length < 2 ? undefined : withParameters(entry, entry.parameters.slice(0, -1))),
+  },
+  {
+    what: 'a parameter too many',
+    side: 'library',
+    apply: (entry) =>
+      entry.parameters.length === 0
+        ? undefined
+        : withParameters(entry, [...entry.parameters, entry.parameters[0] as ParameterSpec]),
+  },
+  {
+    what: 'a struct by value that is larger',
+    side: 'library',
+    apply: (entry) =>
+      changeOne(entry, (lowered) => (lowered.kind === 'struct' ? { ...lowered, size: lowered.size + 8 } : undefined)),
+  },
+  {
+    what: 'a struct by value that is taken by pointer',
+    side: 'library',
+    apply: (entry) => changeOne(entry, (lowered) => (lowered.kind === 'struct' ? { kind: 'pointer' } : undefined)),
+  },
+  {
+    what: '32 bits of a size',
+    side: 'library',
+    apply: (entry) =>
+      changeOne(entry, (lowered) => (lowered.kind === 'size' ? { kind: 'integer', type: 'u32' } : undefined)),
+  },
+  {
+    what: 'a float that is a double',
+    side: 'library',
+    apply: (entry) =>
+      changeOne(entry, (lowered) =>
+        lowered.kind === 'float' ? { kind: 'float', type: lowered.type === 'f32' ? 'f64' : 'f32' } : undefined,
+      ),
+  },
+  {
+    what: 'a float in an integer register',
+    side: 'library',
+    apply: (entry) =>
+      changeOne(entry, (lowered) =>
+        lowered.kind === 'float' ? { kind: 'integer', type: lowered.type === 'f32' ? 'u32' : 'u64' } : undefined,
+      ),
+  },
+  {
+    what: 'an unsigned parameter that is signed',
+    side: 'expectation',
+    apply: (entry) =>
+      changeOne(entry, (lowered) =>
+        lowered.kind === 'integer' && lowered.type === 'u32' ? { ...lowered, type: 'i32' } : undefined,
+      ),
+  },
+  {
+    what: 'a signed parameter that is unsigned',
+    side: 'expectation',
+    apply: (entry) =>
+      changeOne(entry, (lowered) =>
+        lowered.kind === 'integer' && lowered.type === 'i32' ? { ...lowered, type: 'u32' } : undefined,
+      ),
+  },
+  {
+    what: 'a signed result that is unsigned',
+    side: 'expectation',
+    apply: (entry) => {
+      if (entry.result.kind === 'enum') return { ...entry, result: { ...entry.result, signed: !entry.result.signed } }
+      return entry.result.kind === 'integer' && entry.result.type === 'i32'
+        ? { ...entry, result: { ...entry.result, type: 'u32' } }
+        : undefined
+    },
+  },
+  {
+    what: 'a result of 64 bits that has 32',
+    side: 'expectation',
+    apply: (entry) =>
+      entry.result.kind === 'pointer' || entry.result.kind === 'size'
+        ? { ...entry, result: { kind: 'integer', type: 'u32' } }
+        : undefined,
+  },
+]
+
+/** What a function is found by. */
+function identityOf({ symbol, lookup, since, versions }: FunctionSpec): Partial<FunctionSpec> {
+  return { symbol, lookup, since, versions }
+}
+
+export interface BrokenSpec {
+  /** What the native library is made from. */
+  readonly library: LibrarySpecFile
+  /** What the calls are compared with. */
+  readonly expectation: LibrarySpecFile
+  /** Each function that is wrong, with what is. */
+  readonly broken: ReadonlyMap<string, string>
+}
+
+/** A spec with one function wrong in each of the ways that a function of the library can be. */
+export function breakSpec(spec: LibrarySpecFile): BrokenSpec {
+  const wrong = { library: new Map<string, FunctionSpec>(), expectation: new Map<string, FunctionSpec>() }
+  const broken = new Map<string, string>()
+  const isShared = (symbol: string): boolean => spec.functions.filter((other) => other.symbol === symbol).length > 1
+  const usable = spec.functions.filter(
+    ({ symbol }) => !isShared(symbol) && !loaderFunctions(spec.library).includes(symbol),
+  )
+  for (const { what, side, apply } of mutations) {
+    for (const entry of usable) {
+      const changed = broken.has(entry.name) ? undefined : apply(entry)
+      if (changed === undefined) continue
+      wrong[side].set(entry.name, changed)
+      broken.set(entry.name, what)
+      break
+    }
+  }
+  // Two functions that stand under each other's names.
+  const [first, second] = usable.filter(
+    ({ name, versions, perThreadSymbol }) => !broken.has(name) && versions.length <= 1 && perThreadSymbol === undefined,
+  )
+  if (first !== undefined && second !== undefined) {
+    wrong.library.set(first.name, { ...first, ...identityOf(second) })
+    wrong.library.set(second.name, { ...second, ...identityOf(first) })
+    for (const { name } of [first, second]) broken.set(name, 'another function under the name')
+  }
+  const withWrong = (side: 'library' | 'expectation'): LibrarySpecFile => ({
+    ...spec,
+    functions: spec.functions.map((entry) => wrong[side].get(entry.name) ?? entry),
+  })
+  return { library: withWrong('library'), expectation: withWrong('expectation'), broken }
+}

@@ -1,0 +1,111 @@
+// Bad input for every parameter of every function: each must be refused with the names of the function and the parameter,
+// before anything native runs.
+
+import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
+import { fail, type Session } from './engines.js'
+import type { SysFunction } from './packages.js'
+import { show } from './results.js'
+import { argumentsFor, rangeOf } from './values.js'
+
+const nothing = [undefined, Symbol('s'), () => 0]
+const objects = [{}, [], new Date(0)]
+const wordless = [...nothing, ...objects, 5, 1.5, Number.NaN, true, -1n, 2n ** 64n, 2n ** 200n]
+
+/** Values that a parameter must refuse. */
+export function badValues({ lowered }: ParameterSpec): unknown[] {
+  switch (lowered.kind) {
+    case 'handle':
+    case 'deviceptr':
+    case 'callback':
+      return [...wordless, '5', new Uint8Array(4096), new ArrayBuffer(4096)]
+    case 'pointer':
+      return [...wordless, '5', '']
+    case 'cstring':
+      return [...wordless, 'a\0b']
+    case 'size':
+    case 'integer':
+    case 'enum':
+      return badIntegers(lowered)
+    case 'bool':
+      return [...nothing, ...objects, null, 0, 1, 'true', 1n]
+    case 'float':
+      return [...nothing, ...objects, null, '1', 1n, true, new Float32Array(1)]
+    case 'struct':
+      return [
+        ...nothing,
+        ...objects,
+        null,
+        5,
+        0x1000n,
+        'x'.repeat(lowered.size),
+        new ArrayBuffer(lowered.size),
+        new Uint8Array(lowered.size - 1),
+        new DataView(new ArrayBuffer(lowered.size), 1),
+        Array.from({ length: lowered.size }, () => 0),
+      ]
+    case 'void':
+      return []
+  }
+}
+
+function badIntegers(lowered: Lowered): unknown[] {
+  const [low, high] = rangeOf(lowered)
+  const always = [
+    ...nothing,
+    ...objects,
+    null,
+    '1',
+    true,
+    1.5,
+    Number.NaN,
+    Infinity,
+    -Infinity,
+    new Uint8Array(8),
+    -1e300,
+  ]
+  if (high > 2n ** 32n)
+    return [...always, low - 1n, high + 1n, 2n ** 200n, 2 ** 53, -(2 ** 53), ...(low === 0n ? [-1] : [])]
+  return [...always, Number(low) - 1, Number(high) + 1, 1n, 2 ** 53]
+}
+
+/** Hands every bad value to every parameter, the others being right. */
+export function runRefusals(session: Session): void {
+  for (const entry of session.job.spec.functions) {
+    const wrapper = session.sys.exports[entry.name] as SysFunction | undefined
+    if (wrapper === undefined) {
+      fail(session, entry, 'refusals', 'is not exported')
+      continue
+    }
+    for (const [index, parameter] of entry.parameters.entries()) refuseAll(session, entry, wrapper, parameter, index)
+    session.report.functions.push(entry.name)
+  }
+}
+
+function refuseAll(
+  session: Session,
+  entry: FunctionSpec,
+  wrapper: SysFunction,
+  parameter: ParameterSpec,
+  index: number,
+): void {
+  const { log, random, memory, report } = session
+  const start = [`${entry.name}: ${parameter.name} `, `${entry.name}: ${parameter.name}_ `]
+  report.arguments++
+  for (const bad of badValues(parameter)) {
+    const handed = argumentsFor(entry, 'memory', random, memory).map(({ js }) => js)
+    handed[index] = bad
+    log.clear()
+    report.calls++
+    const what = `${parameter.name} = ${typeof bad === 'symbol' ? 'a symbol' : typeof bad === 'function' ? 'a function' : show(bad)}`
+    try {
+      wrapper(...handed)
+      fail(session, entry, what, 'was not refused')
+    } catch (error) {
+      const isRight =
+        (error instanceof TypeError || error instanceof RangeError) &&
+        start.some((text) => error.message.startsWith(text))
+      if (!isRight) fail(session, entry, what, String(error))
+    }
+    if (!log.isEmpty) fail(session, entry, what, 'something native ran')
+  }
+}

@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compileLibrary } from '../src/proof/compile.js'
+import type { Engine, Report } from '../src/proof/job.js'
+import { breakSpec } from '../src/proof/mutations.js'
+import { emitRecorder } from '../src/proof/recorder.js'
+import { runJob, specs, temporaryFolder } from './proof.js'
+
+// Every function of every library is called through the package that users install, with a native library in the vendor's
+// place that is made from the spec alone and tells what reached it.
+
+const folder = temporaryFolder()
+const rows: string[] = []
+
+function noCompiler(): string | undefined {
+  if (process.platform !== 'linux') return 'the native library is made for Linux'
+  try {
+    execFileSync(process.env['CXX'] ?? 'g++', ['--version'], { stdio: 'pipe' })
+    return undefined
+  } catch {
+    return 'no C++ compiler: install g++ or name one in CXX'
+  }
+}
+
+const reason = noCompiler()
+
+/** The first failures, so that a broken generator does not drown the report. */
+function failuresOf({ failures }: Report): string[] {
+  return failures.slice(0, 20).map((failure) => `${failure.function}, ${failure.what}`)
+}
+
+afterAll(() => {
+  console.log(['library, engine, streams: functions, calls, arguments', ...rows].join('\n'))
+})
+
+describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library, spec) => {
+  const names = spec.functions.map(({ name }) => name).sort()
+  const hasModes = spec.functions.some(({ perThreadSymbol }) => perThreadSymbol)
+  const modes = hasModes ? (['legacy', 'per-thread'] as const) : (['legacy'] as const)
+  let recorder = ''
+
+  beforeAll(async () => {
+    if (reason === undefined) recorder = await compileLibrary(join(folder, library), library, emitRecorder(spec))
+  })
+
+  const prove = async (engine: Engine, mode: 'legacy' | 'per-thread'): Promise<Report> => {
+    const report = await runJob(folder, `${library}-${engine}-${mode}`, {
+      spec,
+      recorder,
+      engine,
+      perThread: mode === 'per-thread',
+      seed: 0x5a0a1,
+    })
+    rows.push(`${library}, ${engine}, ${mode}: ${report.functions.length}, ${report.calls}, ${report.arguments}`)
+    return report
+  }
+
+  describe.each(modes)('%s default stream', (mode) => {
+    test.for(['block', 'recording', 'koffi'] as const)(
+      'every argument and result of every function arrives: %s',
+      async (engine, { skip }) => {
+        if (reason !== undefined) return skip(reason)
+        const report = await prove(engine, mode)
+        expect(failuresOf(report)).toEqual([])
+        expect(report.functions.toSorted()).toEqual(names)
+        expect(report.calls).toBeGreaterThanOrEqual(5 * names.length)
+      },
+    )
+  })
+
+  test('bad input of every parameter of every function is refused by name, and nothing native runs', async ({
+    skip,
+  }) => {
+    if (reason !== undefined) return skip(reason)
+    const report = await prove('refusals', 'legacy')
+    expect(failuresOf(report)).toEqual([])
+    expect(report.functions.toSorted()).toEqual(names)
+    expect(report.arguments).toBe(spec.functions.reduce((sum, { parameters }) => sum + parameters.length, 0))
+  })
+
+  test('functions that are wrong are reported, and no others', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const { library: wrong, expectation, broken } = breakSpec(spec)
+    const report = await runJob(folder, `${library}-broken`, {
+      spec: expectation,
+      recorder: await compileLibrary(join(folder, `${library}-broken`), library, emitRecorder(wrong)),
+      engine: 'block',
+      perThread: false,
+      seed: 1,
+    })
+    expect(broken.size).toBeGreaterThanOrEqual(7)
+    const reported = new Set(report.failures.map((failure) => failure.function))
+    expect([...reported].sort()).toEqual([...broken.keys()].sort())
+    rows.push(`${library}, broken on purpose and reported: ${broken.size}`)
+  })
+})

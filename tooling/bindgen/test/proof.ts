@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Job, Report } from '../src/proof/job.js'
+import { sysPackages } from '../src/proof/packages.js'
+import type { LibrarySpecFile } from '../src/spec/types.js'
+import { root } from './environment.js'
+
+const specFolder = join(root, 'tooling/bindgen/spec')
+const child = join(root, 'tooling/bindgen/dist/proof/child.js')
+
+/** The spec of every library. */
+export const specs: readonly LibrarySpecFile[] = readdirSync(specFolder)
+  .filter((file) => file.endsWith('.json'))
+  .map((file) => JSON.parse(readFileSync(join(specFolder, file), 'utf8')) as LibrarySpecFile)
+
+/** A folder that is removed when the tests end. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-proof-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Runs a job in a Node process of its own. */
+export async function runJob(folder: string, name: string, job: Omit<Job, 'root'>): Promise<Report> {
+  if (!existsSync(child)) throw new Error(`${child} is not there: build tooling/bindgen`)
+  const location = sysPackages[job.spec.library]
+  if (location === undefined) throw new Error(`no package is known for ${job.spec.library}`)
+  const [jobFile, reportFile] = [join(folder, `${name}.job.json`), join(folder, `${name}.report.json`)]
+  writeFileSync(jobFile, JSON.stringify({ ...job, root }))
+  const { SHOAL_DEVICE: _, SHOAL_STREAM_MODE: __, ...inherited } = process.env
+  const environment = {
+    ...inherited,
+    [location.environment]: job.recorder,
+    SHOAL_STREAM_MODE: job.perThread ? 'per-thread' : 'legacy',
+  }
+  await new Promise<void>((resolve, reject) => {
+    const running = spawn(process.execPath, [child, jobFile, reportFile], {
+      env: environment,
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    let errors = ''
+    running.stderr.on('data', (chunk) => {
+      errors += chunk
+    })
+    running.on('error', reject)
+    running.on('close', (status, signal) => {
+      if (status === 0) resolve()
+      else reject(new Error(`${name}: exit ${status ?? signal}\n${errors.slice(0, 4000)}`))
+    })
+  })
+  return JSON.parse(readFileSync(reportFile, 'utf8')) as Report
+}
