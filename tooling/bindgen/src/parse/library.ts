@@ -15,6 +15,7 @@ import { type Declarations, plainName, type RecordDeclaration } from './declarat
 import { directionOf } from './direction.js'
 import { type Layouts, spelling } from './layouts.js'
 import { handleName, isOpaque, isOpaquePointer, isSignedEnum, lowerInteger, lowerType } from './lower.js'
+import { pointeeOf } from './pointee.js'
 
 /** Whether a header brings the function's body, so that no library exports it. */
 export function isDefinedInHeader(node: AstNode | undefined): boolean {
@@ -35,6 +36,10 @@ export function readSignature(
     const lowered = lowerType(declarations, layouts, ctype, true)
     return { name, ctype, lowered, direction: directionOf(declarations, node.name as string, name, ctype, lowered) }
   })
+  for (const parameter of parameters) {
+    const pointee = pointeeOf(declarations, layouts, node.name as string, parameters, parameter)
+    if (pointee !== undefined) parameter.pointee = pointee
+  }
   const result = lowerType(declarations, layouts, resultCtype, false)
   const deprecated = childrenOf(node, 'DeprecatedAttr').length > 0
   return { result, resultCtype, parameters, ...(deprecated ? { deprecated } : {}) }

@@ -25,6 +25,16 @@ export interface ParameterSpec {
   ctype: string
   lowered: Lowered
   direction: Direction
+  /** of a pointer: what it points to, where C says how large that is */
+  pointee?: PointeeSpec
+}
+
+/** The least memory behind a pointer. */
+export interface PointeeSpec {
+  /** bytes of one element; for an array of fixed length, of all */
+  size: number
+  /** as many elements as another argument says, none perhaps */
+  array?: true
 }
 
 export interface FunctionSpec {
