@@ -175,7 +175,7 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
     case 'bool':
       return simple('boolean', 'putBool')
     case 'integer':
-      return marshalInteger(file, lowered, simple)
+      return marshalInteger(file, symbols, lowered, simple)
     case 'struct':
       file.useType('@shoal/ffi', 'NativeMemory')
       return { type: 'ArrayBufferView | NativeMemory', put: () => '' }
@@ -187,12 +187,14 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
 
 function marshalInteger(
   file: SourceFile,
+  symbols: SymbolTable,
   lowered: Lowered & { kind: 'integer' },
   simple: (type: string, put: string) => Marshalling,
 ): Marshalling {
   if (lowered.type === 'u64') return simple(file.useType(calls, 'SizeArgument'), 'putSize')
   if (lowered.type === 'i64') return simple(file.useType(calls, 'SignedArgument'), 'putI64')
-  return simple('number', `put${lowered.type.toUpperCase()}`)
+  const type = lowered.brand === undefined ? 'number' : symbols.typeName(file, lowered.brand)
+  return simple(type, `put${lowered.type.toUpperCase()}`)
 }
 
 const foreignTypes: Record<string, string> = {
