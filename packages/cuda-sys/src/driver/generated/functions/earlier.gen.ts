@@ -3,7 +3,7 @@ import { type NativeCall, type PointerArgument, putCString, putHandle, putI32, p
 import { driver } from '../../library.js'
 import type { CUGLDeviceList } from '../enums/graphicsInterfaces.gen.js'
 import type { CUresult } from '../enums/status.gen.js'
-import type { CUcontext, CUgraphicsResource, CUstream, VdpGetProcAddress } from '../handles.gen.js'
+import type { CUcontext, CUgraphicsResource, CUstream, VdpDevice, VdpGetProcAddress } from '../handles.gen.js'
 
 let cuCtxCreate_v11040_: NativeCall | undefined
 /**
@@ -325,7 +325,7 @@ let cuVDPAUCtxCreate_v3010_: NativeCall | undefined
  * @deprecated An earlier ABI, superseded by {@link cuVDPAUCtxCreate}.
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VDPAU.html
  */
-export function cuVDPAUCtxCreate_v3010(pCtx: PointerArgument, flags: number, device: number, vdpDevice: number, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
+export function cuVDPAUCtxCreate_v3010(pCtx: PointerArgument, flags: number, device: number, vdpDevice: VdpDevice, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
   putPointer(0, pCtx, 'cuVDPAUCtxCreate_v3010', 'pCtx')
   putU32(1, flags, 'cuVDPAUCtxCreate_v3010', 'flags')
   putI32(2, device, 'cuVDPAUCtxCreate_v3010', 'device')

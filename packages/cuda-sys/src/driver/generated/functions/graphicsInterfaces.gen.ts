@@ -4,7 +4,7 @@ import { type CallLayout, lowerCall, type NativeCall, type PointerArgument, putH
 import { driver } from '../../library.js'
 import type { CUGLDeviceList } from '../enums/graphicsInterfaces.gen.js'
 import type { CUresult } from '../enums/status.gen.js'
-import type { CUgraphicsResource, CUstream, EGLImageKHR, EGLStreamKHR, EGLSyncKHR, HGPUNV, VdpGetProcAddress } from '../handles.gen.js'
+import type { CUgraphicsResource, CUstream, EGLImageKHR, EGLStreamKHR, EGLSyncKHR, HGPUNV, VdpDevice, VdpGetProcAddress, VdpOutputSurface, VdpVideoSurface } from '../handles.gen.js'
 
 let cuEGLStreamConsumerAcquireFrame_: NativeCall | undefined
 /**
@@ -428,7 +428,7 @@ let cuGraphicsVDPAURegisterOutputSurface_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VDPAU.html
  */
-export function cuGraphicsVDPAURegisterOutputSurface(pCudaResource: PointerArgument, vdpSurface: number, flags: number): CUresult {
+export function cuGraphicsVDPAURegisterOutputSurface(pCudaResource: PointerArgument, vdpSurface: VdpOutputSurface, flags: number): CUresult {
   putPointer(0, pCudaResource, 'cuGraphicsVDPAURegisterOutputSurface', 'pCudaResource')
   putU32(1, vdpSurface, 'cuGraphicsVDPAURegisterOutputSurface', 'vdpSurface')
   putU32(2, flags, 'cuGraphicsVDPAURegisterOutputSurface', 'flags')
@@ -446,7 +446,7 @@ let cuGraphicsVDPAURegisterVideoSurface_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VDPAU.html
  */
-export function cuGraphicsVDPAURegisterVideoSurface(pCudaResource: PointerArgument, vdpSurface: number, flags: number): CUresult {
+export function cuGraphicsVDPAURegisterVideoSurface(pCudaResource: PointerArgument, vdpSurface: VdpVideoSurface, flags: number): CUresult {
   putPointer(0, pCudaResource, 'cuGraphicsVDPAURegisterVideoSurface', 'pCudaResource')
   putU32(1, vdpSurface, 'cuGraphicsVDPAURegisterVideoSurface', 'vdpSurface')
   putU32(2, flags, 'cuGraphicsVDPAURegisterVideoSurface', 'flags')
@@ -466,7 +466,7 @@ let cuVDPAUCtxCreate_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VDPAU.html
  */
-export function cuVDPAUCtxCreate(pCtx: PointerArgument, flags: number, device: number, vdpDevice: number, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
+export function cuVDPAUCtxCreate(pCtx: PointerArgument, flags: number, device: number, vdpDevice: VdpDevice, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
   putPointer(0, pCtx, 'cuVDPAUCtxCreate', 'pCtx')
   putU32(1, flags, 'cuVDPAUCtxCreate', 'flags')
   putI32(2, device, 'cuVDPAUCtxCreate', 'device')
@@ -486,7 +486,7 @@ let cuVDPAUGetDevice_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VDPAU.html
  */
-export function cuVDPAUGetDevice(pDevice: PointerArgument, vdpDevice: number, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
+export function cuVDPAUGetDevice(pDevice: PointerArgument, vdpDevice: VdpDevice, vdpGetProcAddress: VdpGetProcAddress | null): CUresult {
   putPointer(0, pDevice, 'cuVDPAUGetDevice', 'pDevice')
   putU32(1, vdpDevice, 'cuVDPAUGetDevice', 'vdpDevice')
   putHandle(2, vdpGetProcAddress, 'cuVDPAUGetDevice', 'vdpGetProcAddress')

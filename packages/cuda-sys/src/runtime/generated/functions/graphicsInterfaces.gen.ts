@@ -4,7 +4,7 @@ import { type CallLayout, lowerCall, type NativeCall, type PointerArgument, putH
 import { runtime } from '../../library.js'
 import type { cudaGLDeviceList } from '../enums/graphicsInterfaces.gen.js'
 import type { cudaError } from '../enums/status.gen.js'
-import type { cudaGraphicsResource_t, cudaStream_t, EGLImageKHR, EGLStreamKHR, EGLSyncKHR, HGPUNV, VdpGetProcAddress } from '../handles.gen.js'
+import type { cudaGraphicsResource_t, cudaStream_t, EGLImageKHR, EGLStreamKHR, EGLSyncKHR, HGPUNV, VdpDevice, VdpGetProcAddress, VdpOutputSurface, VdpVideoSurface } from '../handles.gen.js'
 
 let cudaEGLStreamConsumerAcquireFrame_: NativeCall | undefined
 /**
@@ -408,7 +408,7 @@ let cudaGraphicsVDPAURegisterOutputSurface_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
-export function cudaGraphicsVDPAURegisterOutputSurface(resource: PointerArgument, vdpSurface: number, flags: number): cudaError {
+export function cudaGraphicsVDPAURegisterOutputSurface(resource: PointerArgument, vdpSurface: VdpOutputSurface, flags: number): cudaError {
   putPointer(0, resource, 'cudaGraphicsVDPAURegisterOutputSurface', 'resource')
   putU32(1, vdpSurface, 'cudaGraphicsVDPAURegisterOutputSurface', 'vdpSurface')
   putU32(2, flags, 'cudaGraphicsVDPAURegisterOutputSurface', 'flags')
@@ -426,7 +426,7 @@ let cudaGraphicsVDPAURegisterVideoSurface_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
-export function cudaGraphicsVDPAURegisterVideoSurface(resource: PointerArgument, vdpSurface: number, flags: number): cudaError {
+export function cudaGraphicsVDPAURegisterVideoSurface(resource: PointerArgument, vdpSurface: VdpVideoSurface, flags: number): cudaError {
   putPointer(0, resource, 'cudaGraphicsVDPAURegisterVideoSurface', 'resource')
   putU32(1, vdpSurface, 'cudaGraphicsVDPAURegisterVideoSurface', 'vdpSurface')
   putU32(2, flags, 'cudaGraphicsVDPAURegisterVideoSurface', 'flags')
@@ -444,7 +444,7 @@ let cudaVDPAUGetDevice_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
-export function cudaVDPAUGetDevice(device: PointerArgument, vdpDevice: number, vdpGetProcAddress: VdpGetProcAddress | null): cudaError {
+export function cudaVDPAUGetDevice(device: PointerArgument, vdpDevice: VdpDevice, vdpGetProcAddress: VdpGetProcAddress | null): cudaError {
   putPointer(0, device, 'cudaVDPAUGetDevice', 'device')
   putU32(1, vdpDevice, 'cudaVDPAUGetDevice', 'vdpDevice')
   putHandle(2, vdpGetProcAddress, 'cudaVDPAUGetDevice', 'vdpGetProcAddress')
@@ -462,7 +462,7 @@ let cudaVDPAUSetVDPAUDevice_: NativeCall | undefined
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
-export function cudaVDPAUSetVDPAUDevice(device: number, vdpDevice: number, vdpGetProcAddress: VdpGetProcAddress | null): cudaError {
+export function cudaVDPAUSetVDPAUDevice(device: number, vdpDevice: VdpDevice, vdpGetProcAddress: VdpGetProcAddress | null): cudaError {
   putI32(0, device, 'cudaVDPAUSetVDPAUDevice', 'device')
   putU32(1, vdpDevice, 'cudaVDPAUSetVDPAUDevice', 'vdpDevice')
   putHandle(2, vdpGetProcAddress, 'cudaVDPAUSetVDPAUDevice', 'vdpGetProcAddress')
@@ -476,6 +476,7 @@ let cudaWGLGetDevice_: NativeCall | undefined
  * @param device - out
  * @param hGpu - in
  * @since CUDA 3.2
+ * @remarks On Windows alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL.html
  */
 export function cudaWGLGetDevice(device: PointerArgument, hGpu: HGPUNV | null): cudaError {
