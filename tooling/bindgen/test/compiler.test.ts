@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { FunctionSpec, LibrarySpecFile, StructSpec } from '../src/spec/types.js'
-import { type LibraryName, libraryNames, noMatchingHeaders, prelude, readSpec, runCxx } from './environment.js'
+import { everyAbiPrelude, libraryNames, noMatchingHeaders, prelude, readSpec, runCxx } from './environment.js'
 
 // The generator asks clang, in C. Here g++ is asked, in C++, and answers from the same headers by itself.
 
@@ -28,10 +28,14 @@ function places(spec: LibrarySpecFile): Map<string, Place> {
   return found
 }
 
-function measuredLayouts(name: LibraryName, spec: LibrarySpecFile): Map<string, number[]> {
+function measuredLayouts(
+  spec: LibrarySpecFile,
+  structs: readonly StructSpec[],
+  includes: string,
+): Map<string, number[]> {
   const where = places(spec)
   const lines: string[] = []
-  for (const entry of spec.structs) {
+  for (const entry of structs) {
     const { owner, path } = where.get(entry.name) as Place
     const type = path === '' ? owner : `std::remove_reference_t<decltype(std::declval<${owner}&>().${path})>`
     const origin = path === '' ? '0' : `__builtin_offsetof(${owner}, ${path})`
@@ -43,7 +47,7 @@ function measuredLayouts(name: LibraryName, spec: LibrarySpecFile): Map<string, 
       `  show("${entry.name}", { sizeof(${type}), alignof(${type}), ${[...offsets, ...sizes].map((text) => `(size_t)(${text})`).join(', ')} });`,
     )
   }
-  const output = runCxx(`${prelude[name]}
+  const output = runCxx(`${includes}
 #include <cstdio>
 #include <cstddef>
 #include <initializer_list>
@@ -67,8 +71,16 @@ ${lines.join('\n')}
   )
 }
 
-function prototype({ resultCtype, parameters, name }: FunctionSpec, symbol: string): string {
-  return `static_assert(std::is_same<decltype(&${name}), ${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})>::value, "${symbol}");`
+/** A check that a name of a C++ program has the type of a prototype of the spec. */
+function prototype({ resultCtype, parameters, name, symbol }: FunctionSpec, type = `decltype(&${name})`): string {
+  const signature = `${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})`
+  return `static_assert(std::is_same<${type}, ${signature}>::value, "${symbol}");`
+}
+
+function checks(includes: string, lines: readonly string[]): string {
+  return runCxx(
+    `${includes}#include <type_traits>\n#include <cstdio>\n${lines.join('\n')}\nint main() { std::puts("same"); }\n`,
+  )
 }
 
 describe.each(libraryNames)('%s, by g++', (name) => {
@@ -77,7 +89,15 @@ describe.each(libraryNames)('%s, by g++', (name) => {
   test('size, alignment and every offset of every struct', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
-    const measured = measuredLayouts(name, spec)
+    const earlier = spec.structs.filter((entry) => entry.earlier)
+    const measured = new Map([
+      ...measuredLayouts(
+        spec,
+        spec.structs.filter((entry) => !entry.earlier),
+        prelude[name],
+      ),
+      ...(earlier.length > 0 ? measuredLayouts(spec, earlier, everyAbiPrelude) : []),
+    ])
     for (const entry of spec.structs) {
       const sizes = entry.fields.map((field) => field.size * (field.count ?? 1))
       const expected = [entry.size, entry.alignment, ...entry.fields.map((field) => field.offset), ...sizes]
@@ -116,10 +136,11 @@ ${lines.join('\n')}
   test('prototype of every function', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
-    const checks = spec.functions.map((entry) => prototype(entry, entry.symbol))
+    const current = spec.functions.filter(({ supersededBy }) => supersededBy === undefined)
     expect(
-      runCxx(
-        `${prelude[name]}#include <type_traits>\n#include <cstdio>\n${checks.join('\n')}\nint main() { std::puts("same"); }\n`,
+      checks(
+        prelude[name],
+        current.map((entry) => prototype(entry)),
       ),
     ).toBe('same\n')
   })
@@ -129,8 +150,40 @@ ${lines.join('\n')}
     if (reason !== undefined) return skip(reason)
     const entry = spec.functions.find(({ parameters }) => parameters.length > 2) as FunctionSpec
     const broken = { ...entry, parameters: entry.parameters.slice(1) }
-    expect(() =>
-      runCxx(`${prelude[name]}#include <type_traits>\n${prototype(broken, 'broken')}\nint main() {}\n`),
-    ).toThrow(/broken/)
+    expect(() => checks(prelude[name], [prototype(broken)])).toThrow(new RegExp(`"?${entry.symbol}`))
+  })
+})
+
+describe('ABIs of the driver, by g++', () => {
+  const { functions } = readSpec('driver')
+  const reason = noMatchingHeaders('driver')
+
+  test('each symbol has the prototype of the spec, superseded ones too', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    expect(functions.filter(({ supersededBy }) => supersededBy !== undefined).length).toBeGreaterThan(80)
+    const lines = functions.flatMap((entry) => [
+      prototype(entry, `decltype(&${entry.symbol})`),
+      ...(entry.perThreadSymbol ? [prototype(entry, `decltype(&${entry.perThreadSymbol})`)] : []),
+    ])
+    expect(checks(everyAbiPrelude, lines)).toBe('same\n')
+  })
+
+  test('each has the function type that the headers name after its version', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const lines = functions.flatMap((entry) => {
+      const { lookup, since, perThreadSymbol, perThreadSince } = entry
+      const flavour = perThreadSymbol?.slice(-5)
+      return [
+        prototype(entry, `PFN_${lookup}_v${since}`),
+        ...(flavour ? [prototype(entry, `PFN_${lookup}_v${perThreadSince}${flavour}`)] : []),
+      ]
+    })
+    expect(checks(everyAbiPrelude, lines)).toBe('same\n')
+  })
+
+  test('a version that belongs to another ABI would be noticed', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const entry = functions.find(({ name }) => name === 'cuCtxCreate_v3020') as FunctionSpec
+    expect(() => checks(everyAbiPrelude, [prototype(entry, 'PFN_cuCtxCreate_v11040')])).toThrow(/cuCtxCreate_v2/)
   })
 })

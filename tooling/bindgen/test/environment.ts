@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { clangVersion } from '../src/parse/clang.js'
+import { driverSource } from '../src/parse/driver.js'
 import { findHeaders } from '../src/parse/headers.js'
+import { standInHeaders } from '../src/parse/include.js'
+import { runtimeSource } from '../src/parse/runtime.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -54,10 +57,13 @@ export function noClang(): string | undefined {
 
 /** The includes of a library for a C++ program. */
 export const prelude: Record<LibraryName, string> = {
-  driver: '#include <cuda.h>\n',
-  runtime: '#include <cuda_runtime_api.h>\n',
+  driver: driverSource,
+  runtime: runtimeSource,
   nccl: '#define NCCL_OS_LINUX\n#include <nccl.h>\n',
 }
+
+/** The driver's includes for a program that sees the ABIs of all versions, each under its symbol. */
+export const everyAbiPrelude = `#define __CUDA_API_VERSION_INTERNAL\n${driverSource}`
 
 /** Compiles a C++ program against the headers, runs it and returns what it prints. */
 export function runCxx(source: string, flags: readonly string[] = []): string {
@@ -66,7 +72,9 @@ export function runCxx(source: string, flags: readonly string[] = []): string {
     const file = join(folder, 'program.cpp')
     const program = join(folder, 'program')
     writeFileSync(file, source)
-    const includes = [headers.nccl, headers.cuda].filter((entry) => entry !== undefined).map((entry) => `-I${entry}`)
+    const includes = [standInHeaders, headers.nccl, headers.cuda]
+      .filter((entry) => entry !== undefined)
+      .map((entry) => `-I${entry}`)
     execFileSync('g++', ['-std=c++17', '-O0', '-w', ...includes, ...flags, '-o', program, file], { stdio: 'pipe' })
     return execFileSync(program, { encoding: 'utf8', maxBuffer: 1 << 28 })
   } finally {

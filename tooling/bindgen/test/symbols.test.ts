@@ -1,10 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { LibrarySpecFile } from '../src/spec/types.js'
 import { libraryNames, readSpec, root } from './environment.js'
 
 // What the real libraries export; see README.md for where each list comes from.
-const manifests = { driver: 'libcuda-580.159', runtime: 'libcudart-13.0', nccl: 'libnccl-2.30.7' } as const
+const manifests = {
+  driver: 'libcuda-580.159',
+  runtime: 'libcudart-13.0',
+  nccl: 'libnccl-2.30.7',
+  nvshmem: 'libnvshmem_host-3.4.5',
+} as const
 
 function manifest(file: string): Set<string> {
   const text = readFileSync(join(root, `tooling/bindgen/abi/${file}.symbols.txt`), 'utf8')
@@ -15,11 +21,10 @@ describe.each(libraryNames)('%s', (name) => {
   const spec = readSpec(name)
   const symbols = manifest(manifests[name])
 
-  test('every bound symbol is exported by the real library', () => {
-    const bound = spec.functions.flatMap((entry) => [
-      entry.symbol,
-      ...(entry.perThreadSymbol ? [entry.perThreadSymbol] : []),
-    ])
+  test('every bound symbol is exported by the real library, or says why not', () => {
+    const bound = spec.functions
+      .filter(({ platform, reason }) => platform !== 'win32' && reason === undefined)
+      .flatMap((entry) => [entry.symbol, ...(entry.perThreadSymbol ? [entry.perThreadSymbol] : [])])
     expect(bound.length).toBeGreaterThan(50)
     expect(bound.filter((symbol) => !symbols.has(symbol))).toEqual([])
   })
@@ -37,6 +42,39 @@ test('NCCL functions that came with 2.28 or before are in 2.28.9, the others are
   const older = manifest('libnccl-2.28.9')
   const wrong = readSpec('nccl').functions.filter(({ name, since }) => older.has(name) !== since <= 22809)
   expect(wrong.map(({ name, since }) => `${name} since ${since}`)).toEqual([])
+})
+
+/** Symbols of a library that are neither bound nor explained. */
+function unexplained(spec: LibrarySpecFile, symbols: Iterable<string>): string[] {
+  const known = new Set([
+    ...spec.functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]),
+    ...(spec.unbound ?? []).filter(({ reason }) => reason.length > 10).map(({ symbol }) => symbol),
+  ])
+  return [...symbols].filter((symbol) => !known.has(symbol))
+}
+
+describe.each(['driver', 'runtime'] as const)('%s, the other way round', (name) => {
+  const spec = readSpec(name)
+  const symbols = manifest(manifests[name])
+
+  test('every symbol that the real library exports is bound, or the spec says why not', () => {
+    expect(unexplained(spec, symbols)).toEqual([])
+  })
+
+  test('what is for another platform, or says why it is missing, is missing', () => {
+    const gated = spec.functions.filter(({ platform, reason }) => platform === 'win32' || reason !== undefined)
+    expect(gated.length).toBeGreaterThan(0)
+    expect(gated.filter(({ symbol }) => symbols.has(symbol)).map((entry) => entry.symbol)).toEqual([])
+  })
+
+  test('a symbol without a reason would be noticed, a reason without a symbol too', () => {
+    const bound = spec.functions.filter(({ name: exported }) => !/^cu(da)?MemcpyPeer$/.test(exported))
+    const without = { ...spec, functions: bound, unbound: (spec.unbound ?? []).map((row) => ({ ...row, reason: '' })) }
+    const expected = (spec.unbound ?? []).filter(({ exported }) => exported).map(({ symbol }) => symbol)
+    const peer = name === 'driver' ? ['cuMemcpyPeer', 'cuMemcpyPeer_ptds'] : ['cudaMemcpyPeer']
+    expect(unexplained(without, symbols).sort()).toEqual([...expected, ...peer].sort())
+    for (const { symbol, exported } of spec.unbound ?? []) expect(symbols.has(symbol), symbol).toBe(exported)
+  })
 })
 
 test('driver versions rise with the ABI revision', () => {
