@@ -1,3 +1,13 @@
-/** Raw NCCL: functions, constants and struct layouts of nccl.h. */
+/** Raw NCCL: functions, constants and struct layouts of nccl.h and of the device API's host functions. */
 export * from './generated/index.gen.js'
+export {
+  initialNcclCommProperties,
+  initialNcclConfig,
+  initialNcclDevCommRequirements,
+  initialNcclSimInfo,
+  type NcclConfigValues,
+  type NcclDevCommRequirementsValues,
+  ncclConfigFields,
+  readNcclCommProperties,
+} from './initial.js'
 export { formatNcclVersion, nccl } from './library.js'

@@ -11,6 +11,16 @@ export type ncclComm_t = Branded<bigint, 'ncclComm'>
 /** Takes a bigint read from memory as a `ncclComm_t`. */
 export const ncclComm_t = (value: bigint): ncclComm_t => value as ncclComm_t
 
+/** `struct ncclDevCommWindowTable *`. */
+export type ncclDevCommWindowTable_t = Branded<bigint, 'ncclDevCommWindowTable'>
+/** Takes a bigint read from memory as a `ncclDevCommWindowTable_t`. */
+export const ncclDevCommWindowTable_t = (value: bigint): ncclDevCommWindowTable_t => value as ncclDevCommWindowTable_t
+
+/** `struct ncclGinGpuCtx *`. */
+export type ncclGinGpuCtx_t = Branded<bigint, 'ncclGinGpuCtx'>
+/** Takes a bigint read from memory as a `ncclGinGpuCtx_t`. */
+export const ncclGinGpuCtx_t = (value: bigint): ncclGinGpuCtx_t => value as ncclGinGpuCtx_t
+
 /** `struct ncclParamHandle *`. */
 export type ncclParamHandle_t = Branded<bigint, 'ncclParamHandle'>
 /** Takes a bigint read from memory as a `ncclParamHandle_t`. */
@@ -20,3 +30,15 @@ export const ncclParamHandle_t = (value: bigint): ncclParamHandle_t => value as 
 export type ncclWindow_t = Branded<bigint, 'ncclWindow_vidmem'>
 /** Takes a bigint read from memory as a `ncclWindow_t`. */
 export const ncclWindow_t = (value: bigint): ncclWindow_t => value as ncclWindow_t
+
+/** `uint32_t`. */
+export type ncclDevResourceHandle = number
+
+/** `ncclDevResourceHandle`. */
+export type ncclDevResourceHandle_t = number
+
+/** `uint32_t`. */
+export type ncclGinCounter_t = number
+
+/** `uint32_t`. */
+export type ncclGinSignal_t = number

@@ -100,6 +100,8 @@ const ncclGroups: Record<string, string> = {
   group: 'collectives',
   ops: 'collectives',
   params: 'parameters',
+  device: 'deviceApi',
+  device_setup: 'deviceApi',
   comms: 'communicator',
 }
 
@@ -125,6 +127,8 @@ export function areaOf(library: Library, entry: FunctionSpec): string {
 
 const subjects: readonly [RegExp, string][] = [
   [/_v1$/, 'earlier'],
+  [/^nccl\w+_v\d{5}$/, 'earlierLayouts'],
+  [/^nccl(Dev|Team|Gin|Lsa|LLA2A|Multimem|Resource|CommProperties|NetDevice)/, 'deviceApi'],
   [/^CU(GL|egl|output_mode)|^cuda(GL|Egl)/, 'graphicsInterfaces'],
   [/graph|node/i, 'graph'],
   [/_attribute|Attr$/, 'attributes'],
@@ -145,6 +149,7 @@ const enumFiles: Record<string, string> = {
   launch: 'execution',
   graph: 'execution',
   module: 'execution',
+  deviceApi: 'execution',
   general: 'execution',
 }
 const structFiles: Record<string, string> = {
@@ -175,8 +180,9 @@ export function structFileOf(name: string): string {
 /** Page of the vendor's manual. */
 export function manualPage(library: Library, entry: FunctionSpec): string | undefined {
   if (library === 'nccl') {
-    if (entry.group === 'params') return undefined
-    return `https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/${entry.group}.html#${entry.name.toLowerCase()}`
+    if (entry.group === 'params' || entry.header === undefined) return undefined
+    const anchor = entry.group === 'device' ? '' : `#${entry.name.toLowerCase()}`
+    return `https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/${entry.group}.html${anchor}`
   }
   if (entry.group === '') return undefined
   if (library === 'nvshmem') return `https://docs.nvidia.com/nvshmem/api/gen/api/${entry.group}.html`

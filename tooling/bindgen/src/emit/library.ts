@@ -5,6 +5,7 @@ import { emitConstants, emitEnums, emitHandles } from './names.js'
 import { SourceFile } from './source.js'
 import { emitStructs, placeStructs } from './structs.js'
 import { SymbolTable } from './symbols.js'
+import { emitVersionedStructs } from './versionedStructs.js'
 
 /** Every generated file of a library, path below its `generated` folder to text. */
 export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
@@ -18,6 +19,6 @@ export function emitLibrary(spec: LibrarySpecFile): Map<string, string> {
   ].filter((file) => !file.isEmpty)
   const index = new SourceFile('index.gen.ts')
   index.add(...files.map(({ path }) => `export * from './${path.replace(/\.ts$/, '.js')}'`).sort())
-  const lookup = emitLookup(spec)
-  return new Map([...files, index, ...(lookup.isEmpty ? [] : [lookup])].map((file) => [file.path, file.render()]))
+  const internal = [emitLookup(spec), emitVersionedStructs(spec, symbols)].filter((file) => !file.isEmpty)
+  return new Map([...files, index, ...internal].map((file) => [file.path, file.render()]))
 }

@@ -46,6 +46,10 @@ export function isArray(functionName: string, parameters: readonly ParameterSpec
 export const firstSizes: Readonly<Record<string, number>> = {
   // NCCL 2.14: size, magic, version and blocking.
   ncclConfig_t: 24,
+  // NCCL 2.29.2, up to a ginType of one byte.
+  ncclCommProperties: 40,
+  // NCCL 2.28.3, without size and version.
+  ncclDevCommRequirements: 24,
 }
 
 /** Memory of a fixed length that C's type does not show, in bytes. */

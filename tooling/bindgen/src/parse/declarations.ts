@@ -201,7 +201,7 @@ export function plainName(names: readonly string[], preferred?: string): string 
 
 function rank(name: string): number {
   if (/_(st|enum|union)$/.test(name)) return 3
-  if (/_v\d+(_\d+)?$/.test(name)) return 2
+  if (/_v\d+(_\d+|_t)?$/.test(name)) return 2
   if (/_t$/.test(name)) return 1
   return 0
 }

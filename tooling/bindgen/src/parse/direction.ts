@@ -38,6 +38,9 @@ const settled: Readonly<Record<string, Direction>> = {
   'cudaLaunchKernelExC.args': 'in',
   'cudaGraphAddMemcpyNode1D.dst': 'in',
   'cudaGraphAddMemcpyNodeFromSymbol.dst': 'in',
+  // They carry their size and version in.
+  'ncclCommQueryProperties.props': 'inout',
+  'ncclGroupSimulateEnd.simInfo': 'inout',
   'cuGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
   'cudaGraphicsResourceGetMappedEglFrame.eglFrame': 'out',
 }

@@ -1,12 +1,14 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ncclSince } from '../facts/ncclSince.js'
-import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
+import { deviceReason, deviceRecords, inlineReason, unboundNccl, undeclaredNccl } from '../facts/ncclSymbols.js'
+import type { FunctionSpec, LibrarySpecFile, StructSpec, UnboundSpec } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
 import { Layouts } from './layouts.js'
 import { readEnums, readNames, readSignature, readStructs } from './library.js'
+import { earlierLayouts, readVersionedStructs } from './ncclStructs.js'
 
 const ours = /^(nccl[A-Z]|NCCL_)/
 
@@ -17,55 +19,128 @@ const chapters: readonly [RegExp, string][] = [
   [/^ncclGroup/, 'group'],
   [/^ncclRedOp/, 'ops'],
   [/^ncclParam/, 'params'],
+  [/^nccl(DevComm|CommQueryProperties$|Get\w+DevicePointer$)/, 'device_setup'],
+  [/^nccl(Team|Gin|LLA2A|LsaBarrier)/, 'device'],
   [/./, 'comms'],
 ]
 
+/**
+ * What a C program, or a C++ program, includes to see everything that the spec has.
+ *
+ * The device API's host functions stand among templates for kernels. All of them can be had in C but gin.h, which has
+ * no host function; the two of its subject are declared in the file that replaces it on Windows, though the library for
+ * Linux exports them as well. That file leaves out the `struct` before its types.
+ */
+export const ncclSource = `#define NCCL_OS_LINUX
+#include <nccl.h>
+#include <nccl_device/core.h>
+typedef struct ncclTeam ncclTeam;
+typedef struct ncclDevResourceRequirements ncclDevResourceRequirements;
+typedef struct ncclGinOutboxHandle ncclGinOutboxHandle;
+typedef struct ncclGinInboxA2AHandle ncclGinInboxA2AHandle;
+#define NCCL_OS_WINDOWS
+#include <nccl_device/gin_win_stub.h>
+#undef NCCL_OS_WINDOWS
+#include <nccl_device/impl/comm__types.h>
+${earlierLayouts}
+`
+
 export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpecFile {
-  const headers = ['nccl.h']
-  const unit: Translation = {
-    source: '#define NCCL_OS_LINUX\n#include <nccl.h>\n',
-    includes: [ncclInclude, cudaInclude],
-  }
+  const unit: Translation = { source: ncclSource, includes: [ncclInclude, cudaInclude] }
   const declarations = new Declarations(dumpAst(unit))
+  for (const name of deviceRecords) {
+    const record = declarations.records.find(({ names }) => names.includes(name))
+    if (!record) throw new Error(`the facts speak of a record ${name}, which the headers do not have`)
+    record.complete = false
+  }
   const macros = dumpMacros(unit)
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
   const headerVersion = Number(macros.get('NCCL_VERSION_CODE'))
-  // A platform macro hides this one from some headers' users; the library of the platform exports it all the same.
-  const text = readFileSync(join(ncclInclude, 'nccl.h'), 'utf8')
+  const texts = readHeaders(ncclInclude)
 
   const functions: FunctionSpec[] = []
-  for (const [name, node] of [...declarations.functions].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  const unbound: UnboundSpec[] = [...unboundNccl]
+  for (const [name, node] of declarations.functions) {
     if (!/^nccl[A-Z]/.test(name)) continue
-    const since = ncclSince[name] ?? headerVersion
+    if (node.inline) {
+      unbound.push({ symbol: name, exported: false, nature: 'inline', reason: inlineReason })
+      continue
+    }
+    const { header, isLinuxOnly } = whereDeclared(texts, name)
     functions.push({
-      name,
-      symbol: name,
-      lookup: name,
-      since,
-      versions: [since],
-      group: (chapters.find(([pattern]) => pattern.test(name)) as [RegExp, string])[1],
+      ...identity(name, headerVersion),
       ...readSignature(declarations, layouts, node),
-      ...(isLinuxOnly(text, name) ? { platform: 'linux' as const } : {}),
+      ...(isLinuxOnly ? { platform: 'linux' as const } : {}),
+      header,
     })
   }
+  for (const [name, reason] of Object.entries(undeclaredNccl)) {
+    if (declarations.functions.has(name)) throw new Error(`${name} is declared after all`)
+    const entry = identity(name, headerVersion)
+    functions.push({ ...entry, result: { kind: 'void' }, resultCtype: 'void', parameters: [], reason })
+  }
+  functions.sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const name of Object.keys(ncclSince)) {
     if (!functions.some((entry) => entry.name === name))
-      throw new Error(`the facts speak of ${name}, which the header does not declare`)
+      throw new Error(`the facts speak of ${name}, which the headers do not declare`)
+  }
+  const known = new Set([...functions.map(({ name }) => name), ...unbound.map(({ symbol }) => symbol)])
+  for (const name of kernelFunctions(texts)) {
+    if (!known.has(name)) unbound.push({ symbol: name, exported: false, nature: 'device', reason: deviceReason })
   }
 
+  const structs: StructSpec[] = readStructs(declarations, layouts)
+  const versionedStructs = readVersionedStructs(unit, macros, structs)
+  const current = new Set(versionedStructs.map(({ struct }) => struct))
+  const earlier = new Set(
+    versionedStructs
+      .flatMap(({ runs }) => runs.flatMap((run) => run.layouts.map(({ struct }) => struct)))
+      .filter((name) => !current.has(name)),
+  )
   return {
     format: 1,
     library: 'nccl',
     headerVersion,
-    headers,
+    headers: [...new Set(functions.flatMap(({ header }) => header ?? []))],
     functions,
     enums: readEnums(declarations, ours),
-    structs: readStructs(declarations, layouts),
+    structs: structs.map((entry) => (earlier.has(entry.name) ? { ...entry, earlier: true } : entry)),
     ...readNames(declarations, /^(nccl[A-Z]|cudaStream_t$)/),
-    constants: readConstants(unit, declarations, macros, /^NCCL_(?!OS_)/),
+    constants: readConstants(unit, declarations, macros, /^NCCL_(?!OS_|CHECK_)/),
+    unbound: unbound.sort((a, b) => (a.symbol < b.symbol ? -1 : 1)),
+    versionedStructs,
   }
 }
 
-function isLinuxOnly(text: string, name: string): boolean {
-  return new RegExp(`#ifdef NCCL_OS_LINUX[^#]*\\b${name}\\b`).test(text)
+function identity(
+  name: string,
+  headerVersion: number,
+): Pick<FunctionSpec, 'name' | 'symbol' | 'lookup' | 'since' | 'versions' | 'group'> {
+  const since = ncclSince[name] ?? headerVersion
+  const [, group] = chapters.find(([pattern]) => pattern.test(name)) as [RegExp, string]
+  return { name, symbol: name, lookup: name, since, versions: [since], group }
+}
+
+/** nccl.h and the headers of the device API, comments left out, by the name a program includes them by. */
+function readHeaders(folder: string): Map<string, string> {
+  const device = readdirSync(join(folder, 'nccl_device'), { withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.h'))
+    .map(({ name }) => `nccl_device/${name}`)
+  const read = (name: string) => readFileSync(join(folder, name), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
+  return new Map(['nccl.h', ...device.sort()].map((name) => [name, read(name)]))
+}
+
+function whereDeclared(texts: ReadonlyMap<string, string>, name: string): { header: string; isLinuxOnly: boolean } {
+  for (const [header, text] of texts) {
+    if (!new RegExp(`\\b${name}\\s*\\(`).test(text)) continue
+    return { header, isLinuxOnly: new RegExp(`#ifdef NCCL_OS_LINUX[^#]*\\b${name}\\b`).test(text) }
+  }
+  throw new Error(`no header has the text of ${name}`)
+}
+
+/** Free functions that only a kernel can call. */
+function kernelFunctions(texts: ReadonlyMap<string, string>): string[] {
+  const pattern = /\bNCCL_(?:HOST_)?DEVICE_INLINE\s+(?!constexpr|explicit)[\w<>:]+(?:\s|[*&])+(nccl[A-Z]\w*)\s*\(/g
+  const names = [...texts.values()].flatMap((text) => [...text.matchAll(pattern)].map((match) => match[1] as string))
+  return [...new Set(names)]
 }

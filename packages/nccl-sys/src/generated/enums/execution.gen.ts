@@ -47,3 +47,37 @@ export const ncclScalarResidence_t = {
   ncclScalarHostImmediate: 1,
 } as const
 export type ncclScalarResidence_t = (typeof ncclScalarResidence_t)[keyof typeof ncclScalarResidence_t]
+
+/** C enumeration `ncclGinConnectionType_t`. */
+export const ncclGinConnectionType_t = {
+  NCCL_GIN_CONNECTION_NONE: 0,
+  NCCL_GIN_CONNECTION_FULL: 1,
+  NCCL_GIN_CONNECTION_RAIL: 2,
+} as const
+export type ncclGinConnectionType_t = (typeof ncclGinConnectionType_t)[keyof typeof ncclGinConnectionType_t]
+
+/** C enumeration `ncclGinType_t`. */
+export const ncclGinType_t = {
+  NCCL_GIN_TYPE_NONE: 0,
+  NCCL_GIN_TYPE_PROXY: 2,
+  NCCL_GIN_TYPE_GDAKI: 3,
+  NCCL_GIN_TYPE_GPI: 4,
+} as const
+export type ncclGinType_t = (typeof ncclGinType_t)[keyof typeof ncclGinType_t]
+
+/** C enumeration `ncclNetDeviceType`. */
+export const ncclNetDeviceType = {
+  NCCL_NET_DEVICE_HOST: 0,
+  NCCL_NET_DEVICE_UNPACK: 1,
+  NCCL_NET_DEVICE_GIN_PROXY: 2,
+  NCCL_NET_DEVICE_GIN_GDAKI: 3,
+  NCCL_NET_DEVICE_GIN_GPI: 4,
+} as const
+export type ncclNetDeviceType = (typeof ncclNetDeviceType)[keyof typeof ncclNetDeviceType]
+
+/** C enumeration `ncclGinSignalOp_t`. */
+export const ncclGinSignalOp_t = {
+  ncclGinSignalInc: 0,
+  ncclGinSignalAdd: 1,
+} as const
+export type ncclGinSignalOp_t = (typeof ncclGinSignalOp_t)[keyof typeof ncclGinSignalOp_t]

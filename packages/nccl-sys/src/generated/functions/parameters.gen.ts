@@ -13,7 +13,7 @@ let ncclParamBind_: NativeCall | undefined
  * @since NCCL 2.30.7
  */
 export function ncclParamBind(out: PointerArgument, key: string | PointerArgument): ncclResult_t {
-  putPointer(0, out, 'ncclParamBind', 'out')
+  putPointer(0, out, 'ncclParamBind', 'out', 8)
   putCString(1, key, 'ncclParamBind', 'key')
   return (ncclParamBind_ ??= nccl.bind('ncclParamBind', 23007, 2))() as ncclResult_t
 }
@@ -42,7 +42,7 @@ export function ncclParamGet(h: ncclParamHandle_t | null, out: PointerArgument, 
   putHandle(0, h, 'ncclParamGet', 'h')
   putPointer(1, out, 'ncclParamGet', 'out')
   putI32(2, maxLen, 'ncclParamGet', 'maxLen')
-  putPointer(3, len, 'ncclParamGet', 'len')
+  putPointer(3, len, 'ncclParamGet', 'len', 4)
   return (ncclParamGet_ ??= nccl.bind('ncclParamGet', 23007, 4))() as ncclResult_t
 }
 
@@ -55,8 +55,8 @@ let ncclParamGetAllParameterKeys_: NativeCall | undefined
  * @since NCCL 2.30.7
  */
 export function ncclParamGetAllParameterKeys(table: PointerArgument, tableLen: PointerArgument): ncclResult_t {
-  putPointer(0, table, 'ncclParamGetAllParameterKeys', 'table')
-  putPointer(1, tableLen, 'ncclParamGetAllParameterKeys', 'tableLen')
+  putPointer(0, table, 'ncclParamGetAllParameterKeys', 'table', 8)
+  putPointer(1, tableLen, 'ncclParamGetAllParameterKeys', 'tableLen', 4)
   return (ncclParamGetAllParameterKeys_ ??= nccl.bind('ncclParamGetAllParameterKeys', 23007, 2))() as ncclResult_t
 }
 
@@ -70,7 +70,7 @@ let ncclParamGetI16_: NativeCall | undefined
  */
 export function ncclParamGetI16(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI16', 'h')
-  putPointer(1, out, 'ncclParamGetI16', 'out')
+  putPointer(1, out, 'ncclParamGetI16', 'out', 2)
   return (ncclParamGetI16_ ??= nccl.bind('ncclParamGetI16', 23007, 2))() as ncclResult_t
 }
 
@@ -84,7 +84,7 @@ let ncclParamGetI32_: NativeCall | undefined
  */
 export function ncclParamGetI32(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI32', 'h')
-  putPointer(1, out, 'ncclParamGetI32', 'out')
+  putPointer(1, out, 'ncclParamGetI32', 'out', 4)
   return (ncclParamGetI32_ ??= nccl.bind('ncclParamGetI32', 23007, 2))() as ncclResult_t
 }
 
@@ -98,7 +98,7 @@ let ncclParamGetI64_: NativeCall | undefined
  */
 export function ncclParamGetI64(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI64', 'h')
-  putPointer(1, out, 'ncclParamGetI64', 'out')
+  putPointer(1, out, 'ncclParamGetI64', 'out', 8)
   return (ncclParamGetI64_ ??= nccl.bind('ncclParamGetI64', 23007, 2))() as ncclResult_t
 }
 
@@ -127,8 +127,8 @@ let ncclParamGetParameter_: NativeCall | undefined
  */
 export function ncclParamGetParameter(key: string | PointerArgument, value: PointerArgument, valueLen: PointerArgument): ncclResult_t {
   putCString(0, key, 'ncclParamGetParameter', 'key')
-  putPointer(1, value, 'ncclParamGetParameter', 'value')
-  putPointer(2, valueLen, 'ncclParamGetParameter', 'valueLen')
+  putPointer(1, value, 'ncclParamGetParameter', 'value', 8)
+  putPointer(2, valueLen, 'ncclParamGetParameter', 'valueLen', 4)
   return (ncclParamGetParameter_ ??= nccl.bind('ncclParamGetParameter', 23007, 3))() as ncclResult_t
 }
 
@@ -142,7 +142,7 @@ let ncclParamGetStr_: NativeCall | undefined
  */
 export function ncclParamGetStr(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetStr', 'h')
-  putPointer(1, out, 'ncclParamGetStr', 'out')
+  putPointer(1, out, 'ncclParamGetStr', 'out', 8)
   return (ncclParamGetStr_ ??= nccl.bind('ncclParamGetStr', 23007, 2))() as ncclResult_t
 }
 
@@ -156,7 +156,7 @@ let ncclParamGetU16_: NativeCall | undefined
  */
 export function ncclParamGetU16(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU16', 'h')
-  putPointer(1, out, 'ncclParamGetU16', 'out')
+  putPointer(1, out, 'ncclParamGetU16', 'out', 2)
   return (ncclParamGetU16_ ??= nccl.bind('ncclParamGetU16', 23007, 2))() as ncclResult_t
 }
 
@@ -170,7 +170,7 @@ let ncclParamGetU32_: NativeCall | undefined
  */
 export function ncclParamGetU32(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU32', 'h')
-  putPointer(1, out, 'ncclParamGetU32', 'out')
+  putPointer(1, out, 'ncclParamGetU32', 'out', 4)
   return (ncclParamGetU32_ ??= nccl.bind('ncclParamGetU32', 23007, 2))() as ncclResult_t
 }
 
@@ -184,7 +184,7 @@ let ncclParamGetU64_: NativeCall | undefined
  */
 export function ncclParamGetU64(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU64', 'h')
-  putPointer(1, out, 'ncclParamGetU64', 'out')
+  putPointer(1, out, 'ncclParamGetU64', 'out', 8)
   return (ncclParamGetU64_ ??= nccl.bind('ncclParamGetU64', 23007, 2))() as ncclResult_t
 }
 

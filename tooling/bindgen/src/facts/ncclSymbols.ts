@@ -1,0 +1,28 @@
+import type { UnboundSpec } from '../spec/types.js'
+
+/** Functions that the library exports and no header declares, without parameters or result; why they are bound so. */
+export const undeclaredNccl: Readonly<Record<string, string>> = {
+  ncclResetDebugInitInternal:
+    'No header declares it. Its code in 2.30.7 reads no argument, takes the lock of the debug state, marks the level as not read yet and leaves no result. NCCL itself calls it; it may go.',
+}
+
+/**
+ * Records whose inside the headers show but only kernels may look at: they are in device memory. The host has handles
+ * to them.
+ */
+export const deviceRecords: readonly string[] = ['ncclWindow_vidmem', 'ncclSegmentWindow']
+
+/** Exported, but not bound. */
+export const unboundNccl: readonly UnboundSpec[] = [
+  {
+    symbol: 'pnccl{name}',
+    count: 82,
+    exported: true,
+    nature: 'function',
+    reason:
+      'the same functions once more under the names that a profiler calls on to; the names without p are bound, and find a profiler that is loaded before NCCL',
+  },
+]
+
+export const inlineReason = 'defined in the header and exported by no library: it computes with its arguments alone'
+export const deviceReason = 'for kernels alone'
