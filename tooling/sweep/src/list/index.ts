@@ -1,0 +1,18 @@
+// All groups of the sweep.
+import type { LibraryId, Spec } from '../spec.js'
+import { ncclGroups, nvshmemGroups } from './communication.js'
+import { driverGroups } from './driver.js'
+import { runtimeGroups } from './runtime.js'
+import type { Group } from './steps.js'
+
+const makers: Record<LibraryId, (spec: Spec) => Group[]> = {
+  driver: driverGroups,
+  runtime: runtimeGroups,
+  nccl: ncclGroups,
+  nvshmem: nvshmemGroups,
+}
+
+/** The groups of a library, always the same for the same spec. */
+export function groupsOf(spec: Spec): Group[] {
+  return makers[spec.library](spec)
+}

@@ -1,0 +1,61 @@
+// Child processes with time limits, several at a time.
+import { spawn } from 'node:child_process'
+
+export interface Ended {
+  readonly ok: boolean
+  /** how it ended, when not well: its exit status or signal, and the end of what it printed */
+  readonly problem?: string
+}
+
+/** Runs a program to its end. It is killed at the limit. */
+export function runProgram(
+  file: string,
+  programArguments: readonly string[],
+  options: { seconds: number; environment?: NodeJS.ProcessEnv },
+): Promise<Ended> {
+  return new Promise((resolve) => {
+    const child = spawn(file, programArguments, {
+      env: options.environment ?? process.env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    let timedOut = false
+    const keep = (chunk: Buffer): void => {
+      output = (output + String(chunk)).slice(-4000)
+    }
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    const timer = setTimeout(() => {
+      timedOut = true
+      child.kill('SIGKILL')
+    }, options.seconds * 1000)
+    child.on('error', (error) => {
+      clearTimeout(timer)
+      resolve({ ok: false, problem: error.message })
+    })
+    child.on('close', (code, signal) => {
+      clearTimeout(timer)
+      if (code === 0) return resolve({ ok: true })
+      const how = timedOut
+        ? `still running after ${options.seconds} s`
+        : signal
+          ? `killed by ${signal}`
+          : `status ${code}`
+      resolve({ ok: false, problem: output.trim() === '' ? how : `${how}: ${output.trim()}` })
+    })
+  })
+}
+
+/** Runs tasks, `width` at a time, and returns their results in order. */
+export async function inParallel<T>(width: number, tasks: readonly (() => Promise<T>)[]): Promise<T[]> {
+  const results: T[] = []
+  let next = 0
+  const lane = async (): Promise<void> => {
+    while (next < tasks.length) {
+      const index = next++
+      results[index] = await (tasks[index] as () => Promise<T>)()
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(width, tasks.length) }, lane))
+  return results
+}

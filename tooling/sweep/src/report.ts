@@ -1,0 +1,180 @@
+// What is printed and kept of both jobs, and when they fail.
+import type { Counts, Outcome } from './compare.js'
+import type { Resolution } from './resolve.js'
+import type { LibraryId } from './spec.js'
+import type { Subject, Subjects } from './subjects.js'
+import type { GroupResult, StreamMode } from './sweep.js'
+
+export interface Report {
+  readonly ok: boolean
+  readonly lines: readonly string[]
+  /** kept with the results of a GPU host */
+  readonly data: object
+}
+
+export interface ReportContext {
+  readonly subjects: Subjects
+  readonly expectGpu: boolean
+  /** the software device has only some of the driver's functions */
+  readonly software: boolean
+}
+
+/** What stands in the way whatever was asked. */
+function problemsOf({ subjects, expectGpu, software }: ReportContext): string[] {
+  const problems: string[] = []
+  if (expectGpu && (software || subjects.devices === 0))
+    problems.push('a GPU was expected (SHOAL_EXPECT_GPU=1) and none is in use')
+  if (subjects.found.length === 0) problems.push('no library was found')
+  if (expectGpu)
+    for (const { library, problem } of subjects.notFound)
+      problems.push(`${library} was not found: ${firstLine(problem)}`)
+  return problems
+}
+
+function notFoundLines({ subjects }: ReportContext): string[] {
+  return subjects.notFound.map(({ library, problem }) => `not found: ${library}: ${firstLine(problem)}`)
+}
+
+export interface ResolveRow {
+  readonly library: LibraryId
+  readonly version: string | null
+  readonly mode: StreamMode
+  readonly functions: number
+  readonly resolved: number
+  readonly gated: number
+  readonly missing: number
+  readonly unexplained: number
+  /** resolved to the address that the loader has for the exported name */
+  readonly exports: number
+}
+
+export function resolveReport(
+  results: readonly { subject: Subject; mode: StreamMode; resolutions: readonly Resolution[]; failure?: string }[],
+  context: ReportContext,
+): Report {
+  const problems = problemsOf(context)
+  const rows: ResolveRow[] = []
+  const notResolved: {
+    library: LibraryId
+    version: string | null
+    outcome: string
+    reason: string
+    names: string[]
+  }[] = []
+  for (const { subject, mode, resolutions, failure } of results) {
+    const { library, version } = subject
+    if (failure !== undefined) problems.push(`${library} ${version ?? ''}, ${mode}: ${failure}`)
+    const count = (outcome: string) => resolutions.filter((one) => one.outcome === outcome).length
+    const unexplained = resolutions.filter((one) => one.unexplained)
+    // The software device is a library that has only some functions; it is no driver.
+    const isSoftware = subject.step === 'sim'
+    if (!isSoftware)
+      for (const { name, reason } of unexplained)
+        problems.push(`${library} ${version ?? ''}, ${mode}: ${name}: ${reason}`)
+    rows.push({
+      library,
+      version,
+      mode,
+      functions: resolutions.length,
+      resolved: count('resolved'),
+      gated: count('gated'),
+      missing: count('missing'),
+      unexplained: unexplained.length,
+      exports: resolutions.filter((one) => one.isExport).length,
+    })
+    for (const { name, outcome, reason = '', unexplained: isUnexplained } of resolutions) {
+      if (outcome === 'resolved' || (isSoftware && isUnexplained)) continue
+      const kept = isUnexplained ? 'not in the library' : reason
+      const same = notResolved.find(
+        (one) => one.library === library && one.version === version && one.outcome === outcome && one.reason === kept,
+      )
+      if (same === undefined) notResolved.push({ library, version, outcome, reason: kept, names: [name] })
+      else if (!same.names.includes(name)) same.names.push(name)
+    }
+  }
+  const lines = rows.map(
+    (row) =>
+      `${row.library} ${row.version ?? ''} (${row.mode}): ${row.functions} functions, ${row.resolved} resolved, ` +
+      `${row.gated} gated, ${row.missing} missing${row.unexplained > 0 ? ` (${row.unexplained} without a reason)` : ''}`,
+  )
+  for (const { library, outcome, reason, names } of notResolved)
+    lines.push(`  ${library}, ${outcome}, ${reason}: ${shorten(names)}`)
+  return finish(problems, [...lines, ...notFoundLines(context)], { resolve: rows, notResolved })
+}
+
+export interface SweepRow {
+  readonly library: LibraryId
+  readonly version: string | null
+  readonly mode: StreamMode
+  readonly groups: number
+  readonly counts: Counts
+}
+
+export function sweepReport(results: readonly GroupResult[], context: ReportContext): Report {
+  const problems = problemsOf(context)
+  const rows: { library: LibraryId; version: string | null; mode: StreamMode; groups: number; counts: Counts }[] = []
+  const differences: {
+    library: LibraryId
+    mode: StreamMode
+    group: string
+    question: string
+    details: readonly string[]
+  }[] = []
+  const natures = new Map<string, Set<string>>()
+  const notRun: string[] = []
+  for (const result of results) {
+    const { library, version, mode, group, counts, failure, findings } = result
+    let row = rows.find((one) => one.library === library && one.version === version && one.mode === mode)
+    if (row === undefined) rows.push((row = { library, version, mode, groups: 0, counts: emptyCounts() }))
+    row.groups += result.notRun === undefined ? 1 : 0
+    for (const outcome of Object.keys(counts) as Outcome[]) row.counts[outcome] += counts[outcome]
+    const where = `${group}${mode === 'legacy' ? '' : `, ${mode}`}`
+    if (failure !== undefined) problems.push(`${where}: ${failure}`)
+    if (result.notRun !== undefined) notRun.push(`${where}: ${result.notRun}`)
+    for (const { question, outcome, details } of findings) {
+      if (outcome === 'different') differences.push({ library, mode, group, question, details })
+      if (outcome === 'byNature')
+        for (const detail of details) {
+          const calls = natures.get(detail) ?? new Set<string>()
+          natures.set(detail, calls.add(question.slice(0, question.indexOf('('))))
+        }
+      if (outcome === 'unasked' && context.expectGpu && result.optional === undefined)
+        problems.push(`${where}: ${question} could not be asked: what it needs could not be made`)
+    }
+  }
+  for (const { group, mode, question, details } of differences)
+    problems.push(`${group}${mode === 'legacy' ? '' : `, ${mode}`}: ${question}: ${details.join('; ')}`)
+  const lines = rows.map(
+    ({ library, version, mode, groups, counts }) =>
+      `${library} ${version ?? ''} (${mode}): ${groups} groups, ${total(counts)} questions, ${counts.equal} equal, ` +
+      `${counts.byNature} different by nature, ${counts.different} different, ${counts.absent} not in the library, ` +
+      `${counts.unasked} could not be asked`,
+  )
+  lines.push(...notFoundLines(context), ...notRun.map((text) => `not run: ${text}`))
+  const byNature = [...natures].map(([reason, calls]) => ({ reason, calls: [...calls] }))
+  return finish(problems, lines, { sweep: rows, differences, byNature, notRun })
+}
+
+function finish(problems: readonly string[], lines: readonly string[], data: object): Report {
+  return {
+    ok: problems.length === 0,
+    lines: [...lines, ...problems.map((problem) => `FAIL: ${problem}`)],
+    data: { ...data, problems },
+  }
+}
+
+function emptyCounts(): Counts {
+  return { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
+}
+
+function total(counts: Counts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+}
+
+function firstLine(text: string): string {
+  return text.split('\n').find((line) => /Error/.test(line)) ?? text.split('\n')[0] ?? ''
+}
+
+function shorten(names: readonly string[]): string {
+  return names.length <= 12 ? names.join(', ') : `${names.slice(0, 12).join(', ')} and ${names.length - 12} more`
+}

@@ -1,0 +1,49 @@
+// Which functions of the spec the library has, asked the way the generated functions ask. One stream mode a process.
+import type { NativeLibrary } from '@shoal/ffi'
+import { FeatureNotSupportedError, SymbolNotFoundError, VersionTooNewError, VersionTooOldError } from '@shoal/types'
+import type { Spec } from './spec.js'
+
+export type ResolveOutcome = 'resolved' | 'gated' | 'missing'
+
+export interface Resolution {
+  readonly name: string
+  readonly outcome: ResolveOutcome
+  /** why it is gated or missing */
+  readonly reason?: string
+  /** missing, and the spec does not say why */
+  readonly unexplained?: true
+  /** resolved, and the loader has the same address under the exported name */
+  readonly isExport?: boolean
+}
+
+/** Resolves every function of a library. Loads it. */
+export function resolveAll(spec: Spec, library: NativeLibrary, mode: 'legacy' | 'per-thread'): Resolution[] {
+  return [...spec.functions.values()].map(({ name, lookup, since, symbol, perThreadSymbol, platform, reason }) => {
+    if (platform !== undefined && platform !== process.platform)
+      return { name, outcome: 'gated' as const, reason: `only on ${platform}` }
+    try {
+      const address = library.address(lookup, since)
+      const exported = mode === 'per-thread' ? (perThreadSymbol ?? symbol) : symbol
+      return { name, outcome: 'resolved' as const, isExport: library.rawSymbol(exported) === address }
+    } catch (error) {
+      if (error instanceof VersionTooOldError && isNewer(error.since, error.installed))
+        return { name, outcome: 'gated' as const, reason: `since ${error.since}, installed ${error.installed}` }
+      if (error instanceof VersionTooNewError || error instanceof FeatureNotSupportedError)
+        return { name, outcome: 'gated' as const, reason: error.message }
+      if (!(error instanceof SymbolNotFoundError || error instanceof VersionTooOldError)) throw error
+      return reason === undefined
+        ? { name, outcome: 'missing' as const, reason: error.message, unexplained: true as const }
+        : { name, outcome: 'missing' as const, reason }
+    }
+  })
+}
+
+/** Whether one version text stands for a newer version than another, as in `12.8` and `12.4`. */
+function isNewer(one: string, other: string): boolean {
+  const [a, b] = [one.split('.').map(Number), other.split('.').map(Number)]
+  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
+    const difference = (a[index] ?? 0) - (b[index] ?? 0)
+    if (difference !== 0) return difference > 0
+  }
+  return false
+}

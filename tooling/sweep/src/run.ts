@@ -1,0 +1,86 @@
+#!/usr/bin/env node
+/** The two checks of the raw packages against real libraries: which functions resolve, and what harmless questions answer. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { runProgram } from './processes.js'
+import { resolveReport, sweepReport } from './report.js'
+import type { Resolution } from './resolve.js'
+import { type LibraryId, libraryIds, readSpecs } from './spec.js'
+import { findSubjects, type Subject, workerFile } from './subjects.js'
+import { type StreamMode, sweep } from './sweep.js'
+
+const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER]
+  resolve               looks up every function of the spec, in both stream modes
+  sweep                 asks every harmless question from C++ and through Shoal, and compares; needs g++ and the headers
+  --spec FOLDER         the spec (default: that of the repository)
+  --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
+  --libraries ID,…      of ${libraryIds.join(', ')} (default: all)
+  --work FOLDER         where programs and answers are kept (default: a folder that goes afterwards)
+With SHOAL_EXPECT_GPU=1 it fails where there is no GPU, where a library is not found, and where a question cannot be asked.`
+
+async function main(): Promise<number> {
+  const text = { type: 'string' } as const
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { json: text, spec: text, kernels: text, libraries: text, work: text, help: { type: 'boolean' } },
+  })
+  const [job] = positionals
+  if (values.help === true || (job !== 'resolve' && job !== 'sweep')) {
+    console.log(usage)
+    return values.help === true ? 0 : 2
+  }
+  const specFolder = values.spec ?? fileURLToPath(new URL('../../bindgen/spec', import.meta.url))
+  const specs = readSpecs(specFolder)
+  const wanted = values.libraries?.split(',') ?? [...specs.keys()]
+  const unknown = wanted.filter((id) => !specs.has(id as LibraryId))
+  if (unknown.length > 0) throw new Error(`no spec of ${unknown.join(', ')} in ${specFolder}`)
+  const work = values.work ?? mkdtempSync(join(tmpdir(), 'shoal-sweep-'))
+  mkdirSync(work, { recursive: true })
+  try {
+    const subjects = await findSubjects(wanted as LibraryId[], work)
+    const expectGpu = process.env['SHOAL_EXPECT_GPU'] === '1'
+    const software = process.env['SHOAL_DEVICE'] === 'sim'
+    const context = { subjects, expectGpu, software }
+    const report =
+      job === 'resolve'
+        ? resolveReport(await resolveEverywhere(subjects.found, specFolder, work), context)
+        : sweepReport(
+            await sweep(subjects, {
+              specs,
+              specFolder,
+              kernels: values.kernels ?? process.env['SHOAL_KERNELS'] ?? '',
+              work,
+            }),
+            context,
+          )
+    for (const line of report.lines) console.log(line)
+    if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(report.data, undefined, 1)}\n`)
+    return report.ok ? 0 : 1
+  } finally {
+    if (values.work === undefined) rmSync(work, { recursive: true, force: true })
+  }
+}
+
+/** Every subject in both stream modes, each in a process of its own; NCCL and NVSHMEM have only one. */
+async function resolveEverywhere(subjects: readonly Subject[], specFolder: string, work: string) {
+  const results: { subject: Subject; mode: StreamMode; resolutions: Resolution[]; failure?: string }[] = []
+  for (const subject of subjects) {
+    const modes: StreamMode[] = ['driver', 'runtime'].includes(subject.library) ? ['legacy', 'per-thread'] : ['legacy']
+    for (const mode of modes) {
+      const out = join(work, `resolve-${results.length}.json`)
+      const ended = await runProgram(
+        process.execPath,
+        [workerFile, 'resolve', '--library', subject.library, '--spec', specFolder, '--out', out],
+        { seconds: 60, environment: { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode } },
+      )
+      const resolutions = ended.ok ? (JSON.parse(readFileSync(out, 'utf8')) as Resolution[]) : []
+      results.push({ subject, mode, resolutions, ...(ended.ok ? {} : { failure: ended.problem ?? 'failed' }) })
+    }
+  }
+  return results
+}
+
+process.exitCode = await main()

@@ -1,0 +1,183 @@
+// The sweep: builds the C++ programs, runs every group on both sides, and compares.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { readAnswers } from './answers.js'
+import { type Counts, compareGroup, type Finding, type GroupReport } from './compare.js'
+import { programSource } from './cpp.js'
+import { findHeader } from './headers.js'
+import { groupsOf } from './list/index.js'
+import { describeStep, type Group } from './list/steps.js'
+import { type Ended, inParallel, runProgram } from './processes.js'
+import type { LibraryId, Spec } from './spec.js'
+import { type Subject, type Subjects, siteFolders, workerFile } from './subjects.js'
+
+const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
+
+export type StreamMode = 'legacy' | 'per-thread'
+
+/** Groups that are asked once more with per-thread default streams: their functions have variants for it. */
+const perThreadGroups = /-(streams|pointers|graphs)$/
+
+export interface SweepOptions {
+  readonly specs: ReadonlyMap<LibraryId, Spec>
+  readonly specFolder: string
+  readonly kernels: string
+  readonly work: string
+  /** for a test: changes an answer file of our side before it is compared */
+  readonly tamper?: (file: string) => void
+}
+
+export interface GroupResult {
+  readonly library: LibraryId
+  readonly version: string | null
+  readonly mode: StreamMode
+  readonly group: string
+  readonly counts: Counts
+  /** a side that crashed or did not start, and during which question */
+  readonly failure?: string
+  /** why the group may have unasked questions on hardware */
+  readonly optional?: string
+  /** why it was not run */
+  readonly notRun?: string
+  readonly findings: readonly Finding[]
+}
+
+interface Unit {
+  readonly subject: Subject
+  readonly spec: Spec
+  readonly mode: StreamMode
+  readonly groups: readonly Group[]
+  readonly folder: string
+}
+
+const noCounts: Counts = { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
+
+/** Runs the sweep on all subjects. */
+export async function sweep(subjects: Subjects, options: SweepOptions): Promise<GroupResult[]> {
+  const width = Math.max(2, Math.min(6, Math.floor(availableParallelism() / 2)))
+  const folders = siteFolders()
+  const units = subjects.found.flatMap((subject, index) => unitsOf(subject, index, options))
+  const programs = await inParallel(
+    width,
+    units.map((unit) => () => build(unit, folders)),
+  )
+  const tasks = units.flatMap((unit, index) =>
+    unit.groups.map(
+      (group) => () => runGroup(unit, group, programs[index]?.get(group.name) as Program, subjects.devices, options),
+    ),
+  )
+  return inParallel(width, tasks)
+}
+
+function unitsOf(subject: Subject, index: number, { specs, work }: SweepOptions): Unit[] {
+  const spec = specs.get(subject.library)
+  if (spec === undefined) return []
+  const groups = groupsOf(spec)
+  const again = groups.filter(({ name }) => perThreadGroups.test(name))
+  const unit = (mode: StreamMode, chosen: readonly Group[]): Unit => {
+    const folder = join(work, `${index}-${subject.library}-${mode}`)
+    mkdirSync(folder, { recursive: true })
+    return { subject, spec, mode, groups: chosen, folder }
+  }
+  return [unit('legacy', groups), ...(again.length > 0 ? [unit('per-thread', again)] : [])]
+}
+
+type Program = { readonly file: string } | { readonly problem: string }
+
+/**
+ * Builds the C++ program of each group: one for all of them, or, where that does not compile, one for each, so that only
+ * the group with the problem is lost.
+ */
+async function build(unit: Unit, folders: readonly string[]): Promise<ReadonlyMap<string, Program>> {
+  const whole = await compile(unit, unit.groups, 'program', folders)
+  const programs = new Map<string, Program>()
+  for (const group of unit.groups) {
+    const alone = 'problem' in whole && whole.isCode
+    programs.set(group.name, alone ? await compile(unit, [group], `program-${group.name}`, folders) : whole)
+  }
+  return programs
+}
+
+async function compile(
+  { subject, spec, mode, folder }: Unit,
+  groups: readonly Group[],
+  name: string,
+  folders: readonly string[],
+): Promise<Program & { readonly isCode?: true }> {
+  const header = findHeader(subject.library, subject.path, folders)
+  if (header === undefined) return { problem: `no header of ${subject.library} was found` }
+  if (Number.isNaN(header.version)) return { problem: `the header in ${header.folder} does not tell its version` }
+  const file = join(folder, name)
+  writeFileSync(`${file}.cpp`, programSource(spec, groups, header.version))
+  // CUDA's headers are needed by all others.
+  const cuda = findHeader('driver', subject.path, folders)?.folder
+  const includes = [header.folder, ...(cuda ? [cuda] : []), nativeFolder].flatMap((one) => ['-I', one])
+  const modeFlags = mode === 'per-thread' ? ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM'] : []
+  const flags = ['-std=c++17', '-O0', '-w', ...modeFlags, ...includes]
+  const compiler = process.env['CXX'] || 'g++'
+  const ended = await runProgram(compiler, [...flags, '-o', file, `${file}.cpp`, '-ldl'], { seconds: 120 })
+  return ended.ok ? { file } : { problem: `the C++ program does not compile: ${ended.problem}`, isCode: true }
+}
+
+async function runGroup(
+  { subject, spec, mode, folder }: Unit,
+  group: Group,
+  program: Program,
+  devices: number,
+  options: SweepOptions,
+): Promise<GroupResult> {
+  const base = {
+    library: subject.library,
+    version: subject.version,
+    mode,
+    group: group.name,
+    ...(group.optional === undefined ? {} : { optional: group.optional }),
+  }
+  const stopped = (fields: { failure: string } | { notRun: string }): GroupResult => ({
+    ...base,
+    counts: noCounts,
+    findings: [],
+    ...fields,
+  })
+  if ('problem' in program) return stopped({ failure: program.problem })
+  if (devices < group.devices) return stopped({ notRun: `needs ${group.devices} devices, there are ${devices}` })
+  const environment = { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode }
+  const file = (side: string) => join(folder, `${group.name}.${side}.jsonl`)
+  const theirs = await runProgram(program.file, [subject.path, options.kernels, group.name, file('cpp')], {
+    seconds: 30,
+    environment,
+  })
+  const ours = await runProgram(
+    process.execPath,
+    [
+      ...[workerFile, 'ask', '--library', subject.library, '--group', group.name],
+      ...['--spec', options.specFolder, '--kernels', options.kernels, '--out', file('shoal')],
+    ],
+    { seconds: 30, environment },
+  )
+  options.tamper?.(file('shoal'))
+  const report = compareGroup(spec, group, readAnswers(file('shoal')), readAnswers(file('cpp')))
+  const failure = [
+    describeEnd('Shoal', ours, group, readAnswers(file('shoal'))),
+    describeEnd('C++', theirs, group, readAnswers(file('cpp'))),
+  ].filter((text) => text !== undefined)
+  return { ...base, ...reported(report), ...(failure.length > 0 ? { failure: failure.join('; ') } : {}) }
+}
+
+function reported({ counts, findings }: GroupReport): { counts: Counts; findings: readonly Finding[] } {
+  return { counts, findings }
+}
+
+function describeEnd(
+  side: string,
+  ended: Ended,
+  group: Group,
+  { last, complete }: { last: number | undefined; complete: boolean },
+): string | undefined {
+  if (ended.ok && complete) return undefined
+  const step = last === undefined ? undefined : group.steps[last]
+  const during = step === undefined ? 'before the first question' : `after or during ${describeStep(step)}`
+  return `${side} ended ${during} (${ended.problem ?? 'without its last line'})`
+}
