@@ -46,3 +46,18 @@ export async function compileLibrary(folder: string, name: string, units: readon
   await run(compiler, ['-shared', '-o', library, ...objects])
   return library
 }
+
+/** Compiles a program; returns its file. */
+export async function compileProgram(
+  folder: string,
+  name: string,
+  source: string,
+  includes: readonly string[],
+): Promise<string> {
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `${name}.cpp`)
+  const program = join(folder, name)
+  writeFileSync(file, source)
+  await run(compiler, ['-std=c++17', '-O0', '-w', ...includes.map((each) => `-I${each}`), '-o', program, file])
+  return program
+}

@@ -12,6 +12,7 @@ export interface NativeMemory {
 export interface Ffi {
   NativeMemory: { allocate(byteLength: number): NativeMemory }
   addressOf(view: ArrayBufferView | ArrayBufferLike): bigint
+  defineStructCodec(layout: object): Codec
   hostView(address: bigint, byteLength: number): { readonly buffer: ArrayBuffer }
   offThread(options: { stopOnError?: boolean; results?: 'value' }, record: () => void): Promise<unknown[]>
 }

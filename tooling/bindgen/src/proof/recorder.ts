@@ -17,19 +17,22 @@ export const logLayout = {
   size: 528 + (4 << 20),
 } as const
 
-/** Functions that tell the version of a library, through one pointer to an int. */
-const versionFunctions: Record<string, string> = {
-  driver: 'cuDriverGetVersion',
-  runtime: 'cudaRuntimeGetVersion',
-  nccl: 'ncclGetVersion',
+/** Functions that a package calls by itself while it resolves others, and what they do for it. */
+const loaderActions: Record<string, (headerVersion: number) => Record<string, string>> = {
+  driver: (version) => ({
+    cuDriverGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;`,
+    cuGetProcAddress_v2: 'return shoal_proof_lookup((const char*)a0, (void**)a1, a2, a3, (int*)a4);',
+  }),
+  runtime: (version) => ({ cudaRuntimeGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
+  nccl: (version) => ({ ncclGetVersion: `if (a0) *(int*)a0 = ${version}; return 0;` }),
+  nvshmem: (version) => ({
+    nvshmemx_vendor_get_version_info: `*(int*)a0 = ${Math.floor(version / 10000)}; *(int*)a1 = ${Math.floor(version / 100) % 100}; *(int*)a2 = ${version % 100}; return;`,
+  }),
 }
 
-/** Functions that a package calls by itself while it resolves others. */
+/** The symbols of those functions. */
 export function loaderFunctions(library: string): string[] {
-  return [
-    ...(versionFunctions[library] ? [versionFunctions[library]] : []),
-    ...(library === 'driver' ? ['cuGetProcAddress_v2'] : []),
-  ]
+  return Object.keys(loaderActions[library]?.(0) ?? {})
 }
 
 const unitSize = 300
@@ -207,15 +210,8 @@ function emitFunction(spec: LibrarySpecFile, { id, symbol, entry }: RecorderSymb
     `shoal_proof_put(&a${index}, sizeof a${index});`,
     ...(lowered.kind === 'cstring' ? [`shoal_proof_text(a${index});`] : []),
   ])
-  const act = loaderAction(spec, symbol)
+  const act = loaderActions[spec.library]?.(spec.headerVersion)[symbol]
   if (act !== undefined) body.push(`if (shoal_proof_log.loader) { ${act} }`)
   if (result !== 'void') body.push(`${result} result; shoal_proof_result(&result, sizeof result); return result;`)
   return `extern "C" ${result} ${symbol}(${list}) { shoal_proof_begin(${id}); ${body.join(' ')} }`
-}
-
-function loaderAction(spec: LibrarySpecFile, symbol: string): string | undefined {
-  if (symbol === versionFunctions[spec.library]) return `if (a0) *(int*)a0 = ${spec.headerVersion}; return 0;`
-  if (spec.library === 'driver' && symbol === 'cuGetProcAddress_v2')
-    return 'return shoal_proof_lookup((const char*)a0, (void**)a1, a2, a3, (int*)a4);'
-  return undefined
 }

@@ -1,0 +1,178 @@
+// The fields of a struct down to plain values, and values for them.
+
+import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
+import { structsByName } from './abi.js'
+import type { Random } from './random.js'
+
+/** A field that is no struct, however deep, as C and as JavaScript reach it. */
+export interface Leaf {
+  /** What follows the object in C++: `.res.array.hArray` */
+  readonly expression: string
+  readonly path: readonly (string | number)[]
+  readonly type: FieldType
+  readonly count?: number
+  /** bytes of one element */
+  readonly elementBytes: number
+}
+
+/** Where a struct can be reached from a type that has a name in C. */
+export interface Place {
+  readonly owner: string
+  readonly path: string
+}
+
+/** How C++ names each struct, nested ones without a name through the field that has them. */
+export function placesOf(spec: LibrarySpecFile): Map<string, Place> {
+  const byName = structsByName(spec)
+  const found = new Map<string, Place>()
+  const walk = (entry: StructSpec, place: Place): void => {
+    if (found.has(entry.name)) return
+    found.set(entry.name, place)
+    for (const field of entry.fields) {
+      if (field.type.kind !== 'struct') continue
+      const nested = byName.get(field.type.type)
+      if (nested === undefined || nested.ctype) continue
+      const step = `${field.name}${field.count === undefined ? '' : '[0]'}`
+      walk(nested, { owner: place.owner, path: place.path === '' ? step : `${place.path}.${step}` })
+    }
+  }
+  for (const entry of spec.structs) if (entry.ctype) walk(entry, { owner: entry.ctype, path: '' })
+  return found
+}
+
+/** The C++ type at a place. */
+export function typeAt({ owner, path }: Place): string {
+  return path === '' ? owner : `std::remove_reference_t<decltype(std::declval<${owner}&>().${path})>`
+}
+
+/** Ways to fill a struct so that each takes one member of every union and all together take all. */
+export function leafSets(structs: ReadonlyMap<string, StructSpec>, name: string): Leaf[][] {
+  const entry = structs.get(name)
+  if (entry === undefined) throw new Error(`${name} is not in the spec`)
+  const byField = entry.fields.map((field): Leaf[][] => {
+    const { type, count } = field
+    if (type.kind !== 'struct') {
+      const leaf = { expression: `.${field.name}`, path: [field.name], type, elementBytes: field.size }
+      return [[count === undefined ? leaf : { ...leaf, count }]]
+    }
+    return leafSets(structs, type.type).map((leaves) => {
+      if (count === undefined) return leaves.map((leaf) => below(leaf, `.${field.name}`, [field.name]))
+      return Array.from({ length: count }, (_, index) =>
+        leaves.map((leaf) => below(leaf, `.${field.name}[${index}]`, [field.name, index])),
+      ).flat()
+    })
+  })
+  const groups = overlapping(entry).map((fields) => fields.flatMap((index) => byField[index] ?? []))
+  const count = Math.max(1, ...groups.map((sets) => sets.length))
+  return Array.from({ length: count }, (_, index) => groups.flatMap((sets) => sets[index % sets.length] ?? []))
+}
+
+/** Numbers of the fields, those together that share memory: members of a union, with or without a name. */
+function overlapping({ fields }: StructSpec): number[][] {
+  const order = [...fields.keys()].sort((a, b) => (fields[a]?.offset ?? 0) - (fields[b]?.offset ?? 0))
+  const groups: number[][] = []
+  let end = 0
+  for (const index of order) {
+    const { offset, size, count } = fields[index] as FieldSpec
+    const last = groups.at(-1)
+    if (last !== undefined && offset < end) last.push(index)
+    else groups.push([index])
+    end = Math.max(end, offset + size * (count ?? 1))
+  }
+  return groups
+}
+
+function below(leaf: Leaf, expression: string, path: readonly (string | number)[]): Leaf {
+  return { ...leaf, expression: expression + leaf.expression, path: [...path, ...leaf.path] }
+}
+
+/** The kind a field has in memory. */
+function memoryKind(type: FieldType): string {
+  switch (type.kind) {
+    case 'enum':
+      return type.signed ? 'i32' : 'u32'
+    case 'handle':
+    case 'deviceptr':
+    case 'callback':
+    case 'pointer':
+      return 'u64'
+    default:
+      return type.kind
+  }
+}
+
+const floats = [0, -0, 1.5, -1, Number.NaN, Infinity, -Infinity, 2 ** -149, 3.4028234663852886e38]
+
+function oneValue(kind: string, random: Random): unknown {
+  if (kind === 'bool') return random.below(2) === 1
+  if (kind === 'f32') return random.below(2) === 0 ? random.pick(floats) : Math.fround(random.u32() / 7)
+  if (kind === 'f64') return random.below(2) === 0 ? random.pick(floats) : random.u32() / 7
+  const bits = BigInt(kind.slice(1))
+  const edges = [0n, 1n, -1n, 2n ** (bits - 1n), 2n ** (bits - 1n) - 1n, 2n ** bits - 1n]
+  const raw = random.below(3) === 0 ? random.pick(edges) : random.u64()
+  const value = kind.startsWith('u') ? BigInt.asUintN(Number(bits), raw) : BigInt.asIntN(Number(bits), raw)
+  return bits === 64n ? value : Number(value)
+}
+
+/** A random value, extremes among them, as the codec takes it. */
+export function randomValue({ type, count }: Leaf, random: Random): unknown {
+  const kind = memoryKind(type)
+  if (count === undefined) return oneValue(kind, random)
+  // Bytes are 0 … 255, whatever C calls them.
+  if (kind === 'i8' || kind === 'u8') return random.bytes(count)
+  return Array.from({ length: count }, () => oneValue(kind, random))
+}
+
+function readOne(data: DataView, at: number, kind: string): unknown {
+  switch (kind) {
+    case 'bool':
+      return data.getUint8(at) !== 0
+    case 'f32':
+      return data.getFloat32(at, true)
+    case 'f64':
+      return data.getFloat64(at, true)
+    case 'i8':
+      return data.getInt8(at)
+    case 'u8':
+      return data.getUint8(at)
+    case 'i16':
+      return data.getInt16(at, true)
+    case 'u16':
+      return data.getUint16(at, true)
+    case 'i32':
+      return data.getInt32(at, true)
+    case 'u32':
+      return data.getUint32(at, true)
+    case 'i64':
+      return data.getBigInt64(at, true)
+    default:
+      return data.getBigUint64(at, true)
+  }
+}
+
+/** What the bytes of a field are to JavaScript. */
+export function valueOfBytes({ type, count, elementBytes }: Leaf, bytes: Uint8Array): unknown {
+  const kind = memoryKind(type)
+  const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  if (count === undefined) return readOne(data, 0, kind)
+  if (kind === 'i8' || kind === 'u8') return new Uint8Array(bytes)
+  return Array.from({ length: count }, (_, index) => readOne(data, index * elementBytes, kind))
+}
+
+/** An object with a value at each path. */
+export function objectOf(values: readonly (readonly [Leaf, unknown])[]): Record<string, unknown> {
+  const root: Record<string | number, unknown> = {}
+  for (const [{ path }, value] of values) {
+    let at = root
+    path.slice(0, -1).forEach((step, index) => {
+      at[step] ??= typeof path[index + 1] === 'number' ? [] : {}
+      at = at[step] as Record<string | number, unknown>
+    })
+    at[path.at(-1) as string] = value
+  }
+  return root
+}
+
+export function valueAt(root: unknown, path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>((at, step) => (at as Record<string | number, unknown> | undefined)?.[step], root)
+}
