@@ -90,15 +90,15 @@ constexpr Attribute kAttributes[] = {
     {99, 1},           // host memory registration
     {100, 0},          // pageable access through host page tables
     {101, 1},          // host reads managed memory on the device directly
-    {102, 0},          // virtual memory management
-    {103, 0},          // POSIX file descriptor handles
+    {102, 1},          // virtual memory management
+    {103, 1},          // POSIX file descriptor handles
     {104, 0},          // Win32 handles
     {105, 0},          // Win32 KMT handles
     {106, 32},         // blocks per multiprocessor
     {107, 0},          // compressible memory
     {108, 0},          // persisting L2 cache, bytes
     {109, 0},          // access policy window, bytes
-    {110, 0},          // RDMA with virtual memory management
+    {110, 1},          // RDMA with virtual memory management
     {111, 1024},       // shared memory per block that the system reserves, bytes
     {112, 0},          // sparse arrays
     {113, 1},          // read-only host registration
@@ -106,27 +106,30 @@ constexpr Attribute kAttributes[] = {
     {115, 1},          // stream-ordered allocation
     {116, 0},          // RDMA
     {117, 0}, {118, 0},
-    {119, 0},          // handle types of memory pools
+    {119, 1},          // handle types of memory pools: POSIX file descriptors
     {120, 0},          // cluster launch
     {121, 0},          // deferred mapping of arrays
     {122, 1},          // 64-bit stream memory operations
     {123, 1},          // waiting with NOR
     {124, 0},          // dma-buf
-    {125, 0},          // IPC events
+    {125, 1},          // IPC events
     {126, 1},          // memory synchronization domains
     {127, 0},          // tensor maps
-    {128, 0},          // fabric handles
+    {128, -1},         // fabric handles, where they were asked for
     {129, 0},          // unified function pointers
     {130, 0},          // NUMA configuration
     {131, -1},         // NUMA node of the device: none
-    {132, 0},          // multicast
+    {132, 1},          // multicast
     {133, 0},          // MPS
     {134, -1},         // NUMA node of the host: unknown
     {135, 0},          // D3D12 CIG
     {136, 0}, {137, 0},  // decompression
     {138, 0},          // Vulkan CIG
     {139, 0}, {140, 0},  // PCI identification
-    {141, 0}, {142, 0}, {143, 0}, {144, 0}, {145, 0}, {146, 0},  // NUMA and host memory pools, host virtual memory management
+    {141, 1}, {142, 1},  // virtual memory management and pools on NUMA nodes of the host
+    {143, 0},          // between hosts
+    {144, 1}, {145, 1},  // pools and virtual memory management on the host
+    {146, 0},          // dma-buf of host memory
     {147, 0},          // host atomics are not partial
 };
 
@@ -213,6 +216,8 @@ CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) 
     *pi = found->value;
     if (attrib == 33) *pi = busOf(*device);
     if (attrib == 85) *pi = device->ordinal;
+    if (attrib == 128) *pi = state().hasFabric ? 1 : 0;
+    if (attrib == 119 && state().hasFabric) *pi |= CU_MEM_HANDLE_TYPE_FABRIC;
     return CUDA_SUCCESS;
   });
 }

@@ -26,23 +26,23 @@ struct Copy {
   size_t width = 0;
   size_t height = 1;
 
-  void run() const {
+  CUresult run() const {
     if (height == 1 || (from.pitch == width && to.pitch == width)) {
       memmove(to.range.data, from.range.data, width * height);
-      return;
+      return to.range.wrote(0, width * height);
     }
-    for (size_t row = 0; row < height; ++row) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
       memmove(to.range.data + row * to.pitch, from.range.data + row * from.pitch, width);
+      result = to.range.wrote(row * to.pitch, width);
     }
+    return result;
   }
 };
 
 Operation operationOf(std::shared_ptr<Copy> copy) {
   Operation operation;
-  operation.run = [copy = std::move(copy)] {
-    copy->run();
-    return CUDA_SUCCESS;
-  };
+  operation.run = [copy = std::move(copy)] { return copy->run(); };
   return operation;
 }
 
@@ -63,7 +63,7 @@ CUresult queue(const std::shared_ptr<Stream>& stream, const Copy& described, boo
   const bool toPageable = copy->to.range.isPageable();
   uint64_t sequence = 0;
   if (!isAsynchronous) {
-    const bool onDevice = !fromPageable && !toPageable && !copy->from.range.allocation->isHost() && !copy->to.range.allocation->isHost();
+    const bool onDevice = !fromPageable && !toPageable && !copy->from.range.isHost() && !copy->to.range.isHost();
     // Device to device, even the synchronous form does not wait.
     if (onDevice) return stream->runOrEnqueue(operationOf(std::move(copy)), sequence);
     return stream->runAndWait(operationOf(std::move(copy)));
@@ -76,27 +76,25 @@ CUresult queue(const std::shared_ptr<Stream>& stream, const Copy& described, boo
   if (copy->width * copy->height > kLargestStaged) return stream->runAndWait(operationOf(std::move(copy)));
   auto staged = stage(*copy);
   Operation operation;
-  operation.run = [copy = std::move(copy), staged = std::move(staged)] {
-    copy->run();
-    return CUDA_SUCCESS;
-  };
+  operation.run = [copy = std::move(copy), staged = std::move(staged)] { return copy->run(); };
   stream->enqueue(std::move(operation));
   return CUDA_SUCCESS;
 }
 
 enum class Side { device, any };
 
-CUresult check(Side side, uint64_t address, size_t length, MemoryRange& range) {
-  return side == Side::device ? checkDeviceRange(address, length, range) : checkRange(address, length, range);
+CUresult check(Side side, Context& context, Access access, uint64_t address, size_t length, MemoryRange& range) {
+  const Use use{context, access, true};
+  return side == Side::device ? checkKnownRange(use, address, length, range) : checkRange(use, address, length, range);
 }
 
 CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (bytes == 0) return CUDA_SUCCESS;
     Copy wanted;
     wanted.width = bytes;
-    if (const CUresult status = check(toSide, to, bytes, wanted.to.range)) return status;
-    if (const CUresult status = check(fromSide, from, bytes, wanted.from.range)) return status;
+    if (const CUresult status = check(toSide, *context, Access::write, to, bytes, wanted.to.range)) return status;
+    if (const CUresult status = check(fromSide, *context, Access::read, from, bytes, wanted.from.range)) return status;
     wanted.from.pitch = wanted.to.pitch = bytes;
     return queue(stream, wanted, isAsynchronous);
   });
@@ -124,8 +122,8 @@ CUresult copyPeer(CUdeviceptr to, CUdeviceptr from, PeerContexts contexts, size_
 }
 
 // One side of a two-dimensional copy: which address it starts at, and whether its rows are inside live memory.
-CUresult checkRows(CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t pitch, size_t width, size_t height,
-                   Rows& rows) {
+CUresult checkRows(Context& context, Access access, CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t pitch, size_t width,
+                   size_t height, Rows& rows) {
   if (type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
   if (pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
@@ -137,22 +135,22 @@ CUresult checkRows(CUmemorytype type, const void* host, CUdeviceptr device, size
   uint64_t base = type == CU_MEMORYTYPE_HOST ? addressOf(host) : device;
   if (base == 0 || __builtin_add_overflow(base, start, &base)) return CUDA_ERROR_INVALID_VALUE;
   rows.pitch = pitch;
-  return check(type == CU_MEMORYTYPE_DEVICE ? Side::device : Side::any, base, length, rows.range);
+  return check(type == CU_MEMORYTYPE_DEVICE ? Side::device : Side::any, context, access, base, length, rows.range);
 }
 
 CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool isAsynchronous) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (c->WidthInBytes == 0 || c->Height == 0) return CUDA_SUCCESS;
     Copy wanted;
     wanted.width = c->WidthInBytes;
     wanted.height = c->Height;
-    if (const CUresult status = checkRows(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY, c->srcPitch,
-                                          c->WidthInBytes, c->Height, wanted.from)) {
+    if (const CUresult status = checkRows(*context, Access::read, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
+                                          c->srcPitch, c->WidthInBytes, c->Height, wanted.from)) {
       return status;
     }
-    if (const CUresult status = checkRows(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY, c->dstPitch,
-                                          c->WidthInBytes, c->Height, wanted.to)) {
+    if (const CUresult status = checkRows(*context, Access::write, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY,
+                                          c->dstPitch, c->WidthInBytes, c->Height, wanted.to)) {
       return status;
     }
     return queue(stream, wanted, isAsynchronous);

@@ -28,9 +28,9 @@ bool isMet(Word seen, Word wanted, unsigned condition) {
 }
 
 template <class Word>
-CUresult checkWord(Context& context, CUdeviceptr address, MemoryRange& range) {
+CUresult checkWord(Context& context, Access access, CUdeviceptr address, MemoryRange& range) {
   if (address % sizeof(Word) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return checkAccessibleRange(context, address, sizeof(Word), range);
+  return checkKnownRange({context, access}, address, sizeof(Word), range);
 }
 
 template <class Word>
@@ -38,11 +38,11 @@ CUresult write(CUstream handle, CUdeviceptr address, Word value, unsigned flags,
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) != 0) return CUDA_ERROR_INVALID_VALUE;
     MemoryRange range;
-    if (const CUresult status = checkWord<Word>(*stream->context, address, range)) return status;
+    if (const CUresult status = checkWord<Word>(*stream->context, Access::write, address, range)) return status;
     Operation operation;
     operation.run = [range = std::move(range), value] {
       __atomic_store_n(reinterpret_cast<Word*>(range.data), value, __ATOMIC_SEQ_CST);
-      return CUDA_SUCCESS;
+      return range.wrote(0, sizeof value);
     };
     stream->enqueue(std::move(operation));
     return CUDA_SUCCESS;
@@ -55,7 +55,7 @@ CUresult wait(CUstream handle, CUdeviceptr address, Word value, unsigned flags, 
     if ((flags & ~(kConditionMask | CU_STREAM_WAIT_VALUE_FLUSH)) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     MemoryRange range;
-    if (const CUresult status = checkWord<Word>(*stream->context, address, range)) return status;
+    if (const CUresult status = checkWord<Word>(*stream->context, Access::read, address, range)) return status;
     Operation operation;
     operation.run = [range = std::move(range), value, condition = flags & kConditionMask, context = stream->context] {
       long pause = 1000;

@@ -19,13 +19,25 @@ constexpr size_t kMaxPitch = 2147483647;
 
 CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  const uint64_t base = context->device.arena.allocate(bytes);
+  Device& device = context->device;
+  const uint64_t base = device.arena.allocate(bytes);
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto allocation = std::make_shared<Allocation>(kind, base, bytes, context, flags);
-  state().allocations.put(std::move(allocation));
+  auto block = std::make_shared<ArenaBlock>(device.arena, base, bytes, kind == MemoryKind::device);
+  state().allocations.put(std::make_shared<Allocation>(
+      Allocation::Description{kind, base, bytes, Place::device, context, &device, flags, std::move(block)}));
   *out = base;
   return CUDA_SUCCESS;
 }
+
+class HostPages : public Backing {
+ public:
+  HostPages(void* at, size_t size) : at_(at), size_(size) {}
+  ~HostPages() override { munmap(at_, size_); }
+
+ private:
+  void* const at_;
+  const size_t size_;
+};
 
 CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
   return inContext([&](auto& context) {
@@ -40,8 +52,9 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     // With unified addressing pinned memory is always mapped, whatever was asked for.
     const unsigned actual = flags | CU_MEMHOSTALLOC_DEVICEMAP;
-    state().allocations.put(
-        std::make_shared<Allocation>(MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, context, actual));
+    state().allocations.put(std::make_shared<Allocation>(
+        Allocation::Description{MemoryKind::pinned, reinterpret_cast<uint64_t>(at), bytes, Place::host, context, nullptr, actual,
+                                std::make_shared<HostPages>(at, bytes)}));
     *out = at;
     return CUDA_SUCCESS;
   });
@@ -56,10 +69,10 @@ CUresult registerHost(void* p, size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<uint64_t>(p);
     if (auto known = state().allocations.covering(base); known && !known->isHost()) return CUDA_ERROR_INVALID_VALUE;
     if (state().allocations.overlaps(base, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    MemoryRange range;
-    if (const CUresult status = checkRange(base, bytes, range)) return status;
+    if (!isPlainHostMemory(base, bytes)) return CUDA_ERROR_INVALID_VALUE;
     const unsigned actual = flags | CU_MEMHOSTREGISTER_DEVICEMAP;
-    auto allocation = std::make_shared<Allocation>(MemoryKind::registered, base, bytes, context, actual);
+    auto allocation = std::make_shared<Allocation>(
+        Allocation::Description{MemoryKind::registered, base, bytes, Place::host, context, nullptr, actual, nullptr});
     return state().allocations.put(std::move(allocation)) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   });
 }
@@ -142,7 +155,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return inCurrentIfAny([&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
-    return release(dptr, CUDA_ERROR_INVALID_VALUE, [](auto& allocation) { return !allocation.isHost(); });
+    return release(dptr, CUDA_ERROR_INVALID_VALUE,
+                   [](auto& allocation) { return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed; });
   });
 }
 

@@ -29,12 +29,16 @@ CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t he
       return CUDA_ERROR_INVALID_VALUE;
     }
     MemoryRange range;
-    if (const CUresult status = checkAccessibleRange(*stream->context, to, length, range)) return status;
-    const bool toHost = range.allocation->isHost();
+    if (const CUresult status = checkKnownRange({*stream->context, Access::write}, to, length, range)) return status;
+    const bool toHost = range.isHost();
     Operation operation;
     operation.run = [range = std::move(range), pitch, value, width, height] {
-      for (size_t row = 0; row < height; ++row) fillRow(range.data + row * pitch, value, width);
-      return CUDA_SUCCESS;
+      CUresult result = CUDA_SUCCESS;
+      for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
+        fillRow(range.data + row * pitch, value, width);
+        result = range.wrote(row * pitch, width * sizeof value);
+      }
+      return result;
     };
     // Only a fill of host memory makes the form without a stream wait.
     if (!isAsynchronous && toHost) return stream->runAndWait(std::move(operation));

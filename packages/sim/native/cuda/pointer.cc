@@ -16,11 +16,26 @@ CUresult put(void* data, Value value) {
   return CUDA_SUCCESS;
 }
 
+// Of the host's memory it is the device of the context that it was made in; -2 says that there is none.
+int ordinalOf(const Allocation& allocation) {
+  if (allocation.device != nullptr) return allocation.device->ordinal;
+  return allocation.context != nullptr ? allocation.context->device.ordinal : -2;
+}
+
+// What the current context's device may do; without a context, the device whose memory it is.
+unsigned rightsOf(const Allocation& allocation) {
+  auto& stack = contextStack();
+  const int device = stack.empty() ? ordinalOf(allocation) : stack.back()->device.ordinal;
+  const auto rights = allocation.backing != nullptr ? allocation.backing->rightsOf(device) : std::nullopt;
+  return rights.value_or(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
 CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Allocation& allocation) {
   const bool isManaged = allocation.kind == MemoryKind::managed;
+  const Backing* backing = allocation.backing.get();
   const auto start = reinterpret_cast<void*>(allocation.base);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, allocation.context->handle());
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, allocation.context != nullptr ? allocation.context->handle() : nullptr);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put<unsigned>(data, allocation.isHost() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
@@ -34,17 +49,19 @@ CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put<int>(data, allocation.syncMemoryOperations ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put<unsigned long long>(data, allocation.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, isManaged ? 1 : 0);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, allocation.context->device.ordinal);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, 0);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, ordinalOf(allocation));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, backing != nullptr && backing->isLegacyIpcCapable());
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<void*>(data, start);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, allocation.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put<int>(data, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<int>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned long long>(data, 3);  // read and write
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<void*>(data, nullptr);
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put<size_t>(data, allocation.size);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put<void*>(data, start);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, backing != nullptr ? backing->handleTypes() : 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<int>(data, backing != nullptr && backing->isRdmaCapable());
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned long long>(data, rightsOf(allocation));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(data, backing != nullptr ? backing->pool() : nullptr);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put<size_t>(data, backing != nullptr && backing->mappingSize() != 0 ? backing->mappingSize() : allocation.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put(data, backing != nullptr && backing->mappingSize() != 0 ? backing->mappingBase() : allocation.base);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put<unsigned long long>(data, allocation.id);
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put<int>(data, 0);
   }

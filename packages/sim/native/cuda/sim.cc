@@ -51,16 +51,26 @@ CUresult shoalSimStreamDelay(CUstream handle, uint64_t nanoseconds) {
   });
 }
 
-CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData, const CUdeviceptr* addresses,
-                         const size_t* lengths, size_t rangeCount) {
-  return onStream(handle, false, [&](auto& stream, auto&) -> CUresult {
-    if (run == nullptr || (rangeCount != 0 && (addresses == nullptr || lengths == nullptr))) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<MemoryRange> ranges(rangeCount);
+CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData, const ShoalSimRange* ranges,
+                         size_t rangeCount) {
+  return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
+    if (run == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<MemoryRange> read, written;
+    std::vector<size_t> lengths;
     for (size_t index = 0; index < rangeCount; ++index) {
-      if (const CUresult status = checkDeviceRange(addresses[index], lengths[index], ranges[index])) return status;
+      const ShoalSimRange& wanted = ranges[index];
+      const Use use{*context, wanted.isWritten != 0 ? Access::write : Access::read, true};
+      MemoryRange range;
+      if (const CUresult status = checkKnownRange(use, wanted.address, wanted.length, range)) return status;
+      if (wanted.isWritten != 0) lengths.push_back(wanted.length);
+      (wanted.isWritten != 0 ? written : read).push_back(std::move(range));
     }
     Operation operation;
-    operation.run = [run, userData, ranges = std::move(ranges)] { return run(userData); };
+    operation.run = [run, userData, read = std::move(read), written = std::move(written), lengths = std::move(lengths)] {
+      CUresult result = run(userData);
+      for (size_t index = 0; index < written.size() && result == CUDA_SUCCESS; ++index) result = written[index].wrote(0, lengths[index]);
+      return result;
+    };
     if (discard != nullptr) operation.discard = [discard, userData] { discard(userData); };
     stream->enqueue(std::move(operation));
     return CUDA_SUCCESS;

@@ -4,27 +4,48 @@
 
 namespace shoal::nccl {
 
+namespace {
+
+bool isMapped(CUdeviceptr address) {
+  CUmemGenericAllocationHandle handle = 0;
+  if (cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS) return false;
+  cuMemRelease(handle);
+  return true;
+}
+
+}  // namespace
+
 ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer, size_t bytes) {
   if (buffer == nullptr) return problem(ncclInvalidArgument, "%s: %s is NULL", function, name);
-  const auto address = reinterpret_cast<CUdeviceptr>(buffer);
-  CUdeviceptr start = 0;
-  size_t size = 0;
-  unsigned type = 0, isManaged = 0;
-  int device = 0;
-  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                  CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-  void* answers[] = {&start, &size, &type, &isManaged, &device};
-  const CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
-  if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
-  if (type == 0) return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
-  if (bytes > size - (address - start)) {
-    return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name, bytes,
-                   static_cast<size_t>(size - (address - start)));
-  }
-  if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device) {
-    return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d", function, name, device,
-                   communicator.device);
-  }
+  const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
+  size_t checked = 0;
+  // A buffer may lie over several mappings side by side.
+  do {
+    const CUdeviceptr address = begin + checked;
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    unsigned type = 0, isManaged = 0;
+    int device = 0;
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void* answers[] = {&start, &size, &type, &isManaged, &device};
+    const CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
+    if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
+    if (checked != 0 && type == 0) {
+      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes, checked);
+    }
+    if (type == 0) return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
+    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device) {
+      return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d", function, name, device,
+                     communicator.device);
+    }
+    // Only what cuMemMap put there is continued by what lies behind; other memory ends where it ends.
+    if (checked + size - (address - start) < bytes && !isMapped(address)) {
+      return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name, bytes,
+                     checked + static_cast<size_t>(size - (address - start)));
+    }
+    checked += size - (address - start);
+  } while (checked < bytes);
   return ncclSuccess;
 }
 

@@ -78,15 +78,14 @@ ncclResult_t Communicator::finishInitialisation() {
 ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   ScopedContext scope(context);
   if (scope.status != CUDA_SUCCESS) return cudaProblem(scope.status, "making the communicator's context current");
-  std::vector<CUdeviceptr> addresses;
-  std::vector<size_t> lengths;
+  std::vector<ShoalSimRange> ranges;
   for (const Task& task : tasks) {
     const size_t element = bytesOf(task.type);
     const size_t sent = sendElements(task, endpoint.ranks, endpoint.rank) * element;
     const size_t received = recvElements(task, endpoint.ranks, endpoint.rank) * element;
-    if (sent != 0) addresses.push_back(reinterpret_cast<CUdeviceptr>(task.send)), lengths.push_back(sent);
-    if (received != 0) addresses.push_back(reinterpret_cast<CUdeviceptr>(task.recv)), lengths.push_back(received);
-    if (task.scalarAddress != nullptr) addresses.push_back(reinterpret_cast<CUdeviceptr>(task.scalarAddress)), lengths.push_back(element);
+    if (sent != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.send), sent, 0});
+    if (received != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.recv), received, 1});
+    if (task.scalarAddress != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.scalarAddress), element, 0});
   }
   auto batch = std::make_unique<Batch>();
   batch->communicator = shared_from_this();
@@ -95,7 +94,7 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   std::lock_guard lock(mutex_);
   batch->number = queued_;
   const CUresult status =
-      shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(), addresses.data(), lengths.data(), addresses.size());
+      shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(), ranges.data(), ranges.size());
   if (status != CUDA_SUCCESS) return cudaProblem(status, "queueing the operation on its stream");
   ++queued_;
   batch.release();

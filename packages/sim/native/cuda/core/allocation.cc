@@ -33,16 +33,30 @@ bool isMapped(uint64_t address, size_t length) {
 
 }  // namespace
 
-Allocation::Allocation(MemoryKind kind, uint64_t base, size_t size, std::shared_ptr<Context> context, unsigned flags)
-    : kind(kind), base(base), size(size), context(std::move(context)), flags(flags), id(nextAllocationId.fetch_add(1)), syncMemoryOperations(!isHost()) {}
+Allocation::Allocation(Description description)
+    : kind(description.kind),
+      base(description.base),
+      size(description.size),
+      place(description.place),
+      context(std::move(description.context)),
+      device(description.device),
+      flags(description.flags),
+      backing(std::move(description.backing)),
+      id(description.id != 0 ? description.id : nextAllocationId.fetch_add(1)),
+      syncMemoryOperations(place != Place::host) {}
 
-Allocation::~Allocation() {
-  switch (kind) {
-    case MemoryKind::device:
-    case MemoryKind::managed: context->device.arena.release(base, size); break;
-    case MemoryKind::pinned: munmap(reinterpret_cast<void*>(base), size); break;
-    case MemoryKind::registered: break;
+bool Allocation::allows(Context& user, Access access, bool isCopy) const {
+  if (backing != nullptr) {
+    if (!backing->isUsable() || (access == Access::read && !backing->isReadable())) return false;
+    if (isCopy && !backing->isStrict()) return true;
+    if (const auto rights = backing->rightsOf(user.device.ordinal)) {
+      const unsigned needed = access == Access::read ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+      return (*rights & needed) == needed;
+    }
   }
+  if (isCopy || (kind != MemoryKind::device && kind != MemoryKind::imported) || device == &user.device) return true;
+  std::lock_guard lock(user.settingsMutex);
+  return user.peers.count(context.get()) != 0;
 }
 
 bool AllocationTable::put(std::shared_ptr<Allocation> allocation) {
@@ -103,31 +117,96 @@ std::vector<std::shared_ptr<Allocation>> AllocationTable::removeAllOf(const Cont
   return removed;
 }
 
-CUresult checkDeviceRange(CUdeviceptr address, size_t length, MemoryRange& range) {
-  auto allocation = state().allocations.covering(address);
-  if (!allocation || length > allocation->size - (address - allocation->base)) return CUDA_ERROR_INVALID_VALUE;
+void AddressTable::add(uint64_t base, size_t size) {
+  std::unique_lock lock(mutex_);
+  ranges_[base] = size;
+}
+
+void AddressTable::remove(uint64_t base) {
+  std::unique_lock lock(mutex_);
+  ranges_.erase(base);
+}
+
+bool AddressTable::overlaps(uint64_t address, size_t size) const {
+  std::shared_lock lock(mutex_);
+  auto after = ranges_.lower_bound(address);
+  if (after != ranges_.end() && after->first - address < size) return true;
+  if (after == ranges_.begin()) return false;
+  auto before = std::prev(after);
+  return address - before->first < before->second;
+}
+
+namespace {
+
+// Memory that can be taken away from its address stays where it is while the pin lives.
+std::shared_ptr<Allocation> pin(std::shared_ptr<Allocation> allocation) {
+  UseCount* uses = allocation->backing != nullptr ? allocation->backing->uses() : nullptr;
+  if (uses == nullptr) return allocation;
+  uses->enter();
+  Allocation* plain = allocation.get();
+  return std::shared_ptr<Allocation>(plain, [allocation = std::move(allocation), uses](Allocation*) mutable {
+    uses->leave();
+    allocation.reset();
+  });
+}
+
+// The pin comes before the rights are looked at: who takes rights away does it before waiting for pins.
+bool take(const Use& use, std::shared_ptr<Allocation> found, std::shared_ptr<Allocation>& kept) {
+  kept = pin(std::move(found));
+  return kept->allows(use.context, use.access, use.isCopy);
+}
+
+}  // namespace
+
+CUresult MemoryRange::wrote(size_t offset, size_t length) const {
+  if (allocation == nullptr || allocation->backing == nullptr) return CUDA_SUCCESS;
+  bool isDone = true;
+  uint64_t from = reinterpret_cast<uint64_t>(data) + offset;
+  const uint64_t end = from + length;
+  auto tell = [&](const Allocation& each) {
+    const uint64_t until = std::min<uint64_t>(end, each.base + each.size);
+    if (from < each.base || from >= until) return;
+    isDone = each.backing->wrote(from, until - from) && isDone;
+    from = until;
+  };
+  tell(*allocation);
+  for (auto& each : behind) tell(*each);
+  return isDone ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, MemoryRange& range) {
+  auto found = state().allocations.covering(address);
+  if (!found || !take(use, std::move(found), range.allocation)) return CUDA_ERROR_INVALID_VALUE;
   range.data = reinterpret_cast<char*>(address);
-  range.allocation = std::move(allocation);
+  range.behind.clear();
+  const Allocation* last = range.allocation.get();
+  size_t left = length;
+  uint64_t at = address;
+  while (!last->holds(at, left)) {
+    // Only mappings continue each other; other memory ends where it ends.
+    if (last->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t end = last->base + last->size;
+    left -= end - at;
+    at = end;
+    auto next = state().allocations.startingAt(end);
+    if (!next || next->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Allocation> kept;
+    if (!take(use, std::move(next), kept)) return CUDA_ERROR_INVALID_VALUE;
+    range.behind.push_back(std::move(kept));
+    last = range.behind.back().get();
+  }
   return CUDA_SUCCESS;
 }
 
-CUresult checkAccessibleRange(Context& context, CUdeviceptr address, size_t length, MemoryRange& range) {
-  if (const CUresult status = checkDeviceRange(address, length, range)) return status;
-  const Allocation& allocation = *range.allocation;
-  if (allocation.kind != MemoryKind::device || &allocation.context->device == &context.device) return CUDA_SUCCESS;
-  std::lock_guard lock(context.settingsMutex);
-  return context.peers.count(allocation.context.get()) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+bool isPlainHostMemory(uint64_t address, size_t length) {
+  if (address == 0 || address + length < address) return false;
+  // Pageable memory must not run into memory of the device: that would hide a count that is too large.
+  return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) && isMapped(address, length);
 }
 
-CUresult checkRange(uint64_t address, size_t length, MemoryRange& range) {
-  if (auto allocation = state().allocations.covering(address)) {
-    if (length > allocation->size - (address - allocation->base)) return CUDA_ERROR_INVALID_VALUE;
-    range.allocation = std::move(allocation);
-  } else {
-    if (address == 0 || !isMapped(address, length)) return CUDA_ERROR_INVALID_VALUE;
-    // Pageable memory must not run into memory of the device: that would hide a count that is too large.
-    if (state().allocations.overlaps(address, length)) return CUDA_ERROR_INVALID_VALUE;
-  }
+CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range) {
+  if (state().allocations.covering(address)) return checkKnownRange(use, address, length, range);
+  if (!isPlainHostMemory(address, length)) return CUDA_ERROR_INVALID_VALUE;
   range.data = reinterpret_cast<char*>(address);
   return CUDA_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "backing.h"
 #include "shoal/cuda.h"
 
 namespace shoal {
@@ -16,21 +17,38 @@ namespace shoal {
 class Context;
 class Device;
 
-enum class MemoryKind { device, managed, pinned, registered };
+// `pooled` comes from cuMemAllocAsync, `mapped` from cuMemMap, `imported` from another process by a legacy handle.
+enum class MemoryKind { device, managed, pinned, registered, pooled, mapped, imported };
+enum class Place { device, host };
 
 struct Allocation {
-  Allocation(MemoryKind kind, uint64_t base, size_t size, std::shared_ptr<Context> context, unsigned flags);
-  ~Allocation();  // gives the memory back; runs when the last queued operation on it has ended
+  struct Description {
+    MemoryKind kind;
+    uint64_t base = 0;
+    size_t size = 0;
+    Place place = Place::device;
+    std::shared_ptr<Context> context;  // null: it belongs to no context
+    Device* device = nullptr;          // null: the host's, or several devices'
+    unsigned flags = 0;
+    std::shared_ptr<Backing> backing;  // null: the memory is somebody else's
+    uint64_t id = 0;                   // 0: a new one
+  };
+  explicit Allocation(Description description);
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
-  bool isHost() const { return kind == MemoryKind::pinned || kind == MemoryKind::registered; }
+  bool isHost() const { return place == Place::host; }
+  bool holds(uint64_t address, size_t length) const { return length <= size - (address - base); }
+  bool allows(Context& user, Access access, bool isCopy) const;
 
   const MemoryKind kind;
   const uint64_t base;
   const size_t size;
+  const Place place;
   const std::shared_ptr<Context> context;
+  Device* const device;
   const unsigned flags;
+  const std::shared_ptr<Backing> backing;
   const uint64_t id;
   std::atomic<bool> syncMemoryOperations;
 };
@@ -49,18 +67,41 @@ class AllocationTable {
   std::map<uint64_t, std::shared_ptr<Allocation>> byBase_;
 };
 
-// A checked piece of memory that an operation works on; keeps it alive until the operation has ended.
-struct MemoryRange {
-  char* data = nullptr;
-  std::shared_ptr<Allocation> allocation;  // null: pageable host memory
-  bool isPageable() const { return allocation == nullptr; }
+// Addresses that were taken from the system for devices, in use or not: they are never host memory.
+class AddressTable {
+ public:
+  void add(uint64_t base, size_t size);
+  void remove(uint64_t base);
+  bool overlaps(uint64_t address, size_t size) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<uint64_t, size_t> ranges_;
 };
 
-// Memory that the device may touch: CUDA_ERROR_INVALID_VALUE unless the whole range lies in one live allocation.
-CUresult checkDeviceRange(CUdeviceptr address, size_t length, MemoryRange& range);
-// The same, and the context's device can reach it: its own memory, host or managed memory, or a peer's that was enabled.
-CUresult checkAccessibleRange(Context& context, CUdeviceptr address, size_t length, MemoryRange& range);
+// A checked piece of memory that an operation works on; keeps it alive and in its place until the operation has ended.
+struct MemoryRange {
+  char* data = nullptr;
+  std::shared_ptr<Allocation> allocation;          // null: pageable host memory
+  std::vector<std::shared_ptr<Allocation>> behind;  // where several mappings lie side by side, those after the first
+  bool isPageable() const { return allocation == nullptr; }
+  bool isHost() const { return allocation != nullptr && allocation->isHost(); }
+  // To be called after writing: some memory has to pass on what was written. The operation's result.
+  CUresult wrote(size_t offset, size_t length) const;
+};
+
+// What an operation is about to do.
+struct Use {
+  Context& context;
+  Access access;
+  bool isCopy = false;
+};
+
+// Memory that CUDA knows: CUDA_ERROR_INVALID_VALUE unless the whole range lies in live memory that the use is allowed.
+CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, MemoryRange& range);
 // Any memory: known, or mapped in this process.
-CUresult checkRange(uint64_t address, size_t length, MemoryRange& range);
+CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range);
+// Whether the range is host memory of this process that CUDA does not know, all of it.
+bool isPlainHostMemory(uint64_t address, size_t length);
 
 }  // namespace shoal

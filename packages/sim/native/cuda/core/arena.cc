@@ -4,18 +4,35 @@
 
 #include <algorithm>
 
+#include "addresses.h"
+
 namespace shoal {
 
 // More addresses than memory: a device whose memory is in pieces can still serve what its accounting allows.
 bool Arena::reserve() {
   if (base_ != 0) return true;
-  size_t length = ((capacity_ * 2 + kHugePage - 1) & ~(kHugePage - 1)) + kHugePage;
-  void* at = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return false;
-  uint64_t start = reinterpret_cast<uint64_t>(at);
-  base_ = (start + kHugePage - 1) & ~uint64_t{kHugePage - 1};
-  free_[base_] = length - (base_ - start);
+  const size_t length = (capacity_ * 2 + kHugePage - 1) & ~(kHugePage - 1);
+  file_ = SharedFile::create(Content::arena, length, "", 0);
+  const uint64_t start = reserveAddresses(length, kHugePage, 0);
+  if (start == 0) return false;
+  file_->map(0, length, PROT_READ | PROT_WRITE, reinterpret_cast<void*>(start));
+  // A child of fork gets none of it: it cannot use CUDA, and its copy would only keep the memory alive.
+  madvise(reinterpret_cast<void*>(start), length, MADV_DONTFORK);
+  base_ = start;
+  free_[base_] = length;
   return true;
+}
+
+bool Arena::take(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > capacity_ || used_ > capacity_ - bytes) return false;
+  used_ += bytes;
+  return true;
+}
+
+void Arena::giveBack(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  used_ -= bytes;
 }
 
 uint64_t Arena::allocate(size_t bytes) {
@@ -43,7 +60,7 @@ uint64_t Arena::allocate(size_t bytes) {
 void Arena::release(uint64_t address, size_t bytes) {
   const size_t length = rounded(bytes);
   // Large blocks go back to the system; small ones are likely to be asked for again soon.
-  if (length >= kHugePage) madvise(reinterpret_cast<void*>(address), length, MADV_DONTNEED);
+  if (length >= kHugePage) file_->discard(offsetOf(address), length);
   std::lock_guard lock(mutex_);
   used_ -= length;
   auto after = free_.lower_bound(address);

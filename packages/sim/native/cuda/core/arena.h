@@ -1,10 +1,15 @@
-// The memory of one device: a range of addresses taken from the system once and handed out in blocks.
+// The memory of one device: a range of addresses taken from the system once and handed out in blocks, and the count of what
+// is in use, there and elsewhere. The range is a shared file, so that other processes can map what cuMemAlloc gave out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+
+#include "backing.h"
+#include "sharedfile.h"
 
 namespace shoal {
 
@@ -18,6 +23,14 @@ class Arena {
   uint64_t allocate(size_t bytes);
   void release(uint64_t address, size_t bytes);
 
+  // Counts memory that lies elsewhere; false when the device has not so much left.
+  bool take(size_t bytes);
+  void giveBack(size_t bytes);
+
+  // Where the arena's addresses lie in its file; only for addresses that it gave out.
+  const std::shared_ptr<SharedFile>& file() const { return file_; }
+  size_t offsetOf(uint64_t address) const { return address - base_; }
+
   size_t capacity() const { return capacity_; }
   size_t used() const;
 
@@ -29,9 +42,24 @@ class Arena {
 
   const size_t capacity_;
   mutable std::mutex mutex_;
+  std::shared_ptr<SharedFile> file_;
   uint64_t base_ = 0;
   size_t used_ = 0;
   std::map<uint64_t, size_t> free_;  // address to length, neighbours merged
+};
+
+// A block of an arena, as long as something stands on it.
+class ArenaBlock : public Backing {
+ public:
+  ArenaBlock(Arena& arena, uint64_t base, size_t size, bool isShareable) : arena_(arena), base_(base), size_(size), isShareable_(isShareable) {}
+  ~ArenaBlock() override { arena_.release(base_, size_); }
+  bool isLegacyIpcCapable() const override { return isShareable_; }
+
+ private:
+  Arena& arena_;
+  const uint64_t base_;
+  const size_t size_;
+  const bool isShareable_;
 };
 
 }  // namespace shoal

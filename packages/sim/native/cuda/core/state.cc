@@ -36,6 +36,16 @@ unsigned long long setting(const char* name, unsigned long long fallback, unsign
   return value;
 }
 
+// The NCCL library reads it too, and is the one that complains.
+double timeout() {
+  constexpr double fallback = 60;
+  const char* text = getenv("SHOAL_SIM_TIMEOUT_SECONDS");
+  if (text == nullptr || *text == '\0') return fallback;
+  char* end = nullptr;
+  const double seconds = strtod(text, &end);
+  return *end == '\0' && seconds >= 0 ? seconds : fallback;
+}
+
 }  // namespace
 
 State& state() {
@@ -52,6 +62,8 @@ CUresult initialise() {
   const auto count = setting("SHOAL_SIM_DEVICES", kDefaultDevices, 0, kMaxDevices);
   const auto memory = setting("SHOAL_SIM_MEMORY_BYTES", kDefaultMemory, 1 << 20, 1ull << 40);
   if (count == 0) return CUDA_ERROR_NO_DEVICE;
+  shared.timeoutSeconds = timeout();
+  shared.hasFabric = setting("SHOAL_SIM_FABRIC", 0, 0, 1) == 1;
   for (unsigned long long ordinal = 0; ordinal < count; ++ordinal) {
     shared.devices.push_back(std::make_unique<Device>(static_cast<int>(ordinal), memory));
   }

@@ -35,6 +35,9 @@ typedef struct CUlib_st* CUlibrary;
 typedef struct CUkern_st* CUkernel;
 typedef struct CUarray_st* CUarray;
 typedef struct CUgreenCtx_st* CUgreenCtx;
+typedef struct CUmemPoolHandle_st* CUmemoryPool;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef struct CUarrayMapInfo_st CUarrayMapInfo;
 
 typedef struct CUuuid_st {
   char bytes[16];
@@ -284,6 +287,112 @@ typedef enum CUpointer_attribute_enum SHOAL_INT {
   CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE = 21,
 } CUpointer_attribute;
 
+// Where memory lies, how it may be shared and touched
+typedef enum CUmemLocationType_enum SHOAL_INT {
+  CU_MEM_LOCATION_TYPE_NONE = 0,
+  CU_MEM_LOCATION_TYPE_DEVICE = 1,
+  CU_MEM_LOCATION_TYPE_HOST = 2,
+  CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+  CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT = 4,
+} CUmemLocationType;
+typedef struct CUmemLocation_st {
+  CUmemLocationType type;
+  int id;
+} CUmemLocation;
+typedef enum CUmemAllocationType_enum SHOAL_INT {
+  CU_MEM_ALLOCATION_TYPE_PINNED = 1,
+  CU_MEM_ALLOCATION_TYPE_MANAGED = 2,
+} CUmemAllocationType;
+typedef enum CUmemAllocationHandleType_enum SHOAL_INT {
+  CU_MEM_HANDLE_TYPE_NONE = 0,
+  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1,
+  CU_MEM_HANDLE_TYPE_WIN32 = 2,
+  CU_MEM_HANDLE_TYPE_WIN32_KMT = 4,
+  CU_MEM_HANDLE_TYPE_FABRIC = 8,
+} CUmemAllocationHandleType;
+typedef enum CUmemAccess_flags_enum SHOAL_INT {
+  CU_MEM_ACCESS_FLAGS_PROT_NONE = 0,
+  CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
+  CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
+} CUmemAccess_flags;
+typedef struct CUmemAccessDesc_st {
+  CUmemLocation location;
+  CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+// Virtual memory management
+typedef enum CUmemAllocationGranularity_flags_enum SHOAL_INT {
+  CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+  CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1,
+} CUmemAllocationGranularity_flags;
+#define CU_MEM_ALLOCATION_COMP_NONE 0
+#define CU_MEM_ALLOCATION_COMP_GENERIC 1
+#define CU_MEM_CREATE_USAGE_TILE_POOL 0x1
+#define CU_MEM_CREATE_USAGE_HW_DECOMPRESS 0x2
+typedef struct CUmemAllocationProp_st {
+  CUmemAllocationType type;
+  CUmemAllocationHandleType requestedHandleTypes;
+  CUmemLocation location;
+  void* win32HandleMetaData;
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+} CUmemAllocationProp;
+typedef enum CUmemRangeHandleType_enum SHOAL_INT { CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1 } CUmemRangeHandleType;
+#define CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE 0x1
+
+// Memory pools
+typedef enum CUmemPool_attribute_enum SHOAL_INT {
+  CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+  CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC = 2,
+  CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
+  CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4,
+  CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5,
+  CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
+  CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
+  CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
+} CUmemPool_attribute;
+typedef struct CUmemPoolProps_st {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void* win32SecurityAttributes;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+} CUmemPoolProps;
+typedef struct CUmemPoolPtrExportData_st {
+  unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+// Handles that travel between processes
+#define CU_IPC_HANDLE_SIZE 64
+#define CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS 0x1u
+typedef struct CUmemFabricHandle_st {
+  unsigned char data[CU_IPC_HANDLE_SIZE];
+} CUmemFabricHandle;
+typedef struct CUipcEventHandle_st {
+  char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcEventHandle;
+typedef struct CUipcMemHandle_st {
+  char reserved[CU_IPC_HANDLE_SIZE];
+} CUipcMemHandle;
+
+// Multicast
+typedef enum CUmulticastGranularity_flags_enum SHOAL_INT {
+  CU_MULTICAST_GRANULARITY_MINIMUM = 0,
+  CU_MULTICAST_GRANULARITY_RECOMMENDED = 1,
+} CUmulticastGranularity_flags;
+typedef struct CUmulticastObjectProp_st {
+  unsigned int numDevices;
+  size_t size;
+  unsigned long long handleTypes;
+  unsigned long long flags;
+} CUmulticastObjectProp;
+
 typedef int CUjit_option;
 #define CU_JIT_INFO_LOG_BUFFER 3
 #define CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES 4
@@ -443,6 +552,35 @@ SHOAL_CU(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUde
 SHOAL_CU(cuPointerGetAttributes, (unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr))
 SHOAL_CU(cuPointerSetAttribute, (const void* value, CUpointer_attribute attribute, CUdeviceptr ptr))
 
+// Virtual memory management
+SHOAL_CU(cuMemGetAllocationGranularity, (size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option))
+SHOAL_CU(cuMemAddressReserve, (CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags))
+SHOAL_CU(cuMemAddressFree, (CUdeviceptr ptr, size_t size))
+SHOAL_CU(cuMemCreate, (CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags))
+SHOAL_CU(cuMemRelease, (CUmemGenericAllocationHandle handle))
+SHOAL_CU(cuMemMap, (CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags))
+SHOAL_CU_PTSZ(cuMemMapArrayAsync, (CUarrayMapInfo* mapInfoList, unsigned int count, CUstream hStream))
+SHOAL_CU(cuMemUnmap, (CUdeviceptr ptr, size_t size))
+SHOAL_CU(cuMemSetAccess, (CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count))
+SHOAL_CU(cuMemGetAccess, (unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr))
+SHOAL_CU(cuMemExportToShareableHandle, (void* shareableHandle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handleType,
+                                        unsigned long long flags))
+SHOAL_CU(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle* handle, void* osHandle, CUmemAllocationHandleType shHandleType))
+SHOAL_CU(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle))
+SHOAL_CU(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle* handle, void* addr))
+SHOAL_CU(cuMemGetHandleForAddressRange, (void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
+                                         unsigned long long flags))
+
+// Multicast
+SHOAL_CU(cuMulticastGetGranularity, (size_t* granularity, const CUmulticastObjectProp* prop, CUmulticastGranularity_flags option))
+SHOAL_CU(cuMulticastCreate, (CUmemGenericAllocationHandle* mcHandle, const CUmulticastObjectProp* prop))
+SHOAL_CU(cuMulticastAddDevice, (CUmemGenericAllocationHandle mcHandle, CUdevice dev))
+SHOAL_CU(cuMulticastBindMem, (CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUmemGenericAllocationHandle memHandle,
+                              size_t memOffset, size_t size, unsigned long long flags))
+SHOAL_CU(cuMulticastBindAddr, (CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr, size_t size,
+                               unsigned long long flags))
+SHOAL_CU(cuMulticastUnbind, (CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size))
+
 // Copies
 SHOAL_CU_PTDS(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount))
 SHOAL_CU_PTSZ(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream))
@@ -524,10 +662,15 @@ SHOAL_CU(shoalSimInjectError, (int device, int code))
 // Queues a pause on a stream.
 SHOAL_CU(shoalSimStreamDelay, (CUstream stream, uint64_t nanoseconds))
 // Queues `run` on a stream as device work. It may block; its result becomes the context's error unless it is 0.
-// `discard` is called in its place when the context has failed before. The ranges (address and length) are checked
-// like those of a copy and stay alive until the work has ended.
-SHOAL_CU(shoalSimEnqueue, (CUstream stream, CUresult (*run)(void*), void (*discard)(void*), void* userData,
-                           const CUdeviceptr* addresses, const size_t* lengths, size_t rangeCount))
+// `discard` is called in its place when the context has failed before. The ranges are checked like those of a copy and stay
+// alive until the work has ended.
+typedef struct ShoalSimRange_st {
+  CUdeviceptr address;
+  size_t length;
+  int isWritten;
+} ShoalSimRange;
+SHOAL_CU(shoalSimEnqueue, (CUstream stream, CUresult (*run)(void*), void (*discard)(void*), void* userData, const ShoalSimRange* ranges,
+                           size_t rangeCount))
 
 #ifdef __cplusplus
 }

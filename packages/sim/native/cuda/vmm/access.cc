@@ -1,0 +1,116 @@
+// Rights: which device may read and write a mapping. The pages are protected as far as one mapping can say it: nobody's
+// memory cannot be touched at all, and what all may only read cannot be written.
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "core/entry.h"
+#include "multicast/object.h"
+#include "space.h"
+
+using namespace shoal;
+
+namespace shoal {
+
+std::optional<unsigned> Mapping::rightsOf(int device) const {
+  return device >= 0 && static_cast<size_t>(device) < kDeviceSlots ? rights_[static_cast<size_t>(device)].load() : 0;
+}
+
+unsigned Mapping::together() const {
+  unsigned all = hostRights_;
+  for (auto& rights : rights_) all |= rights;
+  return all;
+}
+
+void Mapping::protect(unsigned rights) const {
+  const int protection = rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE : rights != 0 ? PROT_READ : PROT_NONE;
+  if (mprotect(reinterpret_cast<void*>(base), size, protection) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
+}
+
+void Mapping::grant(const std::vector<Grant>& grants) {
+  const unsigned before = together();
+  unsigned either = before;
+  for (auto& each : grants) either |= each.rights;
+  // The pages allow more before the rights do, and less only when nobody relies on it any more.
+  if (either != before) protect(either);
+  for (auto& each : grants) (each.device == kHost ? hostRights_ : rights_[static_cast<size_t>(each.device)]) = each.rights;
+  if (together() == either) return;
+  uses_.waitUntilUnused();
+  protect(together());
+}
+
+}  // namespace shoal
+
+namespace {
+
+bool isValid(CUmemAccess_flags flags) {
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ || flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+bool isHostLocation(CUmemLocationType type) { return Location::isHost(type) || type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT; }
+
+// Whether the memory of the mapping can be reached from there.
+CUresult checkReach(const Mapping& mapping, const CUmemLocation& from) {
+  if (isHostLocation(from.type)) {
+    const bool isOnHost = mapping.handle->physical && mapping.handle->physical->device == nullptr;
+    return isOnHost ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  // Through a multicast object goes only who is of the team.
+  if (mapping.handle->multicast && !mapping.handle->multicast->hasDevice(from.id)) return CUDA_ERROR_INVALID_DEVICE;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+  return initialised([&]() -> CUresult {
+    if (desc == nullptr || count == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t index = 0; index < count; ++index) {
+      if (!isValid(desc[index].flags)) return CUDA_ERROR_INVALID_VALUE;
+      if (isHostLocation(desc[index].location.type)) continue;  // the id is ignored
+      Device* device = nullptr;
+      if (const CUresult status = Location::resolve(desc[index].location, device)) return status;
+    }
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    Reservation* reservation = space.around(ptr, size);
+    if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<Mapping*> chosen;
+    uint64_t end = ptr;
+    for (auto at = reservation->mappings.find(ptr); at != reservation->mappings.end() && at->first == end && end < ptr + size; ++at) {
+      chosen.push_back(at->second.get());
+      end += at->second->size;
+    }
+    if (end != ptr + size) return CUDA_ERROR_INVALID_VALUE;
+    for (Mapping* mapping : chosen) {
+      for (size_t index = 0; index < count; ++index) {
+        if (const CUresult status = checkReach(*mapping, desc[index].location)) return status;
+      }
+    }
+    std::vector<Mapping::Grant> grants;
+    for (size_t index = 0; index < count; ++index) {
+      const CUmemLocation& location = desc[index].location;
+      grants.push_back({isHostLocation(location.type) ? Mapping::kHost : location.id, static_cast<unsigned>(desc[index].flags)});
+    }
+    for (Mapping* mapping : chosen) mapping->grant(grants);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+  return initialised([&]() -> CUresult {
+    if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const bool isHost = isHostLocation(location->type);
+    Device* device = nullptr;
+    if (!isHost) {
+      if (const CUresult status = Location::resolve(*location, device)) return status;
+    }
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    auto mapping = space.mappingAt(ptr);
+    if (!mapping) return CUDA_ERROR_INVALID_VALUE;
+    *flags = isHost ? mapping->hostRights() : mapping->rightsOf(location->id).value_or(0);
+    return CUDA_SUCCESS;
+  });
+}

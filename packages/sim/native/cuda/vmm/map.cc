@@ -1,0 +1,123 @@
+// Mapping: memory appears at addresses, the same memory as often as one likes, and goes again.
+#include <sys/mman.h>
+
+#include "core/addresses.h"
+#include "core/entry.h"
+#include "multicast/object.h"
+#include "space.h"
+
+using namespace shoal;
+
+namespace shoal {
+
+Mapping::Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<MemoryHandle> handle)
+    : base(base), size(size), offset(offset), handle(std::move(handle)) {
+  void* at = reinterpret_cast<void*>(base);
+  // A multicast object has no memory of its own: its pages only take what is written, to be passed on.
+  if (this->handle->physical) this->handle->physical->file->map(offset, size, PROT_NONE, at);
+}
+
+Mapping::~Mapping() {
+  if (isMapped_) emptyAddresses(base, size);
+}
+
+bool Mapping::wrote(uint64_t address, size_t length) {
+  return !handle->multicast || handle->multicast->pass(offset + (address - base), reinterpret_cast<const char*>(address), length);
+}
+
+std::shared_ptr<SharedFile> Mapping::locate(uint64_t address, size_t& inFile) const {
+  inFile = offset + (address - base);
+  return handle->physical ? handle->physical->file : nullptr;
+}
+
+unsigned Mapping::handleTypes() const {
+  if (handle->multicast) return handle->multicast->handleTypes();
+  return static_cast<unsigned>(handle->physical->properties.requestedHandleTypes);
+}
+
+bool Mapping::isRdmaCapable() const { return handle->physical && handle->physical->properties.allocFlags.gpuDirectRDMACapable != 0; }
+
+void Mapping::unmap() {
+  isMapped_ = false;
+  uses_.waitUntilUnused();
+  emptyAddresses(base, size);
+}
+
+}  // namespace shoal
+
+namespace {
+
+bool overlapsMapping(const Reservation& reservation, uint64_t address, size_t size) {
+  auto after = reservation.mappings.lower_bound(address);
+  if (after != reservation.mappings.end() && after->first < address + size) return true;
+  if (after == reservation.mappings.begin()) return false;
+  const Mapping& before = *std::prev(after)->second;
+  return before.base + before.size > address;
+}
+
+}  // namespace
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return initialised([&]() -> CUresult {
+    if (flags != 0 || size == 0 || !isGranular(ptr) || !isGranular(size) || !isGranular(offset)) return CUDA_ERROR_INVALID_VALUE;
+    auto memory = memoryHandles().find(handle);
+    if (!memory) return CUDA_ERROR_INVALID_VALUE;
+    const size_t available = memory->physical ? memory->physical->size : memory->multicast->size();
+    if (offset > available || size > available - offset) return CUDA_ERROR_INVALID_VALUE;
+    // Real drivers wait here until the team is complete.
+    if (memory->multicast) {
+      if (const CUresult status = memory->multicast->waitForTeam()) return status;
+    }
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    Reservation* reservation = space.around(ptr, size);
+    if (reservation == nullptr || overlapsMapping(*reservation, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    auto mapping = std::make_shared<Mapping>(ptr, size, offset, memory);
+    const Physical* physical = memory->physical.get();
+    const Place place = physical != nullptr && physical->device == nullptr ? Place::host : Place::device;
+    Device* device = physical != nullptr ? physical->device : nullptr;
+    reservation->mappings[ptr] = mapping;
+    state().allocations.put(
+        std::make_shared<Allocation>(Allocation::Description{MemoryKind::mapped, ptr, size, place, nullptr, device, 0, std::move(mapping)}));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  return initialised([&]() -> CUresult {
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    Reservation* reservation = size == 0 ? nullptr : space.around(ptr, size);
+    if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto& mappings = reservation->mappings;
+    auto first = mappings.find(ptr);
+    auto last = first;
+    uint64_t end = ptr;
+    // Whole mappings, one behind the other, that fill the range.
+    for (; last != mappings.end() && last->first == end && end < ptr + size; ++last) end += last->second->size;
+    if (end != ptr + size) return CUDA_ERROR_INVALID_VALUE;
+    for (auto each = first; each != last; ++each) {
+      if (auto allocation = state().allocations.startingAt(each->first)) state().allocations.remove(allocation);
+      each->second->unmap();
+    }
+    mappings.erase(first, last);
+    return CUDA_SUCCESS;
+  });
+}
+
+// There are no arrays here, so there is none to map tiles of.
+SHOAL_TWIN(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo*, unsigned int, CUstream hStream),
+           onStream(hStream, perThread, [](auto&, auto&) { return CUDA_ERROR_NOT_SUPPORTED; }))
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+  return initialised([&]() -> CUresult {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    auto mapping = space.mappingAt(reinterpret_cast<uint64_t>(addr));
+    if (!mapping) return CUDA_ERROR_INVALID_VALUE;
+    memoryHandles().retain(mapping->handle);
+    *handle = mapping->handle->number;
+    return CUDA_SUCCESS;
+  });
+}

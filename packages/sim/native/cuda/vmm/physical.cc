@@ -1,0 +1,217 @@
+// Physical memory: granularity, creation, release, properties.
+#include "physical.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "core/entry.h"
+#include "core/state.h"
+#include "ipc/exchange.h"
+#include "multicast/object.h"
+
+using namespace shoal;
+
+namespace shoal {
+
+namespace {
+
+struct Label {
+  uint64_t size;
+  CUmemAllocationProp properties;
+};
+static_assert(sizeof(Label) <= SharedFile::kLabelBytes);
+
+// Memory by its file, so that an import of what this process has made itself is the same memory, counted once.
+struct Known {
+  std::mutex mutex;
+  std::map<SharedFile::Identity, std::weak_ptr<Physical>> byFile;
+};
+
+Known& known() {
+  static Known* all = new Known;
+  return *all;
+}
+
+bool hasNode(int node) {
+  if (node == 0) return true;
+  const std::string path = "/sys/devices/system/node/node" + std::to_string(node);
+  return node > 0 && access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+CUresult Location::resolve(const CUmemLocation& location, Device*& device) {
+  device = nullptr;
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: return findDevice(location.id, device);
+    case CU_MEM_LOCATION_TYPE_HOST: return CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return hasNode(location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult checkHandleTypes(unsigned types) {
+  constexpr unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
+  constexpr unsigned all = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | windows | CU_MEM_HANDLE_TYPE_FABRIC;
+  if ((types & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((types & windows) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if ((types & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !state().hasFabric) return CUDA_ERROR_NOT_SUPPORTED;
+  return CUDA_SUCCESS;
+}
+
+CUresult checkHandleType(CUmemAllocationHandleType type) {
+  const auto bits = static_cast<unsigned>(type);
+  if (bits == 0 || (bits & (bits - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return checkHandleTypes(bits);
+}
+
+Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file, bool isCounted)
+    : device(device), size(size), properties(properties), file(std::move(file)), isCounted_(isCounted) {}
+
+std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationProp& properties, Device* device) {
+  if (device != nullptr && !device->arena.take(size)) return nullptr;
+  try {
+    const Label label = {size, properties};
+    auto file = SharedFile::create(Content::physical, size, &label, sizeof label);
+    auto physical = std::make_shared<Physical>(device, size, properties, std::move(file), device != nullptr);
+    std::lock_guard lock(known().mutex);
+    known().byFile[physical->file->identity()] = physical;
+    return physical;
+  } catch (...) {
+    if (device != nullptr) device->arena.giveBack(size);
+    throw;
+  }
+}
+
+CUresult Physical::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Physical>& physical) {
+  if (file->content() != Content::physical) return CUDA_ERROR_INVALID_VALUE;
+  Label label;
+  memcpy(&label, file->label(), sizeof label);
+  if (label.size == 0 || label.size != file->size() || !isGranular(label.size)) return CUDA_ERROR_INVALID_VALUE;
+  Device* device = nullptr;
+  if (const CUresult status = Location::resolve(label.properties.location, device)) return status;
+  std::lock_guard lock(known().mutex);
+  auto& slot = known().byFile[file->identity()];
+  physical = slot.lock();
+  if (!physical) {
+    physical = std::make_shared<Physical>(device, label.size, label.properties, std::move(file), false);
+    slot = physical;
+  }
+  return CUDA_SUCCESS;
+}
+
+Physical::~Physical() {
+  withdraw(TicketKind::fabric, file->identity().inode);
+  {
+    std::lock_guard lock(known().mutex);
+    auto found = known().byFile.find(file->identity());
+    if (found != known().byFile.end() && found->second.expired()) known().byFile.erase(found);
+  }
+  if (isCounted_) device->arena.giveBack(size);
+}
+
+uint64_t MemoryHandles::put(std::shared_ptr<MemoryHandle> handle) {
+  handle->number = table_.reserve();
+  handle->references = 1;
+  table_.put(handle->number, handle);
+  return handle->number;
+}
+
+uint64_t MemoryHandles::add(std::shared_ptr<Physical> physical) {
+  auto handle = std::make_shared<MemoryHandle>();
+  handle->physical = std::move(physical);
+  return put(std::move(handle));
+}
+
+uint64_t MemoryHandles::add(std::shared_ptr<MulticastObject> multicast) {
+  auto handle = std::make_shared<MemoryHandle>();
+  handle->multicast = std::move(multicast);
+  return put(std::move(handle));
+}
+
+std::shared_ptr<MemoryHandle> MemoryHandles::find(uint64_t number) { return table_.find(number); }
+
+bool MemoryHandles::release(uint64_t number) {
+  std::lock_guard lock(mutex_);
+  auto handle = table_.find(number);
+  if (!handle) return false;
+  if (--handle->references == 0) table_.take(number);
+  return true;
+}
+
+void MemoryHandles::retain(const std::shared_ptr<MemoryHandle>& handle) {
+  std::lock_guard lock(mutex_);
+  if (handle->references++ == 0) table_.put(handle->number, handle);
+}
+
+MemoryHandles& memoryHandles() {
+  static MemoryHandles* all = new MemoryHandles;
+  return *all;
+}
+
+}  // namespace shoal
+
+namespace {
+
+// What creation and granularity have in common.
+CUresult checkProperties(const CUmemAllocationProp& properties, Device*& device) {
+  if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult status = Location::resolve(properties.location, device)) return status;
+  const auto types = static_cast<unsigned>(properties.requestedHandleTypes);
+  if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult status = checkHandleTypes(types)) return status;
+  if (properties.win32HandleMetaData != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC || properties.allocFlags.gpuDirectRDMACapable > 1) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  constexpr unsigned knownUsage = CU_MEM_CREATE_USAGE_TILE_POOL | CU_MEM_CREATE_USAGE_HW_DECOMPRESS;
+  if ((properties.allocFlags.usage & ~knownUsage) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return properties.allocFlags.usage != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+  return initialised([&]() -> CUresult {
+    if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    if (const CUresult status = checkProperties(*prop, device)) return status;
+    *granularity = kGranularity;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+  return initialised([&]() -> CUresult {
+    if (handle == nullptr || prop == nullptr || flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = nullptr;
+    if (const CUresult status = checkProperties(*prop, device)) return status;
+    if (!isGranular(size)) return CUDA_ERROR_INVALID_VALUE;
+    if (size > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUmemAllocationProp properties = *prop;
+    // Compression is a hint, and nothing here compresses: the properties tell what was got.
+    properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+    auto physical = Physical::create(size, properties, device);
+    if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
+    *handle = memoryHandles().add(std::move(physical));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return initialised([&] { return memoryHandles().release(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+  return initialised([&]() -> CUresult {
+    if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto found = memoryHandles().find(handle);
+    if (!found || !found->physical) return CUDA_ERROR_INVALID_VALUE;
+    *prop = found->physical->properties;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,63 @@
+// Address ranges.
+#include "core/addresses.h"
+#include "core/entry.h"
+#include "space.h"
+
+using namespace shoal;
+
+namespace {
+constexpr size_t kHostPage = 4096;
+}
+
+namespace shoal {
+
+AddressSpace& addressSpace() {
+  static AddressSpace* all = new AddressSpace;
+  return *all;
+}
+
+Reservation* AddressSpace::around(uint64_t address, size_t size) {
+  auto after = reservations.upper_bound(address);
+  if (after == reservations.begin()) return nullptr;
+  Reservation& found = std::prev(after)->second;
+  const uint64_t skipped = address - found.base;
+  return skipped < found.size && size <= found.size - skipped ? &found : nullptr;
+}
+
+std::shared_ptr<Mapping> AddressSpace::mappingAt(uint64_t address) {
+  Reservation* reservation = around(address, 1);
+  if (reservation == nullptr) return nullptr;
+  auto after = reservation->mappings.upper_bound(address);
+  if (after == reservation->mappings.begin()) return nullptr;
+  auto& found = std::prev(after)->second;
+  return address - found->base < found->size ? found : nullptr;
+}
+
+}  // namespace shoal
+
+CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+  return initialised([&]() -> CUresult {
+    if (ptr == nullptr || flags != 0 || size == 0 || size % kHostPage != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const uint64_t base = reserveAddresses(size, alignment < kGranularity ? kGranularity : alignment, addr);
+    if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    space.reservations[base] = Reservation{base, size, {}};
+    *ptr = base;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  return initialised([&]() -> CUresult {
+    AddressSpace& space = addressSpace();
+    std::lock_guard lock(space.mutex);
+    auto found = space.reservations.find(ptr);
+    if (found == space.reservations.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
+    if (!found->second.mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
+    space.reservations.erase(found);
+    releaseAddresses(ptr, size);
+    return CUDA_SUCCESS;
+  });
+}

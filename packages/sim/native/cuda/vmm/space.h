@@ -1,0 +1,79 @@
+// Reserved addresses and what is mapped into them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/allocation.h"
+#include "physical.h"
+
+namespace shoal {
+
+constexpr size_t kDeviceSlots = 64;
+
+// A piece of a reservation with memory behind it. Each device has its own right to it; at first none has any.
+class Mapping : public Backing {
+ public:
+  Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<MemoryHandle> handle);
+  ~Mapping() override;
+
+  std::optional<unsigned> rightsOf(int device) const override;
+  bool isStrict() const override { return true; }
+  UseCount* uses() override { return &uses_; }
+  bool isUsable() const override { return isMapped_; }
+  bool isReadable() const override { return handle->physical != nullptr; }
+  bool wrote(uint64_t address, size_t length) override;
+  std::shared_ptr<SharedFile> locate(uint64_t address, size_t& offset) const override;
+  std::shared_ptr<const void> memory() const override { return handle->physical; }
+  unsigned handleTypes() const override;
+  bool isRdmaCapable() const override;
+
+  unsigned hostRights() const { return hostRights_; }
+  // Gives each its right, and the pages the protection that allows what all may do together. Operations that saw more
+  // rights than there will be are waited for.
+  struct Grant {
+    int device;  // kHost: the host
+    unsigned rights;
+  };
+  static constexpr int kHost = -1;
+  void grant(const std::vector<Grant>& grants);
+  // Takes the memory away from its address after the last operation on it.
+  void unmap();
+
+  const uint64_t base;
+  const size_t size;
+  const size_t offset;
+  const std::shared_ptr<MemoryHandle> handle;
+
+ private:
+  unsigned together() const;
+  void protect(unsigned rights) const;
+  UseCount uses_;
+  std::atomic<bool> isMapped_{true};
+  std::array<std::atomic<unsigned>, kDeviceSlots> rights_{};
+  std::atomic<unsigned> hostRights_{0};
+};
+
+struct Reservation {
+  uint64_t base;
+  size_t size;
+  std::map<uint64_t, std::shared_ptr<Mapping>> mappings;
+};
+
+// All calls that change reservations and mappings hold the mutex.
+struct AddressSpace {
+  std::mutex mutex;
+  std::map<uint64_t, Reservation> reservations;
+
+  // The reservation that holds the whole range, or null.
+  Reservation* around(uint64_t address, size_t size);
+  std::shared_ptr<Mapping> mappingAt(uint64_t address);
+};
+
+AddressSpace& addressSpace();
+
+}  // namespace shoal

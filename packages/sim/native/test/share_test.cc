@@ -1,0 +1,84 @@
+// Shareable handles, in one process and between two.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mapped.h"
+
+using check::Primary;
+using namespace mapped;
+
+TEST(a_descriptor_brings_the_same_memory_back) {
+  Primary primary;
+  const size_t before = freeBytes();
+  const int descriptors = openDescriptors();
+  const auto handle = create(2 * kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  int descriptor = -1;
+  OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  CHECK(fcntl(descriptor, F_GETFD) == FD_CLOEXEC);
+  CUmemGenericAllocationHandle imported = 0;
+  OK(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(descriptor);
+  CHECK(imported != handle);
+  EQUAL(before - freeBytes(), 2 * kPiece);
+  CUmemAllocationProp properties = {};
+  OK(cuMemGetAllocationPropertiesFromHandle(&properties, imported));
+  EQUAL(properties.location.id, 0);
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, 4 * kPiece, 0, 0, 0));
+  OK(cuMemMap(range, 2 * kPiece, 0, handle, 0));
+  OK(cuMemMap(range + 2 * kPiece, 2 * kPiece, 0, imported, 0));
+  mapped::allow(range, 4 * kPiece, 0);
+  fill(range, 77, 2 * kPiece);
+  EQUAL(byteAt(range + 3 * kPiece), 77);
+  OK(cuMemRelease(handle));
+  OK(cuMemUnmap(range, 2 * kPiece));
+  EQUAL(byteAt(range + 3 * kPiece), 77);
+  EQUAL(before - freeBytes(), 2 * kPiece);
+  OK(cuMemRelease(imported));
+  OK(cuMemUnmap(range + 2 * kPiece, 2 * kPiece));
+  OK(cuMemAddressFree(range, 4 * kPiece));
+  EQUAL(freeBytes(), before);
+  EQUAL(openDescriptors(), descriptors);
+}
+
+TEST(wrong_handles_are_refused) {
+  Primary primary;
+  CUmemGenericAllocationHandle imported = 0;
+  auto import = [&](int descriptor) {
+    return cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  };
+  EQUAL(import(-1), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(import(987), CUDA_ERROR_INVALID_VALUE);
+  const int plain = open("/proc/self/exe", O_RDONLY);
+  EQUAL(import(plain), CUDA_ERROR_INVALID_VALUE);
+  close(plain);
+  EQUAL(import(plain), CUDA_ERROR_INVALID_VALUE);
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  EQUAL(import(ends[0]), CUDA_ERROR_INVALID_VALUE);
+  close(ends[0]);
+  close(ends[1]);
+  // Memory that says nothing, not even sealed; and sealed.
+  const int empty = memfd_create("other", MFD_ALLOW_SEALING);
+  CHECK(ftruncate(empty, 3 * kPiece) == 0);
+  EQUAL(import(empty), CUDA_ERROR_INVALID_VALUE);
+  CHECK(fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  EQUAL(import(empty), CUDA_ERROR_INVALID_VALUE);
+  close(empty);
+  EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_FABRIC), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_WIN32), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemImportFromShareableHandle(&imported, nullptr, CU_MEM_HANDLE_TYPE_NONE), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemImportFromShareableHandle(nullptr, nullptr, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_ERROR_INVALID_VALUE);
+  const auto own = create(kPiece, onDevice(0)), shareable = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  int descriptor = -1;
+  EQUAL(cuMemExportToShareableHandle(&descriptor, own, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_NONE, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, shareable, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemExportToShareableHandle(nullptr, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemExportToShareableHandle(&descriptor, 0x1234567890, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(descriptor, -1);
+  OK(cuMemRelease(own));
+  OK(cuMemRelease(shareable));
+}
