@@ -11,9 +11,12 @@ export interface Spec {
     supersededBy?: string
     platform?: string
     perThreadSymbol?: string
+    otherMajors?: number[]
+    reason?: string
   }[]
   enums: { name: string }[]
   structs: { name: string }[]
+  unbound: { symbol: string; exported: boolean; reason: string }[]
 }
 
 export function readSpec(library: 'driver' | 'runtime'): Spec {

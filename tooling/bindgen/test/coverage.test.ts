@@ -20,7 +20,7 @@ function declaredFunctions(name: LibraryName): Set<string> {
   const pattern = {
     driver: /\bCUDAAPI\s+(cu[A-Z]\w*)\s*\(/g,
     runtime: /\bCUDARTAPI(?:_CDECL)?\s+(cuda[A-Z]\w*)\s*\(/g,
-    nccl: /^\s*(?:ncclResult_t|const char\*|void)\s+(nccl[A-Z]\w*)\s*\(/gm,
+    nccl: /^\s*(?:NCCL_EXTERN_C __host__ )?(?:ncclResult_t|ncclTeam_t|const char\*|int|void)\s+(nccl[A-Z]\w*)\s*\(/gm,
   }[name]
   const declared = new Set<string>()
   for (const file of readSpec(name).headers) {
@@ -111,6 +111,35 @@ test.each(['driver', 'runtime'] as const)('%s: every function says which header 
   expect(headers.filter((file) => !used.has(file) && !file.endsWith('Typedefs.h'))).toEqual([])
 })
 
+test('nccl: every function says which header declares it, or how it is known without', () => {
+  const { functions, headers } = readSpec('nccl')
+  for (const { name, header, undeclared } of functions) {
+    if (undeclared === undefined) expect(headers, name).toContain(header)
+    else expect([header, undeclared.length > 40], name).toEqual([undefined, true])
+  }
+  expect(functions.filter(({ undeclared }) => undeclared).map(({ name }) => name)).toEqual([
+    'ncclResetDebugInitInternal',
+  ])
+})
+
+test('nccl: what the headers define inline is not bound, with the reason', ({ skip }) => {
+  const reason = noMatchingHeaders('nccl')
+  if (reason !== undefined) return skip(reason)
+  const { functions, headers, unbound = [] } = readSpec('nccl')
+  const inline = headers.flatMap((file) =>
+    [...headerText('nccl', file).matchAll(/^NCCL_EXTERN_C NCCL_HOST_DEVICE_INLINE [\w ]+ (nccl\w+)\(/gm)].map(
+      (match) => match[1] as string,
+    ),
+  )
+  expect(inline).toContain('ncclTeamInnerFactor')
+  const told = unbound.filter(({ nature }) => nature === 'inline')
+  expect(told.map(({ symbol }) => symbol).sort()).toEqual(inline.sort())
+  for (const { symbol, reason: why, exported: isExported } of unbound) {
+    expect([why.length > 10, isExported], symbol).toEqual([true, symbol === 'pnccl{name}'])
+    expect(functions.map(({ name }) => name)).not.toContain(symbol)
+  }
+})
+
 test('driver: an earlier ABI is exported under its version and names what superseded it', () => {
   const { functions } = readSpec('driver')
   const byName = new Map(functions.map((entry) => [entry.name, entry]))
@@ -121,3 +150,25 @@ test('driver: an earlier ABI is exported under its version and names what supers
     expect(byName.get(supersededBy)?.supersededBy, name).toBeUndefined()
   }
 })
+
+test.for([
+  ['driver', ['generated_cuda_meta.h', 'generated_cudaGL_meta.h', 'generated_cudaVDPAU_meta.h']],
+  [
+    'runtime',
+    ['generated_cuda_runtime_api_meta.h', 'generated_cuda_gl_interop_meta.h', 'generated_cuda_vdpau_interop_meta.h'],
+  ],
+] as const)(
+  '%s: every symbol that the vendor lists the parameters of for its own tools is bound',
+  ([name, files], { skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const listed = files.flatMap((file) =>
+      [...headerText(name, file).matchAll(/\b(cu\w+?)(?:_v\d{4,5})?_params_st\b/g)].map((match) => match[1] as string),
+    )
+    const bound = new Set(
+      readSpec(name).functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]),
+    )
+    expect(listed.length).toBeGreaterThan(300)
+    expect(listed.filter((symbol) => !bound.has(symbol))).toEqual([])
+  },
+)
