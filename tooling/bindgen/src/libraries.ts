@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { parseDriver } from './parse/driver.js'
 import type { HeaderLocations } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
+import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
 import type { LibrarySpecFile } from './spec/types.js'
 
@@ -18,9 +19,11 @@ export interface Library {
 }
 
 const needs =
-  (...wanted: ('cuda' | 'nccl')[]) =>
+  (...wanted: ('cuda' | 'nccl' | 'nvshmem')[]) =>
   (headers: HeaderLocations) =>
-    wanted.filter((name) => headers[name] === undefined).map((name) => `${name}.h`)
+    wanted
+      .filter((name) => headers[name] === undefined)
+      .map((name) => (name === 'nvshmem' ? 'nvshmem_host.h' : `${name}.h`))
 
 export const libraries: readonly Library[] = [
   {
@@ -43,5 +46,12 @@ export const libraries: readonly Library[] = [
     generatedFolder: `${root}packages/nccl-sys/src/generated`,
     missing: needs('cuda', 'nccl'),
     parse: ({ cuda, nccl }) => parseNccl(nccl as string, cuda as string),
+  },
+  {
+    name: 'nvshmem',
+    specFile: `${root}tooling/bindgen/spec/nvshmem.json`,
+    generatedFolder: `${root}packages/nvshmem-sys/src/generated`,
+    missing: needs('cuda', 'nvshmem'),
+    parse: ({ cuda, nvshmem }) => parseNvshmem(nvshmem as string, cuda as string),
   },
 ]

@@ -7,18 +7,20 @@ import { clangVersion } from '../src/parse/clang.js'
 import { driverSource } from '../src/parse/driver.js'
 import { findHeaders } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
+import { ncclSource } from '../src/parse/nccl.js'
 import { runtimeSource } from '../src/parse/runtime.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const headers = findHeaders({})
-export const libraryNames = ['driver', 'runtime', 'nccl'] as const
+export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
 export type LibraryName = (typeof libraryNames)[number]
 
 export const generatedFolders: Record<LibraryName, string> = {
   driver: join(root, 'packages/cuda-sys/src/driver/generated'),
   runtime: join(root, 'packages/cuda-sys/src/runtime/generated'),
   nccl: join(root, 'packages/nccl-sys/src/generated'),
+  nvshmem: join(root, 'packages/nvshmem-sys/src/generated'),
 }
 
 export function readSpec(name: LibraryName): LibrarySpecFile {
@@ -29,6 +31,7 @@ export function readSpec(name: LibraryName): LibrarySpecFile {
 export function noHeaders(name: LibraryName): string | undefined {
   if (headers.cuda === undefined) return 'no cuda.h: set CUDA_HOME to a toolkit'
   if (name === 'nccl' && headers.nccl === undefined) return 'no nccl.h: set NCCL_INCLUDE to its folder'
+  if (name === 'nvshmem' && headers.nvshmem === undefined) return 'no nvshmem_host.h: set NVSHMEM_INCLUDE to its folder'
   return undefined
 }
 
@@ -37,18 +40,27 @@ export function noMatchingHeaders(name: LibraryName): string | undefined {
   const missing = noHeaders(name)
   if (missing !== undefined) return missing
   const spec = readSpec(name)
-  const [file, macro] = {
+  const [file, ...macros] = {
     driver: ['cuda.h', 'CUDA_VERSION'],
     runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
     nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
-  }[name] as [string, string]
-  const found = new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(headerText(name, file))?.[1]
-  if (Number(found) === spec.headerVersion) return undefined
+    nvshmem: [
+      'non_abi/nvshmem_version.h',
+      ...['MAJOR', 'MINOR', 'PATCH'].map((part) => `NVSHMEM_VENDOR_${part}_VERSION`),
+    ],
+  }[name] as [string, ...string[]]
+  const text = headerText(name, file)
+  // Where a version has parts, each has two digits in its number.
+  const found = macros
+    .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
+    .reduce((version, part) => version * 100 + part)
+  if (found === spec.headerVersion) return undefined
   return `${file} is of version ${found}, the spec of ${spec.headerVersion}`
 }
 
 export function headerText(name: LibraryName, file: string): string {
-  return readFileSync(join((name === 'nccl' ? headers.nccl : headers.cuda) as string, file), 'utf8')
+  const folder = name === 'nccl' ? headers.nccl : name === 'nvshmem' ? headers.nvshmem : headers.cuda
+  return readFileSync(join(folder as string, file), 'utf8')
 }
 
 export function noClang(): string | undefined {
@@ -59,7 +71,23 @@ export function noClang(): string | undefined {
 export const prelude: Record<LibraryName, string> = {
   driver: driverSource,
   runtime: runtimeSource,
-  nccl: '#define NCCL_OS_LINUX\n#include <nccl.h>\n',
+  nccl: ncclSource,
+  nvshmem: '#include <nvshmem_host.h>\n',
+}
+
+function includeFlags(): string[] {
+  return [standInHeaders, headers.nccl, headers.nvshmem, headers.cuda]
+    .filter((entry) => entry !== undefined)
+    .map((entry) => `-I${entry}`)
+}
+
+/** A C++ source after g++'s preprocessor. */
+export function preprocessCxx(source: string): string {
+  return execFileSync('g++', ['-std=c++17', '-w', '-E', '-P', ...includeFlags(), '-x', 'c++', '-'], {
+    input: source,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+  })
 }
 
 /** The driver's includes for a program that sees the ABIs of all versions, each under its symbol. */
@@ -72,9 +100,7 @@ export function runCxx(source: string, flags: readonly string[] = []): string {
     const file = join(folder, 'program.cpp')
     const program = join(folder, 'program')
     writeFileSync(file, source)
-    const includes = [standInHeaders, headers.nccl, headers.cuda]
-      .filter((entry) => entry !== undefined)
-      .map((entry) => `-I${entry}`)
+    const includes = includeFlags()
     execFileSync('g++', ['-std=c++17', '-O0', '-w', ...includes, ...flags, '-o', program, file], { stdio: 'pipe' })
     return execFileSync(program, { encoding: 'utf8', maxBuffer: 1 << 28 })
   } finally {

@@ -15,8 +15,8 @@ const areas: readonly [RegExp, string][] = [
   [/^atomic_/, 'atomicBitwise'],
   [/^wait_until_all/, 'waitAll'],
   [/^wait_until/, 'wait'],
-  [/^(and|or|xor)_(reduce|reducescatter)/, '$2Bitwise'],
-  [/^(sum|prod|min|max)_(reduce|reducescatter)/, '$2_$1'],
+  [/^(and|or|xor)_(reducescatter|reduce)/, '$2Bitwise'],
+  [/^(sum|prod|min|max)_(reducescatter|reduce)/, '$2_$1'],
   [/^(alltoall|broadcast|fcollect)/, '$1'],
 ]
 

@@ -57,4 +57,6 @@ export const fixedSizes: Readonly<Record<string, number>> = {
   'cuDeviceGetLuid.luid': 8,
   'cuTexRefGetBorderColor.pBorderColor': 16,
   'cuTexRefSetBorderColor.pBorderColor': 16,
+  // NVSHMEM_MAX_NAME_LEN
+  'nvshmem_info_get_name.name': 256,
 }

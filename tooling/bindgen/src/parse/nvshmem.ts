@@ -111,6 +111,8 @@ function refine(declarations: Declarations, name: string, signature: Signature):
     const { ctype, lowered } = parameter
     if (lowered.kind === 'integer' && branded.has(ctype))
       return { ...parameter, name: known, lowered: { ...lowered, brand: 'nvshmem_team_t' } }
+    // No function takes text: `const char *` is an array of that type of the table.
+    if (lowered.kind === 'cstring') return { ...parameter, name: known, lowered: { kind: 'pointer' }, direction: 'in' }
     if (lowered.kind !== 'pointer') return { ...parameter, name: known, direction: 'in' }
     const { target } = declarations.resolve(parseType(ctype))
     const isRead = target.kind === 'pointer' && target.to.const

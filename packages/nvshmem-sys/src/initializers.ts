@@ -1,0 +1,49 @@
+// The values that the header's macros of the same names initialise structs with, for `allocate` and `write` of the codecs.
+import type { StructValue } from '@shoal/ffi'
+import type {
+  nvshmem_team_config_t,
+  nvshmemx_init_args_t,
+  nvshmemx_init_attr_t,
+  nvshmemx_uniqueid_args_t,
+  nvshmemx_uniqueid_t,
+} from './generated/index.gen.js'
+
+/**
+ * The `version` that a struct of NVSHMEM carries: its revision above, its size below. NVSHMEM refuses a struct whose
+ * version it does not know, so memory full of zeros will not do.
+ * @param size of the struct, in bytes.
+ */
+export function structVersion(size: number, revision = 1): number {
+  return revision * 0x1_0000 + size
+}
+
+/** A unique id before `nvshmemx_get_uniqueid` writes it. */
+export const NVSHMEMX_UNIQUEID_INITIALIZER: StructValue<nvshmemx_uniqueid_t> = { version: 0x1_0000 + 128 }
+
+/** Arguments of the bootstrap by unique id, before `nvshmemx_set_attr_uniqueid_args`. */
+export const NVSHMEMX_UNIQUEID_ARGS_INITIALIZER: StructValue<nvshmemx_uniqueid_args_t> = {
+  version: 0x1_0000 + 24,
+  id: 0n,
+  myrank: -1,
+  nranks: -1,
+}
+
+/** The part of the init attributes that holds the bootstrap's arguments. */
+export const NVSHMEMX_INIT_ARGS_INITIALIZER: StructValue<nvshmemx_init_args_t> = {
+  version: 0x1_0000 + 128,
+  uid_args: NVSHMEMX_UNIQUEID_ARGS_INITIALIZER,
+}
+
+/** What `nvshmemx_hostlib_init_attr` takes, before one of the `nvshmemx_set_attr_…_args` functions completes it. */
+export const NVSHMEMX_INIT_ATTR_INITIALIZER: StructValue<nvshmemx_init_attr_t> = {
+  version: 0x1_0000 + 144,
+  mpi_comm: 0n,
+  args: NVSHMEMX_INIT_ARGS_INITIALIZER,
+}
+
+/** Configuration of a team that is to be split off or made. */
+export const NVSHMEM_TEAM_CONFIG_INITIALIZER: StructValue<nvshmem_team_config_t> = {
+  version: 0x2_0000 + 64,
+  num_contexts: -1,
+  uniqueid: 0xffff_ffff_ffff_ffffn,
+}

@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { expandPattern } from '../src/parse/families.js'
+import type { FunctionSpec } from '../src/spec/types.js'
+import { headers, noMatchingHeaders, prelude, preprocessCxx, readSpec, root, runCxx } from './environment.js'
+
+const spec = readSpec('nvshmem')
+const families = spec.families ?? []
+const typeSets = spec.typeSets ?? []
+const unbound = spec.unbound ?? []
+const byName = new Map(spec.functions.map((entry) => [entry.name, entry]))
+
+const exported = new Set(
+  readFileSync(join(root, 'tooling/bindgen/abi/libnvshmem_host-3.4.5.symbols.txt'), 'utf8').trim().split('\n'),
+)
+
+/** Every name that the table stands for: families × types, sizes and bytes. */
+const tabled = families.flatMap(({ patterns }) =>
+  patterns.flatMap(({ pattern, sets }) => expandPattern(pattern, sets, typeSets)),
+)
+
+/** Names that an entry of the list of what is not bound stands for. */
+function namesOf(symbol: string): string[] {
+  const columns = [...new Set(typeSets.flatMap(({ types }) => types.map(([name]) => name)))]
+  const isSize = (name: string) => /^\d+$/.test(name)
+  if (symbol.includes('{bits}')) return columns.filter(isSize).map((name) => symbol.replace('{bits}', name))
+  if (!symbol.includes('{type}')) return [symbol]
+  return columns.filter((name) => !isSize(name)).map((name) => symbol.replace('{type}', name))
+}
+
+describe('the table of families and types', () => {
+  test('stands for what the library exports, both ways', () => {
+    const single = spec.functions.filter(({ family }) => family === undefined).map(({ name }) => name)
+    const kept = unbound.filter((entry) => entry.exported).map(({ symbol }) => symbol)
+    const all = [...tabled, ...single, ...kept]
+    expect(all.filter((name, index) => all.indexOf(name) !== index)).toEqual([])
+    expect(all.filter((name) => !exported.has(name))).toEqual([])
+    const known = new Set(all)
+    expect([...exported].filter((name) => !known.has(name))).toEqual([])
+    expect(exported.size).toBe(1485)
+    // The table is the rule: what stands outside it is not repeated over types.
+    expect(tabled.length).toBeGreaterThan(1400)
+    expect(single.length).toBeLessThan(60)
+  })
+
+  test('gives each function its family and its type', () => {
+    for (const { name, patterns } of families) {
+      for (const { pattern, sets } of patterns) {
+        for (const each of expandPattern(pattern, sets, typeSets)) {
+          const entry = byName.get(each) as FunctionSpec
+          expect(entry.family, each).toBe(name)
+          const column = /\{(type|bits)\}/.test(pattern)
+            ? pattern.replace(/\{(type|bits)\}/, entry.type ?? '')
+            : pattern
+          expect(column).toBe(each)
+        }
+      }
+    }
+  })
+
+  test('has the lists of types that the manual tells', () => {
+    const sizes = Object.fromEntries(typeSets.map(({ name, types }) => [name, types.length]))
+    expect(sizes).toEqual({
+      STANDARD_RMA_TYPES: 25,
+      STANDARD_REDUCE_TYPES: 24,
+      ARITH_REDUCE_TYPES: 24,
+      BITWISE_REDUCE_TYPES: 14,
+      WAIT_TYPES: 14,
+      STANDARD_AMO: 5,
+      BITWISE_AMO: 7,
+      EXTENDED_AMO: 2,
+      SIZES: 5,
+    })
+  })
+
+  test('has parameters and results of the type that the column says', () => {
+    for (const { name, types } of typeSets) {
+      for (const [column, ctype] of types) {
+        if (ctype === '') continue
+        const row = spec.functions.filter((entry) => entry.type === column)
+        expect(row.length, `${name} ${column}`).toBeGreaterThan(0)
+        const words = new RegExp(`(^|[^\\w])${ctype.replaceAll(' ', '\\s+')}($|[^\\w])`)
+        for (const { name: function_, resultCtype, parameters } of row)
+          expect(
+            [resultCtype, ...parameters.map((each) => each.ctype)].some((each) => words.test(each)),
+            function_,
+          ).toBe(true)
+      }
+    }
+  })
+})
+
+describe('what is not bound', () => {
+  test('has a reason, and is bound nowhere', () => {
+    for (const { symbol, reason } of unbound) {
+      expect(reason.length, symbol).toBeGreaterThan(20)
+      expect(namesOf(symbol).filter((name) => byName.has(name))).toEqual([])
+    }
+  })
+
+  test('is what the headers declare for the host and the library lacks, by the preprocessor of g++', ({ skip }) => {
+    const reason = noMatchingHeaders('nvshmem')
+    if (reason !== undefined) return skip(reason)
+    const text = preprocessCxx(prelude.nvshmem)
+    const declared = new Set(
+      [...text.matchAll(/\b(nvshmem(?:x|i|id)?_\w+)\s*\((?=[^;{}()]*\)\s*[;{])/g)].map(([, name]) => name as string),
+    )
+    expect(declared.size).toBeGreaterThan(2500)
+    const explained = new Set(unbound.flatMap(({ symbol }) => namesOf(symbol)))
+    const missing = [...declared].filter((name) => !byName.has(name) && !explained.has(name))
+    // Calls in the bodies of inline functions look like declarations to this pattern.
+    expect(missing).toEqual([])
+    expect([...byName.keys()].filter((name) => !declared.has(name))).toEqual([])
+    for (const trap of ['nvshmem_init', 'nvshmem_finalize', 'nvshmemx_init_attr', 'nvshmemi_init_thread'])
+      expect(explained, trap).toContain(trap)
+  })
+})
+
+test('the 16-bit types travel as the unsigned short in them', ({ skip }) => {
+  const reason = noMatchingHeaders('nvshmem')
+  if (reason !== undefined) return skip(reason)
+  expect(headers.nvshmem).toBeDefined()
+  const program = `${prelude.nvshmem}
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+extern "C" half mirrorHalf(int before, half value, int after) { return before + 1 == after ? value : half(); }
+extern "C" __nv_bfloat16 mirrorBfloat16(int before, __nv_bfloat16 value, int after) {
+  return before + 1 == after ? value : __nv_bfloat16();
+}
+template <class T> void show(T (*mirror)(int, T, int)) {
+  static_assert(sizeof(T) == 2 && std::is_trivially_copyable<T>::value, "one unsigned short");
+  // Read back from memory, so that the compiler calls what it cannot see.
+  void* volatile address = reinterpret_cast<void*>(mirror);
+  auto call = reinterpret_cast<uint16_t (*)(int, uint16_t, int)>(address);
+  for (uint16_t bits : { 0, 1, 0x3c00, 0x8001, 0xfc00, 0xffff }) std::printf("%x ", call(7, bits, 8) == bits);
+}
+int main() { show(&mirrorHalf); show(&mirrorBfloat16); }
+`
+  expect(runCxx(program)).toBe('1 '.repeat(12))
+})
+
+test('teams are kept apart from other integers', () => {
+  const teams = spec.functions.flatMap(({ name, parameters }) =>
+    parameters.filter(({ ctype }) => /^nvshmemx?_team_t$/.test(ctype)).map((parameter) => ({ name, ...parameter })),
+  )
+  expect(teams.length).toBeGreaterThan(400)
+  for (const { name, lowered } of teams)
+    expect(lowered, name).toMatchObject({ kind: 'integer', brand: 'nvshmem_team_t' })
+})
