@@ -120,7 +120,7 @@ test('text results are addresses that readCString reads', () => {
   expect(lines).toEqual(['minus three'])
 })
 
-test('floats by value go to the driver through koffi', () => {
+test('floats by value go to the driver as other arguments do', () => {
   const library = compileStub(
     'floats',
     `int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
@@ -128,8 +128,10 @@ test('floats by value go to the driver through koffi', () => {
   )
   const lines = runModule(
     `import { cuTexRefSetMipmapLevelClamp } from '@shoal/cuda-sys/driver'
-     cuTexRefSetMipmapLevelClamp(0x12n, 0.5, -2.25)`,
+     import { readFileSync } from 'node:fs'
+     cuTexRefSetMipmapLevelClamp(0x12n, 0.5, -2.25)
+     console.log(readFileSync('/proc/self/maps', 'utf8').includes('koffi'))`,
     { SHOAL_CUDA_LIBRARY: library },
   )
-  expect(lines).toEqual(['12 0.5 -2.25'])
+  expect(lines).toEqual(['12 0.5 -2.25', 'false'])
 })

@@ -48,44 +48,34 @@ function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTa
     name: reserved.has(parameter.name) ? `${parameter.name}_` : parameter.name,
   }))
   const documentation = documentFunction(spec, entry, parameters)
-  if (parameters.some(({ lowered }) => lowered.kind === 'float')) {
-    emitForeign(file, library, symbols, entry, parameters, documentation)
-    return
-  }
   const kinds = parameters.map((parameter) => marshal(file, symbols, entry, parameter))
   const signature = parameters
     .map((parameter, index) => `${parameter.name}: ${(kinds[index] as Marshalling).type}`)
     .join(', ')
-  const returnsStruct = entry.result.kind === 'struct'
-  const first = returnsStruct ? 1 : 0
-  const byValue = parameters.some(({ lowered }) => lowered.kind === 'struct')
+  const hasLayout = parameters.some(({ lowered }) => lowered.kind === 'struct' || lowered.kind === 'float')
   const body: string[] = []
-  if (byValue) {
-    const shapes = parameters
-      .map(({ lowered }) => (lowered.kind === 'struct' ? `{ bytes: ${lowered.size} }` : "'word'"))
-      .join(', ')
+  if (hasLayout) {
+    const shapes = parameters.map(({ lowered }) => shapeOf(symbols, entry, lowered)).join(', ')
+    const result = entry.result.kind === 'struct' ? `, undefined, ${entry.result.size}` : ''
     file.use(calls, 'lowerCall')
     file.add(`let ${entry.name}_layout: ${file.useType(calls, 'CallLayout')} | undefined`)
-    body.push(`const layout = (${entry.name}_layout ??= lowerCall([${shapes}]))`)
+    body.push(`const layout = (${entry.name}_layout ??= lowerCall([${shapes}]${result}))`)
   }
   parameters.forEach((parameter, index) => {
     if (parameter.lowered.kind === 'struct') {
       body.push(`layout.putStruct(${index}, ${parameter.name}, '${entry.name}', '${parameter.name}')`)
     } else {
-      body.push(
-        (kinds[index] as Marshalling).put(byValue ? `layout.slot(${index})` : String(index + first), parameter.name),
-      )
+      body.push((kinds[index] as Marshalling).put(hasLayout ? `layout.slot(${index})` : String(index), parameter.name))
     }
   })
-  const slots = byValue ? 'layout.slotCount' : String(parameters.length + first)
+  const layout = hasLayout ? 'layout' : String(parameters.length)
   const bound = `${entry.name}_`
   const bind = (method: string, kind?: string) =>
-    `(${bound} ??= ${library}.${method}('${entry.lookup}', ${entry.since}, ${slots}${kind ? `, '${kind}'` : ''}))()`
+    `(${bound} ??= ${library}.${method}('${entry.lookup}', ${entry.since}, ${layout}${kind ? `, ${kind}` : ''}))()`
   const result = emitResult(file, symbols, entry, bind)
-  if (returnsStruct) body.unshift(...result.before)
-  body.push(...result.lines)
+  body.push(result.line)
   file.add(
-    `let ${bound}: ${file.useType(calls, result.big ? 'BigNativeCall' : 'NativeCall')} | undefined`,
+    `let ${bound}: ${file.useType(calls, result.call)} | undefined`,
     documentation,
     `export function ${entry.name}(${signature}): ${result.type} {`,
     ...body.map((line) => `  ${line}`),
@@ -94,11 +84,25 @@ function emitFunction(file: SourceFile, spec: LibrarySpecFile, symbols: SymbolTa
   )
 }
 
+/** What `lowerCall` is told of a parameter. */
+function shapeOf(symbols: SymbolTable, entry: FunctionSpec, lowered: Lowered): string {
+  if (lowered.kind === 'float') return "'float'"
+  if (lowered.kind !== 'struct') return "'word'"
+  requireIntegers(symbols, entry, lowered)
+  return `{ bytes: ${lowered.size} }`
+}
+
+/** The call engine passes structs by value in integer registers; floating-point members would go elsewhere. */
+function requireIntegers(symbols: SymbolTable, entry: FunctionSpec, lowered: Lowered & { kind: 'struct' }): void {
+  if (lowered.alignment > 8 || symbols.hasFloats(lowered.type))
+    throw new Error(`${entry.name}: ${lowered.type} by value has members that do not go in integer registers`)
+}
+
 interface EmittedResult {
   type: string
-  before: string[]
-  lines: string[]
-  big: boolean
+  line: string
+  /** type of the bound call */
+  call: 'NativeCall' | 'BigNativeCall' | 'StructNativeCall'
 }
 
 function emitResult(
@@ -107,56 +111,63 @@ function emitResult(
   entry: FunctionSpec,
   bind: (method: string, kind?: string) => string,
 ): EmittedResult {
-  const plain = (type: string, line: string, big = false): EmittedResult => ({ type, before: [], lines: [line], big })
+  const number = (type: string, kind: string | undefined, cast = ''): EmittedResult => ({
+    type,
+    line: `return ${bind('bind', kind && `'${kind}'`)}${cast}`,
+    call: 'NativeCall',
+  })
+  const big = (type: string, kind: string, cast = ''): EmittedResult => ({
+    type,
+    line: `return ${bind('bindBig', `'${kind}'`)}${cast}`,
+    call: 'BigNativeCall',
+  })
   const { result } = entry
   switch (result.kind) {
     case 'void':
       // `void` keeps the line from being read as a continuation of the one before.
-      return plain('void', `void ${bind('bind', 'void')}`)
+      return { type: 'void', line: `void ${bind('bind', "'void'")}`, call: 'NativeCall' }
     case 'enum': {
       const type = symbols.typeName(file, result.type)
-      return plain(type, `return ${bind('bind', result.signed ? undefined : 'u32')} as ${type}`)
+      return number(type, result.signed ? undefined : 'u32', ` as ${type}`)
     }
-    case 'integer':
-      if (result.type === 'i64' || result.type === 'u64')
-        return plain('bigint', `return ${bind('bindBig', result.type)}`, true)
-      return plain('number', `return ${bind('bind', result.type.startsWith('u') ? 'u32' : undefined)}`)
+    case 'integer': {
+      if (result.type === 'i64' || result.type === 'u64') return big('bigint', result.type)
+      const brand = result.brand === undefined ? undefined : symbols.typeName(file, result.brand)
+      const kind = result.type === 'i32' ? undefined : result.type
+      return number(brand ?? 'number', kind, brand === undefined ? '' : ` as ${brand}`)
+    }
+    case 'float':
+      return number('number', result.type)
+    case 'bool':
+      return number('boolean', 'bool', ' !== 0')
     case 'size':
-      return plain('bigint', `return ${bind('bindBig', 'u64')}`, true)
+      return big('bigint', 'u64')
     case 'pointer':
     case 'cstring':
-      return plain('bigint', `return ${bind('bindBig', 'pointer')}`, true)
+      return big('bigint', 'pointer')
     case 'handle':
     case 'deviceptr':
     case 'callback': {
       const type = symbols.typeName(file, result.type)
-      return plain(type, `return ${bind('bindBig', 'pointer')} as ${type}`, true)
+      return big(type, 'pointer', ` as ${type}`)
     }
     case 'struct': {
-      // The caller hands the address of the result as a hidden first argument; AArch64 has a register of its own for it.
-      if (result.size <= 16)
-        throw new Error(
-          `${entry.name}: a result of ${result.size} bytes comes back in registers, which is not supported`,
-        )
+      requireIntegers(symbols, entry, result)
       const codec = symbols.valueName(file, result.type)
-      file.use('../../../hiddenResult.js', 'hiddenResult')
       return {
         type: symbols.typeName(file, result.type),
-        before: [`const result = hiddenResult(${codec}.size, '${entry.name}')`],
-        lines: [`void ${bind('bind', 'void')}`, `return ${codec}.read(result)`],
-        big: false,
+        line: `return ${codec}.read(${bind('bindStruct', String(result.size))})`,
+        call: 'StructNativeCall',
       }
     }
-    default:
-      throw new Error(`${entry.name}: a result of kind ${result.kind} is not supported`)
   }
 }
 
 function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, parameter: ParameterSpec): Marshalling {
   const { lowered } = parameter
-  const simple = (type: string, put: string): Marshalling => {
+  const simple = (type: string, put: string, more = ''): Marshalling => {
     file.use(calls, put)
-    return { type, put: (slot, value) => `${put}(${slot}, ${value}, '${entry.name}', '${parameter.name}')` }
+    return { type, put: (slot, value) => `${put}(${slot}, ${value}, '${entry.name}', '${parameter.name}'${more})` }
   }
   switch (lowered.kind) {
     case 'handle':
@@ -167,7 +178,7 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
     case 'enum':
       return simple(symbols.typeName(file, lowered.type), lowered.signed ? 'putI32' : 'putU32')
     case 'pointer':
-      return simple(file.useType(calls, 'PointerArgument'), 'putPointer')
+      return marshalPointer(file, parameter, simple)
     case 'cstring':
       return simple(`string | ${file.useType(calls, 'PointerArgument')}`, 'putCString')
     case 'size':
@@ -180,9 +191,21 @@ function marshal(file: SourceFile, symbols: SymbolTable, entry: FunctionSpec, pa
       file.useType('@shoal/ffi', 'NativeMemory')
       return { type: 'ArrayBufferView | NativeMemory', put: () => '' }
     case 'float':
+      return simple('number', lowered.type === 'f32' ? 'putF32' : 'putF64')
     case 'void':
-      throw new Error(`${entry.name}: a parameter of kind ${lowered.kind} does not go through the block`)
+      throw new Error(`${entry.name}: a parameter of kind void`)
   }
+}
+
+/** A pointer whose target has a known size is checked to have that much memory behind it. */
+function marshalPointer(
+  file: SourceFile,
+  { pointee }: ParameterSpec,
+  simple: (type: string, put: string, more?: string) => Marshalling,
+): Marshalling {
+  const type = file.useType(calls, 'PointerArgument')
+  if (pointee === undefined) return simple(type, 'putPointer')
+  return simple(type, pointee.array ? 'putArray' : 'putPointer', `, ${pointee.size}`)
 }
 
 function marshalInteger(
@@ -195,57 +218,6 @@ function marshalInteger(
   if (lowered.type === 'i64') return simple(file.useType(calls, 'SignedArgument'), 'putI64')
   const type = lowered.brand === undefined ? 'number' : symbols.typeName(file, lowered.brand)
   return simple(type, `put${lowered.type.toUpperCase()}`)
-}
-
-const foreignTypes: Record<string, string> = {
-  i32: 'int',
-  u32: 'unsigned int',
-  i16: 'short',
-  u16: 'unsigned short',
-  i8: 'int8_t',
-  u8: 'uint8_t',
-}
-
-/** Functions with floats by value: their arguments travel in other registers than the block's, so koffi makes the call. */
-function emitForeign(
-  file: SourceFile,
-  library: string,
-  symbols: SymbolTable,
-  entry: FunctionSpec,
-  parameters: readonly ParameterSpec[],
-  documentation: string,
-): void {
-  const types: string[] = []
-  const signature: string[] = []
-  const checks: string[] = []
-  parameters.forEach((parameter, index) => {
-    const { lowered, name } = parameter
-    if (lowered.kind === 'float') {
-      file.use('../../../floats.js', 'requireFloat')
-      types.push(lowered.type === 'f32' ? 'float' : 'double')
-      signature.push(`${name}: number`)
-      checks.push(`requireFloat(${name}, '${entry.name}', '${name}')`)
-      return
-    }
-    const { type, put } = marshal(file, symbols, entry, parameter)
-    signature.push(`${name}: ${type}`)
-    // Written to the block for its check alone.
-    checks.push(put(String(index), name))
-    if (lowered.kind === 'handle') types.push('void *')
-    else if (lowered.kind === 'integer' && foreignTypes[lowered.type]) types.push(foreignTypes[lowered.type] as string)
-    else throw new Error(`${entry.name}: ${lowered.kind} beside a float is not supported`)
-  })
-  const returned = symbols.typeName(file, (entry.result as { type: string }).type)
-  const prototype = `int %s(${types.join(', ')})`
-  file.add(
-    `let ${entry.name}_: ${file.useType('@shoal/ffi', 'ForeignFunction')} | undefined`,
-    documentation,
-    `export function ${entry.name}(${signature.join(', ')}): ${returned} {`,
-    ...checks.map((line) => `  ${line}`),
-    `  return (${entry.name}_ ??= ${library}.bindForeign('${entry.lookup}', ${entry.since}, '${prototype}'))(${parameters.map(({ name }) => name).join(', ')}) as ${returned}`,
-    '}',
-    '',
-  )
 }
 
 const platformNames = { linux: 'Linux', win32: 'Windows' } as const

@@ -1,4 +1,4 @@
-import type { LibrarySpecFile } from '../spec/types.js'
+import type { LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { enumFileOf } from './areas.js'
 import type { SourceFile } from './source.js'
 
@@ -9,11 +9,13 @@ export const openEnums: ReadonlySet<string> = new Set(['ncclRedOp_t'])
 export class SymbolTable {
   readonly libraryVariable: string
   readonly #files = new Map<string, string>()
+  readonly #structs: ReadonlyMap<string, StructSpec>
   readonly structFiles: ReadonlyMap<string, string>
 
   constructor(spec: LibrarySpecFile, structFiles: ReadonlyMap<string, string>) {
     this.libraryVariable = spec.library
     this.structFiles = structFiles
+    this.#structs = new Map(spec.structs.map((entry) => [entry.name, entry]))
     for (const { name } of [...spec.handles, ...spec.callbacks, ...spec.scalars, { name: 'CUdeviceptr' }])
       this.#files.set(name, 'handles.gen.ts')
     for (const { name, aliases } of spec.enums)
@@ -31,6 +33,15 @@ export class SymbolTable {
   valueName(file: SourceFile, name: string): string {
     const path = this.#locate(name)
     return path === file.path ? name : file.use(relative(file.path, path), name)
+  }
+
+  /** Whether a struct has a floating-point member, at any depth. */
+  hasFloats(name: string): boolean {
+    const entry = this.#structs.get(name)
+    if (entry === undefined) throw new Error(`the struct ${name} is used but declared nowhere in the spec`)
+    return entry.fields.some(({ type }) =>
+      type.kind === 'struct' ? this.hasFloats(type.type) : type.kind === 'f32' || type.kind === 'f64',
+    )
   }
 
   #locate(name: string): string {
