@@ -71,10 +71,20 @@ ${lines.join('\n')}
   )
 }
 
+function signatureOf({ resultCtype, parameters }: FunctionSpec): string {
+  return `${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})`
+}
+
 /** A check that a name of a C++ program has the type of a prototype of the spec. */
-function prototype({ resultCtype, parameters, name, symbol }: FunctionSpec, type = `decltype(&${name})`): string {
-  const signature = `${resultCtype} (*)(${parameters.map(({ ctype }) => ctype).join(', ')})`
-  return `static_assert(std::is_same<${type}, ${signature}>::value, "${symbol}");`
+function prototype(entry: FunctionSpec, type = typeOf(entry)): string {
+  return `static_assert(std::is_same<${type}, ${signatureOf(entry)}>::value, "${entry.symbol}");`
+}
+
+/** C++ has functions of the same name for kernels; a static_cast picks one, and none where the types are not the same. */
+function typeOf(entry: FunctionSpec): string {
+  return entry.name.startsWith('ncclTeam')
+    ? `decltype(static_cast<${signatureOf(entry)}>(&${entry.name}))`
+    : `decltype(&${entry.name})`
 }
 
 function checks(includes: string, lines: readonly string[]): string {
@@ -136,7 +146,7 @@ ${lines.join('\n')}
   test('prototype of every function', ({ skip }) => {
     const reason = noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
-    const current = spec.functions.filter(({ supersededBy }) => supersededBy === undefined)
+    const current = spec.functions.filter((entry) => entry.supersededBy === undefined && entry.undeclared === undefined)
     expect(
       checks(
         prelude[name],
@@ -152,6 +162,14 @@ ${lines.join('\n')}
     const broken = { ...entry, parameters: entry.parameters.slice(1) }
     expect(() => checks(prelude[name], [prototype(broken)])).toThrow(new RegExp(`"?${entry.symbol}`))
   })
+})
+
+test('a wrong prototype of a function that C++ has several of would be noticed', ({ skip }) => {
+  const reason = noMatchingHeaders('nccl')
+  if (reason !== undefined) return skip(reason)
+  const entry = readSpec('nccl').functions.find(({ name }) => name === 'ncclTeamRankToWorld') as FunctionSpec
+  const broken = { ...entry, parameters: entry.parameters.slice(1) }
+  expect(() => checks(prelude.nccl, [prototype(broken)])).toThrow(/ncclTeamRankToWorld/)
 })
 
 describe('ABIs of the driver, by g++', () => {

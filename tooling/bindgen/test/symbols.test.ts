@@ -44,6 +44,20 @@ test('NCCL functions that came with 2.28 or before are in 2.28.9, the others are
   expect(wrong.map(({ name, since }) => `${name} since ${since}`)).toEqual([])
 })
 
+test.each(['libnccl-2.28.9', 'libnccl-2.30.7'])('every function that %s exports is bound', (file) => {
+  const bound = new Set(readSpec('nccl').functions.map(({ symbol }) => symbol))
+  const symbols = manifest(file)
+  expect(symbols.size).toBe(file === 'libnccl-2.28.9' ? 53 : 83)
+  expect([...symbols].filter((symbol) => !bound.has(symbol))).toEqual([])
+})
+
+test('every NCCL function, declared or not, is in a manifest', () => {
+  const symbols = manifest(manifests.nccl)
+  const missing = (names: readonly { symbol: string }[]) => names.filter(({ symbol }) => !symbols.has(symbol))
+  expect(missing(readSpec('nccl').functions)).toEqual([])
+  expect(missing([{ symbol: 'ncclTeamInnerFactor' }])).toHaveLength(1)
+})
+
 /** Symbols of a library that are neither bound nor explained. */
 function unexplained(spec: LibrarySpecFile, symbols: Iterable<string>): string[] {
   const known = new Set([

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ncclSince } from '../facts/ncclSince.js'
 import { deviceReason, deviceRecords, inlineReason, unboundNccl, undeclaredNccl } from '../facts/ncclSymbols.js'
-import type { FunctionSpec, LibrarySpecFile, StructSpec, UnboundSpec } from '../spec/types.js'
+import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
@@ -74,10 +74,10 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
       header,
     })
   }
-  for (const [name, reason] of Object.entries(undeclaredNccl)) {
+  for (const [name, undeclared] of Object.entries(undeclaredNccl)) {
     if (declarations.functions.has(name)) throw new Error(`${name} is declared after all`)
     const entry = identity(name, headerVersion)
-    functions.push({ ...entry, result: { kind: 'void' }, resultCtype: 'void', parameters: [], reason })
+    functions.push({ ...entry, result: { kind: 'void' }, resultCtype: 'void', parameters: [], undeclared })
   }
   functions.sort((a, b) => (a.name < b.name ? -1 : 1))
   for (const name of Object.keys(ncclSince)) {
@@ -89,14 +89,11 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     if (!known.has(name)) unbound.push({ symbol: name, exported: false, nature: 'device', reason: deviceReason })
   }
 
-  const structs: StructSpec[] = readStructs(declarations, layouts)
-  const versionedStructs = readVersionedStructs(unit, macros, structs)
-  const current = new Set(versionedStructs.map(({ struct }) => struct))
-  const earlier = new Set(
-    versionedStructs
-      .flatMap(({ runs }) => runs.flatMap((run) => run.layouts.map(({ struct }) => struct)))
-      .filter((name) => !current.has(name)),
-  )
+  const structs = readStructs(declarations, layouts).map((entry) => ({
+    ...entry,
+    // C's own name for it, which C++ does not have.
+    fields: entry.fields.map((field) => (field.ctype === '_Bool' ? { ...field, ctype: 'bool' } : field)),
+  }))
   return {
     format: 1,
     library: 'nccl',
@@ -104,11 +101,11 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     headers: [...new Set(functions.flatMap(({ header }) => header ?? []))],
     functions,
     enums: readEnums(declarations, ours),
-    structs: structs.map((entry) => (earlier.has(entry.name) ? { ...entry, earlier: true } : entry)),
+    structs,
     ...readNames(declarations, /^(nccl[A-Z]|cudaStream_t$)/),
     constants: readConstants(unit, declarations, macros, /^NCCL_(?!OS_|CHECK_)/),
     unbound: unbound.sort((a, b) => (a.symbol < b.symbol ? -1 : 1)),
-    versionedStructs,
+    versionedStructs: readVersionedStructs(unit, macros, structs),
   }
 }
 

@@ -71,6 +71,8 @@ export interface FunctionSpec {
   supersededBy?: string
   /** why a library of the right version and platform may lack it */
   reason?: string
+  /** for a function that no header declares: how its prototype is known */
+  undeclared?: string
 }
 
 export interface EnumSpec {

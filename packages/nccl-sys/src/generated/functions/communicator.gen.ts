@@ -499,7 +499,6 @@ let ncclResetDebugInitInternal_: NativeCall | undefined
  * `void ncclResetDebugInitInternal(void)`
  *
  * @since NCCL 2.30.7
- * @remarks No header declares it. Its code in 2.30.7 reads no argument, takes the lock of the debug state, marks the level as not read yet and leaves no result. NCCL itself calls it; it may go.
  */
 export function ncclResetDebugInitInternal(): void {
   void (ncclResetDebugInitInternal_ ??= nccl.bind('ncclResetDebugInitInternal', 23007, 0, 'void'))()

@@ -18,15 +18,15 @@ export interface ncclCommProperties {
   cudaDev: number
   /** `int` */
   nvmlDev: number
-  /** `_Bool` */
+  /** `bool` */
   deviceApiSupport: boolean
-  /** `_Bool` */
+  /** `bool` */
   multimemSupport: boolean
   /** `ncclGinType_t` */
   ginType: ncclGinType_t
   /** `int` */
   nLsaTeams: number
-  /** `_Bool` */
+  /** `bool` */
   hostRmaSupport: boolean
   /** `ncclGinType_t` */
   railedGinType: ncclGinType_t
@@ -195,11 +195,11 @@ export interface ncclDevComm {
   ginSignalShadows: bigint
   /** `uint32_t` */
   ginContextCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginConnectionsRailed: boolean
-  /** `_Bool` */
+  /** `bool` */
   ginStrongLegacySignals: boolean
-  /** `_Bool` */
+  /** `bool` */
   ginContextsRailed: boolean
   /** `uint32_t *` */
   abortFlag: bigint
@@ -263,7 +263,7 @@ export interface ncclDevCommRequirements {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   barrierCount: number
@@ -275,7 +275,7 @@ export interface ncclDevCommRequirements {
   lsaLLA2ABlockCount: number
   /** `int` */
   lsaLLA2ASlotCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginForceEnable: boolean
   /** `int` */
   ginContextCount: number
@@ -285,7 +285,7 @@ export interface ncclDevCommRequirements {
   ginCounterCount: number
   /** `ncclGinConnectionType_t` */
   ginConnectionType: ncclGinConnectionType_t
-  /** `_Bool` */
+  /** `bool` */
   ginExclusiveContexts: boolean
   /** `int` */
   ginQueueDepth: number
@@ -293,9 +293,9 @@ export interface ncclDevCommRequirements {
   ginTrafficClass: number
   /** `int` */
   worldGinBarrierCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginStrongSignalsRequired: boolean
-  /** `_Bool` */
+  /** `bool` */
   ginVaSignalsRequired: boolean
 }
 /** Reads and writes C struct `ncclDevCommRequirements`. */
@@ -539,7 +539,7 @@ export interface ncclTeamRequirements {
   next: bigint
   /** `ncclTeam_t` */
   team: ncclTeam
-  /** `_Bool` */
+  /** `bool` */
   multimem: boolean
   /** `ncclMultimemHandle_t *` */
   outMultimemHandle: bigint

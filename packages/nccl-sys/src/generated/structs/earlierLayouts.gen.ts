@@ -18,9 +18,9 @@ export interface ncclCommProperties_v22902 {
   cudaDev: number
   /** `int` */
   nvmlDev: number
-  /** `_Bool` */
+  /** `bool` */
   deviceApiSupport: boolean
-  /** `_Bool` */
+  /** `bool` */
   multimemSupport: boolean
   /** `uint8_t` */
   ginType: number
@@ -452,7 +452,7 @@ export interface ncclDevCommRequirements_v22803 {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   lsaBarrierCount: number
@@ -476,7 +476,7 @@ export interface ncclDevCommRequirements_v22807 {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   barrierCount: number
@@ -488,7 +488,7 @@ export interface ncclDevCommRequirements_v22807 {
   lsaLLA2ABlockCount: number
   /** `int` */
   lsaLLA2ASlotCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginForceEnable: boolean
   /** `int` */
   ginContextCount: number
@@ -530,7 +530,7 @@ export interface ncclDevCommRequirements_v22902 {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   barrierCount: number
@@ -542,7 +542,7 @@ export interface ncclDevCommRequirements_v22902 {
   lsaLLA2ABlockCount: number
   /** `int` */
   lsaLLA2ASlotCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginForceEnable: boolean
   /** `int` */
   ginContextCount: number
@@ -587,7 +587,7 @@ export interface ncclDevCommRequirements_v22907 {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   barrierCount: number
@@ -599,7 +599,7 @@ export interface ncclDevCommRequirements_v22907 {
   lsaLLA2ABlockCount: number
   /** `int` */
   lsaLLA2ASlotCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginForceEnable: boolean
   /** `int` */
   ginContextCount: number
@@ -609,7 +609,7 @@ export interface ncclDevCommRequirements_v22907 {
   ginCounterCount: number
   /** `ncclGinConnectionType_t` */
   ginConnectionType: ncclGinConnectionType_t
-  /** `_Bool` */
+  /** `bool` */
   ginExclusiveContexts: boolean
   /** `int` */
   ginQueueDepth: number
@@ -653,7 +653,7 @@ export interface ncclDevCommRequirements_v23003 {
   resourceRequirementsList: bigint
   /** `ncclTeamRequirements_t *` */
   teamRequirementsList: bigint
-  /** `_Bool` */
+  /** `bool` */
   lsaMultimem: boolean
   /** `int` */
   barrierCount: number
@@ -665,7 +665,7 @@ export interface ncclDevCommRequirements_v23003 {
   lsaLLA2ABlockCount: number
   /** `int` */
   lsaLLA2ASlotCount: number
-  /** `_Bool` */
+  /** `bool` */
   ginForceEnable: boolean
   /** `int` */
   ginContextCount: number
@@ -675,7 +675,7 @@ export interface ncclDevCommRequirements_v23003 {
   ginCounterCount: number
   /** `ncclGinConnectionType_t` */
   ginConnectionType: ncclGinConnectionType_t
-  /** `_Bool` */
+  /** `bool` */
   ginExclusiveContexts: boolean
   /** `int` */
   ginQueueDepth: number
