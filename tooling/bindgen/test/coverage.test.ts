@@ -172,3 +172,23 @@ test.for([
     expect(listed.filter((symbol) => !bound.has(symbol))).toEqual([])
   },
 )
+
+test.for([
+  ['driver', /\bcu[A-Z]\w*/],
+  ['runtime', /\b(?:make_)?cuda[A-Z]\w*/],
+] as const)(
+  '%s: a function that a header defines is bound all the same, or the spec says why not',
+  ([name, pattern], { skip }) => {
+    const reason = noMatchingHeaders(name)
+    if (reason !== undefined) return skip(reason)
+    const { functions, unbound = [], headers } = readSpec(name)
+    const inline = new RegExp(`static\\s+(?:__inline__|inline)[^({;]*?(${pattern.source})\\s*\\(`, 'g')
+    const defined = [...headers, ...(name === 'runtime' ? ['driver_functions.h'] : [])].flatMap((file) =>
+      [...headerText(name, file).matchAll(inline)].map((match) => match[1] as string),
+    )
+    const known = new Set([...functions.map((entry) => entry.name), ...unbound.map(({ symbol }) => symbol)])
+    expect(defined.length).toBeGreaterThan(0)
+    expect(defined.filter((entry) => !known.has(entry))).toEqual([])
+    expect(unbound.filter(({ nature, symbol }) => nature === 'inline' && !defined.includes(symbol))).toEqual([])
+  },
+)
