@@ -1,5 +1,11 @@
 export type { CallResult } from './addon/contract.js'
 export { callInContext, enterContext, leaveContext, type StatusWords, setContextFunctions } from './context.js'
+export {
+  type DescriptorMessage,
+  DescriptorServer,
+  DescriptorSocket,
+  type ReceivedMessage,
+} from './descriptors/descriptorSocket.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'
 export { definedLibraries, defineLibrary, NativeLibrary } from './library/nativeLibrary.js'

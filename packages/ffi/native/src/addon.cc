@@ -3,6 +3,7 @@
 #include "callbacks.h"
 #include "calls.h"
 #include "context.h"
+#include "descriptors.h"
 #include "environment.h"
 #include "library.h"
 #include "memory.h"
@@ -53,6 +54,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineOffThread(env, exports);
   DefineWaiter(env, exports);
   DefineCallbacks(env, exports);
+  DefineDescriptors(env, exports);
   return exports;
 }
 

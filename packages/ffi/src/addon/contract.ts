@@ -41,6 +41,16 @@ export interface Addon {
 
   registerCallback(): number
   unregisterCallback(id: number): void
+  /** Unix sockets; absent on Windows. Each returns minus errno when it fails. */
+  readonly socketPair?: () => readonly [number, number] | number
+  openSocket(path: string, listen: boolean): number
+  acceptSocket(descriptor: number): number
+  adoptSocket(descriptor: number): number
+  sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
+  receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
+  readonly readyToReadAddress: bigint
+  readonly readyToWriteAddress: bigint
+
   readonly hostFunctionAddress: bigint
   readonly streamCallbackAddress: bigint
 }

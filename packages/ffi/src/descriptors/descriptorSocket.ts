@@ -1,0 +1,244 @@
+import { closeSync, unlinkSync } from 'node:fs'
+import { DisposedError } from '@shoal/types'
+import { type WaitOptions, waitForEvent } from '../waiting/waitForEvent.js'
+import { mustWait, requireDone, socketAddon, socketError } from './socketCalls.js'
+
+/** What goes through a {@link DescriptorSocket} at once. */
+export interface DescriptorMessage {
+  /** At most 1 MiB. Default: none. */
+  readonly bytes?: Uint8Array | undefined
+  /** File descriptors of this process, at most 64; the other process gets duplicates of its own. Default: none. */
+  readonly descriptors?: readonly number[] | undefined
+}
+
+/** What came out of a {@link DescriptorSocket}. The descriptors are the receiver's to close. */
+export interface ReceivedMessage {
+  readonly bytes: Uint8Array
+  readonly descriptors: readonly number[]
+}
+
+const mostBytes = 1024 * 1024
+const mostDescriptors = 64
+/** Before each message: its length and its number of descriptors. */
+const headerBytes = 8
+const notReady = 600
+
+/** Everything a Unix socket needs to be waited for, closed once and refused afterwards. */
+abstract class UnixSocket {
+  readonly #descriptor: number
+  #isClosed = false
+
+  protected constructor(descriptor: number) {
+    this.#descriptor = descriptor
+  }
+
+  /** The socket's own descriptor. @throws DisposedError */
+  get descriptor(): number {
+    if (this.#isClosed) throw new DisposedError('socket')
+    return this.#descriptor
+  }
+
+  get disposed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Closes the socket. What waits for it rejects with `DisposedError`. Idempotent. */
+  dispose(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#whenClosed.abort()
+    closeSync(this.#descriptor)
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  readonly #whenClosed = new AbortController()
+
+  /** Repeats a call of the system until it does not say "try again". */
+  protected async retry(
+    call: (descriptor: number) => number,
+    direction: 'read' | 'write',
+    syscall: string,
+    options: WaitOptions,
+  ): Promise<number> {
+    const native = socketAddon()
+    for (;;) {
+      const result = call(this.descriptor)
+      if (!mustWait(result)) return requireDone(result, syscall)
+      const query = direction === 'read' ? native.readyToReadAddress : native.readyToWriteAddress
+      const signals = [this.#whenClosed.signal, ...(options.signal === undefined ? [] : [options.signal])]
+      const event = BigInt(this.#descriptor)
+      try {
+        const what = direction === 'read' ? 'a message on a socket' : 'room in a socket'
+        await waitForEvent(
+          { context: 0n, event, query, notReady, what },
+          { ...options, signal: AbortSignal.any(signals) },
+        )
+      } catch (error) {
+        if (this.#isClosed) throw new DisposedError('socket')
+        throw error
+      }
+    }
+  }
+}
+
+/**
+ * One end of a Unix socket that carries file descriptors to another process (`SCM_RIGHTS`): memory and pools that were
+ * exported travel this way. Messages arrive whole and in order.
+ */
+export class DescriptorSocket extends UnixSocket {
+  #receiving: Promise<unknown> = Promise.resolve()
+  #sending: Promise<unknown> = Promise.resolve()
+
+  /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
+  static pair(): [DescriptorSocket, DescriptorSocket] {
+    const result = socketAddon().socketPair()
+    if (typeof result === 'number') throw new Error(`socketpair: ${requireDone(result, 'socketpair')}`)
+    return [new DescriptorSocket(result[0]), new DescriptorSocket(result[1])]
+  }
+
+  /**
+   * Connects to a socket another process listens on.
+   * @param path a file, or a name that starts with `'\0'` in Linux's abstract name space.
+   * @throws an error with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`.
+   */
+  static connect(path: string): DescriptorSocket {
+    const native = socketAddon()
+    return new DescriptorSocket(requireDone(native.openSocket(requirePath(path), false), 'connect', path))
+  }
+
+  /** Takes over an open socket, such as descriptor 3 that a parent process handed on. */
+  static adopt(descriptor: number): DescriptorSocket {
+    if (!Number.isInteger(descriptor) || descriptor < 0) {
+      throw new TypeError(`descriptor must be a number from 0, not ${String(descriptor)}`)
+    }
+    requireDone(socketAddon().adoptSocket(descriptor), 'getsockname')
+    return new DescriptorSocket(descriptor)
+  }
+
+  /** @internal */
+  static _accepted(descriptor: number): DescriptorSocket {
+    return new DescriptorSocket(descriptor)
+  }
+
+  /** Sends one message. The descriptors may be closed as soon as the promise has resolved. */
+  send(message: DescriptorMessage, options: WaitOptions = {}): Promise<void> {
+    const frame = checkMessage(message)
+    const done = this.#sending.then(() => this.#send(frame.bytes, frame.descriptors, options))
+    this.#sending = done.catch(() => undefined)
+    return done
+  }
+
+  /**
+   * Resolves with the next message. A wait that ended early may have taken part of a message: close the socket then.
+   * @throws an error with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
+   */
+  receive(options: WaitOptions = {}): Promise<ReceivedMessage> {
+    const done = this.#receiving.then(() => this.#receive(options))
+    this.#receiving = done.catch(() => undefined)
+    return done
+  }
+
+  async #send(bytes: Uint8Array, descriptors: readonly number[], options: WaitOptions): Promise<void> {
+    const native = socketAddon()
+    let sent = 0
+    while (sent < bytes.length) {
+      const rest = bytes.subarray(sent)
+      // Descriptors travel with the first byte.
+      const list = sent === 0 ? descriptors : []
+      sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', 'sendmsg', options)
+    }
+  }
+
+  async #receive(options: WaitOptions): Promise<ReceivedMessage> {
+    const descriptors: number[] = []
+    try {
+      const header = await this.#read(headerBytes, descriptors, options)
+      const view = new DataView(header.buffer)
+      const length = view.getUint32(0, true)
+      const count = view.getUint32(4, true)
+      if (length > mostBytes || count > mostDescriptors || count !== descriptors.length) {
+        throw socketError('EPROTO', 0, 'recvmsg')
+      }
+      return { bytes: await this.#read(length, descriptors, options), descriptors }
+    } catch (error) {
+      for (const descriptor of descriptors) closeSync(descriptor)
+      throw error
+    }
+  }
+
+  async #read(length: number, descriptors: number[], options: WaitOptions): Promise<Uint8Array> {
+    const native = socketAddon()
+    const bytes = new Uint8Array(length)
+    let received = 0
+    while (received < length) {
+      const rest = bytes.subarray(received)
+      const count = await this.retry((own) => native.receiveSocket(own, rest, descriptors), 'read', 'recvmsg', options)
+      if (count === 0) throw socketError('ECONNRESET', 0, 'recvmsg')
+      received += count
+    }
+    return bytes
+  }
+}
+
+/** A Unix socket that other processes connect to. */
+export class DescriptorServer extends UnixSocket {
+  readonly path: string
+
+  private constructor(descriptor: number, path: string) {
+    super(descriptor)
+    this.path = path
+  }
+
+  /**
+   * Listens at a path. A file is made there, for the owner and whom its folder lets in; dispose() removes it.
+   * @throws an error with `code`, such as `'EADDRINUSE'`.
+   */
+  static listen(path: string): DescriptorServer {
+    const native = socketAddon()
+    return new DescriptorServer(requireDone(native.openSocket(requirePath(path), true), 'bind', path), path)
+  }
+
+  /** Resolves with the next process that connects. @throws AbortedError, TimeoutError, DisposedError */
+  async accept(options: WaitOptions = {}): Promise<DescriptorSocket> {
+    const native = socketAddon()
+    const accepted = await this.retry((own) => native.acceptSocket(own), 'read', 'accept', options)
+    return DescriptorSocket._accepted(accepted)
+  }
+
+  override dispose(): void {
+    if (this.disposed) return
+    super.dispose()
+    if (!this.path.startsWith('\0')) unlinkSync(this.path)
+  }
+}
+
+function requirePath(path: string): string {
+  if (typeof path !== 'string' || path === '') throw new TypeError(`path must be a name, not ${String(path)}`)
+  if (path.includes('\0', 1)) throw new TypeError('path must not contain a NUL character after its start')
+  return path
+}
+
+function checkMessage(message: DescriptorMessage): { bytes: Uint8Array; descriptors: readonly number[] } {
+  if (typeof message !== 'object' || message === null) throw new TypeError('message must be { bytes, descriptors }')
+  const { bytes = new Uint8Array(0), descriptors = [] } = message
+  if (!(bytes instanceof Uint8Array)) throw new TypeError('bytes must be a Uint8Array')
+  if (bytes.length > mostBytes) throw new RangeError(`a message has at most ${mostBytes} bytes, not ${bytes.length}`)
+  if (!Array.isArray(descriptors)) throw new TypeError('descriptors must be an array')
+  if (descriptors.length > mostDescriptors) {
+    throw new RangeError(`a message has at most ${mostDescriptors} descriptors, not ${descriptors.length}`)
+  }
+  for (const descriptor of descriptors) {
+    if (!Number.isInteger(descriptor) || descriptor < 0) {
+      throw new TypeError(`a descriptor must be a number from 0, not ${String(descriptor)}`)
+    }
+  }
+  const frame = new Uint8Array(headerBytes + bytes.length)
+  const view = new DataView(frame.buffer)
+  view.setUint32(0, bytes.length, true)
+  view.setUint32(4, descriptors.length, true)
+  frame.set(bytes, headerBytes)
+  return { bytes: frame, descriptors: [...descriptors] }
+}

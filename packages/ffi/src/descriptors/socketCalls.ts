@@ -1,0 +1,40 @@
+import { getSystemErrorName } from 'node:util'
+import { FeatureNotSupportedError } from '@shoal/types'
+import type { Addon } from '../addon/contract.js'
+import { addon } from '../addon/load.js'
+
+/** The addon, where it has Unix sockets. @throws FeatureNotSupportedError on Windows. */
+export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
+  const native = addon()
+  if (native.socketPair === undefined) {
+    throw new FeatureNotSupportedError({
+      library: '@shoal/ffi',
+      feature: 'sockets that carry file descriptors',
+      reason: `${process.platform} has no file descriptors to pass; duplicate Win32 handles instead`,
+    })
+  }
+  return native as Addon & Required<Pick<Addon, 'socketPair'>>
+}
+
+/** An error as Node's own system calls throw it: with `code`, `errno` and `syscall`. */
+export function socketError(code: string, errno: number, syscall: string, path?: string): NodeJS.ErrnoException {
+  const where = path === undefined ? '' : ` ${JSON.stringify(path)}`
+  const error: NodeJS.ErrnoException = new Error(`${syscall}${where}: ${code}`)
+  error.code = code
+  error.errno = errno
+  error.syscall = syscall
+  if (path !== undefined) error.path = path
+  return error
+}
+
+/** The result of a socket call, or the error it stands for. */
+export function requireDone(result: number, syscall: string, path?: string): number {
+  if (result >= 0) return result
+  throw socketError(getSystemErrorName(result), result, syscall, path)
+}
+
+/** Whether a socket call has to be tried again when the socket is ready. */
+export function mustWait(result: number): boolean {
+  const name = result < 0 ? getSystemErrorName(result) : ''
+  return name === 'EAGAIN' || name === 'EINTR' || name === 'EWOULDBLOCK'
+}

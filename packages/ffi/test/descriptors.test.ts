@@ -1,0 +1,164 @@
+import { spawn } from 'node:child_process'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+const child = fileURLToPath(new URL('fixtures/descriptorChild.mjs', import.meta.url))
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'shoal-descriptors-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+function openText(text: string): number {
+  const path = join(folder, `text-${text.length}`)
+  writeFileSync(path, text)
+  return openSync(path, 'r')
+}
+
+function readText(descriptor: number): string {
+  const bytes = Buffer.alloc(1000)
+  return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, 1000, 0))
+}
+
+const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+
+test('bytes and descriptors arrive whole and in order', async () => {
+  const [left, right] = DescriptorSocket.pair()
+  const descriptors = [openText('one'), openText('other')]
+  await left.send({ bytes: Buffer.from('hello'), descriptors })
+  await left.send({})
+  await left.send({ bytes: new Uint8Array(1_000_000).fill(7).subarray(0, 100_000) })
+  for (const descriptor of descriptors) closeSync(descriptor)
+  const first = await right.receive()
+  expect(Buffer.from(first.bytes).toString()).toBe('hello')
+  expect(first.descriptors.map(readText)).toEqual(['one', 'other'])
+  for (const descriptor of first.descriptors) closeSync(descriptor)
+  expect(await right.receive()).toEqual({ bytes: new Uint8Array(0), descriptors: [] })
+  expect((await right.receive()).bytes.every((byte) => byte === 7)).toBe(true)
+  left.dispose()
+  right.dispose()
+})
+
+test('a message larger than the socket buffers waits for its reader', async () => {
+  const [left, right] = DescriptorSocket.pair()
+  const bytes = Uint8Array.from({ length: 1024 * 1024 }, (_, index) => (index * 31) & 255)
+  const sent = left.send({ bytes })
+  const { bytes: arrived } = await right.receive()
+  await sent
+  expect(Buffer.compare(arrived, bytes)).toBe(0)
+  left.dispose()
+  right.dispose()
+})
+
+test('a child process gets descriptors through an inherited socket and sends some back', async () => {
+  const [ours, theirs] = DescriptorSocket.pair()
+  const process = spawn('node', [child, 'inherited'], { stdio: ['ignore', 'inherit', 'inherit', theirs.descriptor] })
+  theirs.dispose()
+  const descriptor = openText('from the parent')
+  await ours.send({ descriptors: [descriptor] })
+  closeSync(descriptor)
+  const { bytes } = await ours.receive()
+  expect(Buffer.from(bytes).toString()).toBe('from the parent')
+  await new Promise((resolve) => process.once('exit', resolve))
+  ours.dispose()
+})
+
+test.each(['file', 'abstract'])('unrelated processes meet at a path (%s)', async (kind) => {
+  const path = kind === 'file' ? join(folder, 'meeting') : `\0shoal-test-${process.pid}-${Math.random()}`
+  const server = DescriptorServer.listen(path)
+  const other = spawn('node', [child, 'connect', Buffer.from(path).toString('base64')], { stdio: 'inherit' })
+  const socket = await server.accept()
+  const descriptor = openText('through a path')
+  await socket.send({ descriptors: [descriptor] })
+  closeSync(descriptor)
+  expect(Buffer.from((await socket.receive()).bytes).toString()).toBe('through a path')
+  await new Promise((resolve) => other.once('exit', resolve))
+  socket.dispose()
+  server.dispose()
+  if (kind === 'file') expect(existsSync(path)).toBe(false)
+})
+
+describe('errors', () => {
+  test('of the system have their code', () => {
+    expect(() => DescriptorSocket.connect(join(folder, 'nobody'))).toThrow(expect.objectContaining({ code: 'ENOENT' }))
+    expect(() => DescriptorSocket.connect('x'.repeat(200))).toThrow(expect.objectContaining({ code: 'ENAMETOOLONG' }))
+    const server = DescriptorServer.listen(join(folder, 'taken'))
+    expect(() => DescriptorServer.listen(server.path)).toThrow(expect.objectContaining({ code: 'EADDRINUSE' }))
+    server.dispose()
+  })
+
+  test('what is no Unix socket is not adopted', () => {
+    const descriptor = openText('a file')
+    expect(() => DescriptorSocket.adopt(descriptor)).toThrow(expect.objectContaining({ code: 'ENOTSOCK' }))
+    expect(fstatSync(descriptor).isFile()).toBe(true)
+    closeSync(descriptor)
+    expect(() => DescriptorSocket.adopt(-1)).toThrow(TypeError)
+  })
+
+  test('a closed descriptor cannot be sent', async () => {
+    const [left, right] = DescriptorSocket.pair()
+    await expect(left.send({ descriptors: [1_000_000] })).rejects.toMatchObject({ code: 'EBADF' })
+    left.dispose()
+    right.dispose()
+  })
+
+  test('the other end closed', async () => {
+    const [left, right] = DescriptorSocket.pair()
+    const waiting = right.receive()
+    left.dispose()
+    await expect(waiting).rejects.toMatchObject({ code: 'ECONNRESET' })
+    await expect(right.send({ bytes: new Uint8Array(1) })).rejects.toMatchObject({ code: 'EPIPE' })
+    right.dispose()
+  })
+
+  test('a wait ends by signal, timeout and dispose', async () => {
+    const [left, right] = DescriptorSocket.pair()
+    await expect(right.receive({ timeout: 20 })).rejects.toBeInstanceOf(TimeoutError)
+    await expect(right.receive({ signal: AbortSignal.timeout(20) })).rejects.toBeInstanceOf(AbortedError)
+    const waiting = right.receive()
+    setTimeout(() => right.dispose(), 20)
+    await expect(waiting).rejects.toBeInstanceOf(DisposedError)
+    await expect(right.receive()).rejects.toBeInstanceOf(DisposedError)
+    expect(() => right.descriptor).toThrow(DisposedError)
+    left.dispose()
+  })
+
+  test('arguments', () => {
+    const [left, right] = DescriptorSocket.pair()
+    expect(() => left.send({ bytes: new Uint8Array(2 ** 20 + 1) })).toThrow(RangeError)
+    expect(() => left.send({ descriptors: Array(65).fill(0) })).toThrow(RangeError)
+    expect(() => left.send({ descriptors: [1.5] })).toThrow(TypeError)
+    expect(() => left.send('text' as never)).toThrow(TypeError)
+    expect(() => DescriptorServer.listen('')).toThrow(TypeError)
+    left.dispose()
+    right.dispose()
+  })
+})
+
+test('no descriptor stays open', async () => {
+  const before = openDescriptors()
+  const [left, right] = DescriptorSocket.pair()
+  await left.send({ bytes: readFileSync(child), descriptors: [0, 0, 0] })
+  const { descriptors } = await right.receive()
+  for (const descriptor of descriptors) closeSync(descriptor)
+  left.dispose()
+  right.dispose()
+  expect(openDescriptors()).toBe(before)
+})
