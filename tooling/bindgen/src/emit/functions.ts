@@ -2,7 +2,7 @@ import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../s
 import { areaOf, manualPage } from './areas.js'
 import { SourceFile } from './source.js'
 import type { SymbolTable } from './symbols.js'
-import { versionText } from './versions.js'
+import { sinceText } from './versions.js'
 
 const calls = '@shoal/ffi/calls'
 
@@ -234,8 +234,8 @@ function documentFunction(spec: LibrarySpecFile, entry: FunctionSpec, parameters
   if (entry.since > 0) {
     const earlier = entry.versions.filter((version) => version < entry.since)
     const history =
-      earlier.length > 0 ? `; with other parameters since ${versionText(spec.library, earlier[0] as number)}` : ''
-    lines.push(`@since ${versionText(spec.library, entry.since)}${history}`)
+      earlier.length > 0 ? `; with other parameters since ${sinceText(spec.library, earlier[0] as number)}` : ''
+    lines.push(`@since ${sinceText(spec.library, entry.since)}${history}`)
   }
   if (entry.otherMajors)
     lines.push(

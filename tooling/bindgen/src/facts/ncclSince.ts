@@ -1,55 +1,125 @@
 /**
- * First NCCL version of each function, as NCCL counts versions. The headers do not say; these come from comparing what
- * releases export. A function that is not listed is taken to have come with the header's own version.
+ * First NCCL version of each function, as NCCL counts versions (2402 is 2.4.2, 22803 is 2.28.3). The headers do not say.
+ *
+ * Where it comes from: `nccl.h.in` and the headers of the device API in NVIDIA's repository at the releases 2.13.4,
+ * 2.17.1, 2.21.5, 2.24.3, 2.26.2, 2.27.3, 2.28.3, 2.28.7, 2.29.2, 2.29.3 and 2.29.7; what the libraries 2.22.3 and 2.29.7
+ * of Debian and 2.28.9 and 2.30.7 of NVIDIA's wheels export; NVIDIA's release notes and archived user guides for what is
+ * older. A version is the first release that has the function, the one before it does not; patch releases that were never
+ * published do not count (2.19.3 is the first of 2.19, 2.24.3 of 2.24). What is known less directly:
+ *
+ * - `ncclBroadcast`: the first release of 2.2, after NVIDIA's list of releases; no header of it was seen.
+ *   `ncclGetVersion`: from CuPy's documentation, which names 2.3.4. `ncclRedOp...`: the first release of 2.11.
+ * - `ncclCommInitRankScalable`: not in the library 2.22.3, in the header of 2.24.3; 2.23.4 is the release between them
+ *   whose user guide has a chapter on several unique ids.
+ * - `ncclLsaBarrierCreateRequirement`: the header of 2.28.3 has its handle and the count of barriers, the library 2.28.9
+ *   the function.
+ * - `ncclResetDebugInitInternal`, `ncclGin(Outbox|InboxA2A)CreateRequirement`: no header has them; not in the library
+ *   before (2.22.3, 2.28.9), in the one named. Releases in between may have them.
+ * - `ncclParam...`: not in the library 2.29.7; in the sources of a development version of 2.30 (with another type of
+ *   status) and in the library 2.30.7. 2.30.3 is the first release of 2.30.
  */
 export const ncclSince: Readonly<Record<string, number>> = {
-  ncclGetVersion: 2304,
-  ncclGetUniqueId: 2000,
-  ncclCommInitRank: 2000,
-  ncclCommInitAll: 2000,
-  ncclCommDestroy: 2000,
-  ncclGetErrorString: 2000,
+  // 2.0 or before: no older release has this ABI
+  ncclAllGather: 2000,
+  ncclAllReduce: 2000,
+  ncclBcast: 2000,
   ncclCommCount: 2000,
   ncclCommCuDevice: 2000,
+  ncclCommDestroy: 2000,
+  ncclCommInitAll: 2000,
+  ncclCommInitRank: 2000,
   ncclCommUserRank: 2000,
-  ncclReduce: 2000,
-  ncclBcast: 2000,
-  ncclBroadcast: 2202,
-  ncclAllReduce: 2000,
-  ncclReduceScatter: 2000,
-  ncclAllGather: 2000,
-  ncclGroupStart: 2000,
+  ncclGetErrorString: 2000,
+  ncclGetUniqueId: 2000,
   ncclGroupEnd: 2000,
-  ncclCommAbort: 2407,
-  ncclCommGetAsyncError: 2407,
-  ncclSend: 2703,
+  ncclGroupStart: 2000,
+  ncclReduce: 2000,
+  ncclReduceScatter: 2000,
+  // 2.2.12
+  ncclBroadcast: 2212,
+  // 2.3.4
+  ncclGetVersion: 2304,
+  // 2.4.2
+  ncclCommAbort: 2402,
+  ncclCommGetAsyncError: 2402,
+  // 2.7.3
   ncclRecv: 2703,
-  ncclRedOpCreatePreMulSum: 21103,
-  ncclRedOpDestroy: 21103,
+  ncclSend: 2703,
+  // 2.11.4
+  ncclRedOpCreatePreMulSum: 21104,
+  ncclRedOpDestroy: 21104,
+  // 2.13.4
   ncclGetLastError: 21304,
-  ncclCommInitRankConfig: 21403,
+  // 2.14.3
   ncclCommFinalize: 21403,
+  ncclCommInitRankConfig: 21403,
+  // 2.18.1
   ncclCommSplit: 21801,
+  // 2.19.3
+  ncclCommDeregister: 21903,
+  ncclCommRegister: 21903,
   ncclMemAlloc: 21903,
   ncclMemFree: 21903,
-  ncclCommRegister: 21903,
-  ncclCommDeregister: 21903,
+  // 2.22.3
   ncclGroupSimulateEnd: 22203,
+  // 2.23.4
   ncclCommInitRankScalable: 22304,
-  ncclResetDebugInit: 22405,
+  // 2.24.3
+  ncclResetDebugInit: 22403,
+  // 2.27.3
   ncclCommShrink: 22703,
-  ncclCommWindowRegister: 22703,
   ncclCommWindowDeregister: 22703,
+  ncclCommWindowRegister: 22703,
+  // 2.28.3
   ncclAlltoAll: 22803,
+  ncclDevCommCreate: 22803,
+  ncclDevCommDestroy: 22803,
   ncclGather: 22803,
+  ncclLLA2ACalcSlots: 22803,
+  ncclLLA2ACreateRequirement: 22803,
+  ncclLsaBarrierCreateRequirement: 22803,
   ncclScatter: 22803,
-  ncclCommRevoke: 22809,
+  ncclTeamLsa: 22803,
+  ncclTeamRail: 22803,
+  ncclTeamRankToLsa: 22803,
+  ncclTeamRankToWorld: 22803,
+  ncclTeamWorld: 22803,
+  // 2.28.7
+  ncclCommRevoke: 22807,
+  ncclGinBarrierCreateRequirement: 22807,
+  // 2.28.9
+  ncclResetDebugInitInternal: 22809,
+  // 2.29.2
   ncclCommGetUniqueId: 22902,
   ncclCommGrow: 22902,
+  ncclCommQueryProperties: 22902,
+  ncclGetLsaDevicePointer: 22902,
+  ncclGetLsaMultimemDevicePointer: 22902,
+  ncclGetMultimemDevicePointer: 22902,
+  ncclGetPeerDevicePointer: 22902,
   ncclPutSignal: 22902,
   ncclSignal: 22902,
   ncclWaitSignal: 22902,
-  ncclCommSuspend: 22907,
-  ncclCommResume: 22907,
+  ncclWinGetUserPtr: 22902,
+  // 2.29.7
   ncclCommMemStats: 22907,
+  ncclCommResume: 22907,
+  ncclCommSuspend: 22907,
+  ncclGinInboxA2ACreateRequirement: 22907,
+  ncclGinOutboxCreateRequirement: 22907,
+  // 2.30.3
+  ncclParamBind: 23003,
+  ncclParamDumpAll: 23003,
+  ncclParamGet: 23003,
+  ncclParamGetAllParameterKeys: 23003,
+  ncclParamGetI16: 23003,
+  ncclParamGetI32: 23003,
+  ncclParamGetI64: 23003,
+  ncclParamGetI8: 23003,
+  ncclParamGetParameter: 23003,
+  ncclParamGetStr: 23003,
+  ncclParamGetU16: 23003,
+  ncclParamGetU32: 23003,
+  ncclParamGetU64: 23003,
+  ncclParamGetU8: 23003,
 }

@@ -68,7 +68,7 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     }
     const { header, isLinuxOnly } = whereDeclared(texts, name)
     functions.push({
-      ...identity(name, headerVersion),
+      ...identity(name),
       ...readSignature(declarations, layouts, node),
       ...(isLinuxOnly ? { platform: 'linux' as const } : {}),
       header,
@@ -76,7 +76,7 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
   }
   for (const [name, undeclared] of Object.entries(undeclaredNccl)) {
     if (declarations.functions.has(name)) throw new Error(`${name} is declared after all`)
-    const entry = identity(name, headerVersion)
+    const entry = identity(name)
     functions.push({ ...entry, result: { kind: 'void' }, resultCtype: 'void', parameters: [], undeclared })
   }
   functions.sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -109,11 +109,9 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
   }
 }
 
-function identity(
-  name: string,
-  headerVersion: number,
-): Pick<FunctionSpec, 'name' | 'symbol' | 'lookup' | 'since' | 'versions' | 'group'> {
-  const since = ncclSince[name] ?? headerVersion
+function identity(name: string): Pick<FunctionSpec, 'name' | 'symbol' | 'lookup' | 'since' | 'versions' | 'group'> {
+  const since = ncclSince[name]
+  if (since === undefined) throw new Error(`the facts do not tell since which NCCL version there is ${name}`)
   const [, group] = chapters.find(([pattern]) => pattern.test(name)) as [RegExp, string]
   return { name, symbol: name, lookup: name, since, versions: [since], group }
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { nvshmemDirection, nvshmemPage, parameterNames, undeclared, unexported } from '../facts/nvshmem.js'
-import { nvshmemSince } from '../facts/nvshmemSince.js'
+import { nvshmemSinceOf } from '../facts/nvshmemSince.js'
 import type { EnumSpec, FunctionSpec, LibrarySpecFile, ParameterSpec, UnboundSpec } from '../spec/types.js'
 import { type AstNode, childrenOf } from './ast.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
@@ -48,7 +48,7 @@ typedef unsigned short __nv_bfloat16;
   const functions: FunctionSpec[] = []
   for (const [name, node] of [...declared].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!exported.has(name)) continue
-    const since = nvshmemSince[name] ?? headerVersion
+    const since = nvshmemSinceOf(name)
     const entry = entries.get(name)
     functions.push({
       name,
@@ -60,9 +60,6 @@ typedef unsigned short __nv_bfloat16;
       ...refine(declarations, name, readSignature(declarations, layouts, node)),
       ...(entry ? { family: entry.family, type: entry.type } : {}),
     })
-  }
-  for (const name of Object.keys(nvshmemSince)) {
-    if (!exported.has(name)) throw new Error(`the facts speak of ${name}, which the library does not export`)
   }
 
   const { handles, callbacks, scalars } = readNames(declarations, /^(nvshmem|cudaStream_t$|CUmodule$|CUlibrary$)/)
