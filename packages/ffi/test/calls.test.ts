@@ -3,6 +3,7 @@ import { NativeMemory } from '@shoal/ffi'
 import {
   hostConvention,
   lowerCall,
+  putArray,
   putBool,
   putCString,
   putHandle,
@@ -132,6 +133,49 @@ describe('memory arguments', () => {
     expect([...new Uint8Array(targets[3] as ArrayBuffer)]).toEqual(Array(8).fill(4))
     expect([...memory.bytes]).toEqual(Array(8).fill(5))
     expect([...new Uint8Array(shared)]).toEqual(Array(8).fill(6))
+  })
+
+  test('memory smaller than what C reads or writes there is refused, in every form it can have', () => {
+    const bytes = new Uint8Array(32)
+    const forms = (byteLength: number): (ArrayBufferView | ArrayBufferLike | NativeMemory)[] => [
+      bytes.subarray(0, byteLength),
+      new DataView(bytes.buffer, 1, byteLength),
+      new ArrayBuffer(byteLength),
+      new SharedArrayBuffer(byteLength),
+      NativeMemory.allocate(byteLength),
+      ...(byteLength % 8 === 0 ? [new Float64Array(byteLength / 8), new Uint16Array(byteLength / 2)] : []),
+    ]
+    for (const memory of forms(7)) {
+      const put = (): void => putPointer(0, memory, 'cuF', 'p', 8)
+      expect(put).toThrow(RangeError)
+      expect(put).toThrow('cuF: p must have at least 8 bytes but has 7')
+      expect(() => putArray(0, memory, 'cuF', 'p', 8)).toThrow('cuF: p must have at least 8 bytes, or none, but has 7')
+      putPointer(0, memory, 'cuF', 'p')
+    }
+    for (const memory of forms(8)) for (const put of [putPointer, putArray]) put(0, memory, 'cuF', 'p', 8)
+    for (const memory of forms(0)) {
+      expect(() => putPointer(0, memory, 'cuF', 'p', 1)).toThrow(RangeError)
+      putArray(0, memory, 'cuF', 'p', 8)
+    }
+    for (const put of [putPointer, putArray]) {
+      for (const address of [0n, 1n, null]) put(0, address, 'cuF', 'p', 1 << 20)
+      expect(() => put(0, undefined as never, 'cuF', 'p', 8)).toThrow(TypeError)
+    }
+  })
+
+  test('a length that the program made up is not believed', () => {
+    class Boastful extends Uint8Array {
+      override get byteLength(): number {
+        return 1 << 20
+      }
+    }
+    expect(() => putPointer(0, new Boastful(4), 'cuF', 'p', 8)).toThrow('at least 8 bytes but has 4')
+  })
+
+  test('detached memory has no bytes', () => {
+    const detached = new Uint8Array(64)
+    structuredClone(detached, { transfer: [detached.buffer] })
+    expect(() => putPointer(0, detached, 'cuF', 'p', 8)).toThrow(/has 0/)
   })
 
   test('text arrives as UTF-8; null is NULL', () => {

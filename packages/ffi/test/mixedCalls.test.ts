@@ -114,7 +114,7 @@ function source({ name, parameters, result }: Signature): string {
 
 const all = signatures()
 /** The block's slots that are arguments come before this one. */
-const contextSlot = 30
+const contextSlot = 46
 
 function librarySource(): string {
   const structures = structureSizes.map((bytes) => `struct s${bytes} { unsigned char b[${bytes}]; };`)

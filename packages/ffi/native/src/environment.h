@@ -15,10 +15,10 @@ struct BoundCall;
 struct Recording;
 
 // The block: slots of integer arguments, then what other registers take, then room for a structure that is returned.
-constexpr int kSlots = 32;
-constexpr int kContextSlot = 30;  // in: the context of the next call; out of enterContext: the one that was current
-constexpr int kResultSlot = 31;   // out: a 64-bit result, or the bits of a floating-point one
-constexpr int kFloatSlot = 32;    // in: one word for each floating-point register; a float stands in the low half
+constexpr int kSlots = 48;
+constexpr int kContextSlot = 46;  // in: the context of the next call; out of enterContext: the one that was current
+constexpr int kResultSlot = 47;   // out: a 64-bit result, or the bits of a floating-point one
+constexpr int kFloatSlot = 48;    // in: one word for each floating-point register; a float stands in the low half
 constexpr int kFloats = 8;
 constexpr int kStructureSlot = kFloatSlot + kFloats;
 constexpr int kStructureWords = 16;

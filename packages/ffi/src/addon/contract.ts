@@ -7,8 +7,8 @@ export interface Addon {
   unhold(): void
 
   bind(address: bigint, slots: number, floats: number, result: number, resultBytes: number, name: string): () => number
-  /** Writes the address of the first byte to a slot. Returns the length in bytes. */
-  putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): number
+  /** Writes the address of the first byte to a slot. */
+  putAddress(view: ArrayBufferView | ArrayBufferLike, slot: number): void
 
   setContextFunctions(getCurrent: bigint, setCurrent: bigint): void
   /** Reads and writes the context slot of the block. 1: changed, 0: was current already, negative: minus the library's code. */

@@ -99,26 +99,26 @@ function putMemory(
   least: number,
   mayBeEmpty = false,
 ): void {
-  const byteLength =
-    value instanceof NativeMemory ? putNativeMemory(slot, value) : putJavaScriptMemory(slot, value, api, parameter)
-  if (byteLength < least && !(mayBeEmpty && byteLength === 0)) {
-    dropCallContext()
-    throw new RangeError(
-      `${api}: ${parameter} must have at least ${least} bytes${mayBeEmpty ? ', or none,' : ''} but has ${byteLength}`,
-    )
-  }
+  if (value instanceof NativeMemory) putNativeMemory(slot, value)
+  else putJavaScriptMemory(slot, value, api, parameter)
+  if (least === 0) return
+  const byteLength = value instanceof NativeMemory ? value.byteLength : byteLengthOf(value)
+  if (byteLength >= least || (mayBeEmpty && byteLength === 0)) return
+  dropCallContext()
+  throw new RangeError(
+    `${api}: ${parameter} must have at least ${least} bytes${mayBeEmpty ? ', or none,' : ''} but has ${byteLength}`,
+  )
 }
 
-function putNativeMemory(slot: number, memory: NativeMemory): number {
+function putNativeMemory(slot: number, memory: NativeMemory): void {
   if (memory.disposed) dropCallContext()
   const address = memory.address
   recording.addon?.keep(address)
   slots64[slot] = address
   kept[slot] = memory
-  return memory.byteLength
 }
 
-function putJavaScriptMemory(slot: number, value: unknown, api: string, parameter: string): number {
+function putJavaScriptMemory(slot: number, value: unknown, api: string, parameter: string): void {
   if (!ArrayBuffer.isView(value) && !isBuffer(value)) {
     refuseWord(
       value,
@@ -138,8 +138,32 @@ function putJavaScriptMemory(slot: number, value: unknown, api: string, paramete
   // Node-API takes the address of a shared buffer only through a view.
   const memory = value instanceof SharedArrayBuffer ? new Uint8Array(value) : value
   kept[slot] = memory
-  // The addon knows how long the memory is; `byteLength` could be a getter of the caller.
-  return addon().putAddress(memory, slot)
+  addon().putAddress(memory, slot)
+}
+
+// The engine's own getters: `value.byteLength` could be one of the caller.
+const typedArray = Object.getPrototypeOf(Uint8Array.prototype) as object
+const getterOf = (prototype: object, name: string | symbol): (() => unknown) =>
+  Object.getOwnPropertyDescriptor(prototype, name)?.get as () => unknown
+const typedArrayName = getterOf(typedArray, Symbol.toStringTag)
+const typedArrayBytes = getterOf(typedArray, 'byteLength')
+const dataViewBytes = getterOf(DataView.prototype, 'byteLength')
+const bufferBytes = getterOf(ArrayBuffer.prototype, 'byteLength')
+const sharedBufferBytes = getterOf(SharedArrayBuffer.prototype, 'byteLength')
+
+/** Bytes of memory of the JavaScript heap; 0 where it was detached. */
+function byteLengthOf(memory: unknown): number {
+  if (typedArrayName.call(memory) !== undefined) return typedArrayBytes.call(memory) as number
+  const getter = ArrayBuffer.isView(memory)
+    ? dataViewBytes
+    : memory instanceof SharedArrayBuffer
+      ? sharedBufferBytes
+      : bufferBytes
+  try {
+    return getter.call(memory) as number
+  } catch {
+    return 0 // a DataView whose buffer was detached
+  }
 }
 
 function isBuffer(value: unknown): value is ArrayBufferLike {

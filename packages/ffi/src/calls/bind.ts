@@ -1,5 +1,7 @@
 import { addon } from '../addon/load.js'
 import {
+  floats32,
+  floats64,
   maximumArguments,
   maximumFloats,
   maximumStructure,
@@ -69,7 +71,20 @@ function bindAddress(
 
 /** Binds a function at an address whose result is a number (or nothing: then the call returns `undefined`). */
 export function bindCall(address: bigint, layout: CallArguments, result: NumberResult, name: string): NativeCall {
-  return bindAddress(address, layout, result, 0, name)
+  const call = bindAddress(address, layout, result, 0, name)
+  if (result === 'f32') {
+    return () => {
+      call()
+      return floats32[2 * resultSlot] as number
+    }
+  }
+  if (result === 'f64') {
+    return () => {
+      call()
+      return floats64[resultSlot] as number
+    }
+  }
+  return call
 }
 
 /** Binds a function at an address whose result has 64 bits. */

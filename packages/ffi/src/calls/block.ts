@@ -4,13 +4,13 @@
  */
 
 /** In: the context of the next call, or the one to enter. Out of `enterContext`: the one that was current. */
-export const contextSlot = 30
+export const contextSlot = 46
 /** The 64-bit result of the last call that returns one, or the bits of a floating-point result. */
-export const resultSlot = 31
-/** The most integer words that a call can take. */
-export const maximumArguments = 30
+export const resultSlot = 47
+/** The most integer words that a call can take. A structure by value takes many: `cudaEglFrame` 35 of them. */
+export const maximumArguments = 46
 /** The first floating-point register. A double takes the word, a float its low half. */
-export const floatSlot = 32
+export const floatSlot = 48
 /** Floating-point registers for arguments. */
 export const maximumFloats = 8
 /** Where a structure is returned. */
