@@ -9,12 +9,8 @@ export interface Handed {
   readonly address: () => bigint
 }
 
-/** No C type behind a pointer of these libraries is larger. */
+/** More than any pointer of these libraries says it needs. */
 const byteLength = 4096
-
-/** Types that one element of eight bytes is enough for, behind one pointer. */
-const small =
-  /^(const )?(int|unsigned int|size_t|char|unsigned char|long long|unsigned long long|float|double|CUdeviceptr|(CU|cuda)\w*) \*$|\*\s*\*$/
 
 export class MemoryPool {
   readonly #ffi: Ffi
@@ -26,17 +22,15 @@ export class MemoryPool {
     this.#natives = Array.from({ length: 64 }, () => ffi.NativeMemory.allocate(byteLength))
   }
 
-  /** Memory of any of the kinds that can be handed over, one after the other. */
-  any(parameter: ParameterSpec): Handed {
+  /** Memory of any of the kinds that can be handed over, one after the other, often no more than is needed. */
+  any({ pointee }: ParameterSpec): Handed {
     const turn = this.#next++
     // Arrays this small are in the JavaScript heap, where they may move until their address is taken.
-    if (
-      turn % 3 === 0 &&
-      small.test(parameter.ctype) &&
-      !/_st|Params|Info|Prop|Attr|Desc|Config|enum/.test(parameter.ctype)
-    )
-      return this.#view(new BigUint64Array(2))
-    switch (turn % 8) {
+    if (pointee !== undefined && turn % 2 === 0) {
+      const size = pointee.array && turn % 4 === 0 ? 0 : pointee.size
+      return this.#view(turn % 6 === 0 ? new DataView(new ArrayBuffer(size)) : new Uint8Array(size))
+    }
+    switch ((turn >> 1) % 8) {
       case 0:
         return this.#view(new Float64Array(byteLength / 8))
       case 1:

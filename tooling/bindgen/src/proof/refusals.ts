@@ -2,24 +2,24 @@
 // before anything native runs.
 
 import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
-import { fail, type Session } from './engines.js'
-import type { SysFunction } from './packages.js'
+import { callOnce, fail, type Session } from './engines.js'
+import type { Ffi, SysFunction } from './packages.js'
 import { show } from './results.js'
 import { argumentsFor, rangeOf } from './values.js'
 
 const nothing = [undefined, Symbol('s'), () => 0]
-const objects = [{}, [], new Date(0)]
+const objects = [{}, [], new Date(0), Object(5), Object(5n), Object(true), new Proxy(new Uint8Array(4096), {})]
 const wordless = [...nothing, ...objects, 5, 1.5, Number.NaN, true, -1n, 2n ** 64n, 2n ** 200n]
 
 /** Values that a parameter must refuse. */
-export function badValues({ lowered }: ParameterSpec): unknown[] {
+export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }: Ffi): unknown[] {
   switch (lowered.kind) {
     case 'handle':
     case 'deviceptr':
     case 'callback':
       return [...wordless, '5', new Uint8Array(4096), new ArrayBuffer(4096)]
     case 'pointer':
-      return [...wordless, '5', '']
+      return [...wordless, '5', '', ...tooSmall((pointee?.size ?? 0) - 1, pointee?.array ?? false, NativeMemory)]
     case 'cstring':
       return [...wordless, 'a\0b']
     case 'size':
@@ -48,6 +48,20 @@ export function badValues({ lowered }: ParameterSpec): unknown[] {
   }
 }
 
+/** Memory of a size that lacks something. Of elements that are counted elsewhere there may be none. */
+function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMemory']): unknown[] {
+  if (size < (mayBeEmpty ? 1 : 0)) return []
+  return [
+    new Uint8Array(size),
+    new DataView(new ArrayBuffer(size)),
+    new DataView(new ArrayBuffer(size + 8), 8),
+    new ArrayBuffer(size),
+    new SharedArrayBuffer(size),
+    new Uint8Array(4096).subarray(4096 - size),
+    NativeMemory.allocate(size),
+  ]
+}
+
 function badIntegers(lowered: Lowered): unknown[] {
   const [low, high] = rangeOf(lowered)
   const always = [
@@ -70,6 +84,8 @@ function badIntegers(lowered: Lowered): unknown[] {
 
 /** Hands every bad value to every parameter, the others being right. */
 export function runRefusals(session: Session): void {
+  // Hundreds of thousands of errors are caught here, and nobody reads where they came from.
+  Error.stackTraceLimit = 0
   for (const entry of session.job.spec.functions) {
     const wrapper = session.sys.exports[entry.name] as SysFunction | undefined
     if (wrapper === undefined) {
@@ -77,6 +93,8 @@ export function runRefusals(session: Session): void {
       continue
     }
     for (const [index, parameter] of entry.parameters.entries()) refuseAll(session, entry, wrapper, parameter, index)
+    // What was refused must not have left anything behind for the next call.
+    callOnce(session, entry, 'memory', true, (values) => wrapper(...values.map(({ js }) => js)))
     session.report.functions.push(entry.name)
   }
 }
@@ -91,12 +109,12 @@ function refuseAll(
   const { log, random, memory, report } = session
   const start = [`${entry.name}: ${parameter.name} `, `${entry.name}: ${parameter.name}_ `]
   report.arguments++
-  for (const bad of badValues(parameter)) {
-    const handed = argumentsFor(entry, 'memory', random, memory).map(({ js }) => js)
-    handed[index] = bad
+  const right = argumentsFor(entry, 'memory', random, memory).map(({ js }) => js)
+  for (const bad of badValues(parameter, session.ffi)) {
+    const handed = right.with(index, bad)
     log.clear()
     report.calls++
-    const what = `${parameter.name} = ${typeof bad === 'symbol' ? 'a symbol' : typeof bad === 'function' ? 'a function' : show(bad)}`
+    const what = `${parameter.name} = ${show(bad)}`
     try {
       wrapper(...handed)
       fail(session, entry, what, 'was not refused')

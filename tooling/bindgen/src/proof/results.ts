@@ -94,6 +94,8 @@ export function compareResult(expected: unknown, got: unknown): string | undefin
 export function show(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`
   if (Object.is(value, -0)) return '-0'
+  if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`
   if (typeof value !== 'object' || value === null) return String(value)
+  if (typeof value.valueOf() !== 'object') return `an object around ${String(value)}`
   return JSON.stringify(value, (_, each) => (typeof each === 'bigint' ? `${each}n` : each)).slice(0, 200)
 }
