@@ -11,7 +11,7 @@ let nvshmem_alltoallmem_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_alltoallmem(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -19,7 +19,7 @@ export function nvshmem_alltoallmem(team: nvshmem_team_t, dest: PointerArgument,
   putPointer(1, dest, 'nvshmem_alltoallmem', 'dest')
   putPointer(2, src, 'nvshmem_alltoallmem', 'src')
   putSize(3, nelems, 'nvshmem_alltoallmem', 'nelems')
-  return (nvshmem_alltoallmem_ ??= nvshmem.bind('nvshmem_alltoallmem', 30405, 4))()
+  return (nvshmem_alltoallmem_ ??= nvshmem.bind('nvshmem_alltoallmem', 30006, 4))()
 }
 
 let nvshmem_bfloat16_alltoall_: NativeCall | undefined
@@ -30,7 +30,7 @@ let nvshmem_bfloat16_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_bfloat16_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -38,7 +38,7 @@ export function nvshmem_bfloat16_alltoall(team: nvshmem_team_t, dest: PointerArg
   putArray(1, dest, 'nvshmem_bfloat16_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_bfloat16_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_bfloat16_alltoall', 'nelems')
-  return (nvshmem_bfloat16_alltoall_ ??= nvshmem.bind('nvshmem_bfloat16_alltoall', 30405, 4))()
+  return (nvshmem_bfloat16_alltoall_ ??= nvshmem.bind('nvshmem_bfloat16_alltoall', 30205, 4))()
 }
 
 let nvshmem_char_alltoall_: NativeCall | undefined
@@ -49,7 +49,7 @@ let nvshmem_char_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_char_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -57,7 +57,7 @@ export function nvshmem_char_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putPointer(1, dest, 'nvshmem_char_alltoall', 'dest')
   putPointer(2, src, 'nvshmem_char_alltoall', 'src')
   putSize(3, nelems, 'nvshmem_char_alltoall', 'nelems')
-  return (nvshmem_char_alltoall_ ??= nvshmem.bind('nvshmem_char_alltoall', 30405, 4))()
+  return (nvshmem_char_alltoall_ ??= nvshmem.bind('nvshmem_char_alltoall', 30006, 4))()
 }
 
 let nvshmem_double_alltoall_: NativeCall | undefined
@@ -68,7 +68,7 @@ let nvshmem_double_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_double_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -76,7 +76,7 @@ export function nvshmem_double_alltoall(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_double_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_double_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_double_alltoall', 'nelems')
-  return (nvshmem_double_alltoall_ ??= nvshmem.bind('nvshmem_double_alltoall', 30405, 4))()
+  return (nvshmem_double_alltoall_ ??= nvshmem.bind('nvshmem_double_alltoall', 30006, 4))()
 }
 
 let nvshmem_float_alltoall_: NativeCall | undefined
@@ -87,7 +87,7 @@ let nvshmem_float_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_float_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -95,7 +95,7 @@ export function nvshmem_float_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_float_alltoall', 'dest', 4)
   putArray(2, src, 'nvshmem_float_alltoall', 'src', 4)
   putSize(3, nelems, 'nvshmem_float_alltoall', 'nelems')
-  return (nvshmem_float_alltoall_ ??= nvshmem.bind('nvshmem_float_alltoall', 30405, 4))()
+  return (nvshmem_float_alltoall_ ??= nvshmem.bind('nvshmem_float_alltoall', 30006, 4))()
 }
 
 let nvshmem_half_alltoall_: NativeCall | undefined
@@ -106,7 +106,7 @@ let nvshmem_half_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_half_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -114,7 +114,7 @@ export function nvshmem_half_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_half_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_half_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_half_alltoall', 'nelems')
-  return (nvshmem_half_alltoall_ ??= nvshmem.bind('nvshmem_half_alltoall', 30405, 4))()
+  return (nvshmem_half_alltoall_ ??= nvshmem.bind('nvshmem_half_alltoall', 30205, 4))()
 }
 
 let nvshmem_int16_alltoall_: NativeCall | undefined
@@ -125,7 +125,7 @@ let nvshmem_int16_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int16_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -133,7 +133,7 @@ export function nvshmem_int16_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int16_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_int16_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_int16_alltoall', 'nelems')
-  return (nvshmem_int16_alltoall_ ??= nvshmem.bind('nvshmem_int16_alltoall', 30405, 4))()
+  return (nvshmem_int16_alltoall_ ??= nvshmem.bind('nvshmem_int16_alltoall', 30006, 4))()
 }
 
 let nvshmem_int32_alltoall_: NativeCall | undefined
@@ -144,7 +144,7 @@ let nvshmem_int32_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int32_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -152,7 +152,7 @@ export function nvshmem_int32_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int32_alltoall', 'dest', 4)
   putArray(2, src, 'nvshmem_int32_alltoall', 'src', 4)
   putSize(3, nelems, 'nvshmem_int32_alltoall', 'nelems')
-  return (nvshmem_int32_alltoall_ ??= nvshmem.bind('nvshmem_int32_alltoall', 30405, 4))()
+  return (nvshmem_int32_alltoall_ ??= nvshmem.bind('nvshmem_int32_alltoall', 30006, 4))()
 }
 
 let nvshmem_int64_alltoall_: NativeCall | undefined
@@ -163,7 +163,7 @@ let nvshmem_int64_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int64_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -171,7 +171,7 @@ export function nvshmem_int64_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int64_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_int64_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_int64_alltoall', 'nelems')
-  return (nvshmem_int64_alltoall_ ??= nvshmem.bind('nvshmem_int64_alltoall', 30405, 4))()
+  return (nvshmem_int64_alltoall_ ??= nvshmem.bind('nvshmem_int64_alltoall', 30006, 4))()
 }
 
 let nvshmem_int8_alltoall_: NativeCall | undefined
@@ -182,7 +182,7 @@ let nvshmem_int8_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int8_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -190,7 +190,7 @@ export function nvshmem_int8_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putPointer(1, dest, 'nvshmem_int8_alltoall', 'dest')
   putPointer(2, src, 'nvshmem_int8_alltoall', 'src')
   putSize(3, nelems, 'nvshmem_int8_alltoall', 'nelems')
-  return (nvshmem_int8_alltoall_ ??= nvshmem.bind('nvshmem_int8_alltoall', 30405, 4))()
+  return (nvshmem_int8_alltoall_ ??= nvshmem.bind('nvshmem_int8_alltoall', 30006, 4))()
 }
 
 let nvshmem_int_alltoall_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmem_int_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -209,7 +209,7 @@ export function nvshmem_int_alltoall(team: nvshmem_team_t, dest: PointerArgument
   putArray(1, dest, 'nvshmem_int_alltoall', 'dest', 4)
   putArray(2, src, 'nvshmem_int_alltoall', 'src', 4)
   putSize(3, nelems, 'nvshmem_int_alltoall', 'nelems')
-  return (nvshmem_int_alltoall_ ??= nvshmem.bind('nvshmem_int_alltoall', 30405, 4))()
+  return (nvshmem_int_alltoall_ ??= nvshmem.bind('nvshmem_int_alltoall', 30006, 4))()
 }
 
 let nvshmem_long_alltoall_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmem_long_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_long_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -228,7 +228,7 @@ export function nvshmem_long_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_long_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_long_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_long_alltoall', 'nelems')
-  return (nvshmem_long_alltoall_ ??= nvshmem.bind('nvshmem_long_alltoall', 30405, 4))()
+  return (nvshmem_long_alltoall_ ??= nvshmem.bind('nvshmem_long_alltoall', 30006, 4))()
 }
 
 let nvshmem_longlong_alltoall_: NativeCall | undefined
@@ -239,7 +239,7 @@ let nvshmem_longlong_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_longlong_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -247,7 +247,7 @@ export function nvshmem_longlong_alltoall(team: nvshmem_team_t, dest: PointerArg
   putArray(1, dest, 'nvshmem_longlong_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_longlong_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_longlong_alltoall', 'nelems')
-  return (nvshmem_longlong_alltoall_ ??= nvshmem.bind('nvshmem_longlong_alltoall', 30405, 4))()
+  return (nvshmem_longlong_alltoall_ ??= nvshmem.bind('nvshmem_longlong_alltoall', 30006, 4))()
 }
 
 let nvshmem_ptrdiff_alltoall_: NativeCall | undefined
@@ -258,7 +258,7 @@ let nvshmem_ptrdiff_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ptrdiff_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -266,7 +266,7 @@ export function nvshmem_ptrdiff_alltoall(team: nvshmem_team_t, dest: PointerArgu
   putArray(1, dest, 'nvshmem_ptrdiff_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_ptrdiff_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_ptrdiff_alltoall', 'nelems')
-  return (nvshmem_ptrdiff_alltoall_ ??= nvshmem.bind('nvshmem_ptrdiff_alltoall', 30405, 4))()
+  return (nvshmem_ptrdiff_alltoall_ ??= nvshmem.bind('nvshmem_ptrdiff_alltoall', 30006, 4))()
 }
 
 let nvshmem_schar_alltoall_: NativeCall | undefined
@@ -277,7 +277,7 @@ let nvshmem_schar_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_schar_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -285,7 +285,7 @@ export function nvshmem_schar_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_schar_alltoall', 'dest')
   putPointer(2, src, 'nvshmem_schar_alltoall', 'src')
   putSize(3, nelems, 'nvshmem_schar_alltoall', 'nelems')
-  return (nvshmem_schar_alltoall_ ??= nvshmem.bind('nvshmem_schar_alltoall', 30405, 4))()
+  return (nvshmem_schar_alltoall_ ??= nvshmem.bind('nvshmem_schar_alltoall', 30006, 4))()
 }
 
 let nvshmem_short_alltoall_: NativeCall | undefined
@@ -296,7 +296,7 @@ let nvshmem_short_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_short_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -304,7 +304,7 @@ export function nvshmem_short_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_short_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_short_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_short_alltoall', 'nelems')
-  return (nvshmem_short_alltoall_ ??= nvshmem.bind('nvshmem_short_alltoall', 30405, 4))()
+  return (nvshmem_short_alltoall_ ??= nvshmem.bind('nvshmem_short_alltoall', 30006, 4))()
 }
 
 let nvshmem_size_alltoall_: NativeCall | undefined
@@ -315,7 +315,7 @@ let nvshmem_size_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_size_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -323,7 +323,7 @@ export function nvshmem_size_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_size_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_size_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_size_alltoall', 'nelems')
-  return (nvshmem_size_alltoall_ ??= nvshmem.bind('nvshmem_size_alltoall', 30405, 4))()
+  return (nvshmem_size_alltoall_ ??= nvshmem.bind('nvshmem_size_alltoall', 30006, 4))()
 }
 
 let nvshmem_uchar_alltoall_: NativeCall | undefined
@@ -334,7 +334,7 @@ let nvshmem_uchar_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uchar_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -342,7 +342,7 @@ export function nvshmem_uchar_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_uchar_alltoall', 'dest')
   putPointer(2, src, 'nvshmem_uchar_alltoall', 'src')
   putSize(3, nelems, 'nvshmem_uchar_alltoall', 'nelems')
-  return (nvshmem_uchar_alltoall_ ??= nvshmem.bind('nvshmem_uchar_alltoall', 30405, 4))()
+  return (nvshmem_uchar_alltoall_ ??= nvshmem.bind('nvshmem_uchar_alltoall', 30006, 4))()
 }
 
 let nvshmem_uint16_alltoall_: NativeCall | undefined
@@ -353,7 +353,7 @@ let nvshmem_uint16_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint16_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -361,7 +361,7 @@ export function nvshmem_uint16_alltoall(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint16_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_uint16_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_uint16_alltoall', 'nelems')
-  return (nvshmem_uint16_alltoall_ ??= nvshmem.bind('nvshmem_uint16_alltoall', 30405, 4))()
+  return (nvshmem_uint16_alltoall_ ??= nvshmem.bind('nvshmem_uint16_alltoall', 30006, 4))()
 }
 
 let nvshmem_uint32_alltoall_: NativeCall | undefined
@@ -372,7 +372,7 @@ let nvshmem_uint32_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint32_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -380,7 +380,7 @@ export function nvshmem_uint32_alltoall(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint32_alltoall', 'dest', 4)
   putArray(2, src, 'nvshmem_uint32_alltoall', 'src', 4)
   putSize(3, nelems, 'nvshmem_uint32_alltoall', 'nelems')
-  return (nvshmem_uint32_alltoall_ ??= nvshmem.bind('nvshmem_uint32_alltoall', 30405, 4))()
+  return (nvshmem_uint32_alltoall_ ??= nvshmem.bind('nvshmem_uint32_alltoall', 30006, 4))()
 }
 
 let nvshmem_uint64_alltoall_: NativeCall | undefined
@@ -391,7 +391,7 @@ let nvshmem_uint64_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint64_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -399,7 +399,7 @@ export function nvshmem_uint64_alltoall(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint64_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_uint64_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_uint64_alltoall', 'nelems')
-  return (nvshmem_uint64_alltoall_ ??= nvshmem.bind('nvshmem_uint64_alltoall', 30405, 4))()
+  return (nvshmem_uint64_alltoall_ ??= nvshmem.bind('nvshmem_uint64_alltoall', 30006, 4))()
 }
 
 let nvshmem_uint8_alltoall_: NativeCall | undefined
@@ -410,7 +410,7 @@ let nvshmem_uint8_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint8_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -418,7 +418,7 @@ export function nvshmem_uint8_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_uint8_alltoall', 'dest')
   putPointer(2, src, 'nvshmem_uint8_alltoall', 'src')
   putSize(3, nelems, 'nvshmem_uint8_alltoall', 'nelems')
-  return (nvshmem_uint8_alltoall_ ??= nvshmem.bind('nvshmem_uint8_alltoall', 30405, 4))()
+  return (nvshmem_uint8_alltoall_ ??= nvshmem.bind('nvshmem_uint8_alltoall', 30006, 4))()
 }
 
 let nvshmem_uint_alltoall_: NativeCall | undefined
@@ -429,7 +429,7 @@ let nvshmem_uint_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -437,7 +437,7 @@ export function nvshmem_uint_alltoall(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_uint_alltoall', 'dest', 4)
   putArray(2, src, 'nvshmem_uint_alltoall', 'src', 4)
   putSize(3, nelems, 'nvshmem_uint_alltoall', 'nelems')
-  return (nvshmem_uint_alltoall_ ??= nvshmem.bind('nvshmem_uint_alltoall', 30405, 4))()
+  return (nvshmem_uint_alltoall_ ??= nvshmem.bind('nvshmem_uint_alltoall', 30006, 4))()
 }
 
 let nvshmem_ulong_alltoall_: NativeCall | undefined
@@ -448,7 +448,7 @@ let nvshmem_ulong_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulong_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -456,7 +456,7 @@ export function nvshmem_ulong_alltoall(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_ulong_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_ulong_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_ulong_alltoall', 'nelems')
-  return (nvshmem_ulong_alltoall_ ??= nvshmem.bind('nvshmem_ulong_alltoall', 30405, 4))()
+  return (nvshmem_ulong_alltoall_ ??= nvshmem.bind('nvshmem_ulong_alltoall', 30006, 4))()
 }
 
 let nvshmem_ulonglong_alltoall_: NativeCall | undefined
@@ -467,7 +467,7 @@ let nvshmem_ulonglong_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulonglong_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -475,7 +475,7 @@ export function nvshmem_ulonglong_alltoall(team: nvshmem_team_t, dest: PointerAr
   putArray(1, dest, 'nvshmem_ulonglong_alltoall', 'dest', 8)
   putArray(2, src, 'nvshmem_ulonglong_alltoall', 'src', 8)
   putSize(3, nelems, 'nvshmem_ulonglong_alltoall', 'nelems')
-  return (nvshmem_ulonglong_alltoall_ ??= nvshmem.bind('nvshmem_ulonglong_alltoall', 30405, 4))()
+  return (nvshmem_ulonglong_alltoall_ ??= nvshmem.bind('nvshmem_ulonglong_alltoall', 30006, 4))()
 }
 
 let nvshmem_ushort_alltoall_: NativeCall | undefined
@@ -486,7 +486,7 @@ let nvshmem_ushort_alltoall_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ushort_alltoall(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -494,5 +494,5 @@ export function nvshmem_ushort_alltoall(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_ushort_alltoall', 'dest', 2)
   putArray(2, src, 'nvshmem_ushort_alltoall', 'src', 2)
   putSize(3, nelems, 'nvshmem_ushort_alltoall', 'nelems')
-  return (nvshmem_ushort_alltoall_ ??= nvshmem.bind('nvshmem_ushort_alltoall', 30405, 4))()
+  return (nvshmem_ushort_alltoall_ ??= nvshmem.bind('nvshmem_ushort_alltoall', 30006, 4))()
 }

@@ -9,14 +9,14 @@ let nvshmem_int32_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_add(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_add', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_add', 'pe')
-  void (nvshmem_int32_atomic_add_ ??= nvshmem.bind('nvshmem_int32_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_int32_atomic_add_ ??= nvshmem.bind('nvshmem_int32_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_int32_atomic_fetch_add_: NativeCall | undefined
@@ -26,14 +26,14 @@ let nvshmem_int32_atomic_fetch_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch_add(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch_add', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_fetch_add', 'pe')
-  return (nvshmem_int32_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_add', 30405, 3))()
+  return (nvshmem_int32_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_add', 30006, 3))()
 }
 
 let nvshmem_int32_atomic_fetch_inc_: NativeCall | undefined
@@ -42,13 +42,13 @@ let nvshmem_int32_atomic_fetch_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch_inc(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_int32_atomic_fetch_inc', 'pe')
-  return (nvshmem_int32_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_inc', 30405, 2))()
+  return (nvshmem_int32_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_inc', 30006, 2))()
 }
 
 let nvshmem_int32_atomic_inc_: NativeCall | undefined
@@ -57,13 +57,13 @@ let nvshmem_int32_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_int32_atomic_inc', 'pe')
-  void (nvshmem_int32_atomic_inc_ ??= nvshmem.bind('nvshmem_int32_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_int32_atomic_inc_ ??= nvshmem.bind('nvshmem_int32_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_int64_atomic_add_: NativeCall | undefined
@@ -73,14 +73,14 @@ let nvshmem_int64_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_add(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_add', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_add', 'pe')
-  void (nvshmem_int64_atomic_add_ ??= nvshmem.bind('nvshmem_int64_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_int64_atomic_add_ ??= nvshmem.bind('nvshmem_int64_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_atomic_fetch_add_: BigNativeCall | undefined
@@ -90,14 +90,14 @@ let nvshmem_int64_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch_add(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch_add', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_fetch_add', 'pe')
-  return (nvshmem_int64_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_add', 30405, 3, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_add', 30006, 3, 'i64'))()
 }
 
 let nvshmem_int64_atomic_fetch_inc_: BigNativeCall | undefined
@@ -106,13 +106,13 @@ let nvshmem_int64_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_int64_atomic_fetch_inc', 'pe')
-  return (nvshmem_int64_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_inc', 30405, 2, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_inc', 30006, 2, 'i64'))()
 }
 
 let nvshmem_int64_atomic_inc_: NativeCall | undefined
@@ -121,13 +121,13 @@ let nvshmem_int64_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_int64_atomic_inc', 'pe')
-  void (nvshmem_int64_atomic_inc_ ??= nvshmem.bind('nvshmem_int64_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_int64_atomic_inc_ ??= nvshmem.bind('nvshmem_int64_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_int_atomic_add_: NativeCall | undefined
@@ -137,14 +137,14 @@ let nvshmem_int_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_add(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int_atomic_add', 'dest', 4)
   putI32(1, value, 'nvshmem_int_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_int_atomic_add', 'pe')
-  void (nvshmem_int_atomic_add_ ??= nvshmem.bind('nvshmem_int_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_int_atomic_add_ ??= nvshmem.bind('nvshmem_int_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_int_atomic_fetch_add_: NativeCall | undefined
@@ -154,14 +154,14 @@ let nvshmem_int_atomic_fetch_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_fetch_add(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int_atomic_fetch_add', 'dest', 4)
   putI32(1, value, 'nvshmem_int_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_int_atomic_fetch_add', 'pe')
-  return (nvshmem_int_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_int_atomic_fetch_add', 30405, 3))()
+  return (nvshmem_int_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_int_atomic_fetch_add', 30006, 3))()
 }
 
 let nvshmem_int_atomic_fetch_inc_: NativeCall | undefined
@@ -170,13 +170,13 @@ let nvshmem_int_atomic_fetch_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_fetch_inc(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_int_atomic_fetch_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_int_atomic_fetch_inc', 'pe')
-  return (nvshmem_int_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_int_atomic_fetch_inc', 30405, 2))()
+  return (nvshmem_int_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_int_atomic_fetch_inc', 30006, 2))()
 }
 
 let nvshmem_int_atomic_inc_: NativeCall | undefined
@@ -185,13 +185,13 @@ let nvshmem_int_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int_atomic_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_int_atomic_inc', 'pe')
-  void (nvshmem_int_atomic_inc_ ??= nvshmem.bind('nvshmem_int_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_int_atomic_inc_ ??= nvshmem.bind('nvshmem_int_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_long_atomic_add_: NativeCall | undefined
@@ -201,14 +201,14 @@ let nvshmem_long_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_add(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_long_atomic_add', 'dest', 8)
   putI64(1, value, 'nvshmem_long_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_long_atomic_add', 'pe')
-  void (nvshmem_long_atomic_add_ ??= nvshmem.bind('nvshmem_long_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_long_atomic_add_ ??= nvshmem.bind('nvshmem_long_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_long_atomic_fetch_add_: BigNativeCall | undefined
@@ -218,14 +218,14 @@ let nvshmem_long_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_fetch_add(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_long_atomic_fetch_add', 'dest', 8)
   putI64(1, value, 'nvshmem_long_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_long_atomic_fetch_add', 'pe')
-  return (nvshmem_long_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch_add', 30405, 3, 'i64'))()
+  return (nvshmem_long_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch_add', 30006, 3, 'i64'))()
 }
 
 let nvshmem_long_atomic_fetch_inc_: BigNativeCall | undefined
@@ -234,13 +234,13 @@ let nvshmem_long_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_long_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_long_atomic_fetch_inc', 'pe')
-  return (nvshmem_long_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch_inc', 30405, 2, 'i64'))()
+  return (nvshmem_long_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch_inc', 30006, 2, 'i64'))()
 }
 
 let nvshmem_long_atomic_inc_: NativeCall | undefined
@@ -249,13 +249,13 @@ let nvshmem_long_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_long_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_long_atomic_inc', 'pe')
-  void (nvshmem_long_atomic_inc_ ??= nvshmem.bind('nvshmem_long_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_long_atomic_inc_ ??= nvshmem.bind('nvshmem_long_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_longlong_atomic_add_: NativeCall | undefined
@@ -265,14 +265,14 @@ let nvshmem_longlong_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_add(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_longlong_atomic_add', 'dest', 8)
   putI64(1, value, 'nvshmem_longlong_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_longlong_atomic_add', 'pe')
-  void (nvshmem_longlong_atomic_add_ ??= nvshmem.bind('nvshmem_longlong_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_longlong_atomic_add_ ??= nvshmem.bind('nvshmem_longlong_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_longlong_atomic_fetch_add_: BigNativeCall | undefined
@@ -282,14 +282,14 @@ let nvshmem_longlong_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_fetch_add(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_longlong_atomic_fetch_add', 'dest', 8)
   putI64(1, value, 'nvshmem_longlong_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_longlong_atomic_fetch_add', 'pe')
-  return (nvshmem_longlong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch_add', 30405, 3, 'i64'))()
+  return (nvshmem_longlong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch_add', 30006, 3, 'i64'))()
 }
 
 let nvshmem_longlong_atomic_fetch_inc_: BigNativeCall | undefined
@@ -298,13 +298,13 @@ let nvshmem_longlong_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_longlong_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_longlong_atomic_fetch_inc', 'pe')
-  return (nvshmem_longlong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch_inc', 30405, 2, 'i64'))()
+  return (nvshmem_longlong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch_inc', 30006, 2, 'i64'))()
 }
 
 let nvshmem_longlong_atomic_inc_: NativeCall | undefined
@@ -313,13 +313,13 @@ let nvshmem_longlong_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_longlong_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_longlong_atomic_inc', 'pe')
-  void (nvshmem_longlong_atomic_inc_ ??= nvshmem.bind('nvshmem_longlong_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_longlong_atomic_inc_ ??= nvshmem.bind('nvshmem_longlong_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_ptrdiff_atomic_add_: NativeCall | undefined
@@ -329,14 +329,14 @@ let nvshmem_ptrdiff_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_add(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_add', 'dest', 8)
   putI64(1, value, 'nvshmem_ptrdiff_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_ptrdiff_atomic_add', 'pe')
-  void (nvshmem_ptrdiff_atomic_add_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_ptrdiff_atomic_add_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_ptrdiff_atomic_fetch_add_: BigNativeCall | undefined
@@ -346,14 +346,14 @@ let nvshmem_ptrdiff_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_fetch_add(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_fetch_add', 'dest', 8)
   putI64(1, value, 'nvshmem_ptrdiff_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_ptrdiff_atomic_fetch_add', 'pe')
-  return (nvshmem_ptrdiff_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch_add', 30405, 3, 'i64'))()
+  return (nvshmem_ptrdiff_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch_add', 30006, 3, 'i64'))()
 }
 
 let nvshmem_ptrdiff_atomic_fetch_inc_: BigNativeCall | undefined
@@ -362,13 +362,13 @@ let nvshmem_ptrdiff_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ptrdiff_atomic_fetch_inc', 'pe')
-  return (nvshmem_ptrdiff_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch_inc', 30405, 2, 'i64'))()
+  return (nvshmem_ptrdiff_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch_inc', 30006, 2, 'i64'))()
 }
 
 let nvshmem_ptrdiff_atomic_inc_: NativeCall | undefined
@@ -377,13 +377,13 @@ let nvshmem_ptrdiff_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ptrdiff_atomic_inc', 'pe')
-  void (nvshmem_ptrdiff_atomic_inc_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_ptrdiff_atomic_inc_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_size_atomic_add_: NativeCall | undefined
@@ -393,14 +393,14 @@ let nvshmem_size_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_add(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_size_atomic_add', 'dest', 8)
   putSize(1, value, 'nvshmem_size_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_size_atomic_add', 'pe')
-  void (nvshmem_size_atomic_add_ ??= nvshmem.bind('nvshmem_size_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_size_atomic_add_ ??= nvshmem.bind('nvshmem_size_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_size_atomic_fetch_add_: BigNativeCall | undefined
@@ -410,14 +410,14 @@ let nvshmem_size_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_fetch_add(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_size_atomic_fetch_add', 'dest', 8)
   putSize(1, value, 'nvshmem_size_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_size_atomic_fetch_add', 'pe')
-  return (nvshmem_size_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch_add', 30405, 3, 'u64'))()
+  return (nvshmem_size_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch_add', 30006, 3, 'u64'))()
 }
 
 let nvshmem_size_atomic_fetch_inc_: BigNativeCall | undefined
@@ -426,13 +426,13 @@ let nvshmem_size_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_size_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_size_atomic_fetch_inc', 'pe')
-  return (nvshmem_size_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch_inc', 30405, 2, 'u64'))()
+  return (nvshmem_size_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch_inc', 30006, 2, 'u64'))()
 }
 
 let nvshmem_size_atomic_inc_: NativeCall | undefined
@@ -441,13 +441,13 @@ let nvshmem_size_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_size_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_size_atomic_inc', 'pe')
-  void (nvshmem_size_atomic_inc_ ??= nvshmem.bind('nvshmem_size_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_size_atomic_inc_ ??= nvshmem.bind('nvshmem_size_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_uint32_atomic_add_: NativeCall | undefined
@@ -457,14 +457,14 @@ let nvshmem_uint32_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_add(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_add', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_add', 'pe')
-  void (nvshmem_uint32_atomic_add_ ??= nvshmem.bind('nvshmem_uint32_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_uint32_atomic_add_ ??= nvshmem.bind('nvshmem_uint32_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_atomic_fetch_add_: NativeCall | undefined
@@ -474,14 +474,14 @@ let nvshmem_uint32_atomic_fetch_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch_add(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch_add', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_fetch_add', 'pe')
-  return (nvshmem_uint32_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_add', 30405, 3, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_add', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_fetch_inc_: NativeCall | undefined
@@ -490,13 +490,13 @@ let nvshmem_uint32_atomic_fetch_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch_inc(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint32_atomic_fetch_inc', 'pe')
-  return (nvshmem_uint32_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_inc', 30405, 2, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_inc', 30006, 2, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_inc_: NativeCall | undefined
@@ -505,13 +505,13 @@ let nvshmem_uint32_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint32_atomic_inc', 'pe')
-  void (nvshmem_uint32_atomic_inc_ ??= nvshmem.bind('nvshmem_uint32_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_uint32_atomic_inc_ ??= nvshmem.bind('nvshmem_uint32_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_uint64_atomic_add_: NativeCall | undefined
@@ -521,14 +521,14 @@ let nvshmem_uint64_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_add(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_add', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_add', 'pe')
-  void (nvshmem_uint64_atomic_add_ ??= nvshmem.bind('nvshmem_uint64_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_uint64_atomic_add_ ??= nvshmem.bind('nvshmem_uint64_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_atomic_fetch_add_: BigNativeCall | undefined
@@ -538,14 +538,14 @@ let nvshmem_uint64_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch_add(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch_add', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_fetch_add', 'pe')
-  return (nvshmem_uint64_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_add', 30405, 3, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_add', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_fetch_inc_: BigNativeCall | undefined
@@ -554,13 +554,13 @@ let nvshmem_uint64_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_uint64_atomic_fetch_inc', 'pe')
-  return (nvshmem_uint64_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_inc', 30405, 2, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_inc', 30006, 2, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_inc_: NativeCall | undefined
@@ -569,13 +569,13 @@ let nvshmem_uint64_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_uint64_atomic_inc', 'pe')
-  void (nvshmem_uint64_atomic_inc_ ??= nvshmem.bind('nvshmem_uint64_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_uint64_atomic_inc_ ??= nvshmem.bind('nvshmem_uint64_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_uint_atomic_add_: NativeCall | undefined
@@ -585,14 +585,14 @@ let nvshmem_uint_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_add(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_add', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_add', 'pe')
-  void (nvshmem_uint_atomic_add_ ??= nvshmem.bind('nvshmem_uint_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_uint_atomic_add_ ??= nvshmem.bind('nvshmem_uint_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_atomic_fetch_add_: NativeCall | undefined
@@ -602,14 +602,14 @@ let nvshmem_uint_atomic_fetch_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch_add(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch_add', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_fetch_add', 'pe')
-  return (nvshmem_uint_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_add', 30405, 3, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_add_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_add', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint_atomic_fetch_inc_: NativeCall | undefined
@@ -618,13 +618,13 @@ let nvshmem_uint_atomic_fetch_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch_inc(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint_atomic_fetch_inc', 'pe')
-  return (nvshmem_uint_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_inc', 30405, 2, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_inc_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_inc', 30006, 2, 'u32'))()
 }
 
 let nvshmem_uint_atomic_inc_: NativeCall | undefined
@@ -633,13 +633,13 @@ let nvshmem_uint_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_inc', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint_atomic_inc', 'pe')
-  void (nvshmem_uint_atomic_inc_ ??= nvshmem.bind('nvshmem_uint_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_uint_atomic_inc_ ??= nvshmem.bind('nvshmem_uint_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_ulong_atomic_add_: NativeCall | undefined
@@ -649,14 +649,14 @@ let nvshmem_ulong_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_add(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_add', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_add', 'pe')
-  void (nvshmem_ulong_atomic_add_ ??= nvshmem.bind('nvshmem_ulong_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_ulong_atomic_add_ ??= nvshmem.bind('nvshmem_ulong_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_atomic_fetch_add_: BigNativeCall | undefined
@@ -666,14 +666,14 @@ let nvshmem_ulong_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch_add(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch_add', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_fetch_add', 'pe')
-  return (nvshmem_ulong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_add', 30405, 3, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_add', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_fetch_inc_: BigNativeCall | undefined
@@ -682,13 +682,13 @@ let nvshmem_ulong_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulong_atomic_fetch_inc', 'pe')
-  return (nvshmem_ulong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_inc', 30405, 2, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_inc', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_inc_: NativeCall | undefined
@@ -697,13 +697,13 @@ let nvshmem_ulong_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulong_atomic_inc', 'pe')
-  void (nvshmem_ulong_atomic_inc_ ??= nvshmem.bind('nvshmem_ulong_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_ulong_atomic_inc_ ??= nvshmem.bind('nvshmem_ulong_atomic_inc', 30006, 2, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_add_: NativeCall | undefined
@@ -713,14 +713,14 @@ let nvshmem_ulonglong_atomic_add_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_add(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_add', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_add', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_add', 'pe')
-  void (nvshmem_ulonglong_atomic_add_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_add', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_atomic_add_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_add', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_add_: BigNativeCall | undefined
@@ -730,14 +730,14 @@ let nvshmem_ulonglong_atomic_fetch_add_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch_add(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch_add', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_fetch_add', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_fetch_add', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_add', 30405, 3, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_add_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_add', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_inc_: BigNativeCall | undefined
@@ -746,13 +746,13 @@ let nvshmem_ulonglong_atomic_fetch_inc_: BigNativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch_inc(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulonglong_atomic_fetch_inc', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_inc', 30405, 2, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_inc_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_inc', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_inc_: NativeCall | undefined
@@ -761,11 +761,11 @@ let nvshmem_ulonglong_atomic_inc_: NativeCall | undefined
  *
  * @param dest - in and out
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_inc(dest: PointerArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_inc', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulonglong_atomic_inc', 'pe')
-  void (nvshmem_ulonglong_atomic_inc_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_inc', 30405, 2, 'void'))()
+  void (nvshmem_ulonglong_atomic_inc_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_inc', 30006, 2, 'void'))()
 }

@@ -9,14 +9,14 @@ let nvshmem_int32_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_and(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_and', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_and', 'pe')
-  void (nvshmem_int32_atomic_and_ ??= nvshmem.bind('nvshmem_int32_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_int32_atomic_and_ ??= nvshmem.bind('nvshmem_int32_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_int32_atomic_fetch_and_: NativeCall | undefined
@@ -26,14 +26,14 @@ let nvshmem_int32_atomic_fetch_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch_and(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch_and', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_fetch_and', 'pe')
-  return (nvshmem_int32_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_and', 30405, 3))()
+  return (nvshmem_int32_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_and', 30006, 3))()
 }
 
 let nvshmem_int32_atomic_fetch_or_: NativeCall | undefined
@@ -43,14 +43,14 @@ let nvshmem_int32_atomic_fetch_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch_or(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch_or', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_fetch_or', 'pe')
-  return (nvshmem_int32_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_or', 30405, 3))()
+  return (nvshmem_int32_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_or', 30006, 3))()
 }
 
 let nvshmem_int32_atomic_fetch_xor_: NativeCall | undefined
@@ -60,14 +60,14 @@ let nvshmem_int32_atomic_fetch_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch_xor(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch_xor', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_fetch_xor', 'pe')
-  return (nvshmem_int32_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_xor', 30405, 3))()
+  return (nvshmem_int32_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch_xor', 30006, 3))()
 }
 
 let nvshmem_int32_atomic_or_: NativeCall | undefined
@@ -77,14 +77,14 @@ let nvshmem_int32_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_or(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_or', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_or', 'pe')
-  void (nvshmem_int32_atomic_or_ ??= nvshmem.bind('nvshmem_int32_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_int32_atomic_or_ ??= nvshmem.bind('nvshmem_int32_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_int32_atomic_xor_: NativeCall | undefined
@@ -94,14 +94,14 @@ let nvshmem_int32_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_xor(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_xor', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_xor', 'pe')
-  void (nvshmem_int32_atomic_xor_ ??= nvshmem.bind('nvshmem_int32_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_int32_atomic_xor_ ??= nvshmem.bind('nvshmem_int32_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_atomic_and_: NativeCall | undefined
@@ -111,14 +111,14 @@ let nvshmem_int64_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_and(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_and', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_and', 'pe')
-  void (nvshmem_int64_atomic_and_ ??= nvshmem.bind('nvshmem_int64_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_int64_atomic_and_ ??= nvshmem.bind('nvshmem_int64_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_atomic_fetch_and_: BigNativeCall | undefined
@@ -128,14 +128,14 @@ let nvshmem_int64_atomic_fetch_and_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch_and(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch_and', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_fetch_and', 'pe')
-  return (nvshmem_int64_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_and', 30405, 3, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_and', 30006, 3, 'i64'))()
 }
 
 let nvshmem_int64_atomic_fetch_or_: BigNativeCall | undefined
@@ -145,14 +145,14 @@ let nvshmem_int64_atomic_fetch_or_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch_or(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch_or', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_fetch_or', 'pe')
-  return (nvshmem_int64_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_or', 30405, 3, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_or', 30006, 3, 'i64'))()
 }
 
 let nvshmem_int64_atomic_fetch_xor_: BigNativeCall | undefined
@@ -162,14 +162,14 @@ let nvshmem_int64_atomic_fetch_xor_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch_xor(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch_xor', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_fetch_xor', 'pe')
-  return (nvshmem_int64_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_xor', 30405, 3, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch_xor', 30006, 3, 'i64'))()
 }
 
 let nvshmem_int64_atomic_or_: NativeCall | undefined
@@ -179,14 +179,14 @@ let nvshmem_int64_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_or(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_or', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_or', 'pe')
-  void (nvshmem_int64_atomic_or_ ??= nvshmem.bind('nvshmem_int64_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_int64_atomic_or_ ??= nvshmem.bind('nvshmem_int64_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_atomic_xor_: NativeCall | undefined
@@ -196,14 +196,14 @@ let nvshmem_int64_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_xor(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_xor', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_xor', 'pe')
-  void (nvshmem_int64_atomic_xor_ ??= nvshmem.bind('nvshmem_int64_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_int64_atomic_xor_ ??= nvshmem.bind('nvshmem_int64_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_atomic_and_: NativeCall | undefined
@@ -213,14 +213,14 @@ let nvshmem_uint32_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_and(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_and', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_and', 'pe')
-  void (nvshmem_uint32_atomic_and_ ??= nvshmem.bind('nvshmem_uint32_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_uint32_atomic_and_ ??= nvshmem.bind('nvshmem_uint32_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_atomic_fetch_and_: NativeCall | undefined
@@ -230,14 +230,14 @@ let nvshmem_uint32_atomic_fetch_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch_and(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch_and', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_fetch_and', 'pe')
-  return (nvshmem_uint32_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_and', 30405, 3, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_and', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_fetch_or_: NativeCall | undefined
@@ -247,14 +247,14 @@ let nvshmem_uint32_atomic_fetch_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch_or(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch_or', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_fetch_or', 'pe')
-  return (nvshmem_uint32_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_or', 30405, 3, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_or', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_fetch_xor_: NativeCall | undefined
@@ -264,14 +264,14 @@ let nvshmem_uint32_atomic_fetch_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch_xor(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch_xor', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_fetch_xor', 'pe')
-  return (nvshmem_uint32_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_xor', 30405, 3, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch_xor', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_or_: NativeCall | undefined
@@ -281,14 +281,14 @@ let nvshmem_uint32_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_or(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_or', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_or', 'pe')
-  void (nvshmem_uint32_atomic_or_ ??= nvshmem.bind('nvshmem_uint32_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_uint32_atomic_or_ ??= nvshmem.bind('nvshmem_uint32_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_atomic_xor_: NativeCall | undefined
@@ -298,14 +298,14 @@ let nvshmem_uint32_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_xor(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_xor', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_xor', 'pe')
-  void (nvshmem_uint32_atomic_xor_ ??= nvshmem.bind('nvshmem_uint32_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_uint32_atomic_xor_ ??= nvshmem.bind('nvshmem_uint32_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_atomic_and_: NativeCall | undefined
@@ -315,14 +315,14 @@ let nvshmem_uint64_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_and(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_and', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_and', 'pe')
-  void (nvshmem_uint64_atomic_and_ ??= nvshmem.bind('nvshmem_uint64_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_uint64_atomic_and_ ??= nvshmem.bind('nvshmem_uint64_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_atomic_fetch_and_: BigNativeCall | undefined
@@ -332,14 +332,14 @@ let nvshmem_uint64_atomic_fetch_and_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch_and(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch_and', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_fetch_and', 'pe')
-  return (nvshmem_uint64_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_and', 30405, 3, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_and', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_fetch_or_: BigNativeCall | undefined
@@ -349,14 +349,14 @@ let nvshmem_uint64_atomic_fetch_or_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch_or(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch_or', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_fetch_or', 'pe')
-  return (nvshmem_uint64_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_or', 30405, 3, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_or', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_fetch_xor_: BigNativeCall | undefined
@@ -366,14 +366,14 @@ let nvshmem_uint64_atomic_fetch_xor_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch_xor(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_fetch_xor', 'pe')
-  return (nvshmem_uint64_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_xor', 30405, 3, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch_xor', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_or_: NativeCall | undefined
@@ -383,14 +383,14 @@ let nvshmem_uint64_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_or(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_or', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_or', 'pe')
-  void (nvshmem_uint64_atomic_or_ ??= nvshmem.bind('nvshmem_uint64_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_uint64_atomic_or_ ??= nvshmem.bind('nvshmem_uint64_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_atomic_xor_: NativeCall | undefined
@@ -400,14 +400,14 @@ let nvshmem_uint64_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_xor(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_xor', 'pe')
-  void (nvshmem_uint64_atomic_xor_ ??= nvshmem.bind('nvshmem_uint64_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_uint64_atomic_xor_ ??= nvshmem.bind('nvshmem_uint64_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_atomic_and_: NativeCall | undefined
@@ -417,14 +417,14 @@ let nvshmem_uint_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_and(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_and', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_and', 'pe')
-  void (nvshmem_uint_atomic_and_ ??= nvshmem.bind('nvshmem_uint_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_uint_atomic_and_ ??= nvshmem.bind('nvshmem_uint_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_atomic_fetch_and_: NativeCall | undefined
@@ -434,14 +434,14 @@ let nvshmem_uint_atomic_fetch_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch_and(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch_and', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_fetch_and', 'pe')
-  return (nvshmem_uint_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_and', 30405, 3, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_and_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_and', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint_atomic_fetch_or_: NativeCall | undefined
@@ -451,14 +451,14 @@ let nvshmem_uint_atomic_fetch_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch_or(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch_or', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_fetch_or', 'pe')
-  return (nvshmem_uint_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_or', 30405, 3, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_or_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_or', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint_atomic_fetch_xor_: NativeCall | undefined
@@ -468,14 +468,14 @@ let nvshmem_uint_atomic_fetch_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch_xor(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch_xor', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_fetch_xor', 'pe')
-  return (nvshmem_uint_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_xor', 30405, 3, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_xor_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch_xor', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint_atomic_or_: NativeCall | undefined
@@ -485,14 +485,14 @@ let nvshmem_uint_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_or(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_or', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_or', 'pe')
-  void (nvshmem_uint_atomic_or_ ??= nvshmem.bind('nvshmem_uint_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_uint_atomic_or_ ??= nvshmem.bind('nvshmem_uint_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_atomic_xor_: NativeCall | undefined
@@ -502,14 +502,14 @@ let nvshmem_uint_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_xor(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_xor', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_xor', 'pe')
-  void (nvshmem_uint_atomic_xor_ ??= nvshmem.bind('nvshmem_uint_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_uint_atomic_xor_ ??= nvshmem.bind('nvshmem_uint_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_atomic_and_: NativeCall | undefined
@@ -519,14 +519,14 @@ let nvshmem_ulong_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_and(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_and', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_and', 'pe')
-  void (nvshmem_ulong_atomic_and_ ??= nvshmem.bind('nvshmem_ulong_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_ulong_atomic_and_ ??= nvshmem.bind('nvshmem_ulong_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_atomic_fetch_and_: BigNativeCall | undefined
@@ -536,14 +536,14 @@ let nvshmem_ulong_atomic_fetch_and_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch_and(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch_and', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_fetch_and', 'pe')
-  return (nvshmem_ulong_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_and', 30405, 3, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_and', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_fetch_or_: BigNativeCall | undefined
@@ -553,14 +553,14 @@ let nvshmem_ulong_atomic_fetch_or_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch_or(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch_or', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_fetch_or', 'pe')
-  return (nvshmem_ulong_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_or', 30405, 3, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_or', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_fetch_xor_: BigNativeCall | undefined
@@ -570,14 +570,14 @@ let nvshmem_ulong_atomic_fetch_xor_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch_xor(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_fetch_xor', 'pe')
-  return (nvshmem_ulong_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_xor', 30405, 3, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch_xor', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_or_: NativeCall | undefined
@@ -587,14 +587,14 @@ let nvshmem_ulong_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_or(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_or', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_or', 'pe')
-  void (nvshmem_ulong_atomic_or_ ??= nvshmem.bind('nvshmem_ulong_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_ulong_atomic_or_ ??= nvshmem.bind('nvshmem_ulong_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_atomic_xor_: NativeCall | undefined
@@ -604,14 +604,14 @@ let nvshmem_ulong_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_xor(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_xor', 'pe')
-  void (nvshmem_ulong_atomic_xor_ ??= nvshmem.bind('nvshmem_ulong_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_ulong_atomic_xor_ ??= nvshmem.bind('nvshmem_ulong_atomic_xor', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_and_: NativeCall | undefined
@@ -621,14 +621,14 @@ let nvshmem_ulonglong_atomic_and_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_and(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_and', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_and', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_and', 'pe')
-  void (nvshmem_ulonglong_atomic_and_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_and', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_atomic_and_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_and', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_and_: BigNativeCall | undefined
@@ -638,14 +638,14 @@ let nvshmem_ulonglong_atomic_fetch_and_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch_and(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch_and', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_fetch_and', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_fetch_and', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_and', 30405, 3, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_and_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_and', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_or_: BigNativeCall | undefined
@@ -655,14 +655,14 @@ let nvshmem_ulonglong_atomic_fetch_or_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch_or(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch_or', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_fetch_or', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_fetch_or', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_or', 30405, 3, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_or_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_or', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_xor_: BigNativeCall | undefined
@@ -672,14 +672,14 @@ let nvshmem_ulonglong_atomic_fetch_xor_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch_xor(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_fetch_xor', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_fetch_xor', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_xor', 30405, 3, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_xor_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch_xor', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_or_: NativeCall | undefined
@@ -689,14 +689,14 @@ let nvshmem_ulonglong_atomic_or_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_or(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_or', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_or', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_or', 'pe')
-  void (nvshmem_ulonglong_atomic_or_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_or', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_atomic_or_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_or', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_xor_: NativeCall | undefined
@@ -706,12 +706,12 @@ let nvshmem_ulonglong_atomic_xor_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_xor(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_xor', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_xor', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_xor', 'pe')
-  void (nvshmem_ulonglong_atomic_xor_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_xor', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_atomic_xor_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_xor', 30006, 3, 'void'))()
 }

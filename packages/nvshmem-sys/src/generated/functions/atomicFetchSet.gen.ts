@@ -8,13 +8,13 @@ let nvshmem_double_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_double_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_double_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_double_atomic_fetch', 'pe')
-  return (nvshmem_double_atomic_fetch_ ??= nvshmem.bind('nvshmem_double_atomic_fetch', 30405, 2, 'f64'))()
+  return (nvshmem_double_atomic_fetch_ ??= nvshmem.bind('nvshmem_double_atomic_fetch', 30006, 2, 'f64'))()
 }
 
 let nvshmem_double_atomic_set_layout: CallLayout | undefined
@@ -25,7 +25,7 @@ let nvshmem_double_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_double_atomic_set(dest: PointerArgument, value: number, pe: number): void {
@@ -33,7 +33,7 @@ export function nvshmem_double_atomic_set(dest: PointerArgument, value: number, 
   putPointer(layout.slot(0), dest, 'nvshmem_double_atomic_set', 'dest', 8)
   putF64(layout.slot(1), value, 'nvshmem_double_atomic_set', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_double_atomic_set', 'pe')
-  void (nvshmem_double_atomic_set_ ??= nvshmem.bind('nvshmem_double_atomic_set', 30405, layout, 'void'))()
+  void (nvshmem_double_atomic_set_ ??= nvshmem.bind('nvshmem_double_atomic_set', 30006, layout, 'void'))()
 }
 
 let nvshmem_float_atomic_fetch_: NativeCall | undefined
@@ -42,13 +42,13 @@ let nvshmem_float_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_float_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_float_atomic_fetch', 'dest', 4)
   putI32(1, pe, 'nvshmem_float_atomic_fetch', 'pe')
-  return (nvshmem_float_atomic_fetch_ ??= nvshmem.bind('nvshmem_float_atomic_fetch', 30405, 2, 'f32'))()
+  return (nvshmem_float_atomic_fetch_ ??= nvshmem.bind('nvshmem_float_atomic_fetch', 30006, 2, 'f32'))()
 }
 
 let nvshmem_float_atomic_set_layout: CallLayout | undefined
@@ -59,7 +59,7 @@ let nvshmem_float_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_float_atomic_set(dest: PointerArgument, value: number, pe: number): void {
@@ -67,7 +67,7 @@ export function nvshmem_float_atomic_set(dest: PointerArgument, value: number, p
   putPointer(layout.slot(0), dest, 'nvshmem_float_atomic_set', 'dest', 4)
   putF32(layout.slot(1), value, 'nvshmem_float_atomic_set', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_float_atomic_set', 'pe')
-  void (nvshmem_float_atomic_set_ ??= nvshmem.bind('nvshmem_float_atomic_set', 30405, layout, 'void'))()
+  void (nvshmem_float_atomic_set_ ??= nvshmem.bind('nvshmem_float_atomic_set', 30006, layout, 'void'))()
 }
 
 let nvshmem_int32_atomic_fetch_: NativeCall | undefined
@@ -76,13 +76,13 @@ let nvshmem_int32_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_fetch', 'dest', 4)
   putI32(1, pe, 'nvshmem_int32_atomic_fetch', 'pe')
-  return (nvshmem_int32_atomic_fetch_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch', 30405, 2))()
+  return (nvshmem_int32_atomic_fetch_ ??= nvshmem.bind('nvshmem_int32_atomic_fetch', 30006, 2))()
 }
 
 let nvshmem_int32_atomic_set_: NativeCall | undefined
@@ -92,14 +92,14 @@ let nvshmem_int32_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_set(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_atomic_set', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_set', 'pe')
-  void (nvshmem_int32_atomic_set_ ??= nvshmem.bind('nvshmem_int32_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_int32_atomic_set_ ??= nvshmem.bind('nvshmem_int32_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_atomic_fetch_: BigNativeCall | undefined
@@ -108,13 +108,13 @@ let nvshmem_int64_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_int64_atomic_fetch', 'pe')
-  return (nvshmem_int64_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch', 30405, 2, 'i64'))()
+  return (nvshmem_int64_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_int64_atomic_fetch', 30006, 2, 'i64'))()
 }
 
 let nvshmem_int64_atomic_set_: NativeCall | undefined
@@ -124,14 +124,14 @@ let nvshmem_int64_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_set(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_atomic_set', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_set', 'pe')
-  void (nvshmem_int64_atomic_set_ ??= nvshmem.bind('nvshmem_int64_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_int64_atomic_set_ ??= nvshmem.bind('nvshmem_int64_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_int_atomic_fetch_: NativeCall | undefined
@@ -140,13 +140,13 @@ let nvshmem_int_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_int_atomic_fetch', 'dest', 4)
   putI32(1, pe, 'nvshmem_int_atomic_fetch', 'pe')
-  return (nvshmem_int_atomic_fetch_ ??= nvshmem.bind('nvshmem_int_atomic_fetch', 30405, 2))()
+  return (nvshmem_int_atomic_fetch_ ??= nvshmem.bind('nvshmem_int_atomic_fetch', 30006, 2))()
 }
 
 let nvshmem_int_atomic_set_: NativeCall | undefined
@@ -156,14 +156,14 @@ let nvshmem_int_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_set(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int_atomic_set', 'dest', 4)
   putI32(1, value, 'nvshmem_int_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_int_atomic_set', 'pe')
-  void (nvshmem_int_atomic_set_ ??= nvshmem.bind('nvshmem_int_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_int_atomic_set_ ??= nvshmem.bind('nvshmem_int_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_long_atomic_fetch_: BigNativeCall | undefined
@@ -172,13 +172,13 @@ let nvshmem_long_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_long_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_long_atomic_fetch', 'pe')
-  return (nvshmem_long_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch', 30405, 2, 'i64'))()
+  return (nvshmem_long_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_long_atomic_fetch', 30006, 2, 'i64'))()
 }
 
 let nvshmem_long_atomic_set_: NativeCall | undefined
@@ -188,14 +188,14 @@ let nvshmem_long_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_set(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_long_atomic_set', 'dest', 8)
   putI64(1, value, 'nvshmem_long_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_long_atomic_set', 'pe')
-  void (nvshmem_long_atomic_set_ ??= nvshmem.bind('nvshmem_long_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_long_atomic_set_ ??= nvshmem.bind('nvshmem_long_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_longlong_atomic_fetch_: BigNativeCall | undefined
@@ -204,13 +204,13 @@ let nvshmem_longlong_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_longlong_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_longlong_atomic_fetch', 'pe')
-  return (nvshmem_longlong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch', 30405, 2, 'i64'))()
+  return (nvshmem_longlong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_fetch', 30006, 2, 'i64'))()
 }
 
 let nvshmem_longlong_atomic_set_: NativeCall | undefined
@@ -220,14 +220,14 @@ let nvshmem_longlong_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_set(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_longlong_atomic_set', 'dest', 8)
   putI64(1, value, 'nvshmem_longlong_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_longlong_atomic_set', 'pe')
-  void (nvshmem_longlong_atomic_set_ ??= nvshmem.bind('nvshmem_longlong_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_longlong_atomic_set_ ??= nvshmem.bind('nvshmem_longlong_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_ptrdiff_atomic_fetch_: BigNativeCall | undefined
@@ -236,13 +236,13 @@ let nvshmem_ptrdiff_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_ptrdiff_atomic_fetch', 'pe')
-  return (nvshmem_ptrdiff_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch', 30405, 2, 'i64'))()
+  return (nvshmem_ptrdiff_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_fetch', 30006, 2, 'i64'))()
 }
 
 let nvshmem_ptrdiff_atomic_set_: NativeCall | undefined
@@ -252,14 +252,14 @@ let nvshmem_ptrdiff_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_set(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_set', 'dest', 8)
   putI64(1, value, 'nvshmem_ptrdiff_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_ptrdiff_atomic_set', 'pe')
-  void (nvshmem_ptrdiff_atomic_set_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_ptrdiff_atomic_set_ ??= nvshmem.bind('nvshmem_ptrdiff_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_size_atomic_fetch_: BigNativeCall | undefined
@@ -268,13 +268,13 @@ let nvshmem_size_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_size_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_size_atomic_fetch', 'pe')
-  return (nvshmem_size_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch', 30405, 2, 'u64'))()
+  return (nvshmem_size_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_size_atomic_fetch', 30006, 2, 'u64'))()
 }
 
 let nvshmem_size_atomic_set_: NativeCall | undefined
@@ -284,14 +284,14 @@ let nvshmem_size_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_set(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_size_atomic_set', 'dest', 8)
   putSize(1, value, 'nvshmem_size_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_size_atomic_set', 'pe')
-  void (nvshmem_size_atomic_set_ ??= nvshmem.bind('nvshmem_size_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_size_atomic_set_ ??= nvshmem.bind('nvshmem_size_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_atomic_fetch_: NativeCall | undefined
@@ -300,13 +300,13 @@ let nvshmem_uint32_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_fetch', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint32_atomic_fetch', 'pe')
-  return (nvshmem_uint32_atomic_fetch_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch', 30405, 2, 'u32'))()
+  return (nvshmem_uint32_atomic_fetch_ ??= nvshmem.bind('nvshmem_uint32_atomic_fetch', 30006, 2, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_set_: NativeCall | undefined
@@ -316,14 +316,14 @@ let nvshmem_uint32_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_set(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_atomic_set', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_set', 'pe')
-  void (nvshmem_uint32_atomic_set_ ??= nvshmem.bind('nvshmem_uint32_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_uint32_atomic_set_ ??= nvshmem.bind('nvshmem_uint32_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_atomic_fetch_: BigNativeCall | undefined
@@ -332,13 +332,13 @@ let nvshmem_uint64_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_uint64_atomic_fetch', 'pe')
-  return (nvshmem_uint64_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch', 30405, 2, 'u64'))()
+  return (nvshmem_uint64_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_fetch', 30006, 2, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_set_: NativeCall | undefined
@@ -348,14 +348,14 @@ let nvshmem_uint64_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_set(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_atomic_set', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_set', 'pe')
-  void (nvshmem_uint64_atomic_set_ ??= nvshmem.bind('nvshmem_uint64_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_uint64_atomic_set_ ??= nvshmem.bind('nvshmem_uint64_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_atomic_fetch_: NativeCall | undefined
@@ -364,13 +364,13 @@ let nvshmem_uint_atomic_fetch_: NativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_fetch(dest: PointerArgument, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_fetch', 'dest', 4)
   putI32(1, pe, 'nvshmem_uint_atomic_fetch', 'pe')
-  return (nvshmem_uint_atomic_fetch_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch', 30405, 2, 'u32'))()
+  return (nvshmem_uint_atomic_fetch_ ??= nvshmem.bind('nvshmem_uint_atomic_fetch', 30006, 2, 'u32'))()
 }
 
 let nvshmem_uint_atomic_set_: NativeCall | undefined
@@ -380,14 +380,14 @@ let nvshmem_uint_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_set(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_atomic_set', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_set', 'pe')
-  void (nvshmem_uint_atomic_set_ ??= nvshmem.bind('nvshmem_uint_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_uint_atomic_set_ ??= nvshmem.bind('nvshmem_uint_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_atomic_fetch_: BigNativeCall | undefined
@@ -396,13 +396,13 @@ let nvshmem_ulong_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulong_atomic_fetch', 'pe')
-  return (nvshmem_ulong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch', 30405, 2, 'u64'))()
+  return (nvshmem_ulong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_fetch', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_set_: NativeCall | undefined
@@ -412,14 +412,14 @@ let nvshmem_ulong_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_set(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_atomic_set', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_set', 'pe')
-  void (nvshmem_ulong_atomic_set_ ??= nvshmem.bind('nvshmem_ulong_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_ulong_atomic_set_ ??= nvshmem.bind('nvshmem_ulong_atomic_set', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_atomic_fetch_: BigNativeCall | undefined
@@ -428,13 +428,13 @@ let nvshmem_ulonglong_atomic_fetch_: BigNativeCall | undefined
  *
  * @param dest - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_fetch(dest: PointerArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_fetch', 'dest', 8)
   putI32(1, pe, 'nvshmem_ulonglong_atomic_fetch', 'pe')
-  return (nvshmem_ulonglong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch', 30405, 2, 'u64'))()
+  return (nvshmem_ulonglong_atomic_fetch_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_fetch', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_set_: NativeCall | undefined
@@ -444,12 +444,12 @@ let nvshmem_ulonglong_atomic_set_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_set(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_set', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_set', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_set', 'pe')
-  void (nvshmem_ulonglong_atomic_set_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_set', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_atomic_set_ ??= nvshmem.bind('nvshmem_ulonglong_atomic_set', 30006, 3, 'void'))()
 }

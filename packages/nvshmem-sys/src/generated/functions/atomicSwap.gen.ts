@@ -10,7 +10,7 @@ let nvshmem_double_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_double_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
@@ -18,7 +18,7 @@ export function nvshmem_double_atomic_swap(dest: PointerArgument, value: number,
   putPointer(layout.slot(0), dest, 'nvshmem_double_atomic_swap', 'dest', 8)
   putF64(layout.slot(1), value, 'nvshmem_double_atomic_swap', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_double_atomic_swap', 'pe')
-  return (nvshmem_double_atomic_swap_ ??= nvshmem.bind('nvshmem_double_atomic_swap', 30405, layout, 'f64'))()
+  return (nvshmem_double_atomic_swap_ ??= nvshmem.bind('nvshmem_double_atomic_swap', 30006, layout, 'f64'))()
 }
 
 let nvshmem_float_atomic_swap_layout: CallLayout | undefined
@@ -29,7 +29,7 @@ let nvshmem_float_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_float_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
@@ -37,7 +37,7 @@ export function nvshmem_float_atomic_swap(dest: PointerArgument, value: number, 
   putPointer(layout.slot(0), dest, 'nvshmem_float_atomic_swap', 'dest', 4)
   putF32(layout.slot(1), value, 'nvshmem_float_atomic_swap', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_float_atomic_swap', 'pe')
-  return (nvshmem_float_atomic_swap_ ??= nvshmem.bind('nvshmem_float_atomic_swap', 30405, layout, 'f32'))()
+  return (nvshmem_float_atomic_swap_ ??= nvshmem.bind('nvshmem_float_atomic_swap', 30006, layout, 'f32'))()
 }
 
 let nvshmem_int32_atomic_compare_swap_: NativeCall | undefined
@@ -48,7 +48,7 @@ let nvshmem_int32_atomic_compare_swap_: NativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_compare_swap(dest: PointerArgument, cond: number, value: number, pe: number): number {
@@ -56,7 +56,7 @@ export function nvshmem_int32_atomic_compare_swap(dest: PointerArgument, cond: n
   putI32(1, cond, 'nvshmem_int32_atomic_compare_swap', 'cond')
   putI32(2, value, 'nvshmem_int32_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_int32_atomic_compare_swap', 'pe')
-  return (nvshmem_int32_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_int32_atomic_compare_swap', 30405, 4))()
+  return (nvshmem_int32_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_int32_atomic_compare_swap', 30006, 4))()
 }
 
 let nvshmem_int32_atomic_swap_: NativeCall | undefined
@@ -66,14 +66,14 @@ let nvshmem_int32_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int32_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int32_atomic_swap', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_int32_atomic_swap', 'pe')
-  return (nvshmem_int32_atomic_swap_ ??= nvshmem.bind('nvshmem_int32_atomic_swap', 30405, 3))()
+  return (nvshmem_int32_atomic_swap_ ??= nvshmem.bind('nvshmem_int32_atomic_swap', 30006, 3))()
 }
 
 let nvshmem_int64_atomic_compare_swap_: BigNativeCall | undefined
@@ -84,7 +84,7 @@ let nvshmem_int64_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_compare_swap(dest: PointerArgument, cond: SignedArgument, value: SignedArgument, pe: number): bigint {
@@ -92,7 +92,7 @@ export function nvshmem_int64_atomic_compare_swap(dest: PointerArgument, cond: S
   putI64(1, cond, 'nvshmem_int64_atomic_compare_swap', 'cond')
   putI64(2, value, 'nvshmem_int64_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_int64_atomic_compare_swap', 'pe')
-  return (nvshmem_int64_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_int64_atomic_compare_swap', 30405, 4, 'i64'))()
+  return (nvshmem_int64_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_int64_atomic_compare_swap', 30006, 4, 'i64'))()
 }
 
 let nvshmem_int64_atomic_swap_: BigNativeCall | undefined
@@ -102,14 +102,14 @@ let nvshmem_int64_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int64_atomic_swap(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_int64_atomic_swap', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_int64_atomic_swap', 'pe')
-  return (nvshmem_int64_atomic_swap_ ??= nvshmem.bindBig('nvshmem_int64_atomic_swap', 30405, 3, 'i64'))()
+  return (nvshmem_int64_atomic_swap_ ??= nvshmem.bindBig('nvshmem_int64_atomic_swap', 30006, 3, 'i64'))()
 }
 
 let nvshmem_int_atomic_compare_swap_: NativeCall | undefined
@@ -120,7 +120,7 @@ let nvshmem_int_atomic_compare_swap_: NativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_compare_swap(dest: PointerArgument, cond: number, value: number, pe: number): number {
@@ -128,7 +128,7 @@ export function nvshmem_int_atomic_compare_swap(dest: PointerArgument, cond: num
   putI32(1, cond, 'nvshmem_int_atomic_compare_swap', 'cond')
   putI32(2, value, 'nvshmem_int_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_int_atomic_compare_swap', 'pe')
-  return (nvshmem_int_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_int_atomic_compare_swap', 30405, 4))()
+  return (nvshmem_int_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_int_atomic_compare_swap', 30006, 4))()
 }
 
 let nvshmem_int_atomic_swap_: NativeCall | undefined
@@ -138,14 +138,14 @@ let nvshmem_int_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_int_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_int_atomic_swap', 'dest', 4)
   putI32(1, value, 'nvshmem_int_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_int_atomic_swap', 'pe')
-  return (nvshmem_int_atomic_swap_ ??= nvshmem.bind('nvshmem_int_atomic_swap', 30405, 3))()
+  return (nvshmem_int_atomic_swap_ ??= nvshmem.bind('nvshmem_int_atomic_swap', 30006, 3))()
 }
 
 let nvshmem_long_atomic_compare_swap_: BigNativeCall | undefined
@@ -156,7 +156,7 @@ let nvshmem_long_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_compare_swap(dest: PointerArgument, cond: SignedArgument, value: SignedArgument, pe: number): bigint {
@@ -164,7 +164,7 @@ export function nvshmem_long_atomic_compare_swap(dest: PointerArgument, cond: Si
   putI64(1, cond, 'nvshmem_long_atomic_compare_swap', 'cond')
   putI64(2, value, 'nvshmem_long_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_long_atomic_compare_swap', 'pe')
-  return (nvshmem_long_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_long_atomic_compare_swap', 30405, 4, 'i64'))()
+  return (nvshmem_long_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_long_atomic_compare_swap', 30006, 4, 'i64'))()
 }
 
 let nvshmem_long_atomic_swap_: BigNativeCall | undefined
@@ -174,14 +174,14 @@ let nvshmem_long_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_long_atomic_swap(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_long_atomic_swap', 'dest', 8)
   putI64(1, value, 'nvshmem_long_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_long_atomic_swap', 'pe')
-  return (nvshmem_long_atomic_swap_ ??= nvshmem.bindBig('nvshmem_long_atomic_swap', 30405, 3, 'i64'))()
+  return (nvshmem_long_atomic_swap_ ??= nvshmem.bindBig('nvshmem_long_atomic_swap', 30006, 3, 'i64'))()
 }
 
 let nvshmem_longlong_atomic_compare_swap_: BigNativeCall | undefined
@@ -192,7 +192,7 @@ let nvshmem_longlong_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_compare_swap(dest: PointerArgument, cond: SignedArgument, value: SignedArgument, pe: number): bigint {
@@ -200,7 +200,7 @@ export function nvshmem_longlong_atomic_compare_swap(dest: PointerArgument, cond
   putI64(1, cond, 'nvshmem_longlong_atomic_compare_swap', 'cond')
   putI64(2, value, 'nvshmem_longlong_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_longlong_atomic_compare_swap', 'pe')
-  return (nvshmem_longlong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_compare_swap', 30405, 4, 'i64'))()
+  return (nvshmem_longlong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_compare_swap', 30006, 4, 'i64'))()
 }
 
 let nvshmem_longlong_atomic_swap_: BigNativeCall | undefined
@@ -210,14 +210,14 @@ let nvshmem_longlong_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_longlong_atomic_swap(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_longlong_atomic_swap', 'dest', 8)
   putI64(1, value, 'nvshmem_longlong_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_longlong_atomic_swap', 'pe')
-  return (nvshmem_longlong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_swap', 30405, 3, 'i64'))()
+  return (nvshmem_longlong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_longlong_atomic_swap', 30006, 3, 'i64'))()
 }
 
 let nvshmem_ptrdiff_atomic_compare_swap_: BigNativeCall | undefined
@@ -228,7 +228,7 @@ let nvshmem_ptrdiff_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_compare_swap(dest: PointerArgument, cond: SignedArgument, value: SignedArgument, pe: number): bigint {
@@ -236,7 +236,7 @@ export function nvshmem_ptrdiff_atomic_compare_swap(dest: PointerArgument, cond:
   putI64(1, cond, 'nvshmem_ptrdiff_atomic_compare_swap', 'cond')
   putI64(2, value, 'nvshmem_ptrdiff_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_ptrdiff_atomic_compare_swap', 'pe')
-  return (nvshmem_ptrdiff_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_compare_swap', 30405, 4, 'i64'))()
+  return (nvshmem_ptrdiff_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_compare_swap', 30006, 4, 'i64'))()
 }
 
 let nvshmem_ptrdiff_atomic_swap_: BigNativeCall | undefined
@@ -246,14 +246,14 @@ let nvshmem_ptrdiff_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ptrdiff_atomic_swap(dest: PointerArgument, value: SignedArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ptrdiff_atomic_swap', 'dest', 8)
   putI64(1, value, 'nvshmem_ptrdiff_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_ptrdiff_atomic_swap', 'pe')
-  return (nvshmem_ptrdiff_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_swap', 30405, 3, 'i64'))()
+  return (nvshmem_ptrdiff_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ptrdiff_atomic_swap', 30006, 3, 'i64'))()
 }
 
 let nvshmem_size_atomic_compare_swap_: BigNativeCall | undefined
@@ -264,7 +264,7 @@ let nvshmem_size_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_compare_swap(dest: PointerArgument, cond: SizeArgument, value: SizeArgument, pe: number): bigint {
@@ -272,7 +272,7 @@ export function nvshmem_size_atomic_compare_swap(dest: PointerArgument, cond: Si
   putSize(1, cond, 'nvshmem_size_atomic_compare_swap', 'cond')
   putSize(2, value, 'nvshmem_size_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_size_atomic_compare_swap', 'pe')
-  return (nvshmem_size_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_size_atomic_compare_swap', 30405, 4, 'u64'))()
+  return (nvshmem_size_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_size_atomic_compare_swap', 30006, 4, 'u64'))()
 }
 
 let nvshmem_size_atomic_swap_: BigNativeCall | undefined
@@ -282,14 +282,14 @@ let nvshmem_size_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_size_atomic_swap(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_size_atomic_swap', 'dest', 8)
   putSize(1, value, 'nvshmem_size_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_size_atomic_swap', 'pe')
-  return (nvshmem_size_atomic_swap_ ??= nvshmem.bindBig('nvshmem_size_atomic_swap', 30405, 3, 'u64'))()
+  return (nvshmem_size_atomic_swap_ ??= nvshmem.bindBig('nvshmem_size_atomic_swap', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint32_atomic_compare_swap_: NativeCall | undefined
@@ -300,7 +300,7 @@ let nvshmem_uint32_atomic_compare_swap_: NativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_compare_swap(dest: PointerArgument, cond: number, value: number, pe: number): number {
@@ -308,7 +308,7 @@ export function nvshmem_uint32_atomic_compare_swap(dest: PointerArgument, cond: 
   putU32(1, cond, 'nvshmem_uint32_atomic_compare_swap', 'cond')
   putU32(2, value, 'nvshmem_uint32_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_uint32_atomic_compare_swap', 'pe')
-  return (nvshmem_uint32_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_uint32_atomic_compare_swap', 30405, 4, 'u32'))()
+  return (nvshmem_uint32_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_uint32_atomic_compare_swap', 30006, 4, 'u32'))()
 }
 
 let nvshmem_uint32_atomic_swap_: NativeCall | undefined
@@ -318,14 +318,14 @@ let nvshmem_uint32_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint32_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint32_atomic_swap', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_uint32_atomic_swap', 'pe')
-  return (nvshmem_uint32_atomic_swap_ ??= nvshmem.bind('nvshmem_uint32_atomic_swap', 30405, 3, 'u32'))()
+  return (nvshmem_uint32_atomic_swap_ ??= nvshmem.bind('nvshmem_uint32_atomic_swap', 30006, 3, 'u32'))()
 }
 
 let nvshmem_uint64_atomic_compare_swap_: BigNativeCall | undefined
@@ -336,7 +336,7 @@ let nvshmem_uint64_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_compare_swap(dest: PointerArgument, cond: SizeArgument, value: SizeArgument, pe: number): bigint {
@@ -344,7 +344,7 @@ export function nvshmem_uint64_atomic_compare_swap(dest: PointerArgument, cond: 
   putSize(1, cond, 'nvshmem_uint64_atomic_compare_swap', 'cond')
   putSize(2, value, 'nvshmem_uint64_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_uint64_atomic_compare_swap', 'pe')
-  return (nvshmem_uint64_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_compare_swap', 30405, 4, 'u64'))()
+  return (nvshmem_uint64_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_compare_swap', 30006, 4, 'u64'))()
 }
 
 let nvshmem_uint64_atomic_swap_: BigNativeCall | undefined
@@ -354,14 +354,14 @@ let nvshmem_uint64_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint64_atomic_swap(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_uint64_atomic_swap', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_uint64_atomic_swap', 'pe')
-  return (nvshmem_uint64_atomic_swap_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_swap', 30405, 3, 'u64'))()
+  return (nvshmem_uint64_atomic_swap_ ??= nvshmem.bindBig('nvshmem_uint64_atomic_swap', 30006, 3, 'u64'))()
 }
 
 let nvshmem_uint_atomic_compare_swap_: NativeCall | undefined
@@ -372,7 +372,7 @@ let nvshmem_uint_atomic_compare_swap_: NativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_compare_swap(dest: PointerArgument, cond: number, value: number, pe: number): number {
@@ -380,7 +380,7 @@ export function nvshmem_uint_atomic_compare_swap(dest: PointerArgument, cond: nu
   putU32(1, cond, 'nvshmem_uint_atomic_compare_swap', 'cond')
   putU32(2, value, 'nvshmem_uint_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_uint_atomic_compare_swap', 'pe')
-  return (nvshmem_uint_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_uint_atomic_compare_swap', 30405, 4, 'u32'))()
+  return (nvshmem_uint_atomic_compare_swap_ ??= nvshmem.bind('nvshmem_uint_atomic_compare_swap', 30006, 4, 'u32'))()
 }
 
 let nvshmem_uint_atomic_swap_: NativeCall | undefined
@@ -390,14 +390,14 @@ let nvshmem_uint_atomic_swap_: NativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_uint_atomic_swap(dest: PointerArgument, value: number, pe: number): number {
   putPointer(0, dest, 'nvshmem_uint_atomic_swap', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_uint_atomic_swap', 'pe')
-  return (nvshmem_uint_atomic_swap_ ??= nvshmem.bind('nvshmem_uint_atomic_swap', 30405, 3, 'u32'))()
+  return (nvshmem_uint_atomic_swap_ ??= nvshmem.bind('nvshmem_uint_atomic_swap', 30006, 3, 'u32'))()
 }
 
 let nvshmem_ulong_atomic_compare_swap_: BigNativeCall | undefined
@@ -408,7 +408,7 @@ let nvshmem_ulong_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_compare_swap(dest: PointerArgument, cond: SizeArgument, value: SizeArgument, pe: number): bigint {
@@ -416,7 +416,7 @@ export function nvshmem_ulong_atomic_compare_swap(dest: PointerArgument, cond: S
   putSize(1, cond, 'nvshmem_ulong_atomic_compare_swap', 'cond')
   putSize(2, value, 'nvshmem_ulong_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_ulong_atomic_compare_swap', 'pe')
-  return (nvshmem_ulong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_compare_swap', 30405, 4, 'u64'))()
+  return (nvshmem_ulong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_compare_swap', 30006, 4, 'u64'))()
 }
 
 let nvshmem_ulong_atomic_swap_: BigNativeCall | undefined
@@ -426,14 +426,14 @@ let nvshmem_ulong_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulong_atomic_swap(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulong_atomic_swap', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_ulong_atomic_swap', 'pe')
-  return (nvshmem_ulong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_swap', 30405, 3, 'u64'))()
+  return (nvshmem_ulong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ulong_atomic_swap', 30006, 3, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_compare_swap_: BigNativeCall | undefined
@@ -444,7 +444,7 @@ let nvshmem_ulonglong_atomic_compare_swap_: BigNativeCall | undefined
  * @param cond - in
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_compare_swap(dest: PointerArgument, cond: SizeArgument, value: SizeArgument, pe: number): bigint {
@@ -452,7 +452,7 @@ export function nvshmem_ulonglong_atomic_compare_swap(dest: PointerArgument, con
   putSize(1, cond, 'nvshmem_ulonglong_atomic_compare_swap', 'cond')
   putSize(2, value, 'nvshmem_ulonglong_atomic_compare_swap', 'value')
   putI32(3, pe, 'nvshmem_ulonglong_atomic_compare_swap', 'pe')
-  return (nvshmem_ulonglong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_compare_swap', 30405, 4, 'u64'))()
+  return (nvshmem_ulonglong_atomic_compare_swap_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_compare_swap', 30006, 4, 'u64'))()
 }
 
 let nvshmem_ulonglong_atomic_swap_: BigNativeCall | undefined
@@ -462,12 +462,12 @@ let nvshmem_ulonglong_atomic_swap_: BigNativeCall | undefined
  * @param dest - in and out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/amo.html
  */
 export function nvshmem_ulonglong_atomic_swap(dest: PointerArgument, value: SizeArgument, pe: number): bigint {
   putPointer(0, dest, 'nvshmem_ulonglong_atomic_swap', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_atomic_swap', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_atomic_swap', 'pe')
-  return (nvshmem_ulonglong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_swap', 30405, 3, 'u64'))()
+  return (nvshmem_ulonglong_atomic_swap_ ??= nvshmem.bindBig('nvshmem_ulonglong_atomic_swap', 30006, 3, 'u64'))()
 }

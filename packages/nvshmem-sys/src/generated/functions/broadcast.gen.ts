@@ -12,7 +12,7 @@ let nvshmem_bfloat16_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_bfloat16_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -21,7 +21,7 @@ export function nvshmem_bfloat16_broadcast(team: nvshmem_team_t, dest: PointerAr
   putArray(2, src, 'nvshmem_bfloat16_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_bfloat16_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_bfloat16_broadcast', 'PE_root')
-  return (nvshmem_bfloat16_broadcast_ ??= nvshmem.bind('nvshmem_bfloat16_broadcast', 30405, 5))()
+  return (nvshmem_bfloat16_broadcast_ ??= nvshmem.bind('nvshmem_bfloat16_broadcast', 30205, 5))()
 }
 
 let nvshmem_broadcastmem_: NativeCall | undefined
@@ -33,7 +33,7 @@ let nvshmem_broadcastmem_: NativeCall | undefined
  * @param src - in
  * @param nelems - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_broadcastmem(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument, PE_root: number): number {
@@ -42,7 +42,7 @@ export function nvshmem_broadcastmem(team: nvshmem_team_t, dest: PointerArgument
   putPointer(2, src, 'nvshmem_broadcastmem', 'src')
   putSize(3, nelems, 'nvshmem_broadcastmem', 'nelems')
   putI32(4, PE_root, 'nvshmem_broadcastmem', 'PE_root')
-  return (nvshmem_broadcastmem_ ??= nvshmem.bind('nvshmem_broadcastmem', 30405, 5))()
+  return (nvshmem_broadcastmem_ ??= nvshmem.bind('nvshmem_broadcastmem', 30006, 5))()
 }
 
 let nvshmem_char_broadcast_: NativeCall | undefined
@@ -54,7 +54,7 @@ let nvshmem_char_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_char_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -63,7 +63,7 @@ export function nvshmem_char_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putPointer(2, src, 'nvshmem_char_broadcast', 'src')
   putSize(3, nelem, 'nvshmem_char_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_char_broadcast', 'PE_root')
-  return (nvshmem_char_broadcast_ ??= nvshmem.bind('nvshmem_char_broadcast', 30405, 5))()
+  return (nvshmem_char_broadcast_ ??= nvshmem.bind('nvshmem_char_broadcast', 30006, 5))()
 }
 
 let nvshmem_double_broadcast_: NativeCall | undefined
@@ -75,7 +75,7 @@ let nvshmem_double_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_double_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -84,7 +84,7 @@ export function nvshmem_double_broadcast(team: nvshmem_team_t, dest: PointerArgu
   putArray(2, src, 'nvshmem_double_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_double_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_double_broadcast', 'PE_root')
-  return (nvshmem_double_broadcast_ ??= nvshmem.bind('nvshmem_double_broadcast', 30405, 5))()
+  return (nvshmem_double_broadcast_ ??= nvshmem.bind('nvshmem_double_broadcast', 30006, 5))()
 }
 
 let nvshmem_float_broadcast_: NativeCall | undefined
@@ -96,7 +96,7 @@ let nvshmem_float_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_float_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -105,7 +105,7 @@ export function nvshmem_float_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_float_broadcast', 'src', 4)
   putSize(3, nelem, 'nvshmem_float_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_float_broadcast', 'PE_root')
-  return (nvshmem_float_broadcast_ ??= nvshmem.bind('nvshmem_float_broadcast', 30405, 5))()
+  return (nvshmem_float_broadcast_ ??= nvshmem.bind('nvshmem_float_broadcast', 30006, 5))()
 }
 
 let nvshmem_half_broadcast_: NativeCall | undefined
@@ -117,7 +117,7 @@ let nvshmem_half_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_half_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -126,7 +126,7 @@ export function nvshmem_half_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putArray(2, src, 'nvshmem_half_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_half_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_half_broadcast', 'PE_root')
-  return (nvshmem_half_broadcast_ ??= nvshmem.bind('nvshmem_half_broadcast', 30405, 5))()
+  return (nvshmem_half_broadcast_ ??= nvshmem.bind('nvshmem_half_broadcast', 30205, 5))()
 }
 
 let nvshmem_int16_broadcast_: NativeCall | undefined
@@ -138,7 +138,7 @@ let nvshmem_int16_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int16_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -147,7 +147,7 @@ export function nvshmem_int16_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_int16_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_int16_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_int16_broadcast', 'PE_root')
-  return (nvshmem_int16_broadcast_ ??= nvshmem.bind('nvshmem_int16_broadcast', 30405, 5))()
+  return (nvshmem_int16_broadcast_ ??= nvshmem.bind('nvshmem_int16_broadcast', 30006, 5))()
 }
 
 let nvshmem_int32_broadcast_: NativeCall | undefined
@@ -159,7 +159,7 @@ let nvshmem_int32_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int32_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -168,7 +168,7 @@ export function nvshmem_int32_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_int32_broadcast', 'src', 4)
   putSize(3, nelem, 'nvshmem_int32_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_int32_broadcast', 'PE_root')
-  return (nvshmem_int32_broadcast_ ??= nvshmem.bind('nvshmem_int32_broadcast', 30405, 5))()
+  return (nvshmem_int32_broadcast_ ??= nvshmem.bind('nvshmem_int32_broadcast', 30006, 5))()
 }
 
 let nvshmem_int64_broadcast_: NativeCall | undefined
@@ -180,7 +180,7 @@ let nvshmem_int64_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int64_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -189,7 +189,7 @@ export function nvshmem_int64_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_int64_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_int64_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_int64_broadcast', 'PE_root')
-  return (nvshmem_int64_broadcast_ ??= nvshmem.bind('nvshmem_int64_broadcast', 30405, 5))()
+  return (nvshmem_int64_broadcast_ ??= nvshmem.bind('nvshmem_int64_broadcast', 30006, 5))()
 }
 
 let nvshmem_int8_broadcast_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmem_int8_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int8_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -210,7 +210,7 @@ export function nvshmem_int8_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putPointer(2, src, 'nvshmem_int8_broadcast', 'src')
   putSize(3, nelem, 'nvshmem_int8_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_int8_broadcast', 'PE_root')
-  return (nvshmem_int8_broadcast_ ??= nvshmem.bind('nvshmem_int8_broadcast', 30405, 5))()
+  return (nvshmem_int8_broadcast_ ??= nvshmem.bind('nvshmem_int8_broadcast', 30006, 5))()
 }
 
 let nvshmem_int_broadcast_: NativeCall | undefined
@@ -222,7 +222,7 @@ let nvshmem_int_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -231,7 +231,7 @@ export function nvshmem_int_broadcast(team: nvshmem_team_t, dest: PointerArgumen
   putArray(2, src, 'nvshmem_int_broadcast', 'src', 4)
   putSize(3, nelem, 'nvshmem_int_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_int_broadcast', 'PE_root')
-  return (nvshmem_int_broadcast_ ??= nvshmem.bind('nvshmem_int_broadcast', 30405, 5))()
+  return (nvshmem_int_broadcast_ ??= nvshmem.bind('nvshmem_int_broadcast', 30006, 5))()
 }
 
 let nvshmem_long_broadcast_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmem_long_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_long_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -252,7 +252,7 @@ export function nvshmem_long_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putArray(2, src, 'nvshmem_long_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_long_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_long_broadcast', 'PE_root')
-  return (nvshmem_long_broadcast_ ??= nvshmem.bind('nvshmem_long_broadcast', 30405, 5))()
+  return (nvshmem_long_broadcast_ ??= nvshmem.bind('nvshmem_long_broadcast', 30006, 5))()
 }
 
 let nvshmem_longlong_broadcast_: NativeCall | undefined
@@ -264,7 +264,7 @@ let nvshmem_longlong_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_longlong_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -273,7 +273,7 @@ export function nvshmem_longlong_broadcast(team: nvshmem_team_t, dest: PointerAr
   putArray(2, src, 'nvshmem_longlong_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_longlong_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_longlong_broadcast', 'PE_root')
-  return (nvshmem_longlong_broadcast_ ??= nvshmem.bind('nvshmem_longlong_broadcast', 30405, 5))()
+  return (nvshmem_longlong_broadcast_ ??= nvshmem.bind('nvshmem_longlong_broadcast', 30006, 5))()
 }
 
 let nvshmem_ptrdiff_broadcast_: NativeCall | undefined
@@ -285,7 +285,7 @@ let nvshmem_ptrdiff_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ptrdiff_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -294,7 +294,7 @@ export function nvshmem_ptrdiff_broadcast(team: nvshmem_team_t, dest: PointerArg
   putArray(2, src, 'nvshmem_ptrdiff_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_ptrdiff_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_ptrdiff_broadcast', 'PE_root')
-  return (nvshmem_ptrdiff_broadcast_ ??= nvshmem.bind('nvshmem_ptrdiff_broadcast', 30405, 5))()
+  return (nvshmem_ptrdiff_broadcast_ ??= nvshmem.bind('nvshmem_ptrdiff_broadcast', 30006, 5))()
 }
 
 let nvshmem_schar_broadcast_: NativeCall | undefined
@@ -306,7 +306,7 @@ let nvshmem_schar_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_schar_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -315,7 +315,7 @@ export function nvshmem_schar_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putPointer(2, src, 'nvshmem_schar_broadcast', 'src')
   putSize(3, nelem, 'nvshmem_schar_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_schar_broadcast', 'PE_root')
-  return (nvshmem_schar_broadcast_ ??= nvshmem.bind('nvshmem_schar_broadcast', 30405, 5))()
+  return (nvshmem_schar_broadcast_ ??= nvshmem.bind('nvshmem_schar_broadcast', 30006, 5))()
 }
 
 let nvshmem_short_broadcast_: NativeCall | undefined
@@ -327,7 +327,7 @@ let nvshmem_short_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_short_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -336,7 +336,7 @@ export function nvshmem_short_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_short_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_short_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_short_broadcast', 'PE_root')
-  return (nvshmem_short_broadcast_ ??= nvshmem.bind('nvshmem_short_broadcast', 30405, 5))()
+  return (nvshmem_short_broadcast_ ??= nvshmem.bind('nvshmem_short_broadcast', 30006, 5))()
 }
 
 let nvshmem_size_broadcast_: NativeCall | undefined
@@ -348,7 +348,7 @@ let nvshmem_size_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_size_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -357,7 +357,7 @@ export function nvshmem_size_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putArray(2, src, 'nvshmem_size_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_size_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_size_broadcast', 'PE_root')
-  return (nvshmem_size_broadcast_ ??= nvshmem.bind('nvshmem_size_broadcast', 30405, 5))()
+  return (nvshmem_size_broadcast_ ??= nvshmem.bind('nvshmem_size_broadcast', 30006, 5))()
 }
 
 let nvshmem_uchar_broadcast_: NativeCall | undefined
@@ -369,7 +369,7 @@ let nvshmem_uchar_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uchar_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -378,7 +378,7 @@ export function nvshmem_uchar_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putPointer(2, src, 'nvshmem_uchar_broadcast', 'src')
   putSize(3, nelem, 'nvshmem_uchar_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uchar_broadcast', 'PE_root')
-  return (nvshmem_uchar_broadcast_ ??= nvshmem.bind('nvshmem_uchar_broadcast', 30405, 5))()
+  return (nvshmem_uchar_broadcast_ ??= nvshmem.bind('nvshmem_uchar_broadcast', 30006, 5))()
 }
 
 let nvshmem_uint16_broadcast_: NativeCall | undefined
@@ -390,7 +390,7 @@ let nvshmem_uint16_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint16_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -399,7 +399,7 @@ export function nvshmem_uint16_broadcast(team: nvshmem_team_t, dest: PointerArgu
   putArray(2, src, 'nvshmem_uint16_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_uint16_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uint16_broadcast', 'PE_root')
-  return (nvshmem_uint16_broadcast_ ??= nvshmem.bind('nvshmem_uint16_broadcast', 30405, 5))()
+  return (nvshmem_uint16_broadcast_ ??= nvshmem.bind('nvshmem_uint16_broadcast', 30006, 5))()
 }
 
 let nvshmem_uint32_broadcast_: NativeCall | undefined
@@ -411,7 +411,7 @@ let nvshmem_uint32_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint32_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -420,7 +420,7 @@ export function nvshmem_uint32_broadcast(team: nvshmem_team_t, dest: PointerArgu
   putArray(2, src, 'nvshmem_uint32_broadcast', 'src', 4)
   putSize(3, nelem, 'nvshmem_uint32_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uint32_broadcast', 'PE_root')
-  return (nvshmem_uint32_broadcast_ ??= nvshmem.bind('nvshmem_uint32_broadcast', 30405, 5))()
+  return (nvshmem_uint32_broadcast_ ??= nvshmem.bind('nvshmem_uint32_broadcast', 30006, 5))()
 }
 
 let nvshmem_uint64_broadcast_: NativeCall | undefined
@@ -432,7 +432,7 @@ let nvshmem_uint64_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint64_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -441,7 +441,7 @@ export function nvshmem_uint64_broadcast(team: nvshmem_team_t, dest: PointerArgu
   putArray(2, src, 'nvshmem_uint64_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_uint64_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uint64_broadcast', 'PE_root')
-  return (nvshmem_uint64_broadcast_ ??= nvshmem.bind('nvshmem_uint64_broadcast', 30405, 5))()
+  return (nvshmem_uint64_broadcast_ ??= nvshmem.bind('nvshmem_uint64_broadcast', 30006, 5))()
 }
 
 let nvshmem_uint8_broadcast_: NativeCall | undefined
@@ -453,7 +453,7 @@ let nvshmem_uint8_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint8_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -462,7 +462,7 @@ export function nvshmem_uint8_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putPointer(2, src, 'nvshmem_uint8_broadcast', 'src')
   putSize(3, nelem, 'nvshmem_uint8_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uint8_broadcast', 'PE_root')
-  return (nvshmem_uint8_broadcast_ ??= nvshmem.bind('nvshmem_uint8_broadcast', 30405, 5))()
+  return (nvshmem_uint8_broadcast_ ??= nvshmem.bind('nvshmem_uint8_broadcast', 30006, 5))()
 }
 
 let nvshmem_uint_broadcast_: NativeCall | undefined
@@ -474,7 +474,7 @@ let nvshmem_uint_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -483,7 +483,7 @@ export function nvshmem_uint_broadcast(team: nvshmem_team_t, dest: PointerArgume
   putArray(2, src, 'nvshmem_uint_broadcast', 'src', 4)
   putSize(3, nelem, 'nvshmem_uint_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_uint_broadcast', 'PE_root')
-  return (nvshmem_uint_broadcast_ ??= nvshmem.bind('nvshmem_uint_broadcast', 30405, 5))()
+  return (nvshmem_uint_broadcast_ ??= nvshmem.bind('nvshmem_uint_broadcast', 30006, 5))()
 }
 
 let nvshmem_ulong_broadcast_: NativeCall | undefined
@@ -495,7 +495,7 @@ let nvshmem_ulong_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulong_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -504,7 +504,7 @@ export function nvshmem_ulong_broadcast(team: nvshmem_team_t, dest: PointerArgum
   putArray(2, src, 'nvshmem_ulong_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_ulong_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_ulong_broadcast', 'PE_root')
-  return (nvshmem_ulong_broadcast_ ??= nvshmem.bind('nvshmem_ulong_broadcast', 30405, 5))()
+  return (nvshmem_ulong_broadcast_ ??= nvshmem.bind('nvshmem_ulong_broadcast', 30006, 5))()
 }
 
 let nvshmem_ulonglong_broadcast_: NativeCall | undefined
@@ -516,7 +516,7 @@ let nvshmem_ulonglong_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulonglong_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -525,7 +525,7 @@ export function nvshmem_ulonglong_broadcast(team: nvshmem_team_t, dest: PointerA
   putArray(2, src, 'nvshmem_ulonglong_broadcast', 'src', 8)
   putSize(3, nelem, 'nvshmem_ulonglong_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_ulonglong_broadcast', 'PE_root')
-  return (nvshmem_ulonglong_broadcast_ ??= nvshmem.bind('nvshmem_ulonglong_broadcast', 30405, 5))()
+  return (nvshmem_ulonglong_broadcast_ ??= nvshmem.bind('nvshmem_ulonglong_broadcast', 30006, 5))()
 }
 
 let nvshmem_ushort_broadcast_: NativeCall | undefined
@@ -537,7 +537,7 @@ let nvshmem_ushort_broadcast_: NativeCall | undefined
  * @param src - in
  * @param nelem - in
  * @param PE_root - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ushort_broadcast(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number): number {
@@ -546,5 +546,5 @@ export function nvshmem_ushort_broadcast(team: nvshmem_team_t, dest: PointerArgu
   putArray(2, src, 'nvshmem_ushort_broadcast', 'src', 2)
   putSize(3, nelem, 'nvshmem_ushort_broadcast', 'nelem')
   putI32(4, PE_root, 'nvshmem_ushort_broadcast', 'PE_root')
-  return (nvshmem_ushort_broadcast_ ??= nvshmem.bind('nvshmem_ushort_broadcast', 30405, 5))()
+  return (nvshmem_ushort_broadcast_ ??= nvshmem.bind('nvshmem_ushort_broadcast', 30006, 5))()
 }

@@ -13,7 +13,7 @@ let nvshmemx_bfloat16_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_bfloat16_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -23,7 +23,7 @@ export function nvshmemx_bfloat16_broadcast_on_stream(team: nvshmem_team_t, dest
   putSize(3, nelem, 'nvshmemx_bfloat16_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_bfloat16_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_bfloat16_broadcast_on_stream', 'stream')
-  return (nvshmemx_bfloat16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_bfloat16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_broadcast_on_stream', 30205, 6))()
 }
 
 let nvshmemx_broadcastmem_on_stream_: NativeCall | undefined
@@ -36,7 +36,7 @@ let nvshmemx_broadcastmem_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_broadcastmem_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -46,7 +46,7 @@ export function nvshmemx_broadcastmem_on_stream(team: nvshmem_team_t, dest: Poin
   putSize(3, nelem, 'nvshmemx_broadcastmem_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_broadcastmem_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_broadcastmem_on_stream', 'stream')
-  return (nvshmemx_broadcastmem_on_stream_ ??= nvshmem.bind('nvshmemx_broadcastmem_on_stream', 30405, 6))()
+  return (nvshmemx_broadcastmem_on_stream_ ??= nvshmem.bind('nvshmemx_broadcastmem_on_stream', 30006, 6))()
 }
 
 let nvshmemx_char_broadcast_on_stream_: NativeCall | undefined
@@ -59,7 +59,7 @@ let nvshmemx_char_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_char_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -69,7 +69,7 @@ export function nvshmemx_char_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_char_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_char_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_char_broadcast_on_stream', 'stream')
-  return (nvshmemx_char_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_char_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_char_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_char_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_double_broadcast_on_stream_: NativeCall | undefined
@@ -82,7 +82,7 @@ let nvshmemx_double_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_double_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -92,7 +92,7 @@ export function nvshmemx_double_broadcast_on_stream(team: nvshmem_team_t, dest: 
   putSize(3, nelem, 'nvshmemx_double_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_double_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_double_broadcast_on_stream', 'stream')
-  return (nvshmemx_double_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_double_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_double_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_double_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_float_broadcast_on_stream_: NativeCall | undefined
@@ -105,7 +105,7 @@ let nvshmemx_float_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_float_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -115,7 +115,7 @@ export function nvshmemx_float_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_float_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_float_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_float_broadcast_on_stream', 'stream')
-  return (nvshmemx_float_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_float_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_float_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_float_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_half_broadcast_on_stream_: NativeCall | undefined
@@ -128,7 +128,7 @@ let nvshmemx_half_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_half_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -138,7 +138,7 @@ export function nvshmemx_half_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_half_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_half_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_half_broadcast_on_stream', 'stream')
-  return (nvshmemx_half_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_half_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_half_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_half_broadcast_on_stream', 30205, 6))()
 }
 
 let nvshmemx_int16_broadcast_on_stream_: NativeCall | undefined
@@ -151,7 +151,7 @@ let nvshmemx_int16_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int16_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -161,7 +161,7 @@ export function nvshmemx_int16_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_int16_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_int16_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_int16_broadcast_on_stream', 'stream')
-  return (nvshmemx_int16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int16_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_int16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int16_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_int32_broadcast_on_stream_: NativeCall | undefined
@@ -174,7 +174,7 @@ let nvshmemx_int32_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int32_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -184,7 +184,7 @@ export function nvshmemx_int32_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_int32_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_int32_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_int32_broadcast_on_stream', 'stream')
-  return (nvshmemx_int32_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int32_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_int32_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int32_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_int64_broadcast_on_stream_: NativeCall | undefined
@@ -197,7 +197,7 @@ let nvshmemx_int64_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int64_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -207,7 +207,7 @@ export function nvshmemx_int64_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_int64_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_int64_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_int64_broadcast_on_stream', 'stream')
-  return (nvshmemx_int64_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int64_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_int64_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int64_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_int8_broadcast_on_stream_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmemx_int8_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int8_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -230,7 +230,7 @@ export function nvshmemx_int8_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_int8_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_int8_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_int8_broadcast_on_stream', 'stream')
-  return (nvshmemx_int8_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int8_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_int8_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int8_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_int_broadcast_on_stream_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmemx_int_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -253,7 +253,7 @@ export function nvshmemx_int_broadcast_on_stream(team: nvshmem_team_t, dest: Poi
   putSize(3, nelem, 'nvshmemx_int_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_int_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_int_broadcast_on_stream', 'stream')
-  return (nvshmemx_int_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_int_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_int_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_long_broadcast_on_stream_: NativeCall | undefined
@@ -266,7 +266,7 @@ let nvshmemx_long_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_long_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -276,7 +276,7 @@ export function nvshmemx_long_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_long_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_long_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_long_broadcast_on_stream', 'stream')
-  return (nvshmemx_long_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_long_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_long_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_long_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_longlong_broadcast_on_stream_: NativeCall | undefined
@@ -289,7 +289,7 @@ let nvshmemx_longlong_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_longlong_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -299,7 +299,7 @@ export function nvshmemx_longlong_broadcast_on_stream(team: nvshmem_team_t, dest
   putSize(3, nelem, 'nvshmemx_longlong_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_longlong_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_longlong_broadcast_on_stream', 'stream')
-  return (nvshmemx_longlong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_longlong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_ptrdiff_broadcast_on_stream_: NativeCall | undefined
@@ -312,7 +312,7 @@ let nvshmemx_ptrdiff_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ptrdiff_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -322,7 +322,7 @@ export function nvshmemx_ptrdiff_broadcast_on_stream(team: nvshmem_team_t, dest:
   putSize(3, nelem, 'nvshmemx_ptrdiff_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_ptrdiff_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_ptrdiff_broadcast_on_stream', 'stream')
-  return (nvshmemx_ptrdiff_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_ptrdiff_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_schar_broadcast_on_stream_: NativeCall | undefined
@@ -335,7 +335,7 @@ let nvshmemx_schar_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_schar_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -345,7 +345,7 @@ export function nvshmemx_schar_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_schar_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_schar_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_schar_broadcast_on_stream', 'stream')
-  return (nvshmemx_schar_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_schar_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_schar_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_schar_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_short_broadcast_on_stream_: NativeCall | undefined
@@ -358,7 +358,7 @@ let nvshmemx_short_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_short_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -368,7 +368,7 @@ export function nvshmemx_short_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_short_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_short_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_short_broadcast_on_stream', 'stream')
-  return (nvshmemx_short_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_short_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_short_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_short_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_size_broadcast_on_stream_: NativeCall | undefined
@@ -381,7 +381,7 @@ let nvshmemx_size_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_size_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -391,7 +391,7 @@ export function nvshmemx_size_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_size_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_size_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_size_broadcast_on_stream', 'stream')
-  return (nvshmemx_size_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_size_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_size_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_size_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uchar_broadcast_on_stream_: NativeCall | undefined
@@ -404,7 +404,7 @@ let nvshmemx_uchar_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uchar_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -414,7 +414,7 @@ export function nvshmemx_uchar_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_uchar_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uchar_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uchar_broadcast_on_stream', 'stream')
-  return (nvshmemx_uchar_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uchar_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uint16_broadcast_on_stream_: NativeCall | undefined
@@ -427,7 +427,7 @@ let nvshmemx_uint16_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint16_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -437,7 +437,7 @@ export function nvshmemx_uint16_broadcast_on_stream(team: nvshmem_team_t, dest: 
   putSize(3, nelem, 'nvshmemx_uint16_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uint16_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uint16_broadcast_on_stream', 'stream')
-  return (nvshmemx_uint16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uint16_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uint32_broadcast_on_stream_: NativeCall | undefined
@@ -450,7 +450,7 @@ let nvshmemx_uint32_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint32_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -460,7 +460,7 @@ export function nvshmemx_uint32_broadcast_on_stream(team: nvshmem_team_t, dest: 
   putSize(3, nelem, 'nvshmemx_uint32_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uint32_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uint32_broadcast_on_stream', 'stream')
-  return (nvshmemx_uint32_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uint32_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uint64_broadcast_on_stream_: NativeCall | undefined
@@ -473,7 +473,7 @@ let nvshmemx_uint64_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint64_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -483,7 +483,7 @@ export function nvshmemx_uint64_broadcast_on_stream(team: nvshmem_team_t, dest: 
   putSize(3, nelem, 'nvshmemx_uint64_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uint64_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uint64_broadcast_on_stream', 'stream')
-  return (nvshmemx_uint64_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uint64_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uint8_broadcast_on_stream_: NativeCall | undefined
@@ -496,7 +496,7 @@ let nvshmemx_uint8_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint8_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -506,7 +506,7 @@ export function nvshmemx_uint8_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_uint8_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uint8_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uint8_broadcast_on_stream', 'stream')
-  return (nvshmemx_uint8_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uint8_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_uint_broadcast_on_stream_: NativeCall | undefined
@@ -519,7 +519,7 @@ let nvshmemx_uint_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -529,7 +529,7 @@ export function nvshmemx_uint_broadcast_on_stream(team: nvshmem_team_t, dest: Po
   putSize(3, nelem, 'nvshmemx_uint_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_uint_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_uint_broadcast_on_stream', 'stream')
-  return (nvshmemx_uint_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_uint_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_uint_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_ulong_broadcast_on_stream_: NativeCall | undefined
@@ -542,7 +542,7 @@ let nvshmemx_ulong_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ulong_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -552,7 +552,7 @@ export function nvshmemx_ulong_broadcast_on_stream(team: nvshmem_team_t, dest: P
   putSize(3, nelem, 'nvshmemx_ulong_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_ulong_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_ulong_broadcast_on_stream', 'stream')
-  return (nvshmemx_ulong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_ulong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_ulonglong_broadcast_on_stream_: NativeCall | undefined
@@ -565,7 +565,7 @@ let nvshmemx_ulonglong_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ulonglong_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -575,7 +575,7 @@ export function nvshmemx_ulonglong_broadcast_on_stream(team: nvshmem_team_t, des
   putSize(3, nelem, 'nvshmemx_ulonglong_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_ulonglong_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_ulonglong_broadcast_on_stream', 'stream')
-  return (nvshmemx_ulonglong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_ulonglong_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_broadcast_on_stream', 30006, 6))()
 }
 
 let nvshmemx_ushort_broadcast_on_stream_: NativeCall | undefined
@@ -588,7 +588,7 @@ let nvshmemx_ushort_broadcast_on_stream_: NativeCall | undefined
  * @param nelem - in
  * @param PE_root - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ushort_broadcast_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument, PE_root: number, stream: cudaStream_t | null): number {
@@ -598,5 +598,5 @@ export function nvshmemx_ushort_broadcast_on_stream(team: nvshmem_team_t, dest: 
   putSize(3, nelem, 'nvshmemx_ushort_broadcast_on_stream', 'nelem')
   putI32(4, PE_root, 'nvshmemx_ushort_broadcast_on_stream', 'PE_root')
   putHandle(5, stream, 'nvshmemx_ushort_broadcast_on_stream', 'stream')
-  return (nvshmemx_ushort_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_broadcast_on_stream', 30405, 6))()
+  return (nvshmemx_ushort_broadcast_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_broadcast_on_stream', 30006, 6))()
 }

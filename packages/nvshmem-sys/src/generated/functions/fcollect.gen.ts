@@ -11,7 +11,7 @@ let nvshmem_bfloat16_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_bfloat16_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -19,7 +19,7 @@ export function nvshmem_bfloat16_fcollect(team: nvshmem_team_t, dest: PointerArg
   putArray(1, dest, 'nvshmem_bfloat16_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_bfloat16_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_bfloat16_fcollect', 'nelem')
-  return (nvshmem_bfloat16_fcollect_ ??= nvshmem.bind('nvshmem_bfloat16_fcollect', 30405, 4))()
+  return (nvshmem_bfloat16_fcollect_ ??= nvshmem.bind('nvshmem_bfloat16_fcollect', 30205, 4))()
 }
 
 let nvshmem_char_fcollect_: NativeCall | undefined
@@ -30,7 +30,7 @@ let nvshmem_char_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_char_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -38,7 +38,7 @@ export function nvshmem_char_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putPointer(1, dest, 'nvshmem_char_fcollect', 'dest')
   putPointer(2, src, 'nvshmem_char_fcollect', 'src')
   putSize(3, nelem, 'nvshmem_char_fcollect', 'nelem')
-  return (nvshmem_char_fcollect_ ??= nvshmem.bind('nvshmem_char_fcollect', 30405, 4))()
+  return (nvshmem_char_fcollect_ ??= nvshmem.bind('nvshmem_char_fcollect', 30006, 4))()
 }
 
 let nvshmem_double_fcollect_: NativeCall | undefined
@@ -49,7 +49,7 @@ let nvshmem_double_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_double_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -57,7 +57,7 @@ export function nvshmem_double_fcollect(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_double_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_double_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_double_fcollect', 'nelem')
-  return (nvshmem_double_fcollect_ ??= nvshmem.bind('nvshmem_double_fcollect', 30405, 4))()
+  return (nvshmem_double_fcollect_ ??= nvshmem.bind('nvshmem_double_fcollect', 30006, 4))()
 }
 
 let nvshmem_fcollectmem_: NativeCall | undefined
@@ -68,7 +68,7 @@ let nvshmem_fcollectmem_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelems - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_fcollectmem(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelems: SizeArgument): number {
@@ -76,7 +76,7 @@ export function nvshmem_fcollectmem(team: nvshmem_team_t, dest: PointerArgument,
   putPointer(1, dest, 'nvshmem_fcollectmem', 'dest')
   putPointer(2, src, 'nvshmem_fcollectmem', 'src')
   putSize(3, nelems, 'nvshmem_fcollectmem', 'nelems')
-  return (nvshmem_fcollectmem_ ??= nvshmem.bind('nvshmem_fcollectmem', 30405, 4))()
+  return (nvshmem_fcollectmem_ ??= nvshmem.bind('nvshmem_fcollectmem', 30006, 4))()
 }
 
 let nvshmem_float_fcollect_: NativeCall | undefined
@@ -87,7 +87,7 @@ let nvshmem_float_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_float_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -95,7 +95,7 @@ export function nvshmem_float_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_float_fcollect', 'dest', 4)
   putArray(2, src, 'nvshmem_float_fcollect', 'src', 4)
   putSize(3, nelem, 'nvshmem_float_fcollect', 'nelem')
-  return (nvshmem_float_fcollect_ ??= nvshmem.bind('nvshmem_float_fcollect', 30405, 4))()
+  return (nvshmem_float_fcollect_ ??= nvshmem.bind('nvshmem_float_fcollect', 30006, 4))()
 }
 
 let nvshmem_half_fcollect_: NativeCall | undefined
@@ -106,7 +106,7 @@ let nvshmem_half_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_half_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -114,7 +114,7 @@ export function nvshmem_half_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_half_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_half_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_half_fcollect', 'nelem')
-  return (nvshmem_half_fcollect_ ??= nvshmem.bind('nvshmem_half_fcollect', 30405, 4))()
+  return (nvshmem_half_fcollect_ ??= nvshmem.bind('nvshmem_half_fcollect', 30205, 4))()
 }
 
 let nvshmem_int16_fcollect_: NativeCall | undefined
@@ -125,7 +125,7 @@ let nvshmem_int16_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int16_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -133,7 +133,7 @@ export function nvshmem_int16_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int16_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_int16_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_int16_fcollect', 'nelem')
-  return (nvshmem_int16_fcollect_ ??= nvshmem.bind('nvshmem_int16_fcollect', 30405, 4))()
+  return (nvshmem_int16_fcollect_ ??= nvshmem.bind('nvshmem_int16_fcollect', 30006, 4))()
 }
 
 let nvshmem_int32_fcollect_: NativeCall | undefined
@@ -144,7 +144,7 @@ let nvshmem_int32_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int32_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -152,7 +152,7 @@ export function nvshmem_int32_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int32_fcollect', 'dest', 4)
   putArray(2, src, 'nvshmem_int32_fcollect', 'src', 4)
   putSize(3, nelem, 'nvshmem_int32_fcollect', 'nelem')
-  return (nvshmem_int32_fcollect_ ??= nvshmem.bind('nvshmem_int32_fcollect', 30405, 4))()
+  return (nvshmem_int32_fcollect_ ??= nvshmem.bind('nvshmem_int32_fcollect', 30006, 4))()
 }
 
 let nvshmem_int64_fcollect_: NativeCall | undefined
@@ -163,7 +163,7 @@ let nvshmem_int64_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int64_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -171,7 +171,7 @@ export function nvshmem_int64_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_int64_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_int64_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_int64_fcollect', 'nelem')
-  return (nvshmem_int64_fcollect_ ??= nvshmem.bind('nvshmem_int64_fcollect', 30405, 4))()
+  return (nvshmem_int64_fcollect_ ??= nvshmem.bind('nvshmem_int64_fcollect', 30006, 4))()
 }
 
 let nvshmem_int8_fcollect_: NativeCall | undefined
@@ -182,7 +182,7 @@ let nvshmem_int8_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int8_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -190,7 +190,7 @@ export function nvshmem_int8_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putPointer(1, dest, 'nvshmem_int8_fcollect', 'dest')
   putPointer(2, src, 'nvshmem_int8_fcollect', 'src')
   putSize(3, nelem, 'nvshmem_int8_fcollect', 'nelem')
-  return (nvshmem_int8_fcollect_ ??= nvshmem.bind('nvshmem_int8_fcollect', 30405, 4))()
+  return (nvshmem_int8_fcollect_ ??= nvshmem.bind('nvshmem_int8_fcollect', 30006, 4))()
 }
 
 let nvshmem_int_fcollect_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmem_int_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -209,7 +209,7 @@ export function nvshmem_int_fcollect(team: nvshmem_team_t, dest: PointerArgument
   putArray(1, dest, 'nvshmem_int_fcollect', 'dest', 4)
   putArray(2, src, 'nvshmem_int_fcollect', 'src', 4)
   putSize(3, nelem, 'nvshmem_int_fcollect', 'nelem')
-  return (nvshmem_int_fcollect_ ??= nvshmem.bind('nvshmem_int_fcollect', 30405, 4))()
+  return (nvshmem_int_fcollect_ ??= nvshmem.bind('nvshmem_int_fcollect', 30006, 4))()
 }
 
 let nvshmem_long_fcollect_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmem_long_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_long_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -228,7 +228,7 @@ export function nvshmem_long_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_long_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_long_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_long_fcollect', 'nelem')
-  return (nvshmem_long_fcollect_ ??= nvshmem.bind('nvshmem_long_fcollect', 30405, 4))()
+  return (nvshmem_long_fcollect_ ??= nvshmem.bind('nvshmem_long_fcollect', 30006, 4))()
 }
 
 let nvshmem_longlong_fcollect_: NativeCall | undefined
@@ -239,7 +239,7 @@ let nvshmem_longlong_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_longlong_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -247,7 +247,7 @@ export function nvshmem_longlong_fcollect(team: nvshmem_team_t, dest: PointerArg
   putArray(1, dest, 'nvshmem_longlong_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_longlong_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_longlong_fcollect', 'nelem')
-  return (nvshmem_longlong_fcollect_ ??= nvshmem.bind('nvshmem_longlong_fcollect', 30405, 4))()
+  return (nvshmem_longlong_fcollect_ ??= nvshmem.bind('nvshmem_longlong_fcollect', 30006, 4))()
 }
 
 let nvshmem_ptrdiff_fcollect_: NativeCall | undefined
@@ -258,7 +258,7 @@ let nvshmem_ptrdiff_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ptrdiff_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -266,7 +266,7 @@ export function nvshmem_ptrdiff_fcollect(team: nvshmem_team_t, dest: PointerArgu
   putArray(1, dest, 'nvshmem_ptrdiff_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_ptrdiff_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_ptrdiff_fcollect', 'nelem')
-  return (nvshmem_ptrdiff_fcollect_ ??= nvshmem.bind('nvshmem_ptrdiff_fcollect', 30405, 4))()
+  return (nvshmem_ptrdiff_fcollect_ ??= nvshmem.bind('nvshmem_ptrdiff_fcollect', 30006, 4))()
 }
 
 let nvshmem_schar_fcollect_: NativeCall | undefined
@@ -277,7 +277,7 @@ let nvshmem_schar_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_schar_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -285,7 +285,7 @@ export function nvshmem_schar_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_schar_fcollect', 'dest')
   putPointer(2, src, 'nvshmem_schar_fcollect', 'src')
   putSize(3, nelem, 'nvshmem_schar_fcollect', 'nelem')
-  return (nvshmem_schar_fcollect_ ??= nvshmem.bind('nvshmem_schar_fcollect', 30405, 4))()
+  return (nvshmem_schar_fcollect_ ??= nvshmem.bind('nvshmem_schar_fcollect', 30006, 4))()
 }
 
 let nvshmem_short_fcollect_: NativeCall | undefined
@@ -296,7 +296,7 @@ let nvshmem_short_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_short_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -304,7 +304,7 @@ export function nvshmem_short_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_short_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_short_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_short_fcollect', 'nelem')
-  return (nvshmem_short_fcollect_ ??= nvshmem.bind('nvshmem_short_fcollect', 30405, 4))()
+  return (nvshmem_short_fcollect_ ??= nvshmem.bind('nvshmem_short_fcollect', 30006, 4))()
 }
 
 let nvshmem_size_fcollect_: NativeCall | undefined
@@ -315,7 +315,7 @@ let nvshmem_size_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_size_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -323,7 +323,7 @@ export function nvshmem_size_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_size_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_size_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_size_fcollect', 'nelem')
-  return (nvshmem_size_fcollect_ ??= nvshmem.bind('nvshmem_size_fcollect', 30405, 4))()
+  return (nvshmem_size_fcollect_ ??= nvshmem.bind('nvshmem_size_fcollect', 30006, 4))()
 }
 
 let nvshmem_uchar_fcollect_: NativeCall | undefined
@@ -334,7 +334,7 @@ let nvshmem_uchar_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uchar_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -342,7 +342,7 @@ export function nvshmem_uchar_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_uchar_fcollect', 'dest')
   putPointer(2, src, 'nvshmem_uchar_fcollect', 'src')
   putSize(3, nelem, 'nvshmem_uchar_fcollect', 'nelem')
-  return (nvshmem_uchar_fcollect_ ??= nvshmem.bind('nvshmem_uchar_fcollect', 30405, 4))()
+  return (nvshmem_uchar_fcollect_ ??= nvshmem.bind('nvshmem_uchar_fcollect', 30006, 4))()
 }
 
 let nvshmem_uint16_fcollect_: NativeCall | undefined
@@ -353,7 +353,7 @@ let nvshmem_uint16_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint16_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -361,7 +361,7 @@ export function nvshmem_uint16_fcollect(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint16_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_uint16_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_uint16_fcollect', 'nelem')
-  return (nvshmem_uint16_fcollect_ ??= nvshmem.bind('nvshmem_uint16_fcollect', 30405, 4))()
+  return (nvshmem_uint16_fcollect_ ??= nvshmem.bind('nvshmem_uint16_fcollect', 30006, 4))()
 }
 
 let nvshmem_uint32_fcollect_: NativeCall | undefined
@@ -372,7 +372,7 @@ let nvshmem_uint32_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint32_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -380,7 +380,7 @@ export function nvshmem_uint32_fcollect(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint32_fcollect', 'dest', 4)
   putArray(2, src, 'nvshmem_uint32_fcollect', 'src', 4)
   putSize(3, nelem, 'nvshmem_uint32_fcollect', 'nelem')
-  return (nvshmem_uint32_fcollect_ ??= nvshmem.bind('nvshmem_uint32_fcollect', 30405, 4))()
+  return (nvshmem_uint32_fcollect_ ??= nvshmem.bind('nvshmem_uint32_fcollect', 30006, 4))()
 }
 
 let nvshmem_uint64_fcollect_: NativeCall | undefined
@@ -391,7 +391,7 @@ let nvshmem_uint64_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint64_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -399,7 +399,7 @@ export function nvshmem_uint64_fcollect(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_uint64_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_uint64_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_uint64_fcollect', 'nelem')
-  return (nvshmem_uint64_fcollect_ ??= nvshmem.bind('nvshmem_uint64_fcollect', 30405, 4))()
+  return (nvshmem_uint64_fcollect_ ??= nvshmem.bind('nvshmem_uint64_fcollect', 30006, 4))()
 }
 
 let nvshmem_uint8_fcollect_: NativeCall | undefined
@@ -410,7 +410,7 @@ let nvshmem_uint8_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint8_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -418,7 +418,7 @@ export function nvshmem_uint8_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putPointer(1, dest, 'nvshmem_uint8_fcollect', 'dest')
   putPointer(2, src, 'nvshmem_uint8_fcollect', 'src')
   putSize(3, nelem, 'nvshmem_uint8_fcollect', 'nelem')
-  return (nvshmem_uint8_fcollect_ ??= nvshmem.bind('nvshmem_uint8_fcollect', 30405, 4))()
+  return (nvshmem_uint8_fcollect_ ??= nvshmem.bind('nvshmem_uint8_fcollect', 30006, 4))()
 }
 
 let nvshmem_uint_fcollect_: NativeCall | undefined
@@ -429,7 +429,7 @@ let nvshmem_uint_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -437,7 +437,7 @@ export function nvshmem_uint_fcollect(team: nvshmem_team_t, dest: PointerArgumen
   putArray(1, dest, 'nvshmem_uint_fcollect', 'dest', 4)
   putArray(2, src, 'nvshmem_uint_fcollect', 'src', 4)
   putSize(3, nelem, 'nvshmem_uint_fcollect', 'nelem')
-  return (nvshmem_uint_fcollect_ ??= nvshmem.bind('nvshmem_uint_fcollect', 30405, 4))()
+  return (nvshmem_uint_fcollect_ ??= nvshmem.bind('nvshmem_uint_fcollect', 30006, 4))()
 }
 
 let nvshmem_ulong_fcollect_: NativeCall | undefined
@@ -448,7 +448,7 @@ let nvshmem_ulong_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulong_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -456,7 +456,7 @@ export function nvshmem_ulong_fcollect(team: nvshmem_team_t, dest: PointerArgume
   putArray(1, dest, 'nvshmem_ulong_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_ulong_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_ulong_fcollect', 'nelem')
-  return (nvshmem_ulong_fcollect_ ??= nvshmem.bind('nvshmem_ulong_fcollect', 30405, 4))()
+  return (nvshmem_ulong_fcollect_ ??= nvshmem.bind('nvshmem_ulong_fcollect', 30006, 4))()
 }
 
 let nvshmem_ulonglong_fcollect_: NativeCall | undefined
@@ -467,7 +467,7 @@ let nvshmem_ulonglong_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulonglong_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -475,7 +475,7 @@ export function nvshmem_ulonglong_fcollect(team: nvshmem_team_t, dest: PointerAr
   putArray(1, dest, 'nvshmem_ulonglong_fcollect', 'dest', 8)
   putArray(2, src, 'nvshmem_ulonglong_fcollect', 'src', 8)
   putSize(3, nelem, 'nvshmem_ulonglong_fcollect', 'nelem')
-  return (nvshmem_ulonglong_fcollect_ ??= nvshmem.bind('nvshmem_ulonglong_fcollect', 30405, 4))()
+  return (nvshmem_ulonglong_fcollect_ ??= nvshmem.bind('nvshmem_ulonglong_fcollect', 30006, 4))()
 }
 
 let nvshmem_ushort_fcollect_: NativeCall | undefined
@@ -486,7 +486,7 @@ let nvshmem_ushort_fcollect_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nelem - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ushort_fcollect(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nelem: SizeArgument): number {
@@ -494,5 +494,5 @@ export function nvshmem_ushort_fcollect(team: nvshmem_team_t, dest: PointerArgum
   putArray(1, dest, 'nvshmem_ushort_fcollect', 'dest', 2)
   putArray(2, src, 'nvshmem_ushort_fcollect', 'src', 2)
   putSize(3, nelem, 'nvshmem_ushort_fcollect', 'nelem')
-  return (nvshmem_ushort_fcollect_ ??= nvshmem.bind('nvshmem_ushort_fcollect', 30405, 4))()
+  return (nvshmem_ushort_fcollect_ ??= nvshmem.bind('nvshmem_ushort_fcollect', 30006, 4))()
 }

@@ -10,7 +10,7 @@ let nvshmem_bfloat16_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_bfloat16_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -18,7 +18,7 @@ export function nvshmem_bfloat16_get(dest: PointerArgument, source: PointerArgum
   putArray(1, source, 'nvshmem_bfloat16_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_bfloat16_get', 'nelems')
   putI32(3, pe, 'nvshmem_bfloat16_get', 'pe')
-  void (nvshmem_bfloat16_get_ ??= nvshmem.bind('nvshmem_bfloat16_get', 30405, 4, 'void'))()
+  void (nvshmem_bfloat16_get_ ??= nvshmem.bind('nvshmem_bfloat16_get', 30205, 4, 'void'))()
 }
 
 let nvshmem_char_get_: NativeCall | undefined
@@ -29,7 +29,7 @@ let nvshmem_char_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_char_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -37,7 +37,7 @@ export function nvshmem_char_get(dest: PointerArgument, source: PointerArgument,
   putPointer(1, source, 'nvshmem_char_get', 'source')
   putSize(2, nelems, 'nvshmem_char_get', 'nelems')
   putI32(3, pe, 'nvshmem_char_get', 'pe')
-  void (nvshmem_char_get_ ??= nvshmem.bind('nvshmem_char_get', 30405, 4, 'void'))()
+  void (nvshmem_char_get_ ??= nvshmem.bind('nvshmem_char_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_double_get_: NativeCall | undefined
@@ -48,7 +48,7 @@ let nvshmem_double_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_double_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -56,7 +56,7 @@ export function nvshmem_double_get(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_double_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_double_get', 'nelems')
   putI32(3, pe, 'nvshmem_double_get', 'pe')
-  void (nvshmem_double_get_ ??= nvshmem.bind('nvshmem_double_get', 30405, 4, 'void'))()
+  void (nvshmem_double_get_ ??= nvshmem.bind('nvshmem_double_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_float_get_: NativeCall | undefined
@@ -67,7 +67,7 @@ let nvshmem_float_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_float_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -75,7 +75,7 @@ export function nvshmem_float_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_float_get', 'source', 4)
   putSize(2, nelems, 'nvshmem_float_get', 'nelems')
   putI32(3, pe, 'nvshmem_float_get', 'pe')
-  void (nvshmem_float_get_ ??= nvshmem.bind('nvshmem_float_get', 30405, 4, 'void'))()
+  void (nvshmem_float_get_ ??= nvshmem.bind('nvshmem_float_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_get128_: NativeCall | undefined
@@ -86,7 +86,7 @@ let nvshmem_get128_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_get128(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -94,7 +94,7 @@ export function nvshmem_get128(dest: PointerArgument, source: PointerArgument, n
   putPointer(1, source, 'nvshmem_get128', 'source')
   putSize(2, nelems, 'nvshmem_get128', 'nelems')
   putI32(3, pe, 'nvshmem_get128', 'pe')
-  void (nvshmem_get128_ ??= nvshmem.bind('nvshmem_get128', 30405, 4, 'void'))()
+  void (nvshmem_get128_ ??= nvshmem.bind('nvshmem_get128', 30006, 4, 'void'))()
 }
 
 let nvshmem_get16_: NativeCall | undefined
@@ -105,7 +105,7 @@ let nvshmem_get16_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_get16(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -113,7 +113,7 @@ export function nvshmem_get16(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_get16', 'source')
   putSize(2, nelems, 'nvshmem_get16', 'nelems')
   putI32(3, pe, 'nvshmem_get16', 'pe')
-  void (nvshmem_get16_ ??= nvshmem.bind('nvshmem_get16', 30405, 4, 'void'))()
+  void (nvshmem_get16_ ??= nvshmem.bind('nvshmem_get16', 30006, 4, 'void'))()
 }
 
 let nvshmem_get32_: NativeCall | undefined
@@ -124,7 +124,7 @@ let nvshmem_get32_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_get32(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -132,7 +132,7 @@ export function nvshmem_get32(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_get32', 'source')
   putSize(2, nelems, 'nvshmem_get32', 'nelems')
   putI32(3, pe, 'nvshmem_get32', 'pe')
-  void (nvshmem_get32_ ??= nvshmem.bind('nvshmem_get32', 30405, 4, 'void'))()
+  void (nvshmem_get32_ ??= nvshmem.bind('nvshmem_get32', 30006, 4, 'void'))()
 }
 
 let nvshmem_get64_: NativeCall | undefined
@@ -143,7 +143,7 @@ let nvshmem_get64_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_get64(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -151,7 +151,7 @@ export function nvshmem_get64(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_get64', 'source')
   putSize(2, nelems, 'nvshmem_get64', 'nelems')
   putI32(3, pe, 'nvshmem_get64', 'pe')
-  void (nvshmem_get64_ ??= nvshmem.bind('nvshmem_get64', 30405, 4, 'void'))()
+  void (nvshmem_get64_ ??= nvshmem.bind('nvshmem_get64', 30006, 4, 'void'))()
 }
 
 let nvshmem_get8_: NativeCall | undefined
@@ -162,7 +162,7 @@ let nvshmem_get8_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_get8(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -170,7 +170,7 @@ export function nvshmem_get8(dest: PointerArgument, source: PointerArgument, nel
   putPointer(1, source, 'nvshmem_get8', 'source')
   putSize(2, nelems, 'nvshmem_get8', 'nelems')
   putI32(3, pe, 'nvshmem_get8', 'pe')
-  void (nvshmem_get8_ ??= nvshmem.bind('nvshmem_get8', 30405, 4, 'void'))()
+  void (nvshmem_get8_ ??= nvshmem.bind('nvshmem_get8', 30006, 4, 'void'))()
 }
 
 let nvshmem_getmem_: NativeCall | undefined
@@ -181,7 +181,7 @@ let nvshmem_getmem_: NativeCall | undefined
  * @param source - in
  * @param bytes - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_getmem(dest: PointerArgument, source: PointerArgument, bytes: SizeArgument, pe: number): void {
@@ -189,7 +189,7 @@ export function nvshmem_getmem(dest: PointerArgument, source: PointerArgument, b
   putPointer(1, source, 'nvshmem_getmem', 'source')
   putSize(2, bytes, 'nvshmem_getmem', 'bytes')
   putI32(3, pe, 'nvshmem_getmem', 'pe')
-  void (nvshmem_getmem_ ??= nvshmem.bind('nvshmem_getmem', 30405, 4, 'void'))()
+  void (nvshmem_getmem_ ??= nvshmem.bind('nvshmem_getmem', 30006, 4, 'void'))()
 }
 
 let nvshmem_half_get_: NativeCall | undefined
@@ -200,7 +200,7 @@ let nvshmem_half_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_half_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -208,7 +208,7 @@ export function nvshmem_half_get(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_half_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_half_get', 'nelems')
   putI32(3, pe, 'nvshmem_half_get', 'pe')
-  void (nvshmem_half_get_ ??= nvshmem.bind('nvshmem_half_get', 30405, 4, 'void'))()
+  void (nvshmem_half_get_ ??= nvshmem.bind('nvshmem_half_get', 30205, 4, 'void'))()
 }
 
 let nvshmem_int16_get_: NativeCall | undefined
@@ -219,7 +219,7 @@ let nvshmem_int16_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int16_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -227,7 +227,7 @@ export function nvshmem_int16_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int16_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_int16_get', 'nelems')
   putI32(3, pe, 'nvshmem_int16_get', 'pe')
-  void (nvshmem_int16_get_ ??= nvshmem.bind('nvshmem_int16_get', 30405, 4, 'void'))()
+  void (nvshmem_int16_get_ ??= nvshmem.bind('nvshmem_int16_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_int32_get_: NativeCall | undefined
@@ -238,7 +238,7 @@ let nvshmem_int32_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int32_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -246,7 +246,7 @@ export function nvshmem_int32_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int32_get', 'source', 4)
   putSize(2, nelems, 'nvshmem_int32_get', 'nelems')
   putI32(3, pe, 'nvshmem_int32_get', 'pe')
-  void (nvshmem_int32_get_ ??= nvshmem.bind('nvshmem_int32_get', 30405, 4, 'void'))()
+  void (nvshmem_int32_get_ ??= nvshmem.bind('nvshmem_int32_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_int64_get_: NativeCall | undefined
@@ -257,7 +257,7 @@ let nvshmem_int64_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int64_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -265,7 +265,7 @@ export function nvshmem_int64_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int64_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_int64_get', 'nelems')
   putI32(3, pe, 'nvshmem_int64_get', 'pe')
-  void (nvshmem_int64_get_ ??= nvshmem.bind('nvshmem_int64_get', 30405, 4, 'void'))()
+  void (nvshmem_int64_get_ ??= nvshmem.bind('nvshmem_int64_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_int8_get_: NativeCall | undefined
@@ -276,7 +276,7 @@ let nvshmem_int8_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int8_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -284,7 +284,7 @@ export function nvshmem_int8_get(dest: PointerArgument, source: PointerArgument,
   putPointer(1, source, 'nvshmem_int8_get', 'source')
   putSize(2, nelems, 'nvshmem_int8_get', 'nelems')
   putI32(3, pe, 'nvshmem_int8_get', 'pe')
-  void (nvshmem_int8_get_ ??= nvshmem.bind('nvshmem_int8_get', 30405, 4, 'void'))()
+  void (nvshmem_int8_get_ ??= nvshmem.bind('nvshmem_int8_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_int_get_: NativeCall | undefined
@@ -295,7 +295,7 @@ let nvshmem_int_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -303,7 +303,7 @@ export function nvshmem_int_get(dest: PointerArgument, source: PointerArgument, 
   putArray(1, source, 'nvshmem_int_get', 'source', 4)
   putSize(2, nelems, 'nvshmem_int_get', 'nelems')
   putI32(3, pe, 'nvshmem_int_get', 'pe')
-  void (nvshmem_int_get_ ??= nvshmem.bind('nvshmem_int_get', 30405, 4, 'void'))()
+  void (nvshmem_int_get_ ??= nvshmem.bind('nvshmem_int_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_long_get_: NativeCall | undefined
@@ -314,7 +314,7 @@ let nvshmem_long_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_long_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -322,7 +322,7 @@ export function nvshmem_long_get(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_long_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_long_get', 'nelems')
   putI32(3, pe, 'nvshmem_long_get', 'pe')
-  void (nvshmem_long_get_ ??= nvshmem.bind('nvshmem_long_get', 30405, 4, 'void'))()
+  void (nvshmem_long_get_ ??= nvshmem.bind('nvshmem_long_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_longlong_get_: NativeCall | undefined
@@ -333,7 +333,7 @@ let nvshmem_longlong_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_longlong_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -341,7 +341,7 @@ export function nvshmem_longlong_get(dest: PointerArgument, source: PointerArgum
   putArray(1, source, 'nvshmem_longlong_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_longlong_get', 'nelems')
   putI32(3, pe, 'nvshmem_longlong_get', 'pe')
-  void (nvshmem_longlong_get_ ??= nvshmem.bind('nvshmem_longlong_get', 30405, 4, 'void'))()
+  void (nvshmem_longlong_get_ ??= nvshmem.bind('nvshmem_longlong_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_ptrdiff_get_: NativeCall | undefined
@@ -352,7 +352,7 @@ let nvshmem_ptrdiff_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ptrdiff_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -360,7 +360,7 @@ export function nvshmem_ptrdiff_get(dest: PointerArgument, source: PointerArgume
   putArray(1, source, 'nvshmem_ptrdiff_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_ptrdiff_get', 'nelems')
   putI32(3, pe, 'nvshmem_ptrdiff_get', 'pe')
-  void (nvshmem_ptrdiff_get_ ??= nvshmem.bind('nvshmem_ptrdiff_get', 30405, 4, 'void'))()
+  void (nvshmem_ptrdiff_get_ ??= nvshmem.bind('nvshmem_ptrdiff_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_schar_get_: NativeCall | undefined
@@ -371,7 +371,7 @@ let nvshmem_schar_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_schar_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -379,7 +379,7 @@ export function nvshmem_schar_get(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_schar_get', 'source')
   putSize(2, nelems, 'nvshmem_schar_get', 'nelems')
   putI32(3, pe, 'nvshmem_schar_get', 'pe')
-  void (nvshmem_schar_get_ ??= nvshmem.bind('nvshmem_schar_get', 30405, 4, 'void'))()
+  void (nvshmem_schar_get_ ??= nvshmem.bind('nvshmem_schar_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_short_get_: NativeCall | undefined
@@ -390,7 +390,7 @@ let nvshmem_short_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_short_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -398,7 +398,7 @@ export function nvshmem_short_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_short_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_short_get', 'nelems')
   putI32(3, pe, 'nvshmem_short_get', 'pe')
-  void (nvshmem_short_get_ ??= nvshmem.bind('nvshmem_short_get', 30405, 4, 'void'))()
+  void (nvshmem_short_get_ ??= nvshmem.bind('nvshmem_short_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_size_get_: NativeCall | undefined
@@ -409,7 +409,7 @@ let nvshmem_size_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_size_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -417,7 +417,7 @@ export function nvshmem_size_get(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_size_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_size_get', 'nelems')
   putI32(3, pe, 'nvshmem_size_get', 'pe')
-  void (nvshmem_size_get_ ??= nvshmem.bind('nvshmem_size_get', 30405, 4, 'void'))()
+  void (nvshmem_size_get_ ??= nvshmem.bind('nvshmem_size_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uchar_get_: NativeCall | undefined
@@ -428,7 +428,7 @@ let nvshmem_uchar_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uchar_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -436,7 +436,7 @@ export function nvshmem_uchar_get(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_uchar_get', 'source')
   putSize(2, nelems, 'nvshmem_uchar_get', 'nelems')
   putI32(3, pe, 'nvshmem_uchar_get', 'pe')
-  void (nvshmem_uchar_get_ ??= nvshmem.bind('nvshmem_uchar_get', 30405, 4, 'void'))()
+  void (nvshmem_uchar_get_ ??= nvshmem.bind('nvshmem_uchar_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint16_get_: NativeCall | undefined
@@ -447,7 +447,7 @@ let nvshmem_uint16_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint16_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -455,7 +455,7 @@ export function nvshmem_uint16_get(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint16_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_uint16_get', 'nelems')
   putI32(3, pe, 'nvshmem_uint16_get', 'pe')
-  void (nvshmem_uint16_get_ ??= nvshmem.bind('nvshmem_uint16_get', 30405, 4, 'void'))()
+  void (nvshmem_uint16_get_ ??= nvshmem.bind('nvshmem_uint16_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint32_get_: NativeCall | undefined
@@ -466,7 +466,7 @@ let nvshmem_uint32_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint32_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -474,7 +474,7 @@ export function nvshmem_uint32_get(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint32_get', 'source', 4)
   putSize(2, nelems, 'nvshmem_uint32_get', 'nelems')
   putI32(3, pe, 'nvshmem_uint32_get', 'pe')
-  void (nvshmem_uint32_get_ ??= nvshmem.bind('nvshmem_uint32_get', 30405, 4, 'void'))()
+  void (nvshmem_uint32_get_ ??= nvshmem.bind('nvshmem_uint32_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint64_get_: NativeCall | undefined
@@ -485,7 +485,7 @@ let nvshmem_uint64_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint64_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -493,7 +493,7 @@ export function nvshmem_uint64_get(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint64_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_uint64_get', 'nelems')
   putI32(3, pe, 'nvshmem_uint64_get', 'pe')
-  void (nvshmem_uint64_get_ ??= nvshmem.bind('nvshmem_uint64_get', 30405, 4, 'void'))()
+  void (nvshmem_uint64_get_ ??= nvshmem.bind('nvshmem_uint64_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint8_get_: NativeCall | undefined
@@ -504,7 +504,7 @@ let nvshmem_uint8_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint8_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -512,7 +512,7 @@ export function nvshmem_uint8_get(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_uint8_get', 'source')
   putSize(2, nelems, 'nvshmem_uint8_get', 'nelems')
   putI32(3, pe, 'nvshmem_uint8_get', 'pe')
-  void (nvshmem_uint8_get_ ??= nvshmem.bind('nvshmem_uint8_get', 30405, 4, 'void'))()
+  void (nvshmem_uint8_get_ ??= nvshmem.bind('nvshmem_uint8_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint_get_: NativeCall | undefined
@@ -523,7 +523,7 @@ let nvshmem_uint_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -531,7 +531,7 @@ export function nvshmem_uint_get(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_uint_get', 'source', 4)
   putSize(2, nelems, 'nvshmem_uint_get', 'nelems')
   putI32(3, pe, 'nvshmem_uint_get', 'pe')
-  void (nvshmem_uint_get_ ??= nvshmem.bind('nvshmem_uint_get', 30405, 4, 'void'))()
+  void (nvshmem_uint_get_ ??= nvshmem.bind('nvshmem_uint_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_ulong_get_: NativeCall | undefined
@@ -542,7 +542,7 @@ let nvshmem_ulong_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulong_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -550,7 +550,7 @@ export function nvshmem_ulong_get(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_ulong_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_ulong_get', 'nelems')
   putI32(3, pe, 'nvshmem_ulong_get', 'pe')
-  void (nvshmem_ulong_get_ ??= nvshmem.bind('nvshmem_ulong_get', 30405, 4, 'void'))()
+  void (nvshmem_ulong_get_ ??= nvshmem.bind('nvshmem_ulong_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_ulonglong_get_: NativeCall | undefined
@@ -561,7 +561,7 @@ let nvshmem_ulonglong_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulonglong_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -569,7 +569,7 @@ export function nvshmem_ulonglong_get(dest: PointerArgument, source: PointerArgu
   putArray(1, source, 'nvshmem_ulonglong_get', 'source', 8)
   putSize(2, nelems, 'nvshmem_ulonglong_get', 'nelems')
   putI32(3, pe, 'nvshmem_ulonglong_get', 'pe')
-  void (nvshmem_ulonglong_get_ ??= nvshmem.bind('nvshmem_ulonglong_get', 30405, 4, 'void'))()
+  void (nvshmem_ulonglong_get_ ??= nvshmem.bind('nvshmem_ulonglong_get', 30006, 4, 'void'))()
 }
 
 let nvshmem_ushort_get_: NativeCall | undefined
@@ -580,7 +580,7 @@ let nvshmem_ushort_get_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ushort_get(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -588,5 +588,5 @@ export function nvshmem_ushort_get(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_ushort_get', 'source', 2)
   putSize(2, nelems, 'nvshmem_ushort_get', 'nelems')
   putI32(3, pe, 'nvshmem_ushort_get', 'pe')
-  void (nvshmem_ushort_get_ ??= nvshmem.bind('nvshmem_ushort_get', 30405, 4, 'void'))()
+  void (nvshmem_ushort_get_ ??= nvshmem.bind('nvshmem_ushort_get', 30006, 4, 'void'))()
 }

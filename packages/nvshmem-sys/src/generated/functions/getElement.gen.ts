@@ -8,13 +8,13 @@ let nvshmem_bfloat16_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_bfloat16_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_bfloat16_g', 'src', 2)
   putI32(1, pe, 'nvshmem_bfloat16_g', 'pe')
-  return (nvshmem_bfloat16_g_ ??= nvshmem.bind('nvshmem_bfloat16_g', 30405, 2, 'u16'))()
+  return (nvshmem_bfloat16_g_ ??= nvshmem.bind('nvshmem_bfloat16_g', 30205, 2, 'u16'))()
 }
 
 let nvshmem_char_g_: NativeCall | undefined
@@ -23,13 +23,13 @@ let nvshmem_char_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_char_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_char_g', 'src')
   putI32(1, pe, 'nvshmem_char_g', 'pe')
-  return (nvshmem_char_g_ ??= nvshmem.bind('nvshmem_char_g', 30405, 2, 'i8'))()
+  return (nvshmem_char_g_ ??= nvshmem.bind('nvshmem_char_g', 30006, 2, 'i8'))()
 }
 
 let nvshmem_double_g_: NativeCall | undefined
@@ -38,13 +38,13 @@ let nvshmem_double_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_double_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_double_g', 'src', 8)
   putI32(1, pe, 'nvshmem_double_g', 'pe')
-  return (nvshmem_double_g_ ??= nvshmem.bind('nvshmem_double_g', 30405, 2, 'f64'))()
+  return (nvshmem_double_g_ ??= nvshmem.bind('nvshmem_double_g', 30006, 2, 'f64'))()
 }
 
 let nvshmem_float_g_: NativeCall | undefined
@@ -53,13 +53,13 @@ let nvshmem_float_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_float_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_float_g', 'src', 4)
   putI32(1, pe, 'nvshmem_float_g', 'pe')
-  return (nvshmem_float_g_ ??= nvshmem.bind('nvshmem_float_g', 30405, 2, 'f32'))()
+  return (nvshmem_float_g_ ??= nvshmem.bind('nvshmem_float_g', 30006, 2, 'f32'))()
 }
 
 let nvshmem_half_g_: NativeCall | undefined
@@ -68,13 +68,13 @@ let nvshmem_half_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_half_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_half_g', 'src', 2)
   putI32(1, pe, 'nvshmem_half_g', 'pe')
-  return (nvshmem_half_g_ ??= nvshmem.bind('nvshmem_half_g', 30405, 2, 'u16'))()
+  return (nvshmem_half_g_ ??= nvshmem.bind('nvshmem_half_g', 30205, 2, 'u16'))()
 }
 
 let nvshmem_int16_g_: NativeCall | undefined
@@ -83,13 +83,13 @@ let nvshmem_int16_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int16_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_int16_g', 'src', 2)
   putI32(1, pe, 'nvshmem_int16_g', 'pe')
-  return (nvshmem_int16_g_ ??= nvshmem.bind('nvshmem_int16_g', 30405, 2, 'i16'))()
+  return (nvshmem_int16_g_ ??= nvshmem.bind('nvshmem_int16_g', 30006, 2, 'i16'))()
 }
 
 let nvshmem_int32_g_: NativeCall | undefined
@@ -98,13 +98,13 @@ let nvshmem_int32_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int32_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_int32_g', 'src', 4)
   putI32(1, pe, 'nvshmem_int32_g', 'pe')
-  return (nvshmem_int32_g_ ??= nvshmem.bind('nvshmem_int32_g', 30405, 2))()
+  return (nvshmem_int32_g_ ??= nvshmem.bind('nvshmem_int32_g', 30006, 2))()
 }
 
 let nvshmem_int64_g_: BigNativeCall | undefined
@@ -113,13 +113,13 @@ let nvshmem_int64_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int64_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_int64_g', 'src', 8)
   putI32(1, pe, 'nvshmem_int64_g', 'pe')
-  return (nvshmem_int64_g_ ??= nvshmem.bindBig('nvshmem_int64_g', 30405, 2, 'i64'))()
+  return (nvshmem_int64_g_ ??= nvshmem.bindBig('nvshmem_int64_g', 30006, 2, 'i64'))()
 }
 
 let nvshmem_int8_g_: NativeCall | undefined
@@ -128,13 +128,13 @@ let nvshmem_int8_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int8_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_int8_g', 'src')
   putI32(1, pe, 'nvshmem_int8_g', 'pe')
-  return (nvshmem_int8_g_ ??= nvshmem.bind('nvshmem_int8_g', 30405, 2, 'i8'))()
+  return (nvshmem_int8_g_ ??= nvshmem.bind('nvshmem_int8_g', 30006, 2, 'i8'))()
 }
 
 let nvshmem_int_g_: NativeCall | undefined
@@ -143,13 +143,13 @@ let nvshmem_int_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_int_g', 'src', 4)
   putI32(1, pe, 'nvshmem_int_g', 'pe')
-  return (nvshmem_int_g_ ??= nvshmem.bind('nvshmem_int_g', 30405, 2))()
+  return (nvshmem_int_g_ ??= nvshmem.bind('nvshmem_int_g', 30006, 2))()
 }
 
 let nvshmem_long_g_: BigNativeCall | undefined
@@ -158,13 +158,13 @@ let nvshmem_long_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_long_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_long_g', 'src', 8)
   putI32(1, pe, 'nvshmem_long_g', 'pe')
-  return (nvshmem_long_g_ ??= nvshmem.bindBig('nvshmem_long_g', 30405, 2, 'i64'))()
+  return (nvshmem_long_g_ ??= nvshmem.bindBig('nvshmem_long_g', 30006, 2, 'i64'))()
 }
 
 let nvshmem_longlong_g_: BigNativeCall | undefined
@@ -173,13 +173,13 @@ let nvshmem_longlong_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_longlong_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_longlong_g', 'src', 8)
   putI32(1, pe, 'nvshmem_longlong_g', 'pe')
-  return (nvshmem_longlong_g_ ??= nvshmem.bindBig('nvshmem_longlong_g', 30405, 2, 'i64'))()
+  return (nvshmem_longlong_g_ ??= nvshmem.bindBig('nvshmem_longlong_g', 30006, 2, 'i64'))()
 }
 
 let nvshmem_ptrdiff_g_: BigNativeCall | undefined
@@ -188,13 +188,13 @@ let nvshmem_ptrdiff_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ptrdiff_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_ptrdiff_g', 'src', 8)
   putI32(1, pe, 'nvshmem_ptrdiff_g', 'pe')
-  return (nvshmem_ptrdiff_g_ ??= nvshmem.bindBig('nvshmem_ptrdiff_g', 30405, 2, 'i64'))()
+  return (nvshmem_ptrdiff_g_ ??= nvshmem.bindBig('nvshmem_ptrdiff_g', 30006, 2, 'i64'))()
 }
 
 let nvshmem_schar_g_: NativeCall | undefined
@@ -203,13 +203,13 @@ let nvshmem_schar_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_schar_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_schar_g', 'src')
   putI32(1, pe, 'nvshmem_schar_g', 'pe')
-  return (nvshmem_schar_g_ ??= nvshmem.bind('nvshmem_schar_g', 30405, 2, 'i8'))()
+  return (nvshmem_schar_g_ ??= nvshmem.bind('nvshmem_schar_g', 30006, 2, 'i8'))()
 }
 
 let nvshmem_short_g_: NativeCall | undefined
@@ -218,13 +218,13 @@ let nvshmem_short_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_short_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_short_g', 'src', 2)
   putI32(1, pe, 'nvshmem_short_g', 'pe')
-  return (nvshmem_short_g_ ??= nvshmem.bind('nvshmem_short_g', 30405, 2, 'i16'))()
+  return (nvshmem_short_g_ ??= nvshmem.bind('nvshmem_short_g', 30006, 2, 'i16'))()
 }
 
 let nvshmem_size_g_: BigNativeCall | undefined
@@ -233,13 +233,13 @@ let nvshmem_size_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_size_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_size_g', 'src', 8)
   putI32(1, pe, 'nvshmem_size_g', 'pe')
-  return (nvshmem_size_g_ ??= nvshmem.bindBig('nvshmem_size_g', 30405, 2, 'u64'))()
+  return (nvshmem_size_g_ ??= nvshmem.bindBig('nvshmem_size_g', 30006, 2, 'u64'))()
 }
 
 let nvshmem_uchar_g_: NativeCall | undefined
@@ -248,13 +248,13 @@ let nvshmem_uchar_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uchar_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_uchar_g', 'src')
   putI32(1, pe, 'nvshmem_uchar_g', 'pe')
-  return (nvshmem_uchar_g_ ??= nvshmem.bind('nvshmem_uchar_g', 30405, 2, 'u8'))()
+  return (nvshmem_uchar_g_ ??= nvshmem.bind('nvshmem_uchar_g', 30006, 2, 'u8'))()
 }
 
 let nvshmem_uint16_g_: NativeCall | undefined
@@ -263,13 +263,13 @@ let nvshmem_uint16_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint16_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_uint16_g', 'src', 2)
   putI32(1, pe, 'nvshmem_uint16_g', 'pe')
-  return (nvshmem_uint16_g_ ??= nvshmem.bind('nvshmem_uint16_g', 30405, 2, 'u16'))()
+  return (nvshmem_uint16_g_ ??= nvshmem.bind('nvshmem_uint16_g', 30006, 2, 'u16'))()
 }
 
 let nvshmem_uint32_g_: NativeCall | undefined
@@ -278,13 +278,13 @@ let nvshmem_uint32_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint32_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_uint32_g', 'src', 4)
   putI32(1, pe, 'nvshmem_uint32_g', 'pe')
-  return (nvshmem_uint32_g_ ??= nvshmem.bind('nvshmem_uint32_g', 30405, 2, 'u32'))()
+  return (nvshmem_uint32_g_ ??= nvshmem.bind('nvshmem_uint32_g', 30006, 2, 'u32'))()
 }
 
 let nvshmem_uint64_g_: BigNativeCall | undefined
@@ -293,13 +293,13 @@ let nvshmem_uint64_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint64_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_uint64_g', 'src', 8)
   putI32(1, pe, 'nvshmem_uint64_g', 'pe')
-  return (nvshmem_uint64_g_ ??= nvshmem.bindBig('nvshmem_uint64_g', 30405, 2, 'u64'))()
+  return (nvshmem_uint64_g_ ??= nvshmem.bindBig('nvshmem_uint64_g', 30006, 2, 'u64'))()
 }
 
 let nvshmem_uint8_g_: NativeCall | undefined
@@ -308,13 +308,13 @@ let nvshmem_uint8_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint8_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_uint8_g', 'src')
   putI32(1, pe, 'nvshmem_uint8_g', 'pe')
-  return (nvshmem_uint8_g_ ??= nvshmem.bind('nvshmem_uint8_g', 30405, 2, 'u8'))()
+  return (nvshmem_uint8_g_ ??= nvshmem.bind('nvshmem_uint8_g', 30006, 2, 'u8'))()
 }
 
 let nvshmem_uint_g_: NativeCall | undefined
@@ -323,13 +323,13 @@ let nvshmem_uint_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_uint_g', 'src', 4)
   putI32(1, pe, 'nvshmem_uint_g', 'pe')
-  return (nvshmem_uint_g_ ??= nvshmem.bind('nvshmem_uint_g', 30405, 2, 'u32'))()
+  return (nvshmem_uint_g_ ??= nvshmem.bind('nvshmem_uint_g', 30006, 2, 'u32'))()
 }
 
 let nvshmem_ulong_g_: BigNativeCall | undefined
@@ -338,13 +338,13 @@ let nvshmem_ulong_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulong_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_ulong_g', 'src', 8)
   putI32(1, pe, 'nvshmem_ulong_g', 'pe')
-  return (nvshmem_ulong_g_ ??= nvshmem.bindBig('nvshmem_ulong_g', 30405, 2, 'u64'))()
+  return (nvshmem_ulong_g_ ??= nvshmem.bindBig('nvshmem_ulong_g', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ulonglong_g_: BigNativeCall | undefined
@@ -353,13 +353,13 @@ let nvshmem_ulonglong_g_: BigNativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulonglong_g(src: PointerArgument, pe: number): bigint {
   putPointer(0, src, 'nvshmem_ulonglong_g', 'src', 8)
   putI32(1, pe, 'nvshmem_ulonglong_g', 'pe')
-  return (nvshmem_ulonglong_g_ ??= nvshmem.bindBig('nvshmem_ulonglong_g', 30405, 2, 'u64'))()
+  return (nvshmem_ulonglong_g_ ??= nvshmem.bindBig('nvshmem_ulonglong_g', 30006, 2, 'u64'))()
 }
 
 let nvshmem_ushort_g_: NativeCall | undefined
@@ -368,11 +368,11 @@ let nvshmem_ushort_g_: NativeCall | undefined
  *
  * @param src - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ushort_g(src: PointerArgument, pe: number): number {
   putPointer(0, src, 'nvshmem_ushort_g', 'src', 2)
   putI32(1, pe, 'nvshmem_ushort_g', 'pe')
-  return (nvshmem_ushort_g_ ??= nvshmem.bind('nvshmem_ushort_g', 30405, 2, 'u16'))()
+  return (nvshmem_ushort_g_ ??= nvshmem.bind('nvshmem_ushort_g', 30006, 2, 'u16'))()
 }

@@ -10,14 +10,14 @@ let nvshmemx_bfloat16_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_bfloat16_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_bfloat16_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_bfloat16_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_bfloat16_g_on_stream', 'cstrm')
-  return (nvshmemx_bfloat16_g_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_g_on_stream', 30405, 3, 'u16'))()
+  return (nvshmemx_bfloat16_g_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_g_on_stream', 30205, 3, 'u16'))()
 }
 
 let nvshmemx_char_g_on_stream_: NativeCall | undefined
@@ -27,14 +27,14 @@ let nvshmemx_char_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_char_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_char_g_on_stream', 'src')
   putI32(1, pe, 'nvshmemx_char_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_char_g_on_stream', 'cstrm')
-  return (nvshmemx_char_g_on_stream_ ??= nvshmem.bind('nvshmemx_char_g_on_stream', 30405, 3, 'i8'))()
+  return (nvshmemx_char_g_on_stream_ ??= nvshmem.bind('nvshmemx_char_g_on_stream', 30006, 3, 'i8'))()
 }
 
 let nvshmemx_double_g_on_stream_: NativeCall | undefined
@@ -44,14 +44,14 @@ let nvshmemx_double_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_double_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_double_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_double_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_double_g_on_stream', 'cstrm')
-  return (nvshmemx_double_g_on_stream_ ??= nvshmem.bind('nvshmemx_double_g_on_stream', 30405, 3, 'f64'))()
+  return (nvshmemx_double_g_on_stream_ ??= nvshmem.bind('nvshmemx_double_g_on_stream', 30006, 3, 'f64'))()
 }
 
 let nvshmemx_float_g_on_stream_: NativeCall | undefined
@@ -61,14 +61,14 @@ let nvshmemx_float_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_float_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_float_g_on_stream', 'src', 4)
   putI32(1, pe, 'nvshmemx_float_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_float_g_on_stream', 'cstrm')
-  return (nvshmemx_float_g_on_stream_ ??= nvshmem.bind('nvshmemx_float_g_on_stream', 30405, 3, 'f32'))()
+  return (nvshmemx_float_g_on_stream_ ??= nvshmem.bind('nvshmemx_float_g_on_stream', 30006, 3, 'f32'))()
 }
 
 let nvshmemx_half_g_on_stream_: NativeCall | undefined
@@ -78,14 +78,14 @@ let nvshmemx_half_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_half_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_half_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_half_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_half_g_on_stream', 'cstrm')
-  return (nvshmemx_half_g_on_stream_ ??= nvshmem.bind('nvshmemx_half_g_on_stream', 30405, 3, 'u16'))()
+  return (nvshmemx_half_g_on_stream_ ??= nvshmem.bind('nvshmemx_half_g_on_stream', 30205, 3, 'u16'))()
 }
 
 let nvshmemx_int16_g_on_stream_: NativeCall | undefined
@@ -95,14 +95,14 @@ let nvshmemx_int16_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int16_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_int16_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_int16_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_int16_g_on_stream', 'cstrm')
-  return (nvshmemx_int16_g_on_stream_ ??= nvshmem.bind('nvshmemx_int16_g_on_stream', 30405, 3, 'i16'))()
+  return (nvshmemx_int16_g_on_stream_ ??= nvshmem.bind('nvshmemx_int16_g_on_stream', 30006, 3, 'i16'))()
 }
 
 let nvshmemx_int32_g_on_stream_: NativeCall | undefined
@@ -112,14 +112,14 @@ let nvshmemx_int32_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int32_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_int32_g_on_stream', 'src', 4)
   putI32(1, pe, 'nvshmemx_int32_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_int32_g_on_stream', 'cstrm')
-  return (nvshmemx_int32_g_on_stream_ ??= nvshmem.bind('nvshmemx_int32_g_on_stream', 30405, 3))()
+  return (nvshmemx_int32_g_on_stream_ ??= nvshmem.bind('nvshmemx_int32_g_on_stream', 30006, 3))()
 }
 
 let nvshmemx_int64_g_on_stream_: BigNativeCall | undefined
@@ -129,14 +129,14 @@ let nvshmemx_int64_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int64_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_int64_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_int64_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_int64_g_on_stream', 'cstrm')
-  return (nvshmemx_int64_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_int64_g_on_stream', 30405, 3, 'i64'))()
+  return (nvshmemx_int64_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_int64_g_on_stream', 30006, 3, 'i64'))()
 }
 
 let nvshmemx_int8_g_on_stream_: NativeCall | undefined
@@ -146,14 +146,14 @@ let nvshmemx_int8_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int8_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_int8_g_on_stream', 'src')
   putI32(1, pe, 'nvshmemx_int8_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_int8_g_on_stream', 'cstrm')
-  return (nvshmemx_int8_g_on_stream_ ??= nvshmem.bind('nvshmemx_int8_g_on_stream', 30405, 3, 'i8'))()
+  return (nvshmemx_int8_g_on_stream_ ??= nvshmem.bind('nvshmemx_int8_g_on_stream', 30006, 3, 'i8'))()
 }
 
 let nvshmemx_int_g_on_stream_: NativeCall | undefined
@@ -163,14 +163,14 @@ let nvshmemx_int_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_int_g_on_stream', 'src', 4)
   putI32(1, pe, 'nvshmemx_int_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_int_g_on_stream', 'cstrm')
-  return (nvshmemx_int_g_on_stream_ ??= nvshmem.bind('nvshmemx_int_g_on_stream', 30405, 3))()
+  return (nvshmemx_int_g_on_stream_ ??= nvshmem.bind('nvshmemx_int_g_on_stream', 30006, 3))()
 }
 
 let nvshmemx_long_g_on_stream_: BigNativeCall | undefined
@@ -180,14 +180,14 @@ let nvshmemx_long_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_long_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_long_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_long_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_long_g_on_stream', 'cstrm')
-  return (nvshmemx_long_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_long_g_on_stream', 30405, 3, 'i64'))()
+  return (nvshmemx_long_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_long_g_on_stream', 30006, 3, 'i64'))()
 }
 
 let nvshmemx_longlong_g_on_stream_: BigNativeCall | undefined
@@ -197,14 +197,14 @@ let nvshmemx_longlong_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_longlong_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_longlong_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_longlong_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_longlong_g_on_stream', 'cstrm')
-  return (nvshmemx_longlong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_longlong_g_on_stream', 30405, 3, 'i64'))()
+  return (nvshmemx_longlong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_longlong_g_on_stream', 30006, 3, 'i64'))()
 }
 
 let nvshmemx_ptrdiff_g_on_stream_: BigNativeCall | undefined
@@ -214,14 +214,14 @@ let nvshmemx_ptrdiff_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ptrdiff_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_ptrdiff_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_ptrdiff_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_ptrdiff_g_on_stream', 'cstrm')
-  return (nvshmemx_ptrdiff_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ptrdiff_g_on_stream', 30405, 3, 'i64'))()
+  return (nvshmemx_ptrdiff_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ptrdiff_g_on_stream', 30006, 3, 'i64'))()
 }
 
 let nvshmemx_schar_g_on_stream_: NativeCall | undefined
@@ -231,14 +231,14 @@ let nvshmemx_schar_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_schar_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_schar_g_on_stream', 'src')
   putI32(1, pe, 'nvshmemx_schar_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_schar_g_on_stream', 'cstrm')
-  return (nvshmemx_schar_g_on_stream_ ??= nvshmem.bind('nvshmemx_schar_g_on_stream', 30405, 3, 'i8'))()
+  return (nvshmemx_schar_g_on_stream_ ??= nvshmem.bind('nvshmemx_schar_g_on_stream', 30006, 3, 'i8'))()
 }
 
 let nvshmemx_short_g_on_stream_: NativeCall | undefined
@@ -248,14 +248,14 @@ let nvshmemx_short_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_short_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_short_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_short_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_short_g_on_stream', 'cstrm')
-  return (nvshmemx_short_g_on_stream_ ??= nvshmem.bind('nvshmemx_short_g_on_stream', 30405, 3, 'i16'))()
+  return (nvshmemx_short_g_on_stream_ ??= nvshmem.bind('nvshmemx_short_g_on_stream', 30006, 3, 'i16'))()
 }
 
 let nvshmemx_size_g_on_stream_: BigNativeCall | undefined
@@ -265,14 +265,14 @@ let nvshmemx_size_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_size_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_size_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_size_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_size_g_on_stream', 'cstrm')
-  return (nvshmemx_size_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_size_g_on_stream', 30405, 3, 'u64'))()
+  return (nvshmemx_size_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_size_g_on_stream', 30006, 3, 'u64'))()
 }
 
 let nvshmemx_uchar_g_on_stream_: NativeCall | undefined
@@ -282,14 +282,14 @@ let nvshmemx_uchar_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uchar_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_uchar_g_on_stream', 'src')
   putI32(1, pe, 'nvshmemx_uchar_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uchar_g_on_stream', 'cstrm')
-  return (nvshmemx_uchar_g_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_g_on_stream', 30405, 3, 'u8'))()
+  return (nvshmemx_uchar_g_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_g_on_stream', 30006, 3, 'u8'))()
 }
 
 let nvshmemx_uint16_g_on_stream_: NativeCall | undefined
@@ -299,14 +299,14 @@ let nvshmemx_uint16_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint16_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_uint16_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_uint16_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uint16_g_on_stream', 'cstrm')
-  return (nvshmemx_uint16_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_g_on_stream', 30405, 3, 'u16'))()
+  return (nvshmemx_uint16_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_g_on_stream', 30006, 3, 'u16'))()
 }
 
 let nvshmemx_uint32_g_on_stream_: NativeCall | undefined
@@ -316,14 +316,14 @@ let nvshmemx_uint32_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint32_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_uint32_g_on_stream', 'src', 4)
   putI32(1, pe, 'nvshmemx_uint32_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uint32_g_on_stream', 'cstrm')
-  return (nvshmemx_uint32_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_g_on_stream', 30405, 3, 'u32'))()
+  return (nvshmemx_uint32_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_g_on_stream', 30006, 3, 'u32'))()
 }
 
 let nvshmemx_uint64_g_on_stream_: BigNativeCall | undefined
@@ -333,14 +333,14 @@ let nvshmemx_uint64_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint64_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_uint64_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_uint64_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uint64_g_on_stream', 'cstrm')
-  return (nvshmemx_uint64_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_uint64_g_on_stream', 30405, 3, 'u64'))()
+  return (nvshmemx_uint64_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_uint64_g_on_stream', 30006, 3, 'u64'))()
 }
 
 let nvshmemx_uint8_g_on_stream_: NativeCall | undefined
@@ -350,14 +350,14 @@ let nvshmemx_uint8_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint8_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_uint8_g_on_stream', 'src')
   putI32(1, pe, 'nvshmemx_uint8_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uint8_g_on_stream', 'cstrm')
-  return (nvshmemx_uint8_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_g_on_stream', 30405, 3, 'u8'))()
+  return (nvshmemx_uint8_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_g_on_stream', 30006, 3, 'u8'))()
 }
 
 let nvshmemx_uint_g_on_stream_: NativeCall | undefined
@@ -367,14 +367,14 @@ let nvshmemx_uint_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_uint_g_on_stream', 'src', 4)
   putI32(1, pe, 'nvshmemx_uint_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_uint_g_on_stream', 'cstrm')
-  return (nvshmemx_uint_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint_g_on_stream', 30405, 3, 'u32'))()
+  return (nvshmemx_uint_g_on_stream_ ??= nvshmem.bind('nvshmemx_uint_g_on_stream', 30006, 3, 'u32'))()
 }
 
 let nvshmemx_ulong_g_on_stream_: BigNativeCall | undefined
@@ -384,14 +384,14 @@ let nvshmemx_ulong_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulong_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_ulong_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_ulong_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_ulong_g_on_stream', 'cstrm')
-  return (nvshmemx_ulong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ulong_g_on_stream', 30405, 3, 'u64'))()
+  return (nvshmemx_ulong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ulong_g_on_stream', 30006, 3, 'u64'))()
 }
 
 let nvshmemx_ulonglong_g_on_stream_: BigNativeCall | undefined
@@ -401,14 +401,14 @@ let nvshmemx_ulonglong_g_on_stream_: BigNativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulonglong_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): bigint {
   putPointer(0, src, 'nvshmemx_ulonglong_g_on_stream', 'src', 8)
   putI32(1, pe, 'nvshmemx_ulonglong_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_ulonglong_g_on_stream', 'cstrm')
-  return (nvshmemx_ulonglong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ulonglong_g_on_stream', 30405, 3, 'u64'))()
+  return (nvshmemx_ulonglong_g_on_stream_ ??= nvshmem.bindBig('nvshmemx_ulonglong_g_on_stream', 30006, 3, 'u64'))()
 }
 
 let nvshmemx_ushort_g_on_stream_: NativeCall | undefined
@@ -418,12 +418,12 @@ let nvshmemx_ushort_g_on_stream_: NativeCall | undefined
  * @param src - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ushort_g_on_stream(src: PointerArgument, pe: number, cstrm: cudaStream_t | null): number {
   putPointer(0, src, 'nvshmemx_ushort_g_on_stream', 'src', 2)
   putI32(1, pe, 'nvshmemx_ushort_g_on_stream', 'pe')
   putHandle(2, cstrm, 'nvshmemx_ushort_g_on_stream', 'cstrm')
-  return (nvshmemx_ushort_g_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_g_on_stream', 30405, 3, 'u16'))()
+  return (nvshmemx_ushort_g_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_g_on_stream', 30006, 3, 'u16'))()
 }

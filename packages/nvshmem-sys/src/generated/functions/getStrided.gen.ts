@@ -12,7 +12,7 @@ let nvshmem_bfloat16_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_bfloat16_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -22,7 +22,7 @@ export function nvshmem_bfloat16_iget(dest: PointerArgument, source: PointerArgu
   putI64(3, sst, 'nvshmem_bfloat16_iget', 'sst')
   putSize(4, nelems, 'nvshmem_bfloat16_iget', 'nelems')
   putI32(5, pe, 'nvshmem_bfloat16_iget', 'pe')
-  void (nvshmem_bfloat16_iget_ ??= nvshmem.bind('nvshmem_bfloat16_iget', 30405, 6, 'void'))()
+  void (nvshmem_bfloat16_iget_ ??= nvshmem.bind('nvshmem_bfloat16_iget', 30205, 6, 'void'))()
 }
 
 let nvshmem_char_iget_: NativeCall | undefined
@@ -35,7 +35,7 @@ let nvshmem_char_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_char_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -45,7 +45,7 @@ export function nvshmem_char_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_char_iget', 'sst')
   putSize(4, nelems, 'nvshmem_char_iget', 'nelems')
   putI32(5, pe, 'nvshmem_char_iget', 'pe')
-  void (nvshmem_char_iget_ ??= nvshmem.bind('nvshmem_char_iget', 30405, 6, 'void'))()
+  void (nvshmem_char_iget_ ??= nvshmem.bind('nvshmem_char_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_double_iget_: NativeCall | undefined
@@ -58,7 +58,7 @@ let nvshmem_double_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_double_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -68,7 +68,7 @@ export function nvshmem_double_iget(dest: PointerArgument, source: PointerArgume
   putI64(3, sst, 'nvshmem_double_iget', 'sst')
   putSize(4, nelems, 'nvshmem_double_iget', 'nelems')
   putI32(5, pe, 'nvshmem_double_iget', 'pe')
-  void (nvshmem_double_iget_ ??= nvshmem.bind('nvshmem_double_iget', 30405, 6, 'void'))()
+  void (nvshmem_double_iget_ ??= nvshmem.bind('nvshmem_double_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_float_iget_: NativeCall | undefined
@@ -81,7 +81,7 @@ let nvshmem_float_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_float_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -91,7 +91,7 @@ export function nvshmem_float_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_float_iget', 'sst')
   putSize(4, nelems, 'nvshmem_float_iget', 'nelems')
   putI32(5, pe, 'nvshmem_float_iget', 'pe')
-  void (nvshmem_float_iget_ ??= nvshmem.bind('nvshmem_float_iget', 30405, 6, 'void'))()
+  void (nvshmem_float_iget_ ??= nvshmem.bind('nvshmem_float_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_half_iget_: NativeCall | undefined
@@ -104,7 +104,7 @@ let nvshmem_half_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_half_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -114,7 +114,7 @@ export function nvshmem_half_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_half_iget', 'sst')
   putSize(4, nelems, 'nvshmem_half_iget', 'nelems')
   putI32(5, pe, 'nvshmem_half_iget', 'pe')
-  void (nvshmem_half_iget_ ??= nvshmem.bind('nvshmem_half_iget', 30405, 6, 'void'))()
+  void (nvshmem_half_iget_ ??= nvshmem.bind('nvshmem_half_iget', 30205, 6, 'void'))()
 }
 
 let nvshmem_iget128_: NativeCall | undefined
@@ -127,7 +127,7 @@ let nvshmem_iget128_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_iget128(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -137,7 +137,7 @@ export function nvshmem_iget128(dest: PointerArgument, source: PointerArgument, 
   putI64(3, sst, 'nvshmem_iget128', 'sst')
   putSize(4, nelems, 'nvshmem_iget128', 'nelems')
   putI32(5, pe, 'nvshmem_iget128', 'pe')
-  void (nvshmem_iget128_ ??= nvshmem.bind('nvshmem_iget128', 30405, 6, 'void'))()
+  void (nvshmem_iget128_ ??= nvshmem.bind('nvshmem_iget128', 30006, 6, 'void'))()
 }
 
 let nvshmem_iget16_: NativeCall | undefined
@@ -150,7 +150,7 @@ let nvshmem_iget16_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_iget16(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -160,7 +160,7 @@ export function nvshmem_iget16(dest: PointerArgument, source: PointerArgument, d
   putI64(3, sst, 'nvshmem_iget16', 'sst')
   putSize(4, nelems, 'nvshmem_iget16', 'nelems')
   putI32(5, pe, 'nvshmem_iget16', 'pe')
-  void (nvshmem_iget16_ ??= nvshmem.bind('nvshmem_iget16', 30405, 6, 'void'))()
+  void (nvshmem_iget16_ ??= nvshmem.bind('nvshmem_iget16', 30006, 6, 'void'))()
 }
 
 let nvshmem_iget32_: NativeCall | undefined
@@ -173,7 +173,7 @@ let nvshmem_iget32_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_iget32(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -183,7 +183,7 @@ export function nvshmem_iget32(dest: PointerArgument, source: PointerArgument, d
   putI64(3, sst, 'nvshmem_iget32', 'sst')
   putSize(4, nelems, 'nvshmem_iget32', 'nelems')
   putI32(5, pe, 'nvshmem_iget32', 'pe')
-  void (nvshmem_iget32_ ??= nvshmem.bind('nvshmem_iget32', 30405, 6, 'void'))()
+  void (nvshmem_iget32_ ??= nvshmem.bind('nvshmem_iget32', 30006, 6, 'void'))()
 }
 
 let nvshmem_iget64_: NativeCall | undefined
@@ -196,7 +196,7 @@ let nvshmem_iget64_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_iget64(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -206,7 +206,7 @@ export function nvshmem_iget64(dest: PointerArgument, source: PointerArgument, d
   putI64(3, sst, 'nvshmem_iget64', 'sst')
   putSize(4, nelems, 'nvshmem_iget64', 'nelems')
   putI32(5, pe, 'nvshmem_iget64', 'pe')
-  void (nvshmem_iget64_ ??= nvshmem.bind('nvshmem_iget64', 30405, 6, 'void'))()
+  void (nvshmem_iget64_ ??= nvshmem.bind('nvshmem_iget64', 30006, 6, 'void'))()
 }
 
 let nvshmem_iget8_: NativeCall | undefined
@@ -219,7 +219,7 @@ let nvshmem_iget8_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_iget8(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -229,7 +229,7 @@ export function nvshmem_iget8(dest: PointerArgument, source: PointerArgument, ds
   putI64(3, sst, 'nvshmem_iget8', 'sst')
   putSize(4, nelems, 'nvshmem_iget8', 'nelems')
   putI32(5, pe, 'nvshmem_iget8', 'pe')
-  void (nvshmem_iget8_ ??= nvshmem.bind('nvshmem_iget8', 30405, 6, 'void'))()
+  void (nvshmem_iget8_ ??= nvshmem.bind('nvshmem_iget8', 30006, 6, 'void'))()
 }
 
 let nvshmem_int16_iget_: NativeCall | undefined
@@ -242,7 +242,7 @@ let nvshmem_int16_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int16_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -252,7 +252,7 @@ export function nvshmem_int16_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_int16_iget', 'sst')
   putSize(4, nelems, 'nvshmem_int16_iget', 'nelems')
   putI32(5, pe, 'nvshmem_int16_iget', 'pe')
-  void (nvshmem_int16_iget_ ??= nvshmem.bind('nvshmem_int16_iget', 30405, 6, 'void'))()
+  void (nvshmem_int16_iget_ ??= nvshmem.bind('nvshmem_int16_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_int32_iget_: NativeCall | undefined
@@ -265,7 +265,7 @@ let nvshmem_int32_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int32_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -275,7 +275,7 @@ export function nvshmem_int32_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_int32_iget', 'sst')
   putSize(4, nelems, 'nvshmem_int32_iget', 'nelems')
   putI32(5, pe, 'nvshmem_int32_iget', 'pe')
-  void (nvshmem_int32_iget_ ??= nvshmem.bind('nvshmem_int32_iget', 30405, 6, 'void'))()
+  void (nvshmem_int32_iget_ ??= nvshmem.bind('nvshmem_int32_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_int64_iget_: NativeCall | undefined
@@ -288,7 +288,7 @@ let nvshmem_int64_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int64_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -298,7 +298,7 @@ export function nvshmem_int64_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_int64_iget', 'sst')
   putSize(4, nelems, 'nvshmem_int64_iget', 'nelems')
   putI32(5, pe, 'nvshmem_int64_iget', 'pe')
-  void (nvshmem_int64_iget_ ??= nvshmem.bind('nvshmem_int64_iget', 30405, 6, 'void'))()
+  void (nvshmem_int64_iget_ ??= nvshmem.bind('nvshmem_int64_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_int8_iget_: NativeCall | undefined
@@ -311,7 +311,7 @@ let nvshmem_int8_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int8_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -321,7 +321,7 @@ export function nvshmem_int8_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_int8_iget', 'sst')
   putSize(4, nelems, 'nvshmem_int8_iget', 'nelems')
   putI32(5, pe, 'nvshmem_int8_iget', 'pe')
-  void (nvshmem_int8_iget_ ??= nvshmem.bind('nvshmem_int8_iget', 30405, 6, 'void'))()
+  void (nvshmem_int8_iget_ ??= nvshmem.bind('nvshmem_int8_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_int_iget_: NativeCall | undefined
@@ -334,7 +334,7 @@ let nvshmem_int_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -344,7 +344,7 @@ export function nvshmem_int_iget(dest: PointerArgument, source: PointerArgument,
   putI64(3, sst, 'nvshmem_int_iget', 'sst')
   putSize(4, nelems, 'nvshmem_int_iget', 'nelems')
   putI32(5, pe, 'nvshmem_int_iget', 'pe')
-  void (nvshmem_int_iget_ ??= nvshmem.bind('nvshmem_int_iget', 30405, 6, 'void'))()
+  void (nvshmem_int_iget_ ??= nvshmem.bind('nvshmem_int_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_long_iget_: NativeCall | undefined
@@ -357,7 +357,7 @@ let nvshmem_long_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_long_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -367,7 +367,7 @@ export function nvshmem_long_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_long_iget', 'sst')
   putSize(4, nelems, 'nvshmem_long_iget', 'nelems')
   putI32(5, pe, 'nvshmem_long_iget', 'pe')
-  void (nvshmem_long_iget_ ??= nvshmem.bind('nvshmem_long_iget', 30405, 6, 'void'))()
+  void (nvshmem_long_iget_ ??= nvshmem.bind('nvshmem_long_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_longlong_iget_: NativeCall | undefined
@@ -380,7 +380,7 @@ let nvshmem_longlong_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_longlong_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -390,7 +390,7 @@ export function nvshmem_longlong_iget(dest: PointerArgument, source: PointerArgu
   putI64(3, sst, 'nvshmem_longlong_iget', 'sst')
   putSize(4, nelems, 'nvshmem_longlong_iget', 'nelems')
   putI32(5, pe, 'nvshmem_longlong_iget', 'pe')
-  void (nvshmem_longlong_iget_ ??= nvshmem.bind('nvshmem_longlong_iget', 30405, 6, 'void'))()
+  void (nvshmem_longlong_iget_ ??= nvshmem.bind('nvshmem_longlong_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_ptrdiff_iget_: NativeCall | undefined
@@ -403,7 +403,7 @@ let nvshmem_ptrdiff_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ptrdiff_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -413,7 +413,7 @@ export function nvshmem_ptrdiff_iget(dest: PointerArgument, source: PointerArgum
   putI64(3, sst, 'nvshmem_ptrdiff_iget', 'sst')
   putSize(4, nelems, 'nvshmem_ptrdiff_iget', 'nelems')
   putI32(5, pe, 'nvshmem_ptrdiff_iget', 'pe')
-  void (nvshmem_ptrdiff_iget_ ??= nvshmem.bind('nvshmem_ptrdiff_iget', 30405, 6, 'void'))()
+  void (nvshmem_ptrdiff_iget_ ??= nvshmem.bind('nvshmem_ptrdiff_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_schar_iget_: NativeCall | undefined
@@ -426,7 +426,7 @@ let nvshmem_schar_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_schar_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -436,7 +436,7 @@ export function nvshmem_schar_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_schar_iget', 'sst')
   putSize(4, nelems, 'nvshmem_schar_iget', 'nelems')
   putI32(5, pe, 'nvshmem_schar_iget', 'pe')
-  void (nvshmem_schar_iget_ ??= nvshmem.bind('nvshmem_schar_iget', 30405, 6, 'void'))()
+  void (nvshmem_schar_iget_ ??= nvshmem.bind('nvshmem_schar_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_short_iget_: NativeCall | undefined
@@ -449,7 +449,7 @@ let nvshmem_short_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_short_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -459,7 +459,7 @@ export function nvshmem_short_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_short_iget', 'sst')
   putSize(4, nelems, 'nvshmem_short_iget', 'nelems')
   putI32(5, pe, 'nvshmem_short_iget', 'pe')
-  void (nvshmem_short_iget_ ??= nvshmem.bind('nvshmem_short_iget', 30405, 6, 'void'))()
+  void (nvshmem_short_iget_ ??= nvshmem.bind('nvshmem_short_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_size_iget_: NativeCall | undefined
@@ -472,7 +472,7 @@ let nvshmem_size_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_size_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -482,7 +482,7 @@ export function nvshmem_size_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_size_iget', 'sst')
   putSize(4, nelems, 'nvshmem_size_iget', 'nelems')
   putI32(5, pe, 'nvshmem_size_iget', 'pe')
-  void (nvshmem_size_iget_ ??= nvshmem.bind('nvshmem_size_iget', 30405, 6, 'void'))()
+  void (nvshmem_size_iget_ ??= nvshmem.bind('nvshmem_size_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uchar_iget_: NativeCall | undefined
@@ -495,7 +495,7 @@ let nvshmem_uchar_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uchar_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -505,7 +505,7 @@ export function nvshmem_uchar_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_uchar_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uchar_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uchar_iget', 'pe')
-  void (nvshmem_uchar_iget_ ??= nvshmem.bind('nvshmem_uchar_iget', 30405, 6, 'void'))()
+  void (nvshmem_uchar_iget_ ??= nvshmem.bind('nvshmem_uchar_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uint16_iget_: NativeCall | undefined
@@ -518,7 +518,7 @@ let nvshmem_uint16_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint16_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -528,7 +528,7 @@ export function nvshmem_uint16_iget(dest: PointerArgument, source: PointerArgume
   putI64(3, sst, 'nvshmem_uint16_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uint16_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uint16_iget', 'pe')
-  void (nvshmem_uint16_iget_ ??= nvshmem.bind('nvshmem_uint16_iget', 30405, 6, 'void'))()
+  void (nvshmem_uint16_iget_ ??= nvshmem.bind('nvshmem_uint16_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uint32_iget_: NativeCall | undefined
@@ -541,7 +541,7 @@ let nvshmem_uint32_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint32_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -551,7 +551,7 @@ export function nvshmem_uint32_iget(dest: PointerArgument, source: PointerArgume
   putI64(3, sst, 'nvshmem_uint32_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uint32_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uint32_iget', 'pe')
-  void (nvshmem_uint32_iget_ ??= nvshmem.bind('nvshmem_uint32_iget', 30405, 6, 'void'))()
+  void (nvshmem_uint32_iget_ ??= nvshmem.bind('nvshmem_uint32_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uint64_iget_: NativeCall | undefined
@@ -564,7 +564,7 @@ let nvshmem_uint64_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint64_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -574,7 +574,7 @@ export function nvshmem_uint64_iget(dest: PointerArgument, source: PointerArgume
   putI64(3, sst, 'nvshmem_uint64_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uint64_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uint64_iget', 'pe')
-  void (nvshmem_uint64_iget_ ??= nvshmem.bind('nvshmem_uint64_iget', 30405, 6, 'void'))()
+  void (nvshmem_uint64_iget_ ??= nvshmem.bind('nvshmem_uint64_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uint8_iget_: NativeCall | undefined
@@ -587,7 +587,7 @@ let nvshmem_uint8_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint8_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -597,7 +597,7 @@ export function nvshmem_uint8_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_uint8_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uint8_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uint8_iget', 'pe')
-  void (nvshmem_uint8_iget_ ??= nvshmem.bind('nvshmem_uint8_iget', 30405, 6, 'void'))()
+  void (nvshmem_uint8_iget_ ??= nvshmem.bind('nvshmem_uint8_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_uint_iget_: NativeCall | undefined
@@ -610,7 +610,7 @@ let nvshmem_uint_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -620,7 +620,7 @@ export function nvshmem_uint_iget(dest: PointerArgument, source: PointerArgument
   putI64(3, sst, 'nvshmem_uint_iget', 'sst')
   putSize(4, nelems, 'nvshmem_uint_iget', 'nelems')
   putI32(5, pe, 'nvshmem_uint_iget', 'pe')
-  void (nvshmem_uint_iget_ ??= nvshmem.bind('nvshmem_uint_iget', 30405, 6, 'void'))()
+  void (nvshmem_uint_iget_ ??= nvshmem.bind('nvshmem_uint_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_ulong_iget_: NativeCall | undefined
@@ -633,7 +633,7 @@ let nvshmem_ulong_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulong_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -643,7 +643,7 @@ export function nvshmem_ulong_iget(dest: PointerArgument, source: PointerArgumen
   putI64(3, sst, 'nvshmem_ulong_iget', 'sst')
   putSize(4, nelems, 'nvshmem_ulong_iget', 'nelems')
   putI32(5, pe, 'nvshmem_ulong_iget', 'pe')
-  void (nvshmem_ulong_iget_ ??= nvshmem.bind('nvshmem_ulong_iget', 30405, 6, 'void'))()
+  void (nvshmem_ulong_iget_ ??= nvshmem.bind('nvshmem_ulong_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_ulonglong_iget_: NativeCall | undefined
@@ -656,7 +656,7 @@ let nvshmem_ulonglong_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulonglong_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -666,7 +666,7 @@ export function nvshmem_ulonglong_iget(dest: PointerArgument, source: PointerArg
   putI64(3, sst, 'nvshmem_ulonglong_iget', 'sst')
   putSize(4, nelems, 'nvshmem_ulonglong_iget', 'nelems')
   putI32(5, pe, 'nvshmem_ulonglong_iget', 'pe')
-  void (nvshmem_ulonglong_iget_ ??= nvshmem.bind('nvshmem_ulonglong_iget', 30405, 6, 'void'))()
+  void (nvshmem_ulonglong_iget_ ??= nvshmem.bind('nvshmem_ulonglong_iget', 30006, 6, 'void'))()
 }
 
 let nvshmem_ushort_iget_: NativeCall | undefined
@@ -679,7 +679,7 @@ let nvshmem_ushort_iget_: NativeCall | undefined
  * @param sst - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ushort_iget(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number): void {
@@ -689,5 +689,5 @@ export function nvshmem_ushort_iget(dest: PointerArgument, source: PointerArgume
   putI64(3, sst, 'nvshmem_ushort_iget', 'sst')
   putSize(4, nelems, 'nvshmem_ushort_iget', 'nelems')
   putI32(5, pe, 'nvshmem_ushort_iget', 'pe')
-  void (nvshmem_ushort_iget_ ??= nvshmem.bind('nvshmem_ushort_iget', 30405, 6, 'void'))()
+  void (nvshmem_ushort_iget_ ??= nvshmem.bind('nvshmem_ushort_iget', 30006, 6, 'void'))()
 }

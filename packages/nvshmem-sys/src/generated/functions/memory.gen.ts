@@ -8,13 +8,13 @@ let nvshmem_align_: BigNativeCall | undefined
  *
  * @param alignment - in
  * @param size - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmem_align(alignment: SizeArgument, size: SizeArgument): bigint {
   putSize(0, alignment, 'nvshmem_align', 'alignment')
   putSize(1, size, 'nvshmem_align', 'size')
-  return (nvshmem_align_ ??= nvshmem.bindBig('nvshmem_align', 30405, 2, 'pointer'))()
+  return (nvshmem_align_ ??= nvshmem.bindBig('nvshmem_align', 30006, 2, 'pointer'))()
 }
 
 let nvshmem_calloc_: BigNativeCall | undefined
@@ -23,13 +23,13 @@ let nvshmem_calloc_: BigNativeCall | undefined
  *
  * @param count - in
  * @param size - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmem_calloc(count: SizeArgument, size: SizeArgument): bigint {
   putSize(0, count, 'nvshmem_calloc', 'count')
   putSize(1, size, 'nvshmem_calloc', 'size')
-  return (nvshmem_calloc_ ??= nvshmem.bindBig('nvshmem_calloc', 30405, 2, 'pointer'))()
+  return (nvshmem_calloc_ ??= nvshmem.bindBig('nvshmem_calloc', 30006, 2, 'pointer'))()
 }
 
 let nvshmem_free_: NativeCall | undefined
@@ -37,12 +37,12 @@ let nvshmem_free_: NativeCall | undefined
  * `void nvshmem_free(void *ptr)`
  *
  * @param ptr - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmem_free(ptr: PointerArgument): void {
   putPointer(0, ptr, 'nvshmem_free', 'ptr')
-  void (nvshmem_free_ ??= nvshmem.bind('nvshmem_free', 30405, 1, 'void'))()
+  void (nvshmem_free_ ??= nvshmem.bind('nvshmem_free', 30006, 1, 'void'))()
 }
 
 let nvshmem_malloc_: BigNativeCall | undefined
@@ -50,12 +50,12 @@ let nvshmem_malloc_: BigNativeCall | undefined
  * `void *nvshmem_malloc(size_t size)`
  *
  * @param size - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmem_malloc(size: SizeArgument): bigint {
   putSize(0, size, 'nvshmem_malloc', 'size')
-  return (nvshmem_malloc_ ??= nvshmem.bindBig('nvshmem_malloc', 30405, 1, 'pointer'))()
+  return (nvshmem_malloc_ ??= nvshmem.bindBig('nvshmem_malloc', 30006, 1, 'pointer'))()
 }
 
 let nvshmemx_buffer_register_: NativeCall | undefined
@@ -64,13 +64,13 @@ let nvshmemx_buffer_register_: NativeCall | undefined
  *
  * @param addr - in
  * @param length - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmemx_buffer_register(addr: PointerArgument, length: SizeArgument): number {
   putPointer(0, addr, 'nvshmemx_buffer_register', 'addr')
   putSize(1, length, 'nvshmemx_buffer_register', 'length')
-  return (nvshmemx_buffer_register_ ??= nvshmem.bind('nvshmemx_buffer_register', 30405, 2))()
+  return (nvshmemx_buffer_register_ ??= nvshmem.bind('nvshmemx_buffer_register', 30006, 2))()
 }
 
 let nvshmemx_buffer_register_symmetric_: BigNativeCall | undefined
@@ -95,23 +95,23 @@ let nvshmemx_buffer_unregister_: NativeCall | undefined
  * `int nvshmemx_buffer_unregister(void *addr)`
  *
  * @param addr - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmemx_buffer_unregister(addr: PointerArgument): number {
   putPointer(0, addr, 'nvshmemx_buffer_unregister', 'addr')
-  return (nvshmemx_buffer_unregister_ ??= nvshmem.bind('nvshmemx_buffer_unregister', 30405, 1))()
+  return (nvshmemx_buffer_unregister_ ??= nvshmem.bind('nvshmemx_buffer_unregister', 30006, 1))()
 }
 
 let nvshmemx_buffer_unregister_all_: NativeCall | undefined
 /**
  * `void nvshmemx_buffer_unregister_all(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/memory.html
  */
 export function nvshmemx_buffer_unregister_all(): void {
-  void (nvshmemx_buffer_unregister_all_ ??= nvshmem.bind('nvshmemx_buffer_unregister_all', 30405, 0, 'void'))()
+  void (nvshmemx_buffer_unregister_all_ ??= nvshmem.bind('nvshmemx_buffer_unregister_all', 30006, 0, 'void'))()
 }
 
 let nvshmemx_buffer_unregister_symmetric_: NativeCall | undefined

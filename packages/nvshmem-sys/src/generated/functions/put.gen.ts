@@ -10,7 +10,7 @@ let nvshmem_bfloat16_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_bfloat16_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -18,7 +18,7 @@ export function nvshmem_bfloat16_put(dest: PointerArgument, source: PointerArgum
   putArray(1, source, 'nvshmem_bfloat16_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_bfloat16_put', 'nelems')
   putI32(3, pe, 'nvshmem_bfloat16_put', 'pe')
-  void (nvshmem_bfloat16_put_ ??= nvshmem.bind('nvshmem_bfloat16_put', 30405, 4, 'void'))()
+  void (nvshmem_bfloat16_put_ ??= nvshmem.bind('nvshmem_bfloat16_put', 30205, 4, 'void'))()
 }
 
 let nvshmem_char_put_: NativeCall | undefined
@@ -29,7 +29,7 @@ let nvshmem_char_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_char_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -37,7 +37,7 @@ export function nvshmem_char_put(dest: PointerArgument, source: PointerArgument,
   putPointer(1, source, 'nvshmem_char_put', 'source')
   putSize(2, nelems, 'nvshmem_char_put', 'nelems')
   putI32(3, pe, 'nvshmem_char_put', 'pe')
-  void (nvshmem_char_put_ ??= nvshmem.bind('nvshmem_char_put', 30405, 4, 'void'))()
+  void (nvshmem_char_put_ ??= nvshmem.bind('nvshmem_char_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_double_put_: NativeCall | undefined
@@ -48,7 +48,7 @@ let nvshmem_double_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_double_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -56,7 +56,7 @@ export function nvshmem_double_put(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_double_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_double_put', 'nelems')
   putI32(3, pe, 'nvshmem_double_put', 'pe')
-  void (nvshmem_double_put_ ??= nvshmem.bind('nvshmem_double_put', 30405, 4, 'void'))()
+  void (nvshmem_double_put_ ??= nvshmem.bind('nvshmem_double_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_float_put_: NativeCall | undefined
@@ -67,7 +67,7 @@ let nvshmem_float_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_float_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -75,7 +75,7 @@ export function nvshmem_float_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_float_put', 'source', 4)
   putSize(2, nelems, 'nvshmem_float_put', 'nelems')
   putI32(3, pe, 'nvshmem_float_put', 'pe')
-  void (nvshmem_float_put_ ??= nvshmem.bind('nvshmem_float_put', 30405, 4, 'void'))()
+  void (nvshmem_float_put_ ??= nvshmem.bind('nvshmem_float_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_half_put_: NativeCall | undefined
@@ -86,7 +86,7 @@ let nvshmem_half_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_half_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -94,7 +94,7 @@ export function nvshmem_half_put(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_half_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_half_put', 'nelems')
   putI32(3, pe, 'nvshmem_half_put', 'pe')
-  void (nvshmem_half_put_ ??= nvshmem.bind('nvshmem_half_put', 30405, 4, 'void'))()
+  void (nvshmem_half_put_ ??= nvshmem.bind('nvshmem_half_put', 30205, 4, 'void'))()
 }
 
 let nvshmem_int16_put_: NativeCall | undefined
@@ -105,7 +105,7 @@ let nvshmem_int16_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int16_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -113,7 +113,7 @@ export function nvshmem_int16_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int16_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_int16_put', 'nelems')
   putI32(3, pe, 'nvshmem_int16_put', 'pe')
-  void (nvshmem_int16_put_ ??= nvshmem.bind('nvshmem_int16_put', 30405, 4, 'void'))()
+  void (nvshmem_int16_put_ ??= nvshmem.bind('nvshmem_int16_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_int32_put_: NativeCall | undefined
@@ -124,7 +124,7 @@ let nvshmem_int32_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int32_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -132,7 +132,7 @@ export function nvshmem_int32_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int32_put', 'source', 4)
   putSize(2, nelems, 'nvshmem_int32_put', 'nelems')
   putI32(3, pe, 'nvshmem_int32_put', 'pe')
-  void (nvshmem_int32_put_ ??= nvshmem.bind('nvshmem_int32_put', 30405, 4, 'void'))()
+  void (nvshmem_int32_put_ ??= nvshmem.bind('nvshmem_int32_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_int64_put_: NativeCall | undefined
@@ -143,7 +143,7 @@ let nvshmem_int64_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int64_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -151,7 +151,7 @@ export function nvshmem_int64_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_int64_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_int64_put', 'nelems')
   putI32(3, pe, 'nvshmem_int64_put', 'pe')
-  void (nvshmem_int64_put_ ??= nvshmem.bind('nvshmem_int64_put', 30405, 4, 'void'))()
+  void (nvshmem_int64_put_ ??= nvshmem.bind('nvshmem_int64_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_int8_put_: NativeCall | undefined
@@ -162,7 +162,7 @@ let nvshmem_int8_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int8_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -170,7 +170,7 @@ export function nvshmem_int8_put(dest: PointerArgument, source: PointerArgument,
   putPointer(1, source, 'nvshmem_int8_put', 'source')
   putSize(2, nelems, 'nvshmem_int8_put', 'nelems')
   putI32(3, pe, 'nvshmem_int8_put', 'pe')
-  void (nvshmem_int8_put_ ??= nvshmem.bind('nvshmem_int8_put', 30405, 4, 'void'))()
+  void (nvshmem_int8_put_ ??= nvshmem.bind('nvshmem_int8_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_int_put_: NativeCall | undefined
@@ -181,7 +181,7 @@ let nvshmem_int_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -189,7 +189,7 @@ export function nvshmem_int_put(dest: PointerArgument, source: PointerArgument, 
   putArray(1, source, 'nvshmem_int_put', 'source', 4)
   putSize(2, nelems, 'nvshmem_int_put', 'nelems')
   putI32(3, pe, 'nvshmem_int_put', 'pe')
-  void (nvshmem_int_put_ ??= nvshmem.bind('nvshmem_int_put', 30405, 4, 'void'))()
+  void (nvshmem_int_put_ ??= nvshmem.bind('nvshmem_int_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_long_put_: NativeCall | undefined
@@ -200,7 +200,7 @@ let nvshmem_long_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_long_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -208,7 +208,7 @@ export function nvshmem_long_put(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_long_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_long_put', 'nelems')
   putI32(3, pe, 'nvshmem_long_put', 'pe')
-  void (nvshmem_long_put_ ??= nvshmem.bind('nvshmem_long_put', 30405, 4, 'void'))()
+  void (nvshmem_long_put_ ??= nvshmem.bind('nvshmem_long_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_longlong_put_: NativeCall | undefined
@@ -219,7 +219,7 @@ let nvshmem_longlong_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_longlong_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -227,7 +227,7 @@ export function nvshmem_longlong_put(dest: PointerArgument, source: PointerArgum
   putArray(1, source, 'nvshmem_longlong_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_longlong_put', 'nelems')
   putI32(3, pe, 'nvshmem_longlong_put', 'pe')
-  void (nvshmem_longlong_put_ ??= nvshmem.bind('nvshmem_longlong_put', 30405, 4, 'void'))()
+  void (nvshmem_longlong_put_ ??= nvshmem.bind('nvshmem_longlong_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_ptrdiff_put_: NativeCall | undefined
@@ -238,7 +238,7 @@ let nvshmem_ptrdiff_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ptrdiff_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -246,7 +246,7 @@ export function nvshmem_ptrdiff_put(dest: PointerArgument, source: PointerArgume
   putArray(1, source, 'nvshmem_ptrdiff_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_ptrdiff_put', 'nelems')
   putI32(3, pe, 'nvshmem_ptrdiff_put', 'pe')
-  void (nvshmem_ptrdiff_put_ ??= nvshmem.bind('nvshmem_ptrdiff_put', 30405, 4, 'void'))()
+  void (nvshmem_ptrdiff_put_ ??= nvshmem.bind('nvshmem_ptrdiff_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_put128_: NativeCall | undefined
@@ -257,7 +257,7 @@ let nvshmem_put128_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_put128(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -265,7 +265,7 @@ export function nvshmem_put128(dest: PointerArgument, source: PointerArgument, n
   putPointer(1, source, 'nvshmem_put128', 'source')
   putSize(2, nelems, 'nvshmem_put128', 'nelems')
   putI32(3, pe, 'nvshmem_put128', 'pe')
-  void (nvshmem_put128_ ??= nvshmem.bind('nvshmem_put128', 30405, 4, 'void'))()
+  void (nvshmem_put128_ ??= nvshmem.bind('nvshmem_put128', 30006, 4, 'void'))()
 }
 
 let nvshmem_put16_: NativeCall | undefined
@@ -276,7 +276,7 @@ let nvshmem_put16_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_put16(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -284,7 +284,7 @@ export function nvshmem_put16(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_put16', 'source')
   putSize(2, nelems, 'nvshmem_put16', 'nelems')
   putI32(3, pe, 'nvshmem_put16', 'pe')
-  void (nvshmem_put16_ ??= nvshmem.bind('nvshmem_put16', 30405, 4, 'void'))()
+  void (nvshmem_put16_ ??= nvshmem.bind('nvshmem_put16', 30006, 4, 'void'))()
 }
 
 let nvshmem_put32_: NativeCall | undefined
@@ -295,7 +295,7 @@ let nvshmem_put32_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_put32(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -303,7 +303,7 @@ export function nvshmem_put32(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_put32', 'source')
   putSize(2, nelems, 'nvshmem_put32', 'nelems')
   putI32(3, pe, 'nvshmem_put32', 'pe')
-  void (nvshmem_put32_ ??= nvshmem.bind('nvshmem_put32', 30405, 4, 'void'))()
+  void (nvshmem_put32_ ??= nvshmem.bind('nvshmem_put32', 30006, 4, 'void'))()
 }
 
 let nvshmem_put64_: NativeCall | undefined
@@ -314,7 +314,7 @@ let nvshmem_put64_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_put64(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -322,7 +322,7 @@ export function nvshmem_put64(dest: PointerArgument, source: PointerArgument, ne
   putPointer(1, source, 'nvshmem_put64', 'source')
   putSize(2, nelems, 'nvshmem_put64', 'nelems')
   putI32(3, pe, 'nvshmem_put64', 'pe')
-  void (nvshmem_put64_ ??= nvshmem.bind('nvshmem_put64', 30405, 4, 'void'))()
+  void (nvshmem_put64_ ??= nvshmem.bind('nvshmem_put64', 30006, 4, 'void'))()
 }
 
 let nvshmem_put8_: NativeCall | undefined
@@ -333,7 +333,7 @@ let nvshmem_put8_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_put8(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -341,7 +341,7 @@ export function nvshmem_put8(dest: PointerArgument, source: PointerArgument, nel
   putPointer(1, source, 'nvshmem_put8', 'source')
   putSize(2, nelems, 'nvshmem_put8', 'nelems')
   putI32(3, pe, 'nvshmem_put8', 'pe')
-  void (nvshmem_put8_ ??= nvshmem.bind('nvshmem_put8', 30405, 4, 'void'))()
+  void (nvshmem_put8_ ??= nvshmem.bind('nvshmem_put8', 30006, 4, 'void'))()
 }
 
 let nvshmem_putmem_: NativeCall | undefined
@@ -352,7 +352,7 @@ let nvshmem_putmem_: NativeCall | undefined
  * @param source - in
  * @param bytes - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_putmem(dest: PointerArgument, source: PointerArgument, bytes: SizeArgument, pe: number): void {
@@ -360,7 +360,7 @@ export function nvshmem_putmem(dest: PointerArgument, source: PointerArgument, b
   putPointer(1, source, 'nvshmem_putmem', 'source')
   putSize(2, bytes, 'nvshmem_putmem', 'bytes')
   putI32(3, pe, 'nvshmem_putmem', 'pe')
-  void (nvshmem_putmem_ ??= nvshmem.bind('nvshmem_putmem', 30405, 4, 'void'))()
+  void (nvshmem_putmem_ ??= nvshmem.bind('nvshmem_putmem', 30006, 4, 'void'))()
 }
 
 let nvshmem_schar_put_: NativeCall | undefined
@@ -371,7 +371,7 @@ let nvshmem_schar_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_schar_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -379,7 +379,7 @@ export function nvshmem_schar_put(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_schar_put', 'source')
   putSize(2, nelems, 'nvshmem_schar_put', 'nelems')
   putI32(3, pe, 'nvshmem_schar_put', 'pe')
-  void (nvshmem_schar_put_ ??= nvshmem.bind('nvshmem_schar_put', 30405, 4, 'void'))()
+  void (nvshmem_schar_put_ ??= nvshmem.bind('nvshmem_schar_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_short_put_: NativeCall | undefined
@@ -390,7 +390,7 @@ let nvshmem_short_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_short_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -398,7 +398,7 @@ export function nvshmem_short_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_short_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_short_put', 'nelems')
   putI32(3, pe, 'nvshmem_short_put', 'pe')
-  void (nvshmem_short_put_ ??= nvshmem.bind('nvshmem_short_put', 30405, 4, 'void'))()
+  void (nvshmem_short_put_ ??= nvshmem.bind('nvshmem_short_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_size_put_: NativeCall | undefined
@@ -409,7 +409,7 @@ let nvshmem_size_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_size_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -417,7 +417,7 @@ export function nvshmem_size_put(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_size_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_size_put', 'nelems')
   putI32(3, pe, 'nvshmem_size_put', 'pe')
-  void (nvshmem_size_put_ ??= nvshmem.bind('nvshmem_size_put', 30405, 4, 'void'))()
+  void (nvshmem_size_put_ ??= nvshmem.bind('nvshmem_size_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uchar_put_: NativeCall | undefined
@@ -428,7 +428,7 @@ let nvshmem_uchar_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uchar_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -436,7 +436,7 @@ export function nvshmem_uchar_put(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_uchar_put', 'source')
   putSize(2, nelems, 'nvshmem_uchar_put', 'nelems')
   putI32(3, pe, 'nvshmem_uchar_put', 'pe')
-  void (nvshmem_uchar_put_ ??= nvshmem.bind('nvshmem_uchar_put', 30405, 4, 'void'))()
+  void (nvshmem_uchar_put_ ??= nvshmem.bind('nvshmem_uchar_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint16_put_: NativeCall | undefined
@@ -447,7 +447,7 @@ let nvshmem_uint16_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint16_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -455,7 +455,7 @@ export function nvshmem_uint16_put(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint16_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_uint16_put', 'nelems')
   putI32(3, pe, 'nvshmem_uint16_put', 'pe')
-  void (nvshmem_uint16_put_ ??= nvshmem.bind('nvshmem_uint16_put', 30405, 4, 'void'))()
+  void (nvshmem_uint16_put_ ??= nvshmem.bind('nvshmem_uint16_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint32_put_: NativeCall | undefined
@@ -466,7 +466,7 @@ let nvshmem_uint32_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint32_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -474,7 +474,7 @@ export function nvshmem_uint32_put(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint32_put', 'source', 4)
   putSize(2, nelems, 'nvshmem_uint32_put', 'nelems')
   putI32(3, pe, 'nvshmem_uint32_put', 'pe')
-  void (nvshmem_uint32_put_ ??= nvshmem.bind('nvshmem_uint32_put', 30405, 4, 'void'))()
+  void (nvshmem_uint32_put_ ??= nvshmem.bind('nvshmem_uint32_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint64_put_: NativeCall | undefined
@@ -485,7 +485,7 @@ let nvshmem_uint64_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint64_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -493,7 +493,7 @@ export function nvshmem_uint64_put(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_uint64_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_uint64_put', 'nelems')
   putI32(3, pe, 'nvshmem_uint64_put', 'pe')
-  void (nvshmem_uint64_put_ ??= nvshmem.bind('nvshmem_uint64_put', 30405, 4, 'void'))()
+  void (nvshmem_uint64_put_ ??= nvshmem.bind('nvshmem_uint64_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint8_put_: NativeCall | undefined
@@ -504,7 +504,7 @@ let nvshmem_uint8_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint8_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -512,7 +512,7 @@ export function nvshmem_uint8_put(dest: PointerArgument, source: PointerArgument
   putPointer(1, source, 'nvshmem_uint8_put', 'source')
   putSize(2, nelems, 'nvshmem_uint8_put', 'nelems')
   putI32(3, pe, 'nvshmem_uint8_put', 'pe')
-  void (nvshmem_uint8_put_ ??= nvshmem.bind('nvshmem_uint8_put', 30405, 4, 'void'))()
+  void (nvshmem_uint8_put_ ??= nvshmem.bind('nvshmem_uint8_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_uint_put_: NativeCall | undefined
@@ -523,7 +523,7 @@ let nvshmem_uint_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -531,7 +531,7 @@ export function nvshmem_uint_put(dest: PointerArgument, source: PointerArgument,
   putArray(1, source, 'nvshmem_uint_put', 'source', 4)
   putSize(2, nelems, 'nvshmem_uint_put', 'nelems')
   putI32(3, pe, 'nvshmem_uint_put', 'pe')
-  void (nvshmem_uint_put_ ??= nvshmem.bind('nvshmem_uint_put', 30405, 4, 'void'))()
+  void (nvshmem_uint_put_ ??= nvshmem.bind('nvshmem_uint_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_ulong_put_: NativeCall | undefined
@@ -542,7 +542,7 @@ let nvshmem_ulong_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulong_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -550,7 +550,7 @@ export function nvshmem_ulong_put(dest: PointerArgument, source: PointerArgument
   putArray(1, source, 'nvshmem_ulong_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_ulong_put', 'nelems')
   putI32(3, pe, 'nvshmem_ulong_put', 'pe')
-  void (nvshmem_ulong_put_ ??= nvshmem.bind('nvshmem_ulong_put', 30405, 4, 'void'))()
+  void (nvshmem_ulong_put_ ??= nvshmem.bind('nvshmem_ulong_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_ulonglong_put_: NativeCall | undefined
@@ -561,7 +561,7 @@ let nvshmem_ulonglong_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulonglong_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -569,7 +569,7 @@ export function nvshmem_ulonglong_put(dest: PointerArgument, source: PointerArgu
   putArray(1, source, 'nvshmem_ulonglong_put', 'source', 8)
   putSize(2, nelems, 'nvshmem_ulonglong_put', 'nelems')
   putI32(3, pe, 'nvshmem_ulonglong_put', 'pe')
-  void (nvshmem_ulonglong_put_ ??= nvshmem.bind('nvshmem_ulonglong_put', 30405, 4, 'void'))()
+  void (nvshmem_ulonglong_put_ ??= nvshmem.bind('nvshmem_ulonglong_put', 30006, 4, 'void'))()
 }
 
 let nvshmem_ushort_put_: NativeCall | undefined
@@ -580,7 +580,7 @@ let nvshmem_ushort_put_: NativeCall | undefined
  * @param source - in
  * @param nelems - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ushort_put(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number): void {
@@ -588,5 +588,5 @@ export function nvshmem_ushort_put(dest: PointerArgument, source: PointerArgumen
   putArray(1, source, 'nvshmem_ushort_put', 'source', 2)
   putSize(2, nelems, 'nvshmem_ushort_put', 'nelems')
   putI32(3, pe, 'nvshmem_ushort_put', 'pe')
-  void (nvshmem_ushort_put_ ??= nvshmem.bind('nvshmem_ushort_put', 30405, 4, 'void'))()
+  void (nvshmem_ushort_put_ ??= nvshmem.bind('nvshmem_ushort_put', 30006, 4, 'void'))()
 }

@@ -9,14 +9,14 @@ let nvshmem_bfloat16_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_bfloat16_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_bfloat16_p', 'dest', 2)
   putU16(1, value, 'nvshmem_bfloat16_p', 'value')
   putI32(2, pe, 'nvshmem_bfloat16_p', 'pe')
-  void (nvshmem_bfloat16_p_ ??= nvshmem.bind('nvshmem_bfloat16_p', 30405, 3, 'void'))()
+  void (nvshmem_bfloat16_p_ ??= nvshmem.bind('nvshmem_bfloat16_p', 30205, 3, 'void'))()
 }
 
 let nvshmem_char_p_: NativeCall | undefined
@@ -26,14 +26,14 @@ let nvshmem_char_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_char_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_char_p', 'dest')
   putI8(1, value, 'nvshmem_char_p', 'value')
   putI32(2, pe, 'nvshmem_char_p', 'pe')
-  void (nvshmem_char_p_ ??= nvshmem.bind('nvshmem_char_p', 30405, 3, 'void'))()
+  void (nvshmem_char_p_ ??= nvshmem.bind('nvshmem_char_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_double_p_layout: CallLayout | undefined
@@ -44,7 +44,7 @@ let nvshmem_double_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_double_p(dest: PointerArgument, value: number, pe: number): void {
@@ -52,7 +52,7 @@ export function nvshmem_double_p(dest: PointerArgument, value: number, pe: numbe
   putPointer(layout.slot(0), dest, 'nvshmem_double_p', 'dest', 8)
   putF64(layout.slot(1), value, 'nvshmem_double_p', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_double_p', 'pe')
-  void (nvshmem_double_p_ ??= nvshmem.bind('nvshmem_double_p', 30405, layout, 'void'))()
+  void (nvshmem_double_p_ ??= nvshmem.bind('nvshmem_double_p', 30006, layout, 'void'))()
 }
 
 let nvshmem_float_p_layout: CallLayout | undefined
@@ -63,7 +63,7 @@ let nvshmem_float_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_float_p(dest: PointerArgument, value: number, pe: number): void {
@@ -71,7 +71,7 @@ export function nvshmem_float_p(dest: PointerArgument, value: number, pe: number
   putPointer(layout.slot(0), dest, 'nvshmem_float_p', 'dest', 4)
   putF32(layout.slot(1), value, 'nvshmem_float_p', 'value')
   putI32(layout.slot(2), pe, 'nvshmem_float_p', 'pe')
-  void (nvshmem_float_p_ ??= nvshmem.bind('nvshmem_float_p', 30405, layout, 'void'))()
+  void (nvshmem_float_p_ ??= nvshmem.bind('nvshmem_float_p', 30006, layout, 'void'))()
 }
 
 let nvshmem_half_p_: NativeCall | undefined
@@ -81,14 +81,14 @@ let nvshmem_half_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_half_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_half_p', 'dest', 2)
   putU16(1, value, 'nvshmem_half_p', 'value')
   putI32(2, pe, 'nvshmem_half_p', 'pe')
-  void (nvshmem_half_p_ ??= nvshmem.bind('nvshmem_half_p', 30405, 3, 'void'))()
+  void (nvshmem_half_p_ ??= nvshmem.bind('nvshmem_half_p', 30205, 3, 'void'))()
 }
 
 let nvshmem_int16_p_: NativeCall | undefined
@@ -98,14 +98,14 @@ let nvshmem_int16_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int16_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int16_p', 'dest', 2)
   putI16(1, value, 'nvshmem_int16_p', 'value')
   putI32(2, pe, 'nvshmem_int16_p', 'pe')
-  void (nvshmem_int16_p_ ??= nvshmem.bind('nvshmem_int16_p', 30405, 3, 'void'))()
+  void (nvshmem_int16_p_ ??= nvshmem.bind('nvshmem_int16_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_int32_p_: NativeCall | undefined
@@ -115,14 +115,14 @@ let nvshmem_int32_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int32_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int32_p', 'dest', 4)
   putI32(1, value, 'nvshmem_int32_p', 'value')
   putI32(2, pe, 'nvshmem_int32_p', 'pe')
-  void (nvshmem_int32_p_ ??= nvshmem.bind('nvshmem_int32_p', 30405, 3, 'void'))()
+  void (nvshmem_int32_p_ ??= nvshmem.bind('nvshmem_int32_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_int64_p_: NativeCall | undefined
@@ -132,14 +132,14 @@ let nvshmem_int64_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int64_p(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_int64_p', 'dest', 8)
   putI64(1, value, 'nvshmem_int64_p', 'value')
   putI32(2, pe, 'nvshmem_int64_p', 'pe')
-  void (nvshmem_int64_p_ ??= nvshmem.bind('nvshmem_int64_p', 30405, 3, 'void'))()
+  void (nvshmem_int64_p_ ??= nvshmem.bind('nvshmem_int64_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_int8_p_: NativeCall | undefined
@@ -149,14 +149,14 @@ let nvshmem_int8_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int8_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int8_p', 'dest')
   putI8(1, value, 'nvshmem_int8_p', 'value')
   putI32(2, pe, 'nvshmem_int8_p', 'pe')
-  void (nvshmem_int8_p_ ??= nvshmem.bind('nvshmem_int8_p', 30405, 3, 'void'))()
+  void (nvshmem_int8_p_ ??= nvshmem.bind('nvshmem_int8_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_int_p_: NativeCall | undefined
@@ -166,14 +166,14 @@ let nvshmem_int_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_int_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_int_p', 'dest', 4)
   putI32(1, value, 'nvshmem_int_p', 'value')
   putI32(2, pe, 'nvshmem_int_p', 'pe')
-  void (nvshmem_int_p_ ??= nvshmem.bind('nvshmem_int_p', 30405, 3, 'void'))()
+  void (nvshmem_int_p_ ??= nvshmem.bind('nvshmem_int_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_long_p_: NativeCall | undefined
@@ -183,14 +183,14 @@ let nvshmem_long_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_long_p(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_long_p', 'dest', 8)
   putI64(1, value, 'nvshmem_long_p', 'value')
   putI32(2, pe, 'nvshmem_long_p', 'pe')
-  void (nvshmem_long_p_ ??= nvshmem.bind('nvshmem_long_p', 30405, 3, 'void'))()
+  void (nvshmem_long_p_ ??= nvshmem.bind('nvshmem_long_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_longlong_p_: NativeCall | undefined
@@ -200,14 +200,14 @@ let nvshmem_longlong_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_longlong_p(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_longlong_p', 'dest', 8)
   putI64(1, value, 'nvshmem_longlong_p', 'value')
   putI32(2, pe, 'nvshmem_longlong_p', 'pe')
-  void (nvshmem_longlong_p_ ??= nvshmem.bind('nvshmem_longlong_p', 30405, 3, 'void'))()
+  void (nvshmem_longlong_p_ ??= nvshmem.bind('nvshmem_longlong_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_ptrdiff_p_: NativeCall | undefined
@@ -217,14 +217,14 @@ let nvshmem_ptrdiff_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ptrdiff_p(dest: PointerArgument, value: SignedArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ptrdiff_p', 'dest', 8)
   putI64(1, value, 'nvshmem_ptrdiff_p', 'value')
   putI32(2, pe, 'nvshmem_ptrdiff_p', 'pe')
-  void (nvshmem_ptrdiff_p_ ??= nvshmem.bind('nvshmem_ptrdiff_p', 30405, 3, 'void'))()
+  void (nvshmem_ptrdiff_p_ ??= nvshmem.bind('nvshmem_ptrdiff_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_schar_p_: NativeCall | undefined
@@ -234,14 +234,14 @@ let nvshmem_schar_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_schar_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_schar_p', 'dest')
   putI8(1, value, 'nvshmem_schar_p', 'value')
   putI32(2, pe, 'nvshmem_schar_p', 'pe')
-  void (nvshmem_schar_p_ ??= nvshmem.bind('nvshmem_schar_p', 30405, 3, 'void'))()
+  void (nvshmem_schar_p_ ??= nvshmem.bind('nvshmem_schar_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_short_p_: NativeCall | undefined
@@ -251,14 +251,14 @@ let nvshmem_short_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_short_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_short_p', 'dest', 2)
   putI16(1, value, 'nvshmem_short_p', 'value')
   putI32(2, pe, 'nvshmem_short_p', 'pe')
-  void (nvshmem_short_p_ ??= nvshmem.bind('nvshmem_short_p', 30405, 3, 'void'))()
+  void (nvshmem_short_p_ ??= nvshmem.bind('nvshmem_short_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_size_p_: NativeCall | undefined
@@ -268,14 +268,14 @@ let nvshmem_size_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_size_p(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_size_p', 'dest', 8)
   putSize(1, value, 'nvshmem_size_p', 'value')
   putI32(2, pe, 'nvshmem_size_p', 'pe')
-  void (nvshmem_size_p_ ??= nvshmem.bind('nvshmem_size_p', 30405, 3, 'void'))()
+  void (nvshmem_size_p_ ??= nvshmem.bind('nvshmem_size_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uchar_p_: NativeCall | undefined
@@ -285,14 +285,14 @@ let nvshmem_uchar_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uchar_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uchar_p', 'dest')
   putU8(1, value, 'nvshmem_uchar_p', 'value')
   putI32(2, pe, 'nvshmem_uchar_p', 'pe')
-  void (nvshmem_uchar_p_ ??= nvshmem.bind('nvshmem_uchar_p', 30405, 3, 'void'))()
+  void (nvshmem_uchar_p_ ??= nvshmem.bind('nvshmem_uchar_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint16_p_: NativeCall | undefined
@@ -302,14 +302,14 @@ let nvshmem_uint16_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint16_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint16_p', 'dest', 2)
   putU16(1, value, 'nvshmem_uint16_p', 'value')
   putI32(2, pe, 'nvshmem_uint16_p', 'pe')
-  void (nvshmem_uint16_p_ ??= nvshmem.bind('nvshmem_uint16_p', 30405, 3, 'void'))()
+  void (nvshmem_uint16_p_ ??= nvshmem.bind('nvshmem_uint16_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint32_p_: NativeCall | undefined
@@ -319,14 +319,14 @@ let nvshmem_uint32_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint32_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint32_p', 'dest', 4)
   putU32(1, value, 'nvshmem_uint32_p', 'value')
   putI32(2, pe, 'nvshmem_uint32_p', 'pe')
-  void (nvshmem_uint32_p_ ??= nvshmem.bind('nvshmem_uint32_p', 30405, 3, 'void'))()
+  void (nvshmem_uint32_p_ ??= nvshmem.bind('nvshmem_uint32_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint64_p_: NativeCall | undefined
@@ -336,14 +336,14 @@ let nvshmem_uint64_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint64_p(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint64_p', 'dest', 8)
   putSize(1, value, 'nvshmem_uint64_p', 'value')
   putI32(2, pe, 'nvshmem_uint64_p', 'pe')
-  void (nvshmem_uint64_p_ ??= nvshmem.bind('nvshmem_uint64_p', 30405, 3, 'void'))()
+  void (nvshmem_uint64_p_ ??= nvshmem.bind('nvshmem_uint64_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint8_p_: NativeCall | undefined
@@ -353,14 +353,14 @@ let nvshmem_uint8_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint8_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint8_p', 'dest')
   putU8(1, value, 'nvshmem_uint8_p', 'value')
   putI32(2, pe, 'nvshmem_uint8_p', 'pe')
-  void (nvshmem_uint8_p_ ??= nvshmem.bind('nvshmem_uint8_p', 30405, 3, 'void'))()
+  void (nvshmem_uint8_p_ ??= nvshmem.bind('nvshmem_uint8_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_uint_p_: NativeCall | undefined
@@ -370,14 +370,14 @@ let nvshmem_uint_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_uint_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_uint_p', 'dest', 4)
   putU32(1, value, 'nvshmem_uint_p', 'value')
   putI32(2, pe, 'nvshmem_uint_p', 'pe')
-  void (nvshmem_uint_p_ ??= nvshmem.bind('nvshmem_uint_p', 30405, 3, 'void'))()
+  void (nvshmem_uint_p_ ??= nvshmem.bind('nvshmem_uint_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulong_p_: NativeCall | undefined
@@ -387,14 +387,14 @@ let nvshmem_ulong_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulong_p(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulong_p', 'dest', 8)
   putSize(1, value, 'nvshmem_ulong_p', 'value')
   putI32(2, pe, 'nvshmem_ulong_p', 'pe')
-  void (nvshmem_ulong_p_ ??= nvshmem.bind('nvshmem_ulong_p', 30405, 3, 'void'))()
+  void (nvshmem_ulong_p_ ??= nvshmem.bind('nvshmem_ulong_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_ulonglong_p_: NativeCall | undefined
@@ -404,14 +404,14 @@ let nvshmem_ulonglong_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ulonglong_p(dest: PointerArgument, value: SizeArgument, pe: number): void {
   putPointer(0, dest, 'nvshmem_ulonglong_p', 'dest', 8)
   putSize(1, value, 'nvshmem_ulonglong_p', 'value')
   putI32(2, pe, 'nvshmem_ulonglong_p', 'pe')
-  void (nvshmem_ulonglong_p_ ??= nvshmem.bind('nvshmem_ulonglong_p', 30405, 3, 'void'))()
+  void (nvshmem_ulonglong_p_ ??= nvshmem.bind('nvshmem_ulonglong_p', 30006, 3, 'void'))()
 }
 
 let nvshmem_ushort_p_: NativeCall | undefined
@@ -421,12 +421,12 @@ let nvshmem_ushort_p_: NativeCall | undefined
  * @param dest - out
  * @param value - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmem_ushort_p(dest: PointerArgument, value: number, pe: number): void {
   putPointer(0, dest, 'nvshmem_ushort_p', 'dest', 2)
   putU16(1, value, 'nvshmem_ushort_p', 'value')
   putI32(2, pe, 'nvshmem_ushort_p', 'pe')
-  void (nvshmem_ushort_p_ ??= nvshmem.bind('nvshmem_ushort_p', 30405, 3, 'void'))()
+  void (nvshmem_ushort_p_ ??= nvshmem.bind('nvshmem_ushort_p', 30006, 3, 'void'))()
 }

@@ -11,7 +11,7 @@ let nvshmemx_bfloat16_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_bfloat16_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -19,7 +19,7 @@ export function nvshmemx_bfloat16_p_on_stream(dest: PointerArgument, value: numb
   putU16(1, value, 'nvshmemx_bfloat16_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_bfloat16_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_bfloat16_p_on_stream', 'cstrm')
-  void (nvshmemx_bfloat16_p_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_bfloat16_p_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_p_on_stream', 30205, 4, 'void'))()
 }
 
 let nvshmemx_char_p_on_stream_: NativeCall | undefined
@@ -30,7 +30,7 @@ let nvshmemx_char_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_char_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -38,7 +38,7 @@ export function nvshmemx_char_p_on_stream(dest: PointerArgument, value: number, 
   putI8(1, value, 'nvshmemx_char_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_char_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_char_p_on_stream', 'cstrm')
-  void (nvshmemx_char_p_on_stream_ ??= nvshmem.bind('nvshmemx_char_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_char_p_on_stream_ ??= nvshmem.bind('nvshmemx_char_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_double_p_on_stream_layout: CallLayout | undefined
@@ -50,7 +50,7 @@ let nvshmemx_double_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_double_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -59,7 +59,7 @@ export function nvshmemx_double_p_on_stream(dest: PointerArgument, value: number
   putF64(layout.slot(1), value, 'nvshmemx_double_p_on_stream', 'value')
   putI32(layout.slot(2), pe, 'nvshmemx_double_p_on_stream', 'pe')
   putHandle(layout.slot(3), cstrm, 'nvshmemx_double_p_on_stream', 'cstrm')
-  void (nvshmemx_double_p_on_stream_ ??= nvshmem.bind('nvshmemx_double_p_on_stream', 30405, layout, 'void'))()
+  void (nvshmemx_double_p_on_stream_ ??= nvshmem.bind('nvshmemx_double_p_on_stream', 30006, layout, 'void'))()
 }
 
 let nvshmemx_float_p_on_stream_layout: CallLayout | undefined
@@ -71,7 +71,7 @@ let nvshmemx_float_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_float_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -80,7 +80,7 @@ export function nvshmemx_float_p_on_stream(dest: PointerArgument, value: number,
   putF32(layout.slot(1), value, 'nvshmemx_float_p_on_stream', 'value')
   putI32(layout.slot(2), pe, 'nvshmemx_float_p_on_stream', 'pe')
   putHandle(layout.slot(3), cstrm, 'nvshmemx_float_p_on_stream', 'cstrm')
-  void (nvshmemx_float_p_on_stream_ ??= nvshmem.bind('nvshmemx_float_p_on_stream', 30405, layout, 'void'))()
+  void (nvshmemx_float_p_on_stream_ ??= nvshmem.bind('nvshmemx_float_p_on_stream', 30006, layout, 'void'))()
 }
 
 let nvshmemx_half_p_on_stream_: NativeCall | undefined
@@ -91,7 +91,7 @@ let nvshmemx_half_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_half_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -99,7 +99,7 @@ export function nvshmemx_half_p_on_stream(dest: PointerArgument, value: number, 
   putU16(1, value, 'nvshmemx_half_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_half_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_half_p_on_stream', 'cstrm')
-  void (nvshmemx_half_p_on_stream_ ??= nvshmem.bind('nvshmemx_half_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_half_p_on_stream_ ??= nvshmem.bind('nvshmemx_half_p_on_stream', 30205, 4, 'void'))()
 }
 
 let nvshmemx_int16_p_on_stream_: NativeCall | undefined
@@ -110,7 +110,7 @@ let nvshmemx_int16_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int16_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -118,7 +118,7 @@ export function nvshmemx_int16_p_on_stream(dest: PointerArgument, value: number,
   putI16(1, value, 'nvshmemx_int16_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_int16_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_int16_p_on_stream', 'cstrm')
-  void (nvshmemx_int16_p_on_stream_ ??= nvshmem.bind('nvshmemx_int16_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int16_p_on_stream_ ??= nvshmem.bind('nvshmemx_int16_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int32_p_on_stream_: NativeCall | undefined
@@ -129,7 +129,7 @@ let nvshmemx_int32_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int32_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -137,7 +137,7 @@ export function nvshmemx_int32_p_on_stream(dest: PointerArgument, value: number,
   putI32(1, value, 'nvshmemx_int32_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_int32_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_int32_p_on_stream', 'cstrm')
-  void (nvshmemx_int32_p_on_stream_ ??= nvshmem.bind('nvshmemx_int32_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int32_p_on_stream_ ??= nvshmem.bind('nvshmemx_int32_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int64_p_on_stream_: NativeCall | undefined
@@ -148,7 +148,7 @@ let nvshmemx_int64_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int64_p_on_stream(dest: PointerArgument, value: SignedArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -156,7 +156,7 @@ export function nvshmemx_int64_p_on_stream(dest: PointerArgument, value: SignedA
   putI64(1, value, 'nvshmemx_int64_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_int64_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_int64_p_on_stream', 'cstrm')
-  void (nvshmemx_int64_p_on_stream_ ??= nvshmem.bind('nvshmemx_int64_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int64_p_on_stream_ ??= nvshmem.bind('nvshmemx_int64_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int8_p_on_stream_: NativeCall | undefined
@@ -167,7 +167,7 @@ let nvshmemx_int8_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int8_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -175,7 +175,7 @@ export function nvshmemx_int8_p_on_stream(dest: PointerArgument, value: number, 
   putI8(1, value, 'nvshmemx_int8_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_int8_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_int8_p_on_stream', 'cstrm')
-  void (nvshmemx_int8_p_on_stream_ ??= nvshmem.bind('nvshmemx_int8_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int8_p_on_stream_ ??= nvshmem.bind('nvshmemx_int8_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int_p_on_stream_: NativeCall | undefined
@@ -186,7 +186,7 @@ let nvshmemx_int_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -194,7 +194,7 @@ export function nvshmemx_int_p_on_stream(dest: PointerArgument, value: number, p
   putI32(1, value, 'nvshmemx_int_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_int_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_int_p_on_stream', 'cstrm')
-  void (nvshmemx_int_p_on_stream_ ??= nvshmem.bind('nvshmemx_int_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int_p_on_stream_ ??= nvshmem.bind('nvshmemx_int_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_long_p_on_stream_: NativeCall | undefined
@@ -205,7 +205,7 @@ let nvshmemx_long_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_long_p_on_stream(dest: PointerArgument, value: SignedArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -213,7 +213,7 @@ export function nvshmemx_long_p_on_stream(dest: PointerArgument, value: SignedAr
   putI64(1, value, 'nvshmemx_long_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_long_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_long_p_on_stream', 'cstrm')
-  void (nvshmemx_long_p_on_stream_ ??= nvshmem.bind('nvshmemx_long_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_long_p_on_stream_ ??= nvshmem.bind('nvshmemx_long_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_longlong_p_on_stream_: NativeCall | undefined
@@ -224,7 +224,7 @@ let nvshmemx_longlong_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_longlong_p_on_stream(dest: PointerArgument, value: SignedArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -232,7 +232,7 @@ export function nvshmemx_longlong_p_on_stream(dest: PointerArgument, value: Sign
   putI64(1, value, 'nvshmemx_longlong_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_longlong_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_longlong_p_on_stream', 'cstrm')
-  void (nvshmemx_longlong_p_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_longlong_p_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ptrdiff_p_on_stream_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmemx_ptrdiff_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ptrdiff_p_on_stream(dest: PointerArgument, value: SignedArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -251,7 +251,7 @@ export function nvshmemx_ptrdiff_p_on_stream(dest: PointerArgument, value: Signe
   putI64(1, value, 'nvshmemx_ptrdiff_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_ptrdiff_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_ptrdiff_p_on_stream', 'cstrm')
-  void (nvshmemx_ptrdiff_p_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ptrdiff_p_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_schar_p_on_stream_: NativeCall | undefined
@@ -262,7 +262,7 @@ let nvshmemx_schar_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_schar_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -270,7 +270,7 @@ export function nvshmemx_schar_p_on_stream(dest: PointerArgument, value: number,
   putI8(1, value, 'nvshmemx_schar_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_schar_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_schar_p_on_stream', 'cstrm')
-  void (nvshmemx_schar_p_on_stream_ ??= nvshmem.bind('nvshmemx_schar_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_schar_p_on_stream_ ??= nvshmem.bind('nvshmemx_schar_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_short_p_on_stream_: NativeCall | undefined
@@ -281,7 +281,7 @@ let nvshmemx_short_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_short_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -289,7 +289,7 @@ export function nvshmemx_short_p_on_stream(dest: PointerArgument, value: number,
   putI16(1, value, 'nvshmemx_short_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_short_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_short_p_on_stream', 'cstrm')
-  void (nvshmemx_short_p_on_stream_ ??= nvshmem.bind('nvshmemx_short_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_short_p_on_stream_ ??= nvshmem.bind('nvshmemx_short_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_size_p_on_stream_: NativeCall | undefined
@@ -300,7 +300,7 @@ let nvshmemx_size_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_size_p_on_stream(dest: PointerArgument, value: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -308,7 +308,7 @@ export function nvshmemx_size_p_on_stream(dest: PointerArgument, value: SizeArgu
   putSize(1, value, 'nvshmemx_size_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_size_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_size_p_on_stream', 'cstrm')
-  void (nvshmemx_size_p_on_stream_ ??= nvshmem.bind('nvshmemx_size_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_size_p_on_stream_ ??= nvshmem.bind('nvshmemx_size_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uchar_p_on_stream_: NativeCall | undefined
@@ -319,7 +319,7 @@ let nvshmemx_uchar_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uchar_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -327,7 +327,7 @@ export function nvshmemx_uchar_p_on_stream(dest: PointerArgument, value: number,
   putU8(1, value, 'nvshmemx_uchar_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uchar_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uchar_p_on_stream', 'cstrm')
-  void (nvshmemx_uchar_p_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uchar_p_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint16_p_on_stream_: NativeCall | undefined
@@ -338,7 +338,7 @@ let nvshmemx_uint16_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint16_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -346,7 +346,7 @@ export function nvshmemx_uint16_p_on_stream(dest: PointerArgument, value: number
   putU16(1, value, 'nvshmemx_uint16_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uint16_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uint16_p_on_stream', 'cstrm')
-  void (nvshmemx_uint16_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint16_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint32_p_on_stream_: NativeCall | undefined
@@ -357,7 +357,7 @@ let nvshmemx_uint32_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint32_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -365,7 +365,7 @@ export function nvshmemx_uint32_p_on_stream(dest: PointerArgument, value: number
   putU32(1, value, 'nvshmemx_uint32_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uint32_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uint32_p_on_stream', 'cstrm')
-  void (nvshmemx_uint32_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint32_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint64_p_on_stream_: NativeCall | undefined
@@ -376,7 +376,7 @@ let nvshmemx_uint64_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint64_p_on_stream(dest: PointerArgument, value: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -384,7 +384,7 @@ export function nvshmemx_uint64_p_on_stream(dest: PointerArgument, value: SizeAr
   putSize(1, value, 'nvshmemx_uint64_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uint64_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uint64_p_on_stream', 'cstrm')
-  void (nvshmemx_uint64_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint64_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint8_p_on_stream_: NativeCall | undefined
@@ -395,7 +395,7 @@ let nvshmemx_uint8_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint8_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -403,7 +403,7 @@ export function nvshmemx_uint8_p_on_stream(dest: PointerArgument, value: number,
   putU8(1, value, 'nvshmemx_uint8_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uint8_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uint8_p_on_stream', 'cstrm')
-  void (nvshmemx_uint8_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint8_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint_p_on_stream_: NativeCall | undefined
@@ -414,7 +414,7 @@ let nvshmemx_uint_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -422,7 +422,7 @@ export function nvshmemx_uint_p_on_stream(dest: PointerArgument, value: number, 
   putU32(1, value, 'nvshmemx_uint_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_uint_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_uint_p_on_stream', 'cstrm')
-  void (nvshmemx_uint_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint_p_on_stream_ ??= nvshmem.bind('nvshmemx_uint_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ulong_p_on_stream_: NativeCall | undefined
@@ -433,7 +433,7 @@ let nvshmemx_ulong_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulong_p_on_stream(dest: PointerArgument, value: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -441,7 +441,7 @@ export function nvshmemx_ulong_p_on_stream(dest: PointerArgument, value: SizeArg
   putSize(1, value, 'nvshmemx_ulong_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_ulong_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_ulong_p_on_stream', 'cstrm')
-  void (nvshmemx_ulong_p_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ulong_p_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ulonglong_p_on_stream_: NativeCall | undefined
@@ -452,7 +452,7 @@ let nvshmemx_ulonglong_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulonglong_p_on_stream(dest: PointerArgument, value: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -460,7 +460,7 @@ export function nvshmemx_ulonglong_p_on_stream(dest: PointerArgument, value: Siz
   putSize(1, value, 'nvshmemx_ulonglong_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_ulonglong_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_ulonglong_p_on_stream', 'cstrm')
-  void (nvshmemx_ulonglong_p_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ulonglong_p_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_p_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ushort_p_on_stream_: NativeCall | undefined
@@ -471,7 +471,7 @@ let nvshmemx_ushort_p_on_stream_: NativeCall | undefined
  * @param value - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ushort_p_on_stream(dest: PointerArgument, value: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -479,5 +479,5 @@ export function nvshmemx_ushort_p_on_stream(dest: PointerArgument, value: number
   putU16(1, value, 'nvshmemx_ushort_p_on_stream', 'value')
   putI32(2, pe, 'nvshmemx_ushort_p_on_stream', 'pe')
   putHandle(3, cstrm, 'nvshmemx_ushort_p_on_stream', 'cstrm')
-  void (nvshmemx_ushort_p_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_p_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ushort_p_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_p_on_stream', 30006, 4, 'void'))()
 }

@@ -12,7 +12,7 @@ let nvshmemx_bfloat16_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_bfloat16_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -21,7 +21,7 @@ export function nvshmemx_bfloat16_put_nbi_on_stream(dest: PointerArgument, sourc
   putSize(2, nelems, 'nvshmemx_bfloat16_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_bfloat16_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_bfloat16_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_bfloat16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_bfloat16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_put_nbi_on_stream', 30205, 5, 'void'))()
 }
 
 let nvshmemx_char_put_nbi_on_stream_: NativeCall | undefined
@@ -33,7 +33,7 @@ let nvshmemx_char_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_char_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -42,7 +42,7 @@ export function nvshmemx_char_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_char_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_char_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_char_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_char_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_char_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_char_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_char_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_double_put_nbi_on_stream_: NativeCall | undefined
@@ -54,7 +54,7 @@ let nvshmemx_double_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_double_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -63,7 +63,7 @@ export function nvshmemx_double_put_nbi_on_stream(dest: PointerArgument, source:
   putSize(2, nelems, 'nvshmemx_double_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_double_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_double_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_double_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_double_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_double_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_double_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_float_put_nbi_on_stream_: NativeCall | undefined
@@ -75,7 +75,7 @@ let nvshmemx_float_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_float_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -84,7 +84,7 @@ export function nvshmemx_float_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_float_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_float_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_float_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_float_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_float_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_float_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_float_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_half_put_nbi_on_stream_: NativeCall | undefined
@@ -96,7 +96,7 @@ let nvshmemx_half_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_half_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -105,7 +105,7 @@ export function nvshmemx_half_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_half_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_half_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_half_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_half_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_half_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_half_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_half_put_nbi_on_stream', 30205, 5, 'void'))()
 }
 
 let nvshmemx_int16_put_nbi_on_stream_: NativeCall | undefined
@@ -117,7 +117,7 @@ let nvshmemx_int16_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int16_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -126,7 +126,7 @@ export function nvshmemx_int16_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_int16_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_int16_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_int16_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int16_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_int16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int16_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_int32_put_nbi_on_stream_: NativeCall | undefined
@@ -138,7 +138,7 @@ let nvshmemx_int32_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int32_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -147,7 +147,7 @@ export function nvshmemx_int32_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_int32_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_int32_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_int32_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int32_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int32_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_int32_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int32_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_int64_put_nbi_on_stream_: NativeCall | undefined
@@ -159,7 +159,7 @@ let nvshmemx_int64_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int64_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -168,7 +168,7 @@ export function nvshmemx_int64_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_int64_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_int64_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_int64_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int64_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int64_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_int64_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int64_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_int8_put_nbi_on_stream_: NativeCall | undefined
@@ -180,7 +180,7 @@ let nvshmemx_int8_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int8_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -189,7 +189,7 @@ export function nvshmemx_int8_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_int8_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_int8_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_int8_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int8_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int8_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_int8_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int8_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_int_put_nbi_on_stream_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmemx_int_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -210,7 +210,7 @@ export function nvshmemx_int_put_nbi_on_stream(dest: PointerArgument, source: Po
   putSize(2, nelems, 'nvshmemx_int_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_int_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_int_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_int_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_long_put_nbi_on_stream_: NativeCall | undefined
@@ -222,7 +222,7 @@ let nvshmemx_long_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_long_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -231,7 +231,7 @@ export function nvshmemx_long_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_long_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_long_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_long_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_long_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_long_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_long_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_long_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_longlong_put_nbi_on_stream_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmemx_longlong_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_longlong_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -252,7 +252,7 @@ export function nvshmemx_longlong_put_nbi_on_stream(dest: PointerArgument, sourc
   putSize(2, nelems, 'nvshmemx_longlong_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_longlong_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_longlong_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_longlong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_longlong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_ptrdiff_put_nbi_on_stream_: NativeCall | undefined
@@ -264,7 +264,7 @@ let nvshmemx_ptrdiff_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ptrdiff_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -273,7 +273,7 @@ export function nvshmemx_ptrdiff_put_nbi_on_stream(dest: PointerArgument, source
   putSize(2, nelems, 'nvshmemx_ptrdiff_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_ptrdiff_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_ptrdiff_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ptrdiff_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_ptrdiff_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_put128_nbi_on_stream_: NativeCall | undefined
@@ -285,7 +285,7 @@ let nvshmemx_put128_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_put128_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -294,7 +294,7 @@ export function nvshmemx_put128_nbi_on_stream(dest: PointerArgument, source: Poi
   putSize(2, nelems, 'nvshmemx_put128_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_put128_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_put128_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put128_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put128_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_put128_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put128_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_put16_nbi_on_stream_: NativeCall | undefined
@@ -306,7 +306,7 @@ let nvshmemx_put16_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_put16_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -315,7 +315,7 @@ export function nvshmemx_put16_nbi_on_stream(dest: PointerArgument, source: Poin
   putSize(2, nelems, 'nvshmemx_put16_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_put16_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_put16_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put16_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put16_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_put16_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put16_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_put32_nbi_on_stream_: NativeCall | undefined
@@ -327,7 +327,7 @@ let nvshmemx_put32_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_put32_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -336,7 +336,7 @@ export function nvshmemx_put32_nbi_on_stream(dest: PointerArgument, source: Poin
   putSize(2, nelems, 'nvshmemx_put32_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_put32_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_put32_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put32_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put32_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_put32_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put32_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_put64_nbi_on_stream_: NativeCall | undefined
@@ -348,7 +348,7 @@ let nvshmemx_put64_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_put64_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -357,7 +357,7 @@ export function nvshmemx_put64_nbi_on_stream(dest: PointerArgument, source: Poin
   putSize(2, nelems, 'nvshmemx_put64_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_put64_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_put64_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put64_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put64_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_put64_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put64_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_put8_nbi_on_stream_: NativeCall | undefined
@@ -369,7 +369,7 @@ let nvshmemx_put8_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_put8_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -378,7 +378,7 @@ export function nvshmemx_put8_nbi_on_stream(dest: PointerArgument, source: Point
   putSize(2, nelems, 'nvshmemx_put8_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_put8_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_put8_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put8_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put8_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_put8_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put8_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_putmem_nbi_on_stream_: NativeCall | undefined
@@ -390,7 +390,7 @@ let nvshmemx_putmem_nbi_on_stream_: NativeCall | undefined
  * @param bytes - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_putmem_nbi_on_stream(dest: PointerArgument, source: PointerArgument, bytes: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -399,7 +399,7 @@ export function nvshmemx_putmem_nbi_on_stream(dest: PointerArgument, source: Poi
   putSize(2, bytes, 'nvshmemx_putmem_nbi_on_stream', 'bytes')
   putI32(3, pe, 'nvshmemx_putmem_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_putmem_nbi_on_stream', 'cstrm')
-  void (nvshmemx_putmem_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_putmem_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_putmem_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_putmem_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_schar_put_nbi_on_stream_: NativeCall | undefined
@@ -411,7 +411,7 @@ let nvshmemx_schar_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_schar_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -420,7 +420,7 @@ export function nvshmemx_schar_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_schar_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_schar_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_schar_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_schar_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_schar_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_schar_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_schar_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_short_put_nbi_on_stream_: NativeCall | undefined
@@ -432,7 +432,7 @@ let nvshmemx_short_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_short_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -441,7 +441,7 @@ export function nvshmemx_short_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_short_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_short_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_short_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_short_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_short_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_short_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_short_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_size_put_nbi_on_stream_: NativeCall | undefined
@@ -453,7 +453,7 @@ let nvshmemx_size_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_size_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -462,7 +462,7 @@ export function nvshmemx_size_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_size_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_size_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_size_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_size_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_size_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_size_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_size_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uchar_put_nbi_on_stream_: NativeCall | undefined
@@ -474,7 +474,7 @@ let nvshmemx_uchar_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uchar_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -483,7 +483,7 @@ export function nvshmemx_uchar_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_uchar_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uchar_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uchar_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uchar_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uchar_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uint16_put_nbi_on_stream_: NativeCall | undefined
@@ -495,7 +495,7 @@ let nvshmemx_uint16_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint16_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -504,7 +504,7 @@ export function nvshmemx_uint16_put_nbi_on_stream(dest: PointerArgument, source:
   putSize(2, nelems, 'nvshmemx_uint16_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uint16_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uint16_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uint16_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uint32_put_nbi_on_stream_: NativeCall | undefined
@@ -516,7 +516,7 @@ let nvshmemx_uint32_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint32_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -525,7 +525,7 @@ export function nvshmemx_uint32_put_nbi_on_stream(dest: PointerArgument, source:
   putSize(2, nelems, 'nvshmemx_uint32_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uint32_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uint32_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint32_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uint32_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uint64_put_nbi_on_stream_: NativeCall | undefined
@@ -537,7 +537,7 @@ let nvshmemx_uint64_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint64_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -546,7 +546,7 @@ export function nvshmemx_uint64_put_nbi_on_stream(dest: PointerArgument, source:
   putSize(2, nelems, 'nvshmemx_uint64_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uint64_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uint64_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint64_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uint64_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uint8_put_nbi_on_stream_: NativeCall | undefined
@@ -558,7 +558,7 @@ let nvshmemx_uint8_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint8_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -567,7 +567,7 @@ export function nvshmemx_uint8_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_uint8_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uint8_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uint8_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint8_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uint8_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_uint_put_nbi_on_stream_: NativeCall | undefined
@@ -579,7 +579,7 @@ let nvshmemx_uint_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -588,7 +588,7 @@ export function nvshmemx_uint_put_nbi_on_stream(dest: PointerArgument, source: P
   putSize(2, nelems, 'nvshmemx_uint_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_uint_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_uint_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_uint_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_ulong_put_nbi_on_stream_: NativeCall | undefined
@@ -600,7 +600,7 @@ let nvshmemx_ulong_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulong_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -609,7 +609,7 @@ export function nvshmemx_ulong_put_nbi_on_stream(dest: PointerArgument, source: 
   putSize(2, nelems, 'nvshmemx_ulong_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_ulong_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_ulong_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ulong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_ulong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_ulonglong_put_nbi_on_stream_: NativeCall | undefined
@@ -621,7 +621,7 @@ let nvshmemx_ulonglong_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulonglong_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -630,7 +630,7 @@ export function nvshmemx_ulonglong_put_nbi_on_stream(dest: PointerArgument, sour
   putSize(2, nelems, 'nvshmemx_ulonglong_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_ulonglong_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_ulonglong_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ulonglong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_ulonglong_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_put_nbi_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_ushort_put_nbi_on_stream_: NativeCall | undefined
@@ -642,7 +642,7 @@ let nvshmemx_ushort_put_nbi_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ushort_put_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -651,5 +651,5 @@ export function nvshmemx_ushort_put_nbi_on_stream(dest: PointerArgument, source:
   putSize(2, nelems, 'nvshmemx_ushort_put_nbi_on_stream', 'nelems')
   putI32(3, pe, 'nvshmemx_ushort_put_nbi_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_ushort_put_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ushort_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_put_nbi_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_ushort_put_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_put_nbi_on_stream', 30006, 5, 'void'))()
 }

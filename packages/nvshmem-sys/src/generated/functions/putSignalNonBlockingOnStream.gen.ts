@@ -15,7 +15,7 @@ let nvshmemx_bfloat16_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_bfloat16_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -27,7 +27,7 @@ export function nvshmemx_bfloat16_put_signal_nbi_on_stream(dest: PointerArgument
   putI32(5, sig_op, 'nvshmemx_bfloat16_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_bfloat16_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_bfloat16_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_bfloat16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_bfloat16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_put_signal_nbi_on_stream', 30205, 8, 'void'))()
 }
 
 let nvshmemx_char_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -42,7 +42,7 @@ let nvshmemx_char_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_char_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -54,7 +54,7 @@ export function nvshmemx_char_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_char_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_char_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_char_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_char_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_char_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_char_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_char_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_double_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -69,7 +69,7 @@ let nvshmemx_double_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_double_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -81,7 +81,7 @@ export function nvshmemx_double_put_signal_nbi_on_stream(dest: PointerArgument, 
   putI32(5, sig_op, 'nvshmemx_double_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_double_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_double_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_double_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_double_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_double_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_double_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_float_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -96,7 +96,7 @@ let nvshmemx_float_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_float_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -108,7 +108,7 @@ export function nvshmemx_float_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_float_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_float_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_float_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_float_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_float_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_float_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_float_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_half_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -123,7 +123,7 @@ let nvshmemx_half_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_half_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -135,7 +135,7 @@ export function nvshmemx_half_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_half_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_half_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_half_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_half_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_half_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_half_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_half_put_signal_nbi_on_stream', 30205, 8, 'void'))()
 }
 
 let nvshmemx_int16_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -150,7 +150,7 @@ let nvshmemx_int16_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_int16_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -162,7 +162,7 @@ export function nvshmemx_int16_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_int16_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_int16_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_int16_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int16_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_int16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int16_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_int32_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -177,7 +177,7 @@ let nvshmemx_int32_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_int32_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -189,7 +189,7 @@ export function nvshmemx_int32_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_int32_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_int32_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_int32_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int32_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int32_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_int32_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int32_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_int64_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -204,7 +204,7 @@ let nvshmemx_int64_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_int64_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -216,7 +216,7 @@ export function nvshmemx_int64_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_int64_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_int64_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_int64_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int64_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int64_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_int64_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int64_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_int8_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -231,7 +231,7 @@ let nvshmemx_int8_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_int8_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -243,7 +243,7 @@ export function nvshmemx_int8_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_int8_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_int8_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_int8_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int8_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int8_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_int8_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int8_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_int_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -258,7 +258,7 @@ let nvshmemx_int_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_int_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -270,7 +270,7 @@ export function nvshmemx_int_put_signal_nbi_on_stream(dest: PointerArgument, sou
   putI32(5, sig_op, 'nvshmemx_int_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_int_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_int_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_int_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_int_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_int_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_long_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -285,7 +285,7 @@ let nvshmemx_long_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_long_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -297,7 +297,7 @@ export function nvshmemx_long_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_long_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_long_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_long_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_long_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_long_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_long_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_long_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_longlong_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -312,7 +312,7 @@ let nvshmemx_longlong_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_longlong_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -324,7 +324,7 @@ export function nvshmemx_longlong_put_signal_nbi_on_stream(dest: PointerArgument
   putI32(5, sig_op, 'nvshmemx_longlong_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_longlong_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_longlong_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_longlong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_longlong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_ptrdiff_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -339,7 +339,7 @@ let nvshmemx_ptrdiff_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_ptrdiff_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -351,7 +351,7 @@ export function nvshmemx_ptrdiff_put_signal_nbi_on_stream(dest: PointerArgument,
   putI32(5, sig_op, 'nvshmemx_ptrdiff_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_ptrdiff_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_ptrdiff_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ptrdiff_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_ptrdiff_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_put128_signal_nbi_on_stream_: NativeCall | undefined
@@ -366,7 +366,7 @@ let nvshmemx_put128_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_put128_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -378,7 +378,7 @@ export function nvshmemx_put128_signal_nbi_on_stream(dest: PointerArgument, sour
   putI32(5, sig_op, 'nvshmemx_put128_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_put128_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_put128_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put128_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put128_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_put128_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put128_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_put16_signal_nbi_on_stream_: NativeCall | undefined
@@ -393,7 +393,7 @@ let nvshmemx_put16_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_put16_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -405,7 +405,7 @@ export function nvshmemx_put16_signal_nbi_on_stream(dest: PointerArgument, sourc
   putI32(5, sig_op, 'nvshmemx_put16_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_put16_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_put16_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put16_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put16_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_put16_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put16_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_put32_signal_nbi_on_stream_: NativeCall | undefined
@@ -420,7 +420,7 @@ let nvshmemx_put32_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_put32_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -432,7 +432,7 @@ export function nvshmemx_put32_signal_nbi_on_stream(dest: PointerArgument, sourc
   putI32(5, sig_op, 'nvshmemx_put32_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_put32_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_put32_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put32_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put32_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_put32_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put32_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_put64_signal_nbi_on_stream_: NativeCall | undefined
@@ -447,7 +447,7 @@ let nvshmemx_put64_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_put64_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -459,7 +459,7 @@ export function nvshmemx_put64_signal_nbi_on_stream(dest: PointerArgument, sourc
   putI32(5, sig_op, 'nvshmemx_put64_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_put64_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_put64_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put64_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put64_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_put64_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put64_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_put8_signal_nbi_on_stream_: NativeCall | undefined
@@ -474,7 +474,7 @@ let nvshmemx_put8_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_put8_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -486,7 +486,7 @@ export function nvshmemx_put8_signal_nbi_on_stream(dest: PointerArgument, source
   putI32(5, sig_op, 'nvshmemx_put8_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_put8_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_put8_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_put8_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put8_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_put8_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_put8_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_putmem_signal_nbi_on_stream_: NativeCall | undefined
@@ -501,7 +501,7 @@ let nvshmemx_putmem_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_putmem_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, bytes: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -513,7 +513,7 @@ export function nvshmemx_putmem_signal_nbi_on_stream(dest: PointerArgument, sour
   putI32(5, sig_op, 'nvshmemx_putmem_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_putmem_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_putmem_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_putmem_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_putmem_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_putmem_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_putmem_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_schar_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -528,7 +528,7 @@ let nvshmemx_schar_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_schar_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -540,7 +540,7 @@ export function nvshmemx_schar_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_schar_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_schar_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_schar_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_schar_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_schar_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_schar_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_schar_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_short_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -555,7 +555,7 @@ let nvshmemx_short_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_short_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -567,7 +567,7 @@ export function nvshmemx_short_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_short_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_short_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_short_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_short_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_short_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_short_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_short_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_size_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -582,7 +582,7 @@ let nvshmemx_size_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_size_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -594,7 +594,7 @@ export function nvshmemx_size_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_size_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_size_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_size_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_size_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_size_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_size_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_size_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uchar_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -609,7 +609,7 @@ let nvshmemx_uchar_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uchar_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -621,7 +621,7 @@ export function nvshmemx_uchar_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_uchar_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uchar_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uchar_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uchar_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uchar_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uint16_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -636,7 +636,7 @@ let nvshmemx_uint16_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uint16_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -648,7 +648,7 @@ export function nvshmemx_uint16_put_signal_nbi_on_stream(dest: PointerArgument, 
   putI32(5, sig_op, 'nvshmemx_uint16_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uint16_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uint16_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uint16_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uint32_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -663,7 +663,7 @@ let nvshmemx_uint32_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uint32_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -675,7 +675,7 @@ export function nvshmemx_uint32_put_signal_nbi_on_stream(dest: PointerArgument, 
   putI32(5, sig_op, 'nvshmemx_uint32_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uint32_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uint32_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint32_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uint32_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uint64_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -690,7 +690,7 @@ let nvshmemx_uint64_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uint64_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -702,7 +702,7 @@ export function nvshmemx_uint64_put_signal_nbi_on_stream(dest: PointerArgument, 
   putI32(5, sig_op, 'nvshmemx_uint64_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uint64_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uint64_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint64_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uint64_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uint8_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -717,7 +717,7 @@ let nvshmemx_uint8_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uint8_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -729,7 +729,7 @@ export function nvshmemx_uint8_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_uint8_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uint8_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uint8_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint8_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uint8_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_uint_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -744,7 +744,7 @@ let nvshmemx_uint_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_uint_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -756,7 +756,7 @@ export function nvshmemx_uint_put_signal_nbi_on_stream(dest: PointerArgument, so
   putI32(5, sig_op, 'nvshmemx_uint_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_uint_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_uint_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_uint_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_uint_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_uint_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_ulong_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -771,7 +771,7 @@ let nvshmemx_ulong_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_ulong_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -783,7 +783,7 @@ export function nvshmemx_ulong_put_signal_nbi_on_stream(dest: PointerArgument, s
   putI32(5, sig_op, 'nvshmemx_ulong_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_ulong_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_ulong_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ulong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_ulong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_ulonglong_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -798,7 +798,7 @@ let nvshmemx_ulonglong_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_ulonglong_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -810,7 +810,7 @@ export function nvshmemx_ulonglong_put_signal_nbi_on_stream(dest: PointerArgumen
   putI32(5, sig_op, 'nvshmemx_ulonglong_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_ulonglong_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_ulonglong_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ulonglong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_ulonglong_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }
 
 let nvshmemx_ushort_put_signal_nbi_on_stream_: NativeCall | undefined
@@ -825,7 +825,7 @@ let nvshmemx_ushort_put_signal_nbi_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_ushort_put_signal_nbi_on_stream(dest: PointerArgument, source: PointerArgument, nelems: SizeArgument, sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -837,5 +837,5 @@ export function nvshmemx_ushort_put_signal_nbi_on_stream(dest: PointerArgument, 
   putI32(5, sig_op, 'nvshmemx_ushort_put_signal_nbi_on_stream', 'sig_op')
   putI32(6, pe, 'nvshmemx_ushort_put_signal_nbi_on_stream', 'pe')
   putHandle(7, cstrm, 'nvshmemx_ushort_put_signal_nbi_on_stream', 'cstrm')
-  void (nvshmemx_ushort_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_put_signal_nbi_on_stream', 30405, 8, 'void'))()
+  void (nvshmemx_ushort_put_signal_nbi_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_put_signal_nbi_on_stream', 30006, 8, 'void'))()
 }

@@ -14,7 +14,7 @@ let nvshmemx_bfloat16_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_bfloat16_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -25,7 +25,7 @@ export function nvshmemx_bfloat16_iput_on_stream(dest: PointerArgument, source: 
   putSize(4, nelems, 'nvshmemx_bfloat16_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_bfloat16_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_bfloat16_iput_on_stream', 'cstrm')
-  void (nvshmemx_bfloat16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_bfloat16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_iput_on_stream', 30205, 7, 'void'))()
 }
 
 let nvshmemx_char_iput_on_stream_: NativeCall | undefined
@@ -39,7 +39,7 @@ let nvshmemx_char_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_char_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -50,7 +50,7 @@ export function nvshmemx_char_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_char_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_char_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_char_iput_on_stream', 'cstrm')
-  void (nvshmemx_char_iput_on_stream_ ??= nvshmem.bind('nvshmemx_char_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_char_iput_on_stream_ ??= nvshmem.bind('nvshmemx_char_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_double_iput_on_stream_: NativeCall | undefined
@@ -64,7 +64,7 @@ let nvshmemx_double_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_double_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -75,7 +75,7 @@ export function nvshmemx_double_iput_on_stream(dest: PointerArgument, source: Po
   putSize(4, nelems, 'nvshmemx_double_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_double_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_double_iput_on_stream', 'cstrm')
-  void (nvshmemx_double_iput_on_stream_ ??= nvshmem.bind('nvshmemx_double_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_double_iput_on_stream_ ??= nvshmem.bind('nvshmemx_double_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_float_iput_on_stream_: NativeCall | undefined
@@ -89,7 +89,7 @@ let nvshmemx_float_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_float_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -100,7 +100,7 @@ export function nvshmemx_float_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_float_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_float_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_float_iput_on_stream', 'cstrm')
-  void (nvshmemx_float_iput_on_stream_ ??= nvshmem.bind('nvshmemx_float_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_float_iput_on_stream_ ??= nvshmem.bind('nvshmemx_float_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_half_iput_on_stream_: NativeCall | undefined
@@ -114,7 +114,7 @@ let nvshmemx_half_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_half_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -125,7 +125,7 @@ export function nvshmemx_half_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_half_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_half_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_half_iput_on_stream', 'cstrm')
-  void (nvshmemx_half_iput_on_stream_ ??= nvshmem.bind('nvshmemx_half_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_half_iput_on_stream_ ??= nvshmem.bind('nvshmemx_half_iput_on_stream', 30205, 7, 'void'))()
 }
 
 let nvshmemx_int16_iput_on_stream_: NativeCall | undefined
@@ -139,7 +139,7 @@ let nvshmemx_int16_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int16_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -150,7 +150,7 @@ export function nvshmemx_int16_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_int16_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_int16_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_int16_iput_on_stream', 'cstrm')
-  void (nvshmemx_int16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int16_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_int16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int16_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_int32_iput_on_stream_: NativeCall | undefined
@@ -164,7 +164,7 @@ let nvshmemx_int32_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int32_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -175,7 +175,7 @@ export function nvshmemx_int32_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_int32_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_int32_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_int32_iput_on_stream', 'cstrm')
-  void (nvshmemx_int32_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int32_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_int32_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int32_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_int64_iput_on_stream_: NativeCall | undefined
@@ -189,7 +189,7 @@ let nvshmemx_int64_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int64_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -200,7 +200,7 @@ export function nvshmemx_int64_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_int64_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_int64_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_int64_iput_on_stream', 'cstrm')
-  void (nvshmemx_int64_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int64_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_int64_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int64_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_int8_iput_on_stream_: NativeCall | undefined
@@ -214,7 +214,7 @@ let nvshmemx_int8_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int8_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -225,7 +225,7 @@ export function nvshmemx_int8_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_int8_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_int8_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_int8_iput_on_stream', 'cstrm')
-  void (nvshmemx_int8_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int8_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_int8_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int8_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_int_iput_on_stream_: NativeCall | undefined
@@ -239,7 +239,7 @@ let nvshmemx_int_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_int_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -250,7 +250,7 @@ export function nvshmemx_int_iput_on_stream(dest: PointerArgument, source: Point
   putSize(4, nelems, 'nvshmemx_int_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_int_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_int_iput_on_stream', 'cstrm')
-  void (nvshmemx_int_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_int_iput_on_stream_ ??= nvshmem.bind('nvshmemx_int_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_iput128_on_stream_: NativeCall | undefined
@@ -264,7 +264,7 @@ let nvshmemx_iput128_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_iput128_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -275,7 +275,7 @@ export function nvshmemx_iput128_on_stream(dest: PointerArgument, source: Pointe
   putSize(4, nelems, 'nvshmemx_iput128_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_iput128_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_iput128_on_stream', 'cstrm')
-  void (nvshmemx_iput128_on_stream_ ??= nvshmem.bind('nvshmemx_iput128_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_iput128_on_stream_ ??= nvshmem.bind('nvshmemx_iput128_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_iput16_on_stream_: NativeCall | undefined
@@ -289,7 +289,7 @@ let nvshmemx_iput16_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_iput16_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -300,7 +300,7 @@ export function nvshmemx_iput16_on_stream(dest: PointerArgument, source: Pointer
   putSize(4, nelems, 'nvshmemx_iput16_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_iput16_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_iput16_on_stream', 'cstrm')
-  void (nvshmemx_iput16_on_stream_ ??= nvshmem.bind('nvshmemx_iput16_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_iput16_on_stream_ ??= nvshmem.bind('nvshmemx_iput16_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_iput32_on_stream_: NativeCall | undefined
@@ -314,7 +314,7 @@ let nvshmemx_iput32_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_iput32_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -325,7 +325,7 @@ export function nvshmemx_iput32_on_stream(dest: PointerArgument, source: Pointer
   putSize(4, nelems, 'nvshmemx_iput32_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_iput32_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_iput32_on_stream', 'cstrm')
-  void (nvshmemx_iput32_on_stream_ ??= nvshmem.bind('nvshmemx_iput32_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_iput32_on_stream_ ??= nvshmem.bind('nvshmemx_iput32_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_iput64_on_stream_: NativeCall | undefined
@@ -339,7 +339,7 @@ let nvshmemx_iput64_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_iput64_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -350,7 +350,7 @@ export function nvshmemx_iput64_on_stream(dest: PointerArgument, source: Pointer
   putSize(4, nelems, 'nvshmemx_iput64_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_iput64_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_iput64_on_stream', 'cstrm')
-  void (nvshmemx_iput64_on_stream_ ??= nvshmem.bind('nvshmemx_iput64_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_iput64_on_stream_ ??= nvshmem.bind('nvshmemx_iput64_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_iput8_on_stream_: NativeCall | undefined
@@ -364,7 +364,7 @@ let nvshmemx_iput8_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_iput8_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -375,7 +375,7 @@ export function nvshmemx_iput8_on_stream(dest: PointerArgument, source: PointerA
   putSize(4, nelems, 'nvshmemx_iput8_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_iput8_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_iput8_on_stream', 'cstrm')
-  void (nvshmemx_iput8_on_stream_ ??= nvshmem.bind('nvshmemx_iput8_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_iput8_on_stream_ ??= nvshmem.bind('nvshmemx_iput8_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_long_iput_on_stream_: NativeCall | undefined
@@ -389,7 +389,7 @@ let nvshmemx_long_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_long_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -400,7 +400,7 @@ export function nvshmemx_long_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_long_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_long_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_long_iput_on_stream', 'cstrm')
-  void (nvshmemx_long_iput_on_stream_ ??= nvshmem.bind('nvshmemx_long_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_long_iput_on_stream_ ??= nvshmem.bind('nvshmemx_long_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_longlong_iput_on_stream_: NativeCall | undefined
@@ -414,7 +414,7 @@ let nvshmemx_longlong_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_longlong_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -425,7 +425,7 @@ export function nvshmemx_longlong_iput_on_stream(dest: PointerArgument, source: 
   putSize(4, nelems, 'nvshmemx_longlong_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_longlong_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_longlong_iput_on_stream', 'cstrm')
-  void (nvshmemx_longlong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_longlong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_ptrdiff_iput_on_stream_: NativeCall | undefined
@@ -439,7 +439,7 @@ let nvshmemx_ptrdiff_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ptrdiff_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -450,7 +450,7 @@ export function nvshmemx_ptrdiff_iput_on_stream(dest: PointerArgument, source: P
   putSize(4, nelems, 'nvshmemx_ptrdiff_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_ptrdiff_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_ptrdiff_iput_on_stream', 'cstrm')
-  void (nvshmemx_ptrdiff_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_ptrdiff_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_schar_iput_on_stream_: NativeCall | undefined
@@ -464,7 +464,7 @@ let nvshmemx_schar_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_schar_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -475,7 +475,7 @@ export function nvshmemx_schar_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_schar_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_schar_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_schar_iput_on_stream', 'cstrm')
-  void (nvshmemx_schar_iput_on_stream_ ??= nvshmem.bind('nvshmemx_schar_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_schar_iput_on_stream_ ??= nvshmem.bind('nvshmemx_schar_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_short_iput_on_stream_: NativeCall | undefined
@@ -489,7 +489,7 @@ let nvshmemx_short_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_short_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -500,7 +500,7 @@ export function nvshmemx_short_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_short_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_short_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_short_iput_on_stream', 'cstrm')
-  void (nvshmemx_short_iput_on_stream_ ??= nvshmem.bind('nvshmemx_short_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_short_iput_on_stream_ ??= nvshmem.bind('nvshmemx_short_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_size_iput_on_stream_: NativeCall | undefined
@@ -514,7 +514,7 @@ let nvshmemx_size_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_size_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -525,7 +525,7 @@ export function nvshmemx_size_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_size_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_size_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_size_iput_on_stream', 'cstrm')
-  void (nvshmemx_size_iput_on_stream_ ??= nvshmem.bind('nvshmemx_size_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_size_iput_on_stream_ ??= nvshmem.bind('nvshmemx_size_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uchar_iput_on_stream_: NativeCall | undefined
@@ -539,7 +539,7 @@ let nvshmemx_uchar_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uchar_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -550,7 +550,7 @@ export function nvshmemx_uchar_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_uchar_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uchar_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uchar_iput_on_stream', 'cstrm')
-  void (nvshmemx_uchar_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uchar_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uint16_iput_on_stream_: NativeCall | undefined
@@ -564,7 +564,7 @@ let nvshmemx_uint16_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint16_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -575,7 +575,7 @@ export function nvshmemx_uint16_iput_on_stream(dest: PointerArgument, source: Po
   putSize(4, nelems, 'nvshmemx_uint16_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uint16_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uint16_iput_on_stream', 'cstrm')
-  void (nvshmemx_uint16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uint16_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uint32_iput_on_stream_: NativeCall | undefined
@@ -589,7 +589,7 @@ let nvshmemx_uint32_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint32_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -600,7 +600,7 @@ export function nvshmemx_uint32_iput_on_stream(dest: PointerArgument, source: Po
   putSize(4, nelems, 'nvshmemx_uint32_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uint32_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uint32_iput_on_stream', 'cstrm')
-  void (nvshmemx_uint32_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uint32_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uint64_iput_on_stream_: NativeCall | undefined
@@ -614,7 +614,7 @@ let nvshmemx_uint64_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint64_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -625,7 +625,7 @@ export function nvshmemx_uint64_iput_on_stream(dest: PointerArgument, source: Po
   putSize(4, nelems, 'nvshmemx_uint64_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uint64_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uint64_iput_on_stream', 'cstrm')
-  void (nvshmemx_uint64_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uint64_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uint8_iput_on_stream_: NativeCall | undefined
@@ -639,7 +639,7 @@ let nvshmemx_uint8_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint8_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -650,7 +650,7 @@ export function nvshmemx_uint8_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_uint8_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uint8_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uint8_iput_on_stream', 'cstrm')
-  void (nvshmemx_uint8_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uint8_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_uint_iput_on_stream_: NativeCall | undefined
@@ -664,7 +664,7 @@ let nvshmemx_uint_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_uint_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -675,7 +675,7 @@ export function nvshmemx_uint_iput_on_stream(dest: PointerArgument, source: Poin
   putSize(4, nelems, 'nvshmemx_uint_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_uint_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_uint_iput_on_stream', 'cstrm')
-  void (nvshmemx_uint_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_uint_iput_on_stream_ ??= nvshmem.bind('nvshmemx_uint_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_ulong_iput_on_stream_: NativeCall | undefined
@@ -689,7 +689,7 @@ let nvshmemx_ulong_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulong_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -700,7 +700,7 @@ export function nvshmemx_ulong_iput_on_stream(dest: PointerArgument, source: Poi
   putSize(4, nelems, 'nvshmemx_ulong_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_ulong_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_ulong_iput_on_stream', 'cstrm')
-  void (nvshmemx_ulong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_ulong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_ulonglong_iput_on_stream_: NativeCall | undefined
@@ -714,7 +714,7 @@ let nvshmemx_ulonglong_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ulonglong_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -725,7 +725,7 @@ export function nvshmemx_ulonglong_iput_on_stream(dest: PointerArgument, source:
   putSize(4, nelems, 'nvshmemx_ulonglong_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_ulonglong_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_ulonglong_iput_on_stream', 'cstrm')
-  void (nvshmemx_ulonglong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_ulonglong_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_iput_on_stream', 30006, 7, 'void'))()
 }
 
 let nvshmemx_ushort_iput_on_stream_: NativeCall | undefined
@@ -739,7 +739,7 @@ let nvshmemx_ushort_iput_on_stream_: NativeCall | undefined
  * @param nelems - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/rma.html
  */
 export function nvshmemx_ushort_iput_on_stream(dest: PointerArgument, source: PointerArgument, dst: SignedArgument, sst: SignedArgument, nelems: SizeArgument, pe: number, cstrm: cudaStream_t | null): void {
@@ -750,5 +750,5 @@ export function nvshmemx_ushort_iput_on_stream(dest: PointerArgument, source: Po
   putSize(4, nelems, 'nvshmemx_ushort_iput_on_stream', 'nelems')
   putI32(5, pe, 'nvshmemx_ushort_iput_on_stream', 'pe')
   putHandle(6, cstrm, 'nvshmemx_ushort_iput_on_stream', 'cstrm')
-  void (nvshmemx_ushort_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_iput_on_stream', 30405, 7, 'void'))()
+  void (nvshmemx_ushort_iput_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_iput_on_stream', 30006, 7, 'void'))()
 }

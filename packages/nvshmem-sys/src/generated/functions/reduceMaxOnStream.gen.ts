@@ -12,7 +12,7 @@ let nvshmemx_bfloat16_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_bfloat16_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -21,7 +21,7 @@ export function nvshmemx_bfloat16_max_reduce_on_stream(team: nvshmem_team_t, des
   putArray(2, src, 'nvshmemx_bfloat16_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_bfloat16_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_bfloat16_max_reduce_on_stream', 'stream')
-  return (nvshmemx_bfloat16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_bfloat16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_bfloat16_max_reduce_on_stream', 30205, 5))()
 }
 
 let nvshmemx_char_max_reduce_on_stream_: NativeCall | undefined
@@ -33,7 +33,7 @@ let nvshmemx_char_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_char_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -42,7 +42,7 @@ export function nvshmemx_char_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putPointer(2, src, 'nvshmemx_char_max_reduce_on_stream', 'src')
   putSize(3, nreduce, 'nvshmemx_char_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_char_max_reduce_on_stream', 'stream')
-  return (nvshmemx_char_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_char_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_char_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_char_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_double_max_reduce_on_stream_: NativeCall | undefined
@@ -54,7 +54,7 @@ let nvshmemx_double_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_double_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -63,7 +63,7 @@ export function nvshmemx_double_max_reduce_on_stream(team: nvshmem_team_t, dest:
   putArray(2, src, 'nvshmemx_double_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_double_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_double_max_reduce_on_stream', 'stream')
-  return (nvshmemx_double_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_double_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_double_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_double_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_float_max_reduce_on_stream_: NativeCall | undefined
@@ -75,7 +75,7 @@ let nvshmemx_float_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_float_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -84,7 +84,7 @@ export function nvshmemx_float_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_float_max_reduce_on_stream', 'src', 4)
   putSize(3, nreduce, 'nvshmemx_float_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_float_max_reduce_on_stream', 'stream')
-  return (nvshmemx_float_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_float_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_float_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_float_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_half_max_reduce_on_stream_: NativeCall | undefined
@@ -96,7 +96,7 @@ let nvshmemx_half_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_half_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -105,7 +105,7 @@ export function nvshmemx_half_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putArray(2, src, 'nvshmemx_half_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_half_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_half_max_reduce_on_stream', 'stream')
-  return (nvshmemx_half_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_half_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_half_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_half_max_reduce_on_stream', 30205, 5))()
 }
 
 let nvshmemx_int16_max_reduce_on_stream_: NativeCall | undefined
@@ -117,7 +117,7 @@ let nvshmemx_int16_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int16_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -126,7 +126,7 @@ export function nvshmemx_int16_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_int16_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_int16_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_int16_max_reduce_on_stream', 'stream')
-  return (nvshmemx_int16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int16_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_int16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int16_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_int32_max_reduce_on_stream_: NativeCall | undefined
@@ -138,7 +138,7 @@ let nvshmemx_int32_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int32_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -147,7 +147,7 @@ export function nvshmemx_int32_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_int32_max_reduce_on_stream', 'src', 4)
   putSize(3, nreduce, 'nvshmemx_int32_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_int32_max_reduce_on_stream', 'stream')
-  return (nvshmemx_int32_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int32_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_int32_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int32_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_int64_max_reduce_on_stream_: NativeCall | undefined
@@ -159,7 +159,7 @@ let nvshmemx_int64_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int64_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -168,7 +168,7 @@ export function nvshmemx_int64_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_int64_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_int64_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_int64_max_reduce_on_stream', 'stream')
-  return (nvshmemx_int64_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int64_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_int64_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int64_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_int8_max_reduce_on_stream_: NativeCall | undefined
@@ -180,7 +180,7 @@ let nvshmemx_int8_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int8_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -189,7 +189,7 @@ export function nvshmemx_int8_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putPointer(2, src, 'nvshmemx_int8_max_reduce_on_stream', 'src')
   putSize(3, nreduce, 'nvshmemx_int8_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_int8_max_reduce_on_stream', 'stream')
-  return (nvshmemx_int8_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int8_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_int8_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int8_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_int_max_reduce_on_stream_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmemx_int_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_int_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -210,7 +210,7 @@ export function nvshmemx_int_max_reduce_on_stream(team: nvshmem_team_t, dest: Po
   putArray(2, src, 'nvshmemx_int_max_reduce_on_stream', 'src', 4)
   putSize(3, nreduce, 'nvshmemx_int_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_int_max_reduce_on_stream', 'stream')
-  return (nvshmemx_int_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_int_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_int_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_long_max_reduce_on_stream_: NativeCall | undefined
@@ -222,7 +222,7 @@ let nvshmemx_long_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_long_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -231,7 +231,7 @@ export function nvshmemx_long_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putArray(2, src, 'nvshmemx_long_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_long_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_long_max_reduce_on_stream', 'stream')
-  return (nvshmemx_long_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_long_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_long_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_long_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_longlong_max_reduce_on_stream_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmemx_longlong_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_longlong_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -252,7 +252,7 @@ export function nvshmemx_longlong_max_reduce_on_stream(team: nvshmem_team_t, des
   putArray(2, src, 'nvshmemx_longlong_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_longlong_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_longlong_max_reduce_on_stream', 'stream')
-  return (nvshmemx_longlong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_longlong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_schar_max_reduce_on_stream_: NativeCall | undefined
@@ -264,7 +264,7 @@ let nvshmemx_schar_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_schar_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -273,7 +273,7 @@ export function nvshmemx_schar_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putPointer(2, src, 'nvshmemx_schar_max_reduce_on_stream', 'src')
   putSize(3, nreduce, 'nvshmemx_schar_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_schar_max_reduce_on_stream', 'stream')
-  return (nvshmemx_schar_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_schar_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_schar_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_schar_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_short_max_reduce_on_stream_: NativeCall | undefined
@@ -285,7 +285,7 @@ let nvshmemx_short_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_short_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -294,7 +294,7 @@ export function nvshmemx_short_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_short_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_short_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_short_max_reduce_on_stream', 'stream')
-  return (nvshmemx_short_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_short_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_short_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_short_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_size_max_reduce_on_stream_: NativeCall | undefined
@@ -306,7 +306,7 @@ let nvshmemx_size_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_size_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -315,7 +315,7 @@ export function nvshmemx_size_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putArray(2, src, 'nvshmemx_size_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_size_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_size_max_reduce_on_stream', 'stream')
-  return (nvshmemx_size_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_size_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_size_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_size_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uchar_max_reduce_on_stream_: NativeCall | undefined
@@ -327,7 +327,7 @@ let nvshmemx_uchar_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uchar_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -336,7 +336,7 @@ export function nvshmemx_uchar_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putPointer(2, src, 'nvshmemx_uchar_max_reduce_on_stream', 'src')
   putSize(3, nreduce, 'nvshmemx_uchar_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uchar_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uchar_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uchar_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uchar_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uint16_max_reduce_on_stream_: NativeCall | undefined
@@ -348,7 +348,7 @@ let nvshmemx_uint16_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint16_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -357,7 +357,7 @@ export function nvshmemx_uint16_max_reduce_on_stream(team: nvshmem_team_t, dest:
   putArray(2, src, 'nvshmemx_uint16_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_uint16_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uint16_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uint16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uint16_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint16_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uint32_max_reduce_on_stream_: NativeCall | undefined
@@ -369,7 +369,7 @@ let nvshmemx_uint32_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint32_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -378,7 +378,7 @@ export function nvshmemx_uint32_max_reduce_on_stream(team: nvshmem_team_t, dest:
   putArray(2, src, 'nvshmemx_uint32_max_reduce_on_stream', 'src', 4)
   putSize(3, nreduce, 'nvshmemx_uint32_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uint32_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uint32_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uint32_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uint64_max_reduce_on_stream_: NativeCall | undefined
@@ -390,7 +390,7 @@ let nvshmemx_uint64_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint64_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -399,7 +399,7 @@ export function nvshmemx_uint64_max_reduce_on_stream(team: nvshmem_team_t, dest:
   putArray(2, src, 'nvshmemx_uint64_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_uint64_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uint64_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uint64_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uint64_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uint8_max_reduce_on_stream_: NativeCall | undefined
@@ -411,7 +411,7 @@ let nvshmemx_uint8_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint8_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -420,7 +420,7 @@ export function nvshmemx_uint8_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putPointer(2, src, 'nvshmemx_uint8_max_reduce_on_stream', 'src')
   putSize(3, nreduce, 'nvshmemx_uint8_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uint8_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uint8_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uint8_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint8_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_uint_max_reduce_on_stream_: NativeCall | undefined
@@ -432,7 +432,7 @@ let nvshmemx_uint_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_uint_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -441,7 +441,7 @@ export function nvshmemx_uint_max_reduce_on_stream(team: nvshmem_team_t, dest: P
   putArray(2, src, 'nvshmemx_uint_max_reduce_on_stream', 'src', 4)
   putSize(3, nreduce, 'nvshmemx_uint_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_uint_max_reduce_on_stream', 'stream')
-  return (nvshmemx_uint_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_uint_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_uint_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_ulong_max_reduce_on_stream_: NativeCall | undefined
@@ -453,7 +453,7 @@ let nvshmemx_ulong_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ulong_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -462,7 +462,7 @@ export function nvshmemx_ulong_max_reduce_on_stream(team: nvshmem_team_t, dest: 
   putArray(2, src, 'nvshmemx_ulong_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_ulong_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_ulong_max_reduce_on_stream', 'stream')
-  return (nvshmemx_ulong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_ulong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_ulonglong_max_reduce_on_stream_: NativeCall | undefined
@@ -474,7 +474,7 @@ let nvshmemx_ulonglong_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ulonglong_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -483,7 +483,7 @@ export function nvshmemx_ulonglong_max_reduce_on_stream(team: nvshmem_team_t, de
   putArray(2, src, 'nvshmemx_ulonglong_max_reduce_on_stream', 'src', 8)
   putSize(3, nreduce, 'nvshmemx_ulonglong_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_ulonglong_max_reduce_on_stream', 'stream')
-  return (nvshmemx_ulonglong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_ulonglong_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_max_reduce_on_stream', 30006, 5))()
 }
 
 let nvshmemx_ushort_max_reduce_on_stream_: NativeCall | undefined
@@ -495,7 +495,7 @@ let nvshmemx_ushort_max_reduce_on_stream_: NativeCall | undefined
  * @param src - in
  * @param nreduce - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_ushort_max_reduce_on_stream(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument, stream: cudaStream_t | null): number {
@@ -504,5 +504,5 @@ export function nvshmemx_ushort_max_reduce_on_stream(team: nvshmem_team_t, dest:
   putArray(2, src, 'nvshmemx_ushort_max_reduce_on_stream', 'src', 2)
   putSize(3, nreduce, 'nvshmemx_ushort_max_reduce_on_stream', 'nreduce')
   putHandle(4, stream, 'nvshmemx_ushort_max_reduce_on_stream', 'stream')
-  return (nvshmemx_ushort_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_max_reduce_on_stream', 30405, 5))()
+  return (nvshmemx_ushort_max_reduce_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_max_reduce_on_stream', 30006, 5))()
 }

@@ -11,7 +11,7 @@ let nvshmem_bfloat16_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_bfloat16_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -19,7 +19,7 @@ export function nvshmem_bfloat16_min_reducescatter(team: nvshmem_team_t, dest: P
   putArray(1, dest, 'nvshmem_bfloat16_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_bfloat16_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_bfloat16_min_reducescatter', 'nreduce')
-  return (nvshmem_bfloat16_min_reducescatter_ ??= nvshmem.bind('nvshmem_bfloat16_min_reducescatter', 30405, 4))()
+  return (nvshmem_bfloat16_min_reducescatter_ ??= nvshmem.bind('nvshmem_bfloat16_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_char_min_reducescatter_: NativeCall | undefined
@@ -30,7 +30,7 @@ let nvshmem_char_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_char_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -38,7 +38,7 @@ export function nvshmem_char_min_reducescatter(team: nvshmem_team_t, dest: Point
   putPointer(1, dest, 'nvshmem_char_min_reducescatter', 'dest')
   putPointer(2, src, 'nvshmem_char_min_reducescatter', 'src')
   putSize(3, nreduce, 'nvshmem_char_min_reducescatter', 'nreduce')
-  return (nvshmem_char_min_reducescatter_ ??= nvshmem.bind('nvshmem_char_min_reducescatter', 30405, 4))()
+  return (nvshmem_char_min_reducescatter_ ??= nvshmem.bind('nvshmem_char_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_double_min_reducescatter_: NativeCall | undefined
@@ -49,7 +49,7 @@ let nvshmem_double_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_double_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -57,7 +57,7 @@ export function nvshmem_double_min_reducescatter(team: nvshmem_team_t, dest: Poi
   putArray(1, dest, 'nvshmem_double_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_double_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_double_min_reducescatter', 'nreduce')
-  return (nvshmem_double_min_reducescatter_ ??= nvshmem.bind('nvshmem_double_min_reducescatter', 30405, 4))()
+  return (nvshmem_double_min_reducescatter_ ??= nvshmem.bind('nvshmem_double_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_float_min_reducescatter_: NativeCall | undefined
@@ -68,7 +68,7 @@ let nvshmem_float_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_float_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -76,7 +76,7 @@ export function nvshmem_float_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_float_min_reducescatter', 'dest', 4)
   putArray(2, src, 'nvshmem_float_min_reducescatter', 'src', 4)
   putSize(3, nreduce, 'nvshmem_float_min_reducescatter', 'nreduce')
-  return (nvshmem_float_min_reducescatter_ ??= nvshmem.bind('nvshmem_float_min_reducescatter', 30405, 4))()
+  return (nvshmem_float_min_reducescatter_ ??= nvshmem.bind('nvshmem_float_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_half_min_reducescatter_: NativeCall | undefined
@@ -87,7 +87,7 @@ let nvshmem_half_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_half_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -95,7 +95,7 @@ export function nvshmem_half_min_reducescatter(team: nvshmem_team_t, dest: Point
   putArray(1, dest, 'nvshmem_half_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_half_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_half_min_reducescatter', 'nreduce')
-  return (nvshmem_half_min_reducescatter_ ??= nvshmem.bind('nvshmem_half_min_reducescatter', 30405, 4))()
+  return (nvshmem_half_min_reducescatter_ ??= nvshmem.bind('nvshmem_half_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_int16_min_reducescatter_: NativeCall | undefined
@@ -106,7 +106,7 @@ let nvshmem_int16_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int16_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -114,7 +114,7 @@ export function nvshmem_int16_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_int16_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_int16_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_int16_min_reducescatter', 'nreduce')
-  return (nvshmem_int16_min_reducescatter_ ??= nvshmem.bind('nvshmem_int16_min_reducescatter', 30405, 4))()
+  return (nvshmem_int16_min_reducescatter_ ??= nvshmem.bind('nvshmem_int16_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_int32_min_reducescatter_: NativeCall | undefined
@@ -125,7 +125,7 @@ let nvshmem_int32_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int32_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -133,7 +133,7 @@ export function nvshmem_int32_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_int32_min_reducescatter', 'dest', 4)
   putArray(2, src, 'nvshmem_int32_min_reducescatter', 'src', 4)
   putSize(3, nreduce, 'nvshmem_int32_min_reducescatter', 'nreduce')
-  return (nvshmem_int32_min_reducescatter_ ??= nvshmem.bind('nvshmem_int32_min_reducescatter', 30405, 4))()
+  return (nvshmem_int32_min_reducescatter_ ??= nvshmem.bind('nvshmem_int32_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_int64_min_reducescatter_: NativeCall | undefined
@@ -144,7 +144,7 @@ let nvshmem_int64_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int64_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -152,7 +152,7 @@ export function nvshmem_int64_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_int64_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_int64_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_int64_min_reducescatter', 'nreduce')
-  return (nvshmem_int64_min_reducescatter_ ??= nvshmem.bind('nvshmem_int64_min_reducescatter', 30405, 4))()
+  return (nvshmem_int64_min_reducescatter_ ??= nvshmem.bind('nvshmem_int64_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_int8_min_reducescatter_: NativeCall | undefined
@@ -163,7 +163,7 @@ let nvshmem_int8_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int8_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -171,7 +171,7 @@ export function nvshmem_int8_min_reducescatter(team: nvshmem_team_t, dest: Point
   putPointer(1, dest, 'nvshmem_int8_min_reducescatter', 'dest')
   putPointer(2, src, 'nvshmem_int8_min_reducescatter', 'src')
   putSize(3, nreduce, 'nvshmem_int8_min_reducescatter', 'nreduce')
-  return (nvshmem_int8_min_reducescatter_ ??= nvshmem.bind('nvshmem_int8_min_reducescatter', 30405, 4))()
+  return (nvshmem_int8_min_reducescatter_ ??= nvshmem.bind('nvshmem_int8_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_int_min_reducescatter_: NativeCall | undefined
@@ -182,7 +182,7 @@ let nvshmem_int_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_int_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -190,7 +190,7 @@ export function nvshmem_int_min_reducescatter(team: nvshmem_team_t, dest: Pointe
   putArray(1, dest, 'nvshmem_int_min_reducescatter', 'dest', 4)
   putArray(2, src, 'nvshmem_int_min_reducescatter', 'src', 4)
   putSize(3, nreduce, 'nvshmem_int_min_reducescatter', 'nreduce')
-  return (nvshmem_int_min_reducescatter_ ??= nvshmem.bind('nvshmem_int_min_reducescatter', 30405, 4))()
+  return (nvshmem_int_min_reducescatter_ ??= nvshmem.bind('nvshmem_int_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_long_min_reducescatter_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmem_long_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_long_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -209,7 +209,7 @@ export function nvshmem_long_min_reducescatter(team: nvshmem_team_t, dest: Point
   putArray(1, dest, 'nvshmem_long_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_long_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_long_min_reducescatter', 'nreduce')
-  return (nvshmem_long_min_reducescatter_ ??= nvshmem.bind('nvshmem_long_min_reducescatter', 30405, 4))()
+  return (nvshmem_long_min_reducescatter_ ??= nvshmem.bind('nvshmem_long_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_longlong_min_reducescatter_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmem_longlong_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_longlong_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -228,7 +228,7 @@ export function nvshmem_longlong_min_reducescatter(team: nvshmem_team_t, dest: P
   putArray(1, dest, 'nvshmem_longlong_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_longlong_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_longlong_min_reducescatter', 'nreduce')
-  return (nvshmem_longlong_min_reducescatter_ ??= nvshmem.bind('nvshmem_longlong_min_reducescatter', 30405, 4))()
+  return (nvshmem_longlong_min_reducescatter_ ??= nvshmem.bind('nvshmem_longlong_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_schar_min_reducescatter_: NativeCall | undefined
@@ -239,7 +239,7 @@ let nvshmem_schar_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_schar_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -247,7 +247,7 @@ export function nvshmem_schar_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putPointer(1, dest, 'nvshmem_schar_min_reducescatter', 'dest')
   putPointer(2, src, 'nvshmem_schar_min_reducescatter', 'src')
   putSize(3, nreduce, 'nvshmem_schar_min_reducescatter', 'nreduce')
-  return (nvshmem_schar_min_reducescatter_ ??= nvshmem.bind('nvshmem_schar_min_reducescatter', 30405, 4))()
+  return (nvshmem_schar_min_reducescatter_ ??= nvshmem.bind('nvshmem_schar_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_short_min_reducescatter_: NativeCall | undefined
@@ -258,7 +258,7 @@ let nvshmem_short_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_short_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -266,7 +266,7 @@ export function nvshmem_short_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_short_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_short_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_short_min_reducescatter', 'nreduce')
-  return (nvshmem_short_min_reducescatter_ ??= nvshmem.bind('nvshmem_short_min_reducescatter', 30405, 4))()
+  return (nvshmem_short_min_reducescatter_ ??= nvshmem.bind('nvshmem_short_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_size_min_reducescatter_: NativeCall | undefined
@@ -277,7 +277,7 @@ let nvshmem_size_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_size_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -285,7 +285,7 @@ export function nvshmem_size_min_reducescatter(team: nvshmem_team_t, dest: Point
   putArray(1, dest, 'nvshmem_size_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_size_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_size_min_reducescatter', 'nreduce')
-  return (nvshmem_size_min_reducescatter_ ??= nvshmem.bind('nvshmem_size_min_reducescatter', 30405, 4))()
+  return (nvshmem_size_min_reducescatter_ ??= nvshmem.bind('nvshmem_size_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uchar_min_reducescatter_: NativeCall | undefined
@@ -296,7 +296,7 @@ let nvshmem_uchar_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uchar_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -304,7 +304,7 @@ export function nvshmem_uchar_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putPointer(1, dest, 'nvshmem_uchar_min_reducescatter', 'dest')
   putPointer(2, src, 'nvshmem_uchar_min_reducescatter', 'src')
   putSize(3, nreduce, 'nvshmem_uchar_min_reducescatter', 'nreduce')
-  return (nvshmem_uchar_min_reducescatter_ ??= nvshmem.bind('nvshmem_uchar_min_reducescatter', 30405, 4))()
+  return (nvshmem_uchar_min_reducescatter_ ??= nvshmem.bind('nvshmem_uchar_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uint16_min_reducescatter_: NativeCall | undefined
@@ -315,7 +315,7 @@ let nvshmem_uint16_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint16_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -323,7 +323,7 @@ export function nvshmem_uint16_min_reducescatter(team: nvshmem_team_t, dest: Poi
   putArray(1, dest, 'nvshmem_uint16_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_uint16_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_uint16_min_reducescatter', 'nreduce')
-  return (nvshmem_uint16_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint16_min_reducescatter', 30405, 4))()
+  return (nvshmem_uint16_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint16_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uint32_min_reducescatter_: NativeCall | undefined
@@ -334,7 +334,7 @@ let nvshmem_uint32_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint32_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -342,7 +342,7 @@ export function nvshmem_uint32_min_reducescatter(team: nvshmem_team_t, dest: Poi
   putArray(1, dest, 'nvshmem_uint32_min_reducescatter', 'dest', 4)
   putArray(2, src, 'nvshmem_uint32_min_reducescatter', 'src', 4)
   putSize(3, nreduce, 'nvshmem_uint32_min_reducescatter', 'nreduce')
-  return (nvshmem_uint32_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint32_min_reducescatter', 30405, 4))()
+  return (nvshmem_uint32_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint32_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uint64_min_reducescatter_: NativeCall | undefined
@@ -353,7 +353,7 @@ let nvshmem_uint64_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint64_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -361,7 +361,7 @@ export function nvshmem_uint64_min_reducescatter(team: nvshmem_team_t, dest: Poi
   putArray(1, dest, 'nvshmem_uint64_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_uint64_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_uint64_min_reducescatter', 'nreduce')
-  return (nvshmem_uint64_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint64_min_reducescatter', 30405, 4))()
+  return (nvshmem_uint64_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint64_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uint8_min_reducescatter_: NativeCall | undefined
@@ -372,7 +372,7 @@ let nvshmem_uint8_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint8_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -380,7 +380,7 @@ export function nvshmem_uint8_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putPointer(1, dest, 'nvshmem_uint8_min_reducescatter', 'dest')
   putPointer(2, src, 'nvshmem_uint8_min_reducescatter', 'src')
   putSize(3, nreduce, 'nvshmem_uint8_min_reducescatter', 'nreduce')
-  return (nvshmem_uint8_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint8_min_reducescatter', 30405, 4))()
+  return (nvshmem_uint8_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint8_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_uint_min_reducescatter_: NativeCall | undefined
@@ -391,7 +391,7 @@ let nvshmem_uint_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_uint_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -399,7 +399,7 @@ export function nvshmem_uint_min_reducescatter(team: nvshmem_team_t, dest: Point
   putArray(1, dest, 'nvshmem_uint_min_reducescatter', 'dest', 4)
   putArray(2, src, 'nvshmem_uint_min_reducescatter', 'src', 4)
   putSize(3, nreduce, 'nvshmem_uint_min_reducescatter', 'nreduce')
-  return (nvshmem_uint_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint_min_reducescatter', 30405, 4))()
+  return (nvshmem_uint_min_reducescatter_ ??= nvshmem.bind('nvshmem_uint_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_ulong_min_reducescatter_: NativeCall | undefined
@@ -410,7 +410,7 @@ let nvshmem_ulong_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulong_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -418,7 +418,7 @@ export function nvshmem_ulong_min_reducescatter(team: nvshmem_team_t, dest: Poin
   putArray(1, dest, 'nvshmem_ulong_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_ulong_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_ulong_min_reducescatter', 'nreduce')
-  return (nvshmem_ulong_min_reducescatter_ ??= nvshmem.bind('nvshmem_ulong_min_reducescatter', 30405, 4))()
+  return (nvshmem_ulong_min_reducescatter_ ??= nvshmem.bind('nvshmem_ulong_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_ulonglong_min_reducescatter_: NativeCall | undefined
@@ -429,7 +429,7 @@ let nvshmem_ulonglong_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ulonglong_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -437,7 +437,7 @@ export function nvshmem_ulonglong_min_reducescatter(team: nvshmem_team_t, dest: 
   putArray(1, dest, 'nvshmem_ulonglong_min_reducescatter', 'dest', 8)
   putArray(2, src, 'nvshmem_ulonglong_min_reducescatter', 'src', 8)
   putSize(3, nreduce, 'nvshmem_ulonglong_min_reducescatter', 'nreduce')
-  return (nvshmem_ulonglong_min_reducescatter_ ??= nvshmem.bind('nvshmem_ulonglong_min_reducescatter', 30405, 4))()
+  return (nvshmem_ulonglong_min_reducescatter_ ??= nvshmem.bind('nvshmem_ulonglong_min_reducescatter', 30205, 4))()
 }
 
 let nvshmem_ushort_min_reducescatter_: NativeCall | undefined
@@ -448,7 +448,7 @@ let nvshmem_ushort_min_reducescatter_: NativeCall | undefined
  * @param dest - out
  * @param src - in
  * @param nreduce - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_ushort_min_reducescatter(team: nvshmem_team_t, dest: PointerArgument, src: PointerArgument, nreduce: SizeArgument): number {
@@ -456,5 +456,5 @@ export function nvshmem_ushort_min_reducescatter(team: nvshmem_team_t, dest: Poi
   putArray(1, dest, 'nvshmem_ushort_min_reducescatter', 'dest', 2)
   putArray(2, src, 'nvshmem_ushort_min_reducescatter', 'src', 2)
   putSize(3, nreduce, 'nvshmem_ushort_min_reducescatter', 'nreduce')
-  return (nvshmem_ushort_min_reducescatter_ ??= nvshmem.bind('nvshmem_ushort_min_reducescatter', 30405, 4))()
+  return (nvshmem_ushort_min_reducescatter_ ??= nvshmem.bind('nvshmem_ushort_min_reducescatter', 30205, 4))()
 }

@@ -9,12 +9,12 @@ let nvshmem_global_exit_: NativeCall | undefined
  * `void nvshmem_global_exit(int status)`
  *
  * @param status - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_global_exit(status: number): void {
   putI32(0, status, 'nvshmem_global_exit', 'status')
-  void (nvshmem_global_exit_ ??= nvshmem.bind('nvshmem_global_exit', 30405, 1, 'void'))()
+  void (nvshmem_global_exit_ ??= nvshmem.bind('nvshmem_global_exit', 30006, 1, 'void'))()
 }
 
 let nvshmem_info_get_name_: NativeCall | undefined
@@ -22,12 +22,12 @@ let nvshmem_info_get_name_: NativeCall | undefined
  * `void nvshmem_info_get_name(char *name)`
  *
  * @param name - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_info_get_name(name: PointerArgument): void {
   putPointer(0, name, 'nvshmem_info_get_name', 'name', 256)
-  void (nvshmem_info_get_name_ ??= nvshmem.bind('nvshmem_info_get_name', 30405, 1, 'void'))()
+  void (nvshmem_info_get_name_ ??= nvshmem.bind('nvshmem_info_get_name', 30006, 1, 'void'))()
 }
 
 let nvshmem_info_get_version_: NativeCall | undefined
@@ -36,35 +36,35 @@ let nvshmem_info_get_version_: NativeCall | undefined
  *
  * @param major - out
  * @param minor - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_info_get_version(major: PointerArgument, minor: PointerArgument): void {
   putPointer(0, major, 'nvshmem_info_get_version', 'major', 4)
   putPointer(1, minor, 'nvshmem_info_get_version', 'minor', 4)
-  void (nvshmem_info_get_version_ ??= nvshmem.bind('nvshmem_info_get_version', 30405, 2, 'void'))()
+  void (nvshmem_info_get_version_ ??= nvshmem.bind('nvshmem_info_get_version', 30006, 2, 'void'))()
 }
 
 let nvshmem_my_pe_: NativeCall | undefined
 /**
  * `int nvshmem_my_pe(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_my_pe(): number {
-  return (nvshmem_my_pe_ ??= nvshmem.bind('nvshmem_my_pe', 30405, 0))()
+  return (nvshmem_my_pe_ ??= nvshmem.bind('nvshmem_my_pe', 30006, 0))()
 }
 
 let nvshmem_n_pes_: NativeCall | undefined
 /**
  * `int nvshmem_n_pes(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_n_pes(): number {
-  return (nvshmem_n_pes_ ??= nvshmem.bind('nvshmem_n_pes', 30405, 0))()
+  return (nvshmem_n_pes_ ??= nvshmem.bind('nvshmem_n_pes', 30006, 0))()
 }
 
 let nvshmem_ptr_: BigNativeCall | undefined
@@ -73,13 +73,13 @@ let nvshmem_ptr_: BigNativeCall | undefined
  *
  * @param ptr - in
  * @param pe - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_ptr(ptr: PointerArgument, pe: number): bigint {
   putPointer(0, ptr, 'nvshmem_ptr', 'ptr')
   putI32(1, pe, 'nvshmem_ptr', 'pe')
-  return (nvshmem_ptr_ ??= nvshmem.bindBig('nvshmem_ptr', 30405, 2, 'pointer'))()
+  return (nvshmem_ptr_ ??= nvshmem.bindBig('nvshmem_ptr', 30006, 2, 'pointer'))()
 }
 
 let nvshmem_query_thread_: NativeCall | undefined
@@ -87,12 +87,12 @@ let nvshmem_query_thread_: NativeCall | undefined
  * `void nvshmem_query_thread(int *provided)`
  *
  * @param provided - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmem_query_thread(provided: PointerArgument): void {
   putPointer(0, provided, 'nvshmem_query_thread', 'provided', 4)
-  void (nvshmem_query_thread_ ??= nvshmem.bind('nvshmem_query_thread', 30405, 1, 'void'))()
+  void (nvshmem_query_thread_ ??= nvshmem.bind('nvshmem_query_thread', 30006, 1, 'void'))()
 }
 
 let nvshmemid_hostlib_finalize_: NativeCall | undefined
@@ -101,12 +101,12 @@ let nvshmemid_hostlib_finalize_: NativeCall | undefined
  *
  * @param device_ctx - in
  * @param transport_device_ctx - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  */
 export function nvshmemid_hostlib_finalize(device_ctx: PointerArgument, transport_device_ctx: PointerArgument): void {
   putPointer(0, device_ctx, 'nvshmemid_hostlib_finalize', 'device_ctx')
   putPointer(1, transport_device_ctx, 'nvshmemid_hostlib_finalize', 'transport_device_ctx')
-  void (nvshmemid_hostlib_finalize_ ??= nvshmem.bind('nvshmemid_hostlib_finalize', 30405, 2, 'void'))()
+  void (nvshmemid_hostlib_finalize_ ??= nvshmem.bind('nvshmemid_hostlib_finalize', 30006, 2, 'void'))()
 }
 
 let nvshmemid_hostlib_init_attr_layout: CallLayout | undefined
@@ -120,7 +120,7 @@ let nvshmemid_hostlib_init_attr_: NativeCall | undefined
  * @param attr - in and out
  * @param nvshmem_device_lib_version - in, `nvshmemi_version_t` by value: 12 bytes
  * @param cb - in, address of a C function
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  */
 export function nvshmemid_hostlib_init_attr(requested: number, provided: PointerArgument, bootstrap_flags: number, attr: PointerArgument, nvshmem_device_lib_version: ArrayBufferView | NativeMemory, cb: nvshmemx_device_lib_init_cb | null): number {
   const layout = (nvshmemid_hostlib_init_attr_layout ??= lowerCall(['word', 'word', 'word', 'word', { bytes: 12 }, 'word']))
@@ -130,17 +130,17 @@ export function nvshmemid_hostlib_init_attr(requested: number, provided: Pointer
   putPointer(layout.slot(3), attr, 'nvshmemid_hostlib_init_attr', 'attr', 144)
   layout.putStruct(4, nvshmem_device_lib_version, 'nvshmemid_hostlib_init_attr', 'nvshmem_device_lib_version')
   putHandle(layout.slot(5), cb, 'nvshmemid_hostlib_init_attr', 'cb')
-  return (nvshmemid_hostlib_init_attr_ ??= nvshmem.bind('nvshmemid_hostlib_init_attr', 30405, layout))()
+  return (nvshmemid_hostlib_init_attr_ ??= nvshmem.bind('nvshmemid_hostlib_init_attr', 30006, layout))()
 }
 
 let nvshmemid_init_status_: NativeCall | undefined
 /**
  * `int nvshmemid_init_status(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  */
 export function nvshmemid_init_status(): number {
-  return (nvshmemid_init_status_ ??= nvshmem.bind('nvshmemid_init_status', 30405, 0))()
+  return (nvshmemid_init_status_ ??= nvshmem.bind('nvshmemid_init_status', 30006, 0))()
 }
 
 let nvshmemx_culibrary_finalize_: NativeCall | undefined
@@ -174,12 +174,12 @@ let nvshmemx_cumodule_finalize_: NativeCall | undefined
  * `int nvshmemx_cumodule_finalize(CUmodule module)`
  *
  * @param module - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_cumodule_finalize(module: CUmodule | null): number {
   putHandle(0, module, 'nvshmemx_cumodule_finalize', 'module')
-  return (nvshmemx_cumodule_finalize_ ??= nvshmem.bind('nvshmemx_cumodule_finalize', 30405, 1))()
+  return (nvshmemx_cumodule_finalize_ ??= nvshmem.bind('nvshmemx_cumodule_finalize', 30006, 1))()
 }
 
 let nvshmemx_cumodule_init_: NativeCall | undefined
@@ -187,12 +187,12 @@ let nvshmemx_cumodule_init_: NativeCall | undefined
  * `int nvshmemx_cumodule_init(CUmodule module)`
  *
  * @param module - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_cumodule_init(module: CUmodule | null): number {
   putHandle(0, module, 'nvshmemx_cumodule_init', 'module')
-  return (nvshmemx_cumodule_init_ ??= nvshmem.bind('nvshmemx_cumodule_init', 30405, 1))()
+  return (nvshmemx_cumodule_init_ ??= nvshmem.bind('nvshmemx_cumodule_init', 30006, 1))()
 }
 
 let nvshmemx_get_uniqueid_: NativeCall | undefined
@@ -200,23 +200,23 @@ let nvshmemx_get_uniqueid_: NativeCall | undefined
  * `int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t *uniqueid)`
  *
  * @param uniqueid - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 2.11.0
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_get_uniqueid(uniqueid: PointerArgument): number {
   putPointer(0, uniqueid, 'nvshmemx_get_uniqueid', 'uniqueid', 128)
-  return (nvshmemx_get_uniqueid_ ??= nvshmem.bind('nvshmemx_get_uniqueid', 30405, 1))()
+  return (nvshmemx_get_uniqueid_ ??= nvshmem.bind('nvshmemx_get_uniqueid', 21100, 1))()
 }
 
 let nvshmemx_hostlib_finalize_: NativeCall | undefined
 /**
  * `void nvshmemx_hostlib_finalize(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 2.11.0
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_hostlib_finalize(): void {
-  void (nvshmemx_hostlib_finalize_ ??= nvshmem.bind('nvshmemx_hostlib_finalize', 30405, 0, 'void'))()
+  void (nvshmemx_hostlib_finalize_ ??= nvshmem.bind('nvshmemx_hostlib_finalize', 21100, 0, 'void'))()
 }
 
 let nvshmemx_hostlib_init_attr_: NativeCall | undefined
@@ -225,24 +225,24 @@ let nvshmemx_hostlib_init_attr_: NativeCall | undefined
  *
  * @param flags - in
  * @param attr - in and out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 2.11.0
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_hostlib_init_attr(flags: number, attr: PointerArgument): number {
   putU32(0, flags, 'nvshmemx_hostlib_init_attr', 'flags')
   putPointer(1, attr, 'nvshmemx_hostlib_init_attr', 'attr', 144)
-  return (nvshmemx_hostlib_init_attr_ ??= nvshmem.bind('nvshmemx_hostlib_init_attr', 30405, 2))()
+  return (nvshmemx_hostlib_init_attr_ ??= nvshmem.bind('nvshmemx_hostlib_init_attr', 21100, 2))()
 }
 
 let nvshmemx_init_status_: NativeCall | undefined
 /**
  * `int nvshmemx_init_status(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_init_status(): number {
-  return (nvshmemx_init_status_ ??= nvshmem.bind('nvshmemx_init_status', 30405, 0))()
+  return (nvshmemx_init_status_ ??= nvshmem.bind('nvshmemx_init_status', 30006, 0))()
 }
 
 let nvshmemx_mc_ptr_: BigNativeCall | undefined
@@ -251,13 +251,13 @@ let nvshmemx_mc_ptr_: BigNativeCall | undefined
  *
  * @param team - in
  * @param ptr - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.2.5
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_mc_ptr(team: nvshmem_team_t, ptr: PointerArgument): bigint {
   putI32(0, team, 'nvshmemx_mc_ptr', 'team')
   putPointer(1, ptr, 'nvshmemx_mc_ptr', 'ptr')
-  return (nvshmemx_mc_ptr_ ??= nvshmem.bindBig('nvshmemx_mc_ptr', 30405, 2, 'pointer'))()
+  return (nvshmemx_mc_ptr_ ??= nvshmem.bindBig('nvshmemx_mc_ptr', 30205, 2, 'pointer'))()
 }
 
 let nvshmemx_set_attr_mpi_comm_args_: NativeCall | undefined
@@ -266,13 +266,13 @@ let nvshmemx_set_attr_mpi_comm_args_: NativeCall | undefined
  *
  * @param mpi_comm - in
  * @param nvshmem_attr - in and out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.3.9
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_set_attr_mpi_comm_args(mpi_comm: PointerArgument, nvshmem_attr: PointerArgument): number {
   putPointer(0, mpi_comm, 'nvshmemx_set_attr_mpi_comm_args', 'mpi_comm')
   putPointer(1, nvshmem_attr, 'nvshmemx_set_attr_mpi_comm_args', 'nvshmem_attr', 144)
-  return (nvshmemx_set_attr_mpi_comm_args_ ??= nvshmem.bind('nvshmemx_set_attr_mpi_comm_args', 30405, 2))()
+  return (nvshmemx_set_attr_mpi_comm_args_ ??= nvshmem.bind('nvshmemx_set_attr_mpi_comm_args', 30309, 2))()
 }
 
 let nvshmemx_set_attr_uniqueid_args_: NativeCall | undefined
@@ -283,7 +283,7 @@ let nvshmemx_set_attr_uniqueid_args_: NativeCall | undefined
  * @param nranks - in
  * @param uniqueid - in
  * @param attr - in and out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 2.11.0
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_set_attr_uniqueid_args(myrank: number, nranks: number, uniqueid: PointerArgument, attr: PointerArgument): number {
@@ -291,7 +291,7 @@ export function nvshmemx_set_attr_uniqueid_args(myrank: number, nranks: number, 
   putI32(1, nranks, 'nvshmemx_set_attr_uniqueid_args', 'nranks')
   putPointer(2, uniqueid, 'nvshmemx_set_attr_uniqueid_args', 'uniqueid', 128)
   putPointer(3, attr, 'nvshmemx_set_attr_uniqueid_args', 'attr', 144)
-  return (nvshmemx_set_attr_uniqueid_args_ ??= nvshmem.bind('nvshmemx_set_attr_uniqueid_args', 30405, 4))()
+  return (nvshmemx_set_attr_uniqueid_args_ ??= nvshmem.bind('nvshmemx_set_attr_uniqueid_args', 21100, 4))()
 }
 
 let nvshmemx_vendor_get_version_info_: NativeCall | undefined
@@ -301,12 +301,12 @@ let nvshmemx_vendor_get_version_info_: NativeCall | undefined
  * @param major - out
  * @param minor - out
  * @param patch - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/setup.html
  */
 export function nvshmemx_vendor_get_version_info(major: PointerArgument, minor: PointerArgument, patch: PointerArgument): void {
   putPointer(0, major, 'nvshmemx_vendor_get_version_info', 'major', 4)
   putPointer(1, minor, 'nvshmemx_vendor_get_version_info', 'minor', 4)
   putPointer(2, patch, 'nvshmemx_vendor_get_version_info', 'patch', 4)
-  void (nvshmemx_vendor_get_version_info_ ??= nvshmem.bind('nvshmemx_vendor_get_version_info', 30405, 3, 'void'))()
+  void (nvshmemx_vendor_get_version_info_ ??= nvshmem.bind('nvshmemx_vendor_get_version_info', 30006, 3, 'void'))()
 }

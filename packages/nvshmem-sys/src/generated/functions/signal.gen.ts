@@ -8,12 +8,12 @@ let nvshmem_signal_fetch_: BigNativeCall | undefined
  * `uint64_t nvshmem_signal_fetch(uint64_t *sig_addr)`
  *
  * @param sig_addr - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmem_signal_fetch(sig_addr: PointerArgument): bigint {
   putPointer(0, sig_addr, 'nvshmem_signal_fetch', 'sig_addr', 8)
-  return (nvshmem_signal_fetch_ ??= nvshmem.bindBig('nvshmem_signal_fetch', 30405, 1, 'u64'))()
+  return (nvshmem_signal_fetch_ ??= nvshmem.bindBig('nvshmem_signal_fetch', 30006, 1, 'u64'))()
 }
 
 let nvshmemx_signal_op_on_stream_: NativeCall | undefined
@@ -25,7 +25,7 @@ let nvshmemx_signal_op_on_stream_: NativeCall | undefined
  * @param sig_op - in
  * @param pe - in
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_signal_op_on_stream(sig_addr: PointerArgument, signal: SizeArgument, sig_op: number, pe: number, cstrm: cudaStream_t | null): void {
@@ -34,7 +34,7 @@ export function nvshmemx_signal_op_on_stream(sig_addr: PointerArgument, signal: 
   putI32(2, sig_op, 'nvshmemx_signal_op_on_stream', 'sig_op')
   putI32(3, pe, 'nvshmemx_signal_op_on_stream', 'pe')
   putHandle(4, cstrm, 'nvshmemx_signal_op_on_stream', 'cstrm')
-  void (nvshmemx_signal_op_on_stream_ ??= nvshmem.bind('nvshmemx_signal_op_on_stream', 30405, 5, 'void'))()
+  void (nvshmemx_signal_op_on_stream_ ??= nvshmem.bind('nvshmemx_signal_op_on_stream', 30006, 5, 'void'))()
 }
 
 let nvshmemx_signal_wait_until_on_stream_: NativeCall | undefined
@@ -45,7 +45,7 @@ let nvshmemx_signal_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/signal.html
  */
 export function nvshmemx_signal_wait_until_on_stream(sig_addr: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -53,5 +53,5 @@ export function nvshmemx_signal_wait_until_on_stream(sig_addr: PointerArgument, 
   putI32(1, cmp, 'nvshmemx_signal_wait_until_on_stream', 'cmp')
   putSize(2, cmp_value, 'nvshmemx_signal_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_signal_wait_until_on_stream', 'cstream')
-  void (nvshmemx_signal_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_signal_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_signal_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_signal_wait_until_on_stream', 30006, 4, 'void'))()
 }

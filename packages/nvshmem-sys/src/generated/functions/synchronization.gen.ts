@@ -8,56 +8,56 @@ let nvshmem_barrier_: NativeCall | undefined
  * `int nvshmem_barrier(nvshmem_team_t team)`
  *
  * @param team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_barrier(team: nvshmem_team_t): number {
   putI32(0, team, 'nvshmem_barrier', 'team')
-  return (nvshmem_barrier_ ??= nvshmem.bind('nvshmem_barrier', 30405, 1))()
+  return (nvshmem_barrier_ ??= nvshmem.bind('nvshmem_barrier', 30006, 1))()
 }
 
 let nvshmem_barrier_all_: NativeCall | undefined
 /**
  * `void nvshmem_barrier_all(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_barrier_all(): void {
-  void (nvshmem_barrier_all_ ??= nvshmem.bind('nvshmem_barrier_all', 30405, 0, 'void'))()
+  void (nvshmem_barrier_all_ ??= nvshmem.bind('nvshmem_barrier_all', 30006, 0, 'void'))()
 }
 
 let nvshmem_fence_: NativeCall | undefined
 /**
  * `void nvshmem_fence(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/ordering.html
  */
 export function nvshmem_fence(): void {
-  void (nvshmem_fence_ ??= nvshmem.bind('nvshmem_fence', 30405, 0, 'void'))()
+  void (nvshmem_fence_ ??= nvshmem.bind('nvshmem_fence', 30006, 0, 'void'))()
 }
 
 let nvshmem_quiet_: NativeCall | undefined
 /**
  * `void nvshmem_quiet(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/ordering.html
  */
 export function nvshmem_quiet(): void {
-  void (nvshmem_quiet_ ??= nvshmem.bind('nvshmem_quiet', 30405, 0, 'void'))()
+  void (nvshmem_quiet_ ??= nvshmem.bind('nvshmem_quiet', 30006, 0, 'void'))()
 }
 
 let nvshmem_sync_all_: NativeCall | undefined
 /**
  * `void nvshmem_sync_all(void)`
  *
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_sync_all(): void {
-  void (nvshmem_sync_all_ ??= nvshmem.bind('nvshmem_sync_all', 30405, 0, 'void'))()
+  void (nvshmem_sync_all_ ??= nvshmem.bind('nvshmem_sync_all', 30006, 0, 'void'))()
 }
 
 let nvshmem_team_sync_: NativeCall | undefined
@@ -65,12 +65,12 @@ let nvshmem_team_sync_: NativeCall | undefined
  * `int nvshmem_team_sync(nvshmem_team_t team)`
  *
  * @param team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmem_team_sync(team: nvshmem_team_t): number {
   putI32(0, team, 'nvshmem_team_sync', 'team')
-  return (nvshmem_team_sync_ ??= nvshmem.bind('nvshmem_team_sync', 30405, 1))()
+  return (nvshmem_team_sync_ ??= nvshmem.bind('nvshmem_team_sync', 30006, 1))()
 }
 
 let nvshmemx_barrier_all_on_stream_: NativeCall | undefined
@@ -78,12 +78,12 @@ let nvshmemx_barrier_all_on_stream_: NativeCall | undefined
  * `void nvshmemx_barrier_all_on_stream(cudaStream_t stream)`
  *
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_barrier_all_on_stream(stream: cudaStream_t | null): void {
   putHandle(0, stream, 'nvshmemx_barrier_all_on_stream', 'stream')
-  void (nvshmemx_barrier_all_on_stream_ ??= nvshmem.bind('nvshmemx_barrier_all_on_stream', 30405, 1, 'void'))()
+  void (nvshmemx_barrier_all_on_stream_ ??= nvshmem.bind('nvshmemx_barrier_all_on_stream', 30006, 1, 'void'))()
 }
 
 let nvshmemx_barrier_on_stream_: NativeCall | undefined
@@ -92,13 +92,13 @@ let nvshmemx_barrier_on_stream_: NativeCall | undefined
  *
  * @param team - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_barrier_on_stream(team: nvshmem_team_t, stream: cudaStream_t | null): number {
   putI32(0, team, 'nvshmemx_barrier_on_stream', 'team')
   putHandle(1, stream, 'nvshmemx_barrier_on_stream', 'stream')
-  return (nvshmemx_barrier_on_stream_ ??= nvshmem.bind('nvshmemx_barrier_on_stream', 30405, 2))()
+  return (nvshmemx_barrier_on_stream_ ??= nvshmem.bind('nvshmemx_barrier_on_stream', 30006, 2))()
 }
 
 let nvshmemx_quiet_on_stream_: NativeCall | undefined
@@ -106,12 +106,12 @@ let nvshmemx_quiet_on_stream_: NativeCall | undefined
  * `void nvshmemx_quiet_on_stream(cudaStream_t cstrm)`
  *
  * @param cstrm - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/ordering.html
  */
 export function nvshmemx_quiet_on_stream(cstrm: cudaStream_t | null): void {
   putHandle(0, cstrm, 'nvshmemx_quiet_on_stream', 'cstrm')
-  void (nvshmemx_quiet_on_stream_ ??= nvshmem.bind('nvshmemx_quiet_on_stream', 30405, 1, 'void'))()
+  void (nvshmemx_quiet_on_stream_ ??= nvshmem.bind('nvshmemx_quiet_on_stream', 30006, 1, 'void'))()
 }
 
 let nvshmemx_sync_all_on_stream_: NativeCall | undefined
@@ -119,12 +119,12 @@ let nvshmemx_sync_all_on_stream_: NativeCall | undefined
  * `void nvshmemx_sync_all_on_stream(cudaStream_t stream)`
  *
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_sync_all_on_stream(stream: cudaStream_t | null): void {
   putHandle(0, stream, 'nvshmemx_sync_all_on_stream', 'stream')
-  void (nvshmemx_sync_all_on_stream_ ??= nvshmem.bind('nvshmemx_sync_all_on_stream', 30405, 1, 'void'))()
+  void (nvshmemx_sync_all_on_stream_ ??= nvshmem.bind('nvshmemx_sync_all_on_stream', 30006, 1, 'void'))()
 }
 
 let nvshmemx_team_sync_on_stream_: NativeCall | undefined
@@ -133,11 +133,11 @@ let nvshmemx_team_sync_on_stream_: NativeCall | undefined
  *
  * @param team - in
  * @param stream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/collectives.html
  */
 export function nvshmemx_team_sync_on_stream(team: nvshmem_team_t, stream: cudaStream_t | null): number {
   putI32(0, team, 'nvshmemx_team_sync_on_stream', 'team')
   putHandle(1, stream, 'nvshmemx_team_sync_on_stream', 'stream')
-  return (nvshmemx_team_sync_on_stream_ ??= nvshmem.bind('nvshmemx_team_sync_on_stream', 30405, 2))()
+  return (nvshmemx_team_sync_on_stream_ ??= nvshmem.bind('nvshmemx_team_sync_on_stream', 30006, 2))()
 }

@@ -8,12 +8,12 @@ let nvshmem_team_destroy_: NativeCall | undefined
  * `void nvshmem_team_destroy(nvshmem_team_t team)`
  *
  * @param team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_destroy(team: nvshmem_team_t): void {
   putI32(0, team, 'nvshmem_team_destroy', 'team')
-  void (nvshmem_team_destroy_ ??= nvshmem.bind('nvshmem_team_destroy', 30405, 1, 'void'))()
+  void (nvshmem_team_destroy_ ??= nvshmem.bind('nvshmem_team_destroy', 30006, 1, 'void'))()
 }
 
 let nvshmem_team_get_config_: NativeCall | undefined
@@ -22,13 +22,13 @@ let nvshmem_team_get_config_: NativeCall | undefined
  *
  * @param team - in
  * @param config - in and out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_get_config(team: nvshmem_team_t, config: PointerArgument): void {
   putI32(0, team, 'nvshmem_team_get_config', 'team')
   putPointer(1, config, 'nvshmem_team_get_config', 'config', 64)
-  void (nvshmem_team_get_config_ ??= nvshmem.bind('nvshmem_team_get_config', 30405, 2, 'void'))()
+  void (nvshmem_team_get_config_ ??= nvshmem.bind('nvshmem_team_get_config', 30006, 2, 'void'))()
 }
 
 let nvshmem_team_my_pe_: NativeCall | undefined
@@ -36,12 +36,12 @@ let nvshmem_team_my_pe_: NativeCall | undefined
  * `int nvshmem_team_my_pe(nvshmem_team_t team)`
  *
  * @param team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_my_pe(team: nvshmem_team_t): number {
   putI32(0, team, 'nvshmem_team_my_pe', 'team')
-  return (nvshmem_team_my_pe_ ??= nvshmem.bind('nvshmem_team_my_pe', 30405, 1))()
+  return (nvshmem_team_my_pe_ ??= nvshmem.bind('nvshmem_team_my_pe', 30006, 1))()
 }
 
 let nvshmem_team_n_pes_: NativeCall | undefined
@@ -49,12 +49,12 @@ let nvshmem_team_n_pes_: NativeCall | undefined
  * `int nvshmem_team_n_pes(nvshmem_team_t team)`
  *
  * @param team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_n_pes(team: nvshmem_team_t): number {
   putI32(0, team, 'nvshmem_team_n_pes', 'team')
-  return (nvshmem_team_n_pes_ ??= nvshmem.bind('nvshmem_team_n_pes', 30405, 1))()
+  return (nvshmem_team_n_pes_ ??= nvshmem.bind('nvshmem_team_n_pes', 30006, 1))()
 }
 
 let nvshmem_team_split_2d_: NativeCall | undefined
@@ -69,7 +69,7 @@ let nvshmem_team_split_2d_: NativeCall | undefined
  * @param yaxis_config - in
  * @param yaxis_mask - in
  * @param yaxis_team - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_split_2d(parent_team: nvshmem_team_t, xrange: number, xaxis_config: PointerArgument, xaxis_mask: SignedArgument, xaxis_team: PointerArgument, yaxis_config: PointerArgument, yaxis_mask: SignedArgument, yaxis_team: PointerArgument): number {
@@ -81,7 +81,7 @@ export function nvshmem_team_split_2d(parent_team: nvshmem_team_t, xrange: numbe
   putPointer(5, yaxis_config, 'nvshmem_team_split_2d', 'yaxis_config', 64)
   putI64(6, yaxis_mask, 'nvshmem_team_split_2d', 'yaxis_mask')
   putPointer(7, yaxis_team, 'nvshmem_team_split_2d', 'yaxis_team', 4)
-  return (nvshmem_team_split_2d_ ??= nvshmem.bind('nvshmem_team_split_2d', 30405, 8))()
+  return (nvshmem_team_split_2d_ ??= nvshmem.bind('nvshmem_team_split_2d', 30006, 8))()
 }
 
 let nvshmem_team_split_strided_: NativeCall | undefined
@@ -95,7 +95,7 @@ let nvshmem_team_split_strided_: NativeCall | undefined
  * @param config - in
  * @param config_mask - in
  * @param new_team - out
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_split_strided(parent_team: nvshmem_team_t, PE_start: number, PE_stride: number, PE_size: number, config: PointerArgument, config_mask: SignedArgument, new_team: PointerArgument): number {
@@ -106,7 +106,7 @@ export function nvshmem_team_split_strided(parent_team: nvshmem_team_t, PE_start
   putPointer(4, config, 'nvshmem_team_split_strided', 'config', 64)
   putI64(5, config_mask, 'nvshmem_team_split_strided', 'config_mask')
   putPointer(6, new_team, 'nvshmem_team_split_strided', 'new_team', 4)
-  return (nvshmem_team_split_strided_ ??= nvshmem.bind('nvshmem_team_split_strided', 30405, 7))()
+  return (nvshmem_team_split_strided_ ??= nvshmem.bind('nvshmem_team_split_strided', 30006, 7))()
 }
 
 let nvshmem_team_translate_pe_: NativeCall | undefined
@@ -116,14 +116,14 @@ let nvshmem_team_translate_pe_: NativeCall | undefined
  * @param src_team - in
  * @param src_pe - in
  * @param dest_team - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/teams.html
  */
 export function nvshmem_team_translate_pe(src_team: nvshmem_team_t, src_pe: number, dest_team: nvshmem_team_t): number {
   putI32(0, src_team, 'nvshmem_team_translate_pe', 'src_team')
   putI32(1, src_pe, 'nvshmem_team_translate_pe', 'src_pe')
   putI32(2, dest_team, 'nvshmem_team_translate_pe', 'dest_team')
-  return (nvshmem_team_translate_pe_ ??= nvshmem.bind('nvshmem_team_translate_pe', 30405, 3))()
+  return (nvshmem_team_translate_pe_ ??= nvshmem.bind('nvshmem_team_translate_pe', 30006, 3))()
 }
 
 let nvshmemx_team_get_uniqueid_: NativeCall | undefined

@@ -13,7 +13,7 @@ let nvshmemx_int32_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int32_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -23,7 +23,7 @@ export function nvshmemx_int32_wait_until_all_on_stream(ivars: PointerArgument, 
   putI32(3, cmp, 'nvshmemx_int32_wait_until_all_on_stream', 'cmp')
   putI32(4, cmp_value, 'nvshmemx_int32_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_int32_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_int32_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int32_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_int32_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -36,7 +36,7 @@ let nvshmemx_int32_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int32_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -46,7 +46,7 @@ export function nvshmemx_int32_wait_until_all_vector_on_stream(ivars: PointerArg
   putI32(3, cmp, 'nvshmemx_int32_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_int32_wait_until_all_vector_on_stream', 'cmp_value', 4)
   putHandle(5, cstream, 'nvshmemx_int32_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_int32_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int32_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_int64_wait_until_all_on_stream_: NativeCall | undefined
@@ -59,7 +59,7 @@ let nvshmemx_int64_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int64_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -69,7 +69,7 @@ export function nvshmemx_int64_wait_until_all_on_stream(ivars: PointerArgument, 
   putI32(3, cmp, 'nvshmemx_int64_wait_until_all_on_stream', 'cmp')
   putI64(4, cmp_value, 'nvshmemx_int64_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_int64_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_int64_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int64_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_int64_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -82,7 +82,7 @@ let nvshmemx_int64_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int64_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -92,7 +92,7 @@ export function nvshmemx_int64_wait_until_all_vector_on_stream(ivars: PointerArg
   putI32(3, cmp, 'nvshmemx_int64_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_int64_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_int64_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_int64_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int64_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_int_wait_until_all_on_stream_: NativeCall | undefined
@@ -105,7 +105,7 @@ let nvshmemx_int_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -115,7 +115,7 @@ export function nvshmemx_int_wait_until_all_on_stream(ivars: PointerArgument, ne
   putI32(3, cmp, 'nvshmemx_int_wait_until_all_on_stream', 'cmp')
   putI32(4, cmp_value, 'nvshmemx_int_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_int_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_int_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_int_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -128,7 +128,7 @@ let nvshmemx_int_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -138,7 +138,7 @@ export function nvshmemx_int_wait_until_all_vector_on_stream(ivars: PointerArgum
   putI32(3, cmp, 'nvshmemx_int_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_int_wait_until_all_vector_on_stream', 'cmp_value', 4)
   putHandle(5, cstream, 'nvshmemx_int_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_int_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_int_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_long_wait_until_all_on_stream_: NativeCall | undefined
@@ -151,7 +151,7 @@ let nvshmemx_long_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_long_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -161,7 +161,7 @@ export function nvshmemx_long_wait_until_all_on_stream(ivars: PointerArgument, n
   putI32(3, cmp, 'nvshmemx_long_wait_until_all_on_stream', 'cmp')
   putI64(4, cmp_value, 'nvshmemx_long_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_long_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_long_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_long_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_long_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -174,7 +174,7 @@ let nvshmemx_long_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_long_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -184,7 +184,7 @@ export function nvshmemx_long_wait_until_all_vector_on_stream(ivars: PointerArgu
   putI32(3, cmp, 'nvshmemx_long_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_long_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_long_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_long_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_long_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_longlong_wait_until_all_on_stream_: NativeCall | undefined
@@ -197,7 +197,7 @@ let nvshmemx_longlong_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_longlong_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -207,7 +207,7 @@ export function nvshmemx_longlong_wait_until_all_on_stream(ivars: PointerArgumen
   putI32(3, cmp, 'nvshmemx_longlong_wait_until_all_on_stream', 'cmp')
   putI64(4, cmp_value, 'nvshmemx_longlong_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_longlong_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_longlong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_longlong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_longlong_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmemx_longlong_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_longlong_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -230,7 +230,7 @@ export function nvshmemx_longlong_wait_until_all_vector_on_stream(ivars: Pointer
   putI32(3, cmp, 'nvshmemx_longlong_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_longlong_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_longlong_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_longlong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_longlong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ptrdiff_wait_until_all_on_stream_: NativeCall | undefined
@@ -243,7 +243,7 @@ let nvshmemx_ptrdiff_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ptrdiff_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -253,7 +253,7 @@ export function nvshmemx_ptrdiff_wait_until_all_on_stream(ivars: PointerArgument
   putI32(3, cmp, 'nvshmemx_ptrdiff_wait_until_all_on_stream', 'cmp')
   putI64(4, cmp_value, 'nvshmemx_ptrdiff_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_ptrdiff_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_ptrdiff_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ptrdiff_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ptrdiff_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -266,7 +266,7 @@ let nvshmemx_ptrdiff_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ptrdiff_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -276,7 +276,7 @@ export function nvshmemx_ptrdiff_wait_until_all_vector_on_stream(ivars: PointerA
   putI32(3, cmp, 'nvshmemx_ptrdiff_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_ptrdiff_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_ptrdiff_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_ptrdiff_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ptrdiff_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_short_wait_until_all_on_stream_: NativeCall | undefined
@@ -289,7 +289,7 @@ let nvshmemx_short_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_short_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -299,7 +299,7 @@ export function nvshmemx_short_wait_until_all_on_stream(ivars: PointerArgument, 
   putI32(3, cmp, 'nvshmemx_short_wait_until_all_on_stream', 'cmp')
   putI16(4, cmp_value, 'nvshmemx_short_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_short_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_short_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_short_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_short_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -312,7 +312,7 @@ let nvshmemx_short_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_short_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -322,7 +322,7 @@ export function nvshmemx_short_wait_until_all_vector_on_stream(ivars: PointerArg
   putI32(3, cmp, 'nvshmemx_short_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_short_wait_until_all_vector_on_stream', 'cmp_value', 2)
   putHandle(5, cstream, 'nvshmemx_short_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_short_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_short_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_size_wait_until_all_on_stream_: NativeCall | undefined
@@ -335,7 +335,7 @@ let nvshmemx_size_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_size_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -345,7 +345,7 @@ export function nvshmemx_size_wait_until_all_on_stream(ivars: PointerArgument, n
   putI32(3, cmp, 'nvshmemx_size_wait_until_all_on_stream', 'cmp')
   putSize(4, cmp_value, 'nvshmemx_size_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_size_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_size_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_size_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_size_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -358,7 +358,7 @@ let nvshmemx_size_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_size_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -368,7 +368,7 @@ export function nvshmemx_size_wait_until_all_vector_on_stream(ivars: PointerArgu
   putI32(3, cmp, 'nvshmemx_size_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_size_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_size_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_size_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_size_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint32_wait_until_all_on_stream_: NativeCall | undefined
@@ -381,7 +381,7 @@ let nvshmemx_uint32_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint32_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -391,7 +391,7 @@ export function nvshmemx_uint32_wait_until_all_on_stream(ivars: PointerArgument,
   putI32(3, cmp, 'nvshmemx_uint32_wait_until_all_on_stream', 'cmp')
   putU32(4, cmp_value, 'nvshmemx_uint32_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_uint32_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_uint32_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint32_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint32_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -404,7 +404,7 @@ let nvshmemx_uint32_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint32_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -414,7 +414,7 @@ export function nvshmemx_uint32_wait_until_all_vector_on_stream(ivars: PointerAr
   putI32(3, cmp, 'nvshmemx_uint32_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_uint32_wait_until_all_vector_on_stream', 'cmp_value', 4)
   putHandle(5, cstream, 'nvshmemx_uint32_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_uint32_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint32_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint64_wait_until_all_on_stream_: NativeCall | undefined
@@ -427,7 +427,7 @@ let nvshmemx_uint64_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint64_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -437,7 +437,7 @@ export function nvshmemx_uint64_wait_until_all_on_stream(ivars: PointerArgument,
   putI32(3, cmp, 'nvshmemx_uint64_wait_until_all_on_stream', 'cmp')
   putSize(4, cmp_value, 'nvshmemx_uint64_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_uint64_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_uint64_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint64_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint64_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -450,7 +450,7 @@ let nvshmemx_uint64_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint64_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -460,7 +460,7 @@ export function nvshmemx_uint64_wait_until_all_vector_on_stream(ivars: PointerAr
   putI32(3, cmp, 'nvshmemx_uint64_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_uint64_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_uint64_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_uint64_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint64_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint_wait_until_all_on_stream_: NativeCall | undefined
@@ -473,7 +473,7 @@ let nvshmemx_uint_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -483,7 +483,7 @@ export function nvshmemx_uint_wait_until_all_on_stream(ivars: PointerArgument, n
   putI32(3, cmp, 'nvshmemx_uint_wait_until_all_on_stream', 'cmp')
   putU32(4, cmp_value, 'nvshmemx_uint_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_uint_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_uint_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_uint_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -496,7 +496,7 @@ let nvshmemx_uint_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -506,7 +506,7 @@ export function nvshmemx_uint_wait_until_all_vector_on_stream(ivars: PointerArgu
   putI32(3, cmp, 'nvshmemx_uint_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_uint_wait_until_all_vector_on_stream', 'cmp_value', 4)
   putHandle(5, cstream, 'nvshmemx_uint_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_uint_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_uint_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ulong_wait_until_all_on_stream_: NativeCall | undefined
@@ -519,7 +519,7 @@ let nvshmemx_ulong_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulong_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -529,7 +529,7 @@ export function nvshmemx_ulong_wait_until_all_on_stream(ivars: PointerArgument, 
   putI32(3, cmp, 'nvshmemx_ulong_wait_until_all_on_stream', 'cmp')
   putSize(4, cmp_value, 'nvshmemx_ulong_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_ulong_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_ulong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ulong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ulong_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -542,7 +542,7 @@ let nvshmemx_ulong_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulong_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -552,7 +552,7 @@ export function nvshmemx_ulong_wait_until_all_vector_on_stream(ivars: PointerArg
   putI32(3, cmp, 'nvshmemx_ulong_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_ulong_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_ulong_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_ulong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ulong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ulonglong_wait_until_all_on_stream_: NativeCall | undefined
@@ -565,7 +565,7 @@ let nvshmemx_ulonglong_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulonglong_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -575,7 +575,7 @@ export function nvshmemx_ulonglong_wait_until_all_on_stream(ivars: PointerArgume
   putI32(3, cmp, 'nvshmemx_ulonglong_wait_until_all_on_stream', 'cmp')
   putSize(4, cmp_value, 'nvshmemx_ulonglong_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_ulonglong_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_ulonglong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ulonglong_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ulonglong_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -588,7 +588,7 @@ let nvshmemx_ulonglong_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulonglong_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -598,7 +598,7 @@ export function nvshmemx_ulonglong_wait_until_all_vector_on_stream(ivars: Pointe
   putI32(3, cmp, 'nvshmemx_ulonglong_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_ulonglong_wait_until_all_vector_on_stream', 'cmp_value', 8)
   putHandle(5, cstream, 'nvshmemx_ulonglong_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_ulonglong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ulonglong_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ushort_wait_until_all_on_stream_: NativeCall | undefined
@@ -611,7 +611,7 @@ let nvshmemx_ushort_wait_until_all_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ushort_wait_until_all_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -621,7 +621,7 @@ export function nvshmemx_ushort_wait_until_all_on_stream(ivars: PointerArgument,
   putI32(3, cmp, 'nvshmemx_ushort_wait_until_all_on_stream', 'cmp')
   putU16(4, cmp_value, 'nvshmemx_ushort_wait_until_all_on_stream', 'cmp_value')
   putHandle(5, cstream, 'nvshmemx_ushort_wait_until_all_on_stream', 'cstream')
-  void (nvshmemx_ushort_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_all_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ushort_wait_until_all_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_all_on_stream', 30006, 6, 'void'))()
 }
 
 let nvshmemx_ushort_wait_until_all_vector_on_stream_: NativeCall | undefined
@@ -634,7 +634,7 @@ let nvshmemx_ushort_wait_until_all_vector_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ushort_wait_until_all_vector_on_stream(ivars: PointerArgument, nelems: SizeArgument, status: PointerArgument, cmp: number, cmp_value: PointerArgument, cstream: cudaStream_t | null): void {
@@ -644,5 +644,5 @@ export function nvshmemx_ushort_wait_until_all_vector_on_stream(ivars: PointerAr
   putI32(3, cmp, 'nvshmemx_ushort_wait_until_all_vector_on_stream', 'cmp')
   putArray(4, cmp_value, 'nvshmemx_ushort_wait_until_all_vector_on_stream', 'cmp_value', 2)
   putHandle(5, cstream, 'nvshmemx_ushort_wait_until_all_vector_on_stream', 'cstream')
-  void (nvshmemx_ushort_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_all_vector_on_stream', 30405, 6, 'void'))()
+  void (nvshmemx_ushort_wait_until_all_vector_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_all_vector_on_stream', 30006, 6, 'void'))()
 }

@@ -11,7 +11,7 @@ let nvshmemx_int32_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int32_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -19,7 +19,7 @@ export function nvshmemx_int32_wait_until_on_stream(ivar: PointerArgument, cmp: 
   putI32(1, cmp, 'nvshmemx_int32_wait_until_on_stream', 'cmp')
   putI32(2, cmp_value, 'nvshmemx_int32_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_int32_wait_until_on_stream', 'cstream')
-  void (nvshmemx_int32_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int32_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int32_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int64_wait_until_on_stream_: NativeCall | undefined
@@ -30,7 +30,7 @@ let nvshmemx_int64_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int64_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -38,7 +38,7 @@ export function nvshmemx_int64_wait_until_on_stream(ivar: PointerArgument, cmp: 
   putI32(1, cmp, 'nvshmemx_int64_wait_until_on_stream', 'cmp')
   putI64(2, cmp_value, 'nvshmemx_int64_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_int64_wait_until_on_stream', 'cstream')
-  void (nvshmemx_int64_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int64_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int64_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_int_wait_until_on_stream_: NativeCall | undefined
@@ -49,7 +49,7 @@ let nvshmemx_int_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_int_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -57,7 +57,7 @@ export function nvshmemx_int_wait_until_on_stream(ivar: PointerArgument, cmp: nu
   putI32(1, cmp, 'nvshmemx_int_wait_until_on_stream', 'cmp')
   putI32(2, cmp_value, 'nvshmemx_int_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_int_wait_until_on_stream', 'cstream')
-  void (nvshmemx_int_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_int_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_int_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_long_wait_until_on_stream_: NativeCall | undefined
@@ -68,7 +68,7 @@ let nvshmemx_long_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_long_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -76,7 +76,7 @@ export function nvshmemx_long_wait_until_on_stream(ivar: PointerArgument, cmp: n
   putI32(1, cmp, 'nvshmemx_long_wait_until_on_stream', 'cmp')
   putI64(2, cmp_value, 'nvshmemx_long_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_long_wait_until_on_stream', 'cstream')
-  void (nvshmemx_long_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_long_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_long_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_longlong_wait_until_on_stream_: NativeCall | undefined
@@ -87,7 +87,7 @@ let nvshmemx_longlong_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_longlong_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -95,7 +95,7 @@ export function nvshmemx_longlong_wait_until_on_stream(ivar: PointerArgument, cm
   putI32(1, cmp, 'nvshmemx_longlong_wait_until_on_stream', 'cmp')
   putI64(2, cmp_value, 'nvshmemx_longlong_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_longlong_wait_until_on_stream', 'cstream')
-  void (nvshmemx_longlong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_longlong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_longlong_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ptrdiff_wait_until_on_stream_: NativeCall | undefined
@@ -106,7 +106,7 @@ let nvshmemx_ptrdiff_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ptrdiff_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SignedArgument, cstream: cudaStream_t | null): void {
@@ -114,7 +114,7 @@ export function nvshmemx_ptrdiff_wait_until_on_stream(ivar: PointerArgument, cmp
   putI32(1, cmp, 'nvshmemx_ptrdiff_wait_until_on_stream', 'cmp')
   putI64(2, cmp_value, 'nvshmemx_ptrdiff_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_ptrdiff_wait_until_on_stream', 'cstream')
-  void (nvshmemx_ptrdiff_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ptrdiff_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ptrdiff_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_short_wait_until_on_stream_: NativeCall | undefined
@@ -125,7 +125,7 @@ let nvshmemx_short_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_short_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -133,7 +133,7 @@ export function nvshmemx_short_wait_until_on_stream(ivar: PointerArgument, cmp: 
   putI32(1, cmp, 'nvshmemx_short_wait_until_on_stream', 'cmp')
   putI16(2, cmp_value, 'nvshmemx_short_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_short_wait_until_on_stream', 'cstream')
-  void (nvshmemx_short_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_short_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_short_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_size_wait_until_on_stream_: NativeCall | undefined
@@ -144,7 +144,7 @@ let nvshmemx_size_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_size_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -152,7 +152,7 @@ export function nvshmemx_size_wait_until_on_stream(ivar: PointerArgument, cmp: n
   putI32(1, cmp, 'nvshmemx_size_wait_until_on_stream', 'cmp')
   putSize(2, cmp_value, 'nvshmemx_size_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_size_wait_until_on_stream', 'cstream')
-  void (nvshmemx_size_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_size_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_size_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint32_wait_until_on_stream_: NativeCall | undefined
@@ -163,7 +163,7 @@ let nvshmemx_uint32_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint32_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -171,7 +171,7 @@ export function nvshmemx_uint32_wait_until_on_stream(ivar: PointerArgument, cmp:
   putI32(1, cmp, 'nvshmemx_uint32_wait_until_on_stream', 'cmp')
   putU32(2, cmp_value, 'nvshmemx_uint32_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_uint32_wait_until_on_stream', 'cstream')
-  void (nvshmemx_uint32_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint32_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint32_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint64_wait_until_on_stream_: NativeCall | undefined
@@ -182,7 +182,7 @@ let nvshmemx_uint64_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint64_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -190,7 +190,7 @@ export function nvshmemx_uint64_wait_until_on_stream(ivar: PointerArgument, cmp:
   putI32(1, cmp, 'nvshmemx_uint64_wait_until_on_stream', 'cmp')
   putSize(2, cmp_value, 'nvshmemx_uint64_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_uint64_wait_until_on_stream', 'cstream')
-  void (nvshmemx_uint64_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint64_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint64_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_uint_wait_until_on_stream_: NativeCall | undefined
@@ -201,7 +201,7 @@ let nvshmemx_uint_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_uint_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -209,7 +209,7 @@ export function nvshmemx_uint_wait_until_on_stream(ivar: PointerArgument, cmp: n
   putI32(1, cmp, 'nvshmemx_uint_wait_until_on_stream', 'cmp')
   putU32(2, cmp_value, 'nvshmemx_uint_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_uint_wait_until_on_stream', 'cstream')
-  void (nvshmemx_uint_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_uint_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_uint_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ulong_wait_until_on_stream_: NativeCall | undefined
@@ -220,7 +220,7 @@ let nvshmemx_ulong_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulong_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -228,7 +228,7 @@ export function nvshmemx_ulong_wait_until_on_stream(ivar: PointerArgument, cmp: 
   putI32(1, cmp, 'nvshmemx_ulong_wait_until_on_stream', 'cmp')
   putSize(2, cmp_value, 'nvshmemx_ulong_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_ulong_wait_until_on_stream', 'cstream')
-  void (nvshmemx_ulong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ulong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ulong_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ulonglong_wait_until_on_stream_: NativeCall | undefined
@@ -239,7 +239,7 @@ let nvshmemx_ulonglong_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ulonglong_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: SizeArgument, cstream: cudaStream_t | null): void {
@@ -247,7 +247,7 @@ export function nvshmemx_ulonglong_wait_until_on_stream(ivar: PointerArgument, c
   putI32(1, cmp, 'nvshmemx_ulonglong_wait_until_on_stream', 'cmp')
   putSize(2, cmp_value, 'nvshmemx_ulonglong_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_ulonglong_wait_until_on_stream', 'cstream')
-  void (nvshmemx_ulonglong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ulonglong_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ulonglong_wait_until_on_stream', 30006, 4, 'void'))()
 }
 
 let nvshmemx_ushort_wait_until_on_stream_: NativeCall | undefined
@@ -258,7 +258,7 @@ let nvshmemx_ushort_wait_until_on_stream_: NativeCall | undefined
  * @param cmp - in
  * @param cmp_value - in
  * @param cstream - in
- * @since NVSHMEM 3.4.5
+ * @since NVSHMEM 3.0.6 or before
  * @see https://docs.nvidia.com/nvshmem/api/gen/api/sync.html
  */
 export function nvshmemx_ushort_wait_until_on_stream(ivar: PointerArgument, cmp: number, cmp_value: number, cstream: cudaStream_t | null): void {
@@ -266,5 +266,5 @@ export function nvshmemx_ushort_wait_until_on_stream(ivar: PointerArgument, cmp:
   putI32(1, cmp, 'nvshmemx_ushort_wait_until_on_stream', 'cmp')
   putU16(2, cmp_value, 'nvshmemx_ushort_wait_until_on_stream', 'cmp_value')
   putHandle(3, cstream, 'nvshmemx_ushort_wait_until_on_stream', 'cstream')
-  void (nvshmemx_ushort_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_on_stream', 30405, 4, 'void'))()
+  void (nvshmemx_ushort_wait_until_on_stream_ ??= nvshmem.bind('nvshmemx_ushort_wait_until_on_stream', 30006, 4, 'void'))()
 }

@@ -79,7 +79,7 @@ let cudaFreeArray_: NativeCall | undefined
  * `cudaError_t cudaFreeArray(cudaArray_t array)`
  *
  * @param array - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFreeArray(array: cudaArray_t | null): cudaError {
@@ -126,7 +126,7 @@ let cudaMalloc3DArray_: NativeCall | undefined
  * @param desc - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc3DArray(array: PointerArgument, desc: PointerArgument, extent: ArrayBufferView | NativeMemory, flags: number): cudaError {
@@ -147,7 +147,7 @@ let cudaMallocArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocArray(array: PointerArgument, desc: PointerArgument, width: SizeArgument, height: SizeArgument, flags: number): cudaError {
@@ -190,7 +190,7 @@ let cudaMemcpy_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy(dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -212,7 +212,7 @@ let cudaMemcpy2D_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2D(dst: PointerArgument, dpitch: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -239,7 +239,7 @@ let cudaMemcpy2DArrayToArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DArrayToArray(dst: cudaArray_t | null, wOffsetDst: SizeArgument, hOffsetDst: SizeArgument, src: cudaArray_const_t | null, wOffsetSrc: SizeArgument, hOffsetSrc: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -267,7 +267,7 @@ let cudaMemcpy2DAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DAsync(dst: PointerArgument, dpitch: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -294,7 +294,7 @@ let cudaMemcpy2DFromArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DFromArray(dst: PointerArgument, dpitch: SizeArgument, src: cudaArray_const_t | null, wOffset: SizeArgument, hOffset: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -322,7 +322,7 @@ let cudaMemcpy2DFromArrayAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DFromArrayAsync(dst: PointerArgument, dpitch: SizeArgument, src: cudaArray_const_t | null, wOffset: SizeArgument, hOffset: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -350,7 +350,7 @@ let cudaMemcpy2DToArray_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DToArray(dst: cudaArray_t | null, wOffset: SizeArgument, hOffset: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -378,7 +378,7 @@ let cudaMemcpy2DToArrayAsync_: NativeCall | undefined
  * @param height - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy2DToArrayAsync(dst: cudaArray_t | null, wOffset: SizeArgument, hOffset: SizeArgument, src: PointerArgument, spitch: SizeArgument, width: SizeArgument, height: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -399,7 +399,7 @@ let cudaMemcpy3D_: NativeCall | undefined
  * `cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)`
  *
  * @param p - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3D(p: PointerArgument): cudaError {
@@ -413,7 +413,7 @@ let cudaMemcpy3DAsync_: NativeCall | undefined
  *
  * @param p - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpy3DAsync(p: PointerArgument, stream: cudaStream_t | null): cudaError {
@@ -482,7 +482,7 @@ let cudaMemcpyArrayToArray_: NativeCall | undefined
  * @param hOffsetSrc - in
  * @param count - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -507,7 +507,7 @@ let cudaMemcpyAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyAsync(dst: PointerArgument, src: PointerArgument, count: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -557,7 +557,7 @@ let cudaMemcpyFromArray_: NativeCall | undefined
  * @param hOffset - in
  * @param count - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -582,7 +582,7 @@ let cudaMemcpyFromArrayAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -606,7 +606,7 @@ let cudaMemcpyFromSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyFromSymbol(dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -628,7 +628,7 @@ let cudaMemcpyFromSymbolAsync_: NativeCall | undefined
  * @param offset - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyFromSymbolAsync(dst: PointerArgument, symbol: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {
@@ -695,7 +695,7 @@ let cudaMemcpyToArray_: NativeCall | undefined
  * @param src - in
  * @param count - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -720,7 +720,7 @@ let cudaMemcpyToArrayAsync_: NativeCall | undefined
  * @param count - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY__DEPRECATED.html
  */
@@ -744,7 +744,7 @@ let cudaMemcpyToSymbol_: NativeCall | undefined
  * @param count - in
  * @param offset - in
  * @param kind - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyToSymbol(symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind): cudaError {
@@ -766,7 +766,7 @@ let cudaMemcpyToSymbolAsync_: NativeCall | undefined
  * @param offset - in
  * @param kind - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemcpyToSymbolAsync(symbol: PointerArgument, src: PointerArgument, count: SizeArgument, offset: SizeArgument, kind: cudaMemcpyKind, stream: cudaStream_t | null): cudaError {

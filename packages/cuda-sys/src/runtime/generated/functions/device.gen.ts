@@ -13,7 +13,7 @@ let cudaChooseDevice_: NativeCall | undefined
  *
  * @param device - out
  * @param prop - in
- * @since CUDA 13.0; with other parameters since CUDA 3.2
+ * @since CUDA 13.0; with other parameters since CUDA 3.2 or before
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
@@ -120,7 +120,7 @@ let cudaDeviceGetCacheConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache *pCacheConfig)`
  *
  * @param pCacheConfig - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetCacheConfig(pCacheConfig: PointerArgument): cudaError {
@@ -168,7 +168,7 @@ let cudaDeviceGetLimit_: NativeCall | undefined
  *
  * @param pValue - out
  * @param limit - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceGetLimit(pValue: PointerArgument, limit: cudaLimit): cudaError {
@@ -335,7 +335,7 @@ let cudaDeviceReset_: NativeCall | undefined
 /**
  * `cudaError_t cudaDeviceReset(void)`
  *
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceReset(): cudaError {
@@ -347,7 +347,7 @@ let cudaDeviceSetCacheConfig_: NativeCall | undefined
  * `cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig)`
  *
  * @param cacheConfig - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSetCacheConfig(cacheConfig: cudaFuncCache): cudaError {
@@ -361,7 +361,7 @@ let cudaDeviceSetLimit_: NativeCall | undefined
  *
  * @param limit - in
  * @param value - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSetLimit(limit: cudaLimit, value: SizeArgument): cudaError {
@@ -403,7 +403,7 @@ let cudaDeviceSynchronize_: NativeCall | undefined
 /**
  * `cudaError_t cudaDeviceSynchronize(void)`
  *
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaDeviceSynchronize(): cudaError {
@@ -430,7 +430,7 @@ let cudaDriverGetVersion_: NativeCall | undefined
  * `cudaError_t cudaDriverGetVersion(int *driverVersion)`
  *
  * @param driverVersion - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART____VERSION.html
  */
 export function cudaDriverGetVersion(driverVersion: PointerArgument): cudaError {
@@ -443,7 +443,7 @@ let cudaGetDevice_: NativeCall | undefined
  * `cudaError_t cudaGetDevice(int *device)`
  *
  * @param device - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDevice(device: PointerArgument): cudaError {
@@ -456,7 +456,7 @@ let cudaGetDeviceCount_: NativeCall | undefined
  * `cudaError_t cudaGetDeviceCount(int *count)`
  *
  * @param count - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaGetDeviceCount(count: PointerArgument): cudaError {
@@ -483,7 +483,7 @@ let cudaGetDeviceProperties_: NativeCall | undefined
  *
  * @param prop - out
  * @param device - in
- * @since CUDA 13.0; with other parameters since CUDA 3.2
+ * @since CUDA 13.0; with other parameters since CUDA 3.2 or before
  * @remarks Another signature in libcudart 11 and 12, where it throws VersionTooOldError.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
@@ -511,7 +511,7 @@ let cudaGetErrorString_: BigNativeCall | undefined
  * `const char *cudaGetErrorString(cudaError_t error)`
  *
  * @param error - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaGetErrorString(error: cudaError): bigint {
@@ -523,7 +523,7 @@ let cudaGetLastError_: NativeCall | undefined
 /**
  * `cudaError_t cudaGetLastError(void)`
  *
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaGetLastError(): cudaError {
@@ -711,7 +711,7 @@ let cudaPeekAtLastError_: NativeCall | undefined
 /**
  * `cudaError_t cudaPeekAtLastError(void)`
  *
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__ERROR.html
  */
 export function cudaPeekAtLastError(): cudaError {
@@ -745,7 +745,7 @@ let cudaRuntimeGetVersion_: NativeCall | undefined
  * `cudaError_t cudaRuntimeGetVersion(int *runtimeVersion)`
  *
  * @param runtimeVersion - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART____VERSION.html
  */
 export function cudaRuntimeGetVersion(runtimeVersion: PointerArgument): cudaError {
@@ -758,7 +758,7 @@ let cudaSetDevice_: NativeCall | undefined
  * `cudaError_t cudaSetDevice(int device)`
  *
  * @param device - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetDevice(device: number): cudaError {
@@ -771,7 +771,7 @@ let cudaSetDeviceFlags_: NativeCall | undefined
  * `cudaError_t cudaSetDeviceFlags(unsigned int flags)`
  *
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetDeviceFlags(flags: number): cudaError {
@@ -785,7 +785,7 @@ let cudaSetValidDevices_: NativeCall | undefined
  *
  * @param device_arr - in
  * @param len - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__DEVICE.html
  */
 export function cudaSetValidDevices(device_arr: PointerArgument, len: number): cudaError {

@@ -13,7 +13,7 @@ let cudaFuncGetAttributes_: NativeCall | undefined
  *
  * @param attr - out
  * @param func - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncGetAttributes(attr: PointerArgument, func: PointerArgument): cudaError {
@@ -79,7 +79,7 @@ let cudaFuncSetCacheConfig_: NativeCall | undefined
  *
  * @param func - in
  * @param cacheConfig - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EXECUTION.html
  */
 export function cudaFuncSetCacheConfig(func: PointerArgument, cacheConfig: cudaFuncCache): cudaError {
@@ -152,7 +152,7 @@ let cudaGetExportTable_: NativeCall | undefined
  *
  * @param ppExportTable - out
  * @param pExportTableId - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  */
 export function cudaGetExportTable(ppExportTable: PointerArgument, pExportTableId: PointerArgument): cudaError {
   putPointer(0, ppExportTable, 'cudaGetExportTable', 'ppExportTable', 8)

@@ -207,7 +207,7 @@ let cudaGLMapBufferObject_: NativeCall | undefined
  *
  * @param devPtr - out
  * @param bufObj - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -224,7 +224,7 @@ let cudaGLMapBufferObjectAsync_: NativeCall | undefined
  * @param devPtr - out
  * @param bufObj - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -240,7 +240,7 @@ let cudaGLRegisterBufferObject_: NativeCall | undefined
  * `cudaError_t cudaGLRegisterBufferObject(GLuint bufObj)`
  *
  * @param bufObj - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -255,7 +255,7 @@ let cudaGLSetBufferObjectMapFlags_: NativeCall | undefined
  *
  * @param bufObj - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -270,7 +270,7 @@ let cudaGLSetGLDevice_: NativeCall | undefined
  * `cudaError_t cudaGLSetGLDevice(int device)`
  *
  * @param device - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -284,7 +284,7 @@ let cudaGLUnmapBufferObject_: NativeCall | undefined
  * `cudaError_t cudaGLUnmapBufferObject(GLuint bufObj)`
  *
  * @param bufObj - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -299,7 +299,7 @@ let cudaGLUnmapBufferObjectAsync_: NativeCall | undefined
  *
  * @param bufObj - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -314,7 +314,7 @@ let cudaGLUnregisterBufferObject_: NativeCall | undefined
  * `cudaError_t cudaGLUnregisterBufferObject(GLuint bufObj)`
  *
  * @param bufObj - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL__DEPRECATED.html
  */
@@ -348,7 +348,7 @@ let cudaGraphicsGLRegisterBuffer_: NativeCall | undefined
  * @param resource - out
  * @param buffer - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL.html
  */
 export function cudaGraphicsGLRegisterBuffer(resource: PointerArgument, buffer: number, flags: number): cudaError {
@@ -366,7 +366,7 @@ let cudaGraphicsGLRegisterImage_: NativeCall | undefined
  * @param image - in
  * @param target - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL.html
  */
 export function cudaGraphicsGLRegisterImage(resource: PointerArgument, image: number, target: number, flags: number): cudaError {
@@ -404,7 +404,7 @@ let cudaGraphicsVDPAURegisterOutputSurface_: NativeCall | undefined
  * @param resource - out
  * @param vdpSurface - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
@@ -422,7 +422,7 @@ let cudaGraphicsVDPAURegisterVideoSurface_: NativeCall | undefined
  * @param resource - out
  * @param vdpSurface - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
@@ -440,7 +440,7 @@ let cudaVDPAUGetDevice_: NativeCall | undefined
  * @param device - out
  * @param vdpDevice - in
  * @param vdpGetProcAddress - in, address of a C function
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
@@ -458,7 +458,7 @@ let cudaVDPAUSetVDPAUDevice_: NativeCall | undefined
  * @param device - in
  * @param vdpDevice - in
  * @param vdpGetProcAddress - in, address of a C function
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__VDPAU.html
  */
@@ -475,7 +475,7 @@ let cudaWGLGetDevice_: NativeCall | undefined
  *
  * @param device - out
  * @param hGpu - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @remarks On Windows alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OPENGL.html
  */

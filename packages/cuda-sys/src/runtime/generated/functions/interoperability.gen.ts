@@ -71,7 +71,7 @@ let cudaGraphicsMapResources_: NativeCall | undefined
  * @param count - in
  * @param resources - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsMapResources(count: number, resources: PointerArgument, stream: cudaStream_t | null): cudaError {
@@ -103,7 +103,7 @@ let cudaGraphicsResourceGetMappedPointer_: NativeCall | undefined
  * @param devPtr - out
  * @param size - out
  * @param resource - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsResourceGetMappedPointer(devPtr: PointerArgument, size: PointerArgument, resource: cudaGraphicsResource_t | null): cudaError {
@@ -119,7 +119,7 @@ let cudaGraphicsResourceSetMapFlags_: NativeCall | undefined
  *
  * @param resource - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsResourceSetMapFlags(resource: cudaGraphicsResource_t | null, flags: number): cudaError {
@@ -136,7 +136,7 @@ let cudaGraphicsSubResourceGetMappedArray_: NativeCall | undefined
  * @param resource - in
  * @param arrayIndex - in
  * @param mipLevel - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsSubResourceGetMappedArray(array: PointerArgument, resource: cudaGraphicsResource_t | null, arrayIndex: number, mipLevel: number): cudaError {
@@ -154,7 +154,7 @@ let cudaGraphicsUnmapResources_: NativeCall | undefined
  * @param count - in
  * @param resources - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsUnmapResources(count: number, resources: PointerArgument, stream: cudaStream_t | null): cudaError {
@@ -169,7 +169,7 @@ let cudaGraphicsUnregisterResource_: NativeCall | undefined
  * `cudaError_t cudaGraphicsUnregisterResource(cudaGraphicsResource_t resource)`
  *
  * @param resource - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__INTEROP.html
  */
 export function cudaGraphicsUnregisterResource(resource: cudaGraphicsResource_t | null): cudaError {

@@ -11,7 +11,7 @@ let cudaFree_: NativeCall | undefined
  * `cudaError_t cudaFree(void *devPtr)`
  *
  * @param devPtr - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFree(devPtr: PointerArgument): cudaError {
@@ -39,7 +39,7 @@ let cudaFreeHost_: NativeCall | undefined
  * `cudaError_t cudaFreeHost(void *ptr)`
  *
  * @param ptr - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaFreeHost(ptr: PointerArgument): cudaError {
@@ -53,7 +53,7 @@ let cudaGetSymbolAddress_: NativeCall | undefined
  *
  * @param devPtr - out
  * @param symbol - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaGetSymbolAddress(devPtr: PointerArgument, symbol: PointerArgument): cudaError {
@@ -68,7 +68,7 @@ let cudaGetSymbolSize_: NativeCall | undefined
  *
  * @param size - out
  * @param symbol - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaGetSymbolSize(size: PointerArgument, symbol: PointerArgument): cudaError {
@@ -84,7 +84,7 @@ let cudaHostAlloc_: NativeCall | undefined
  * @param pHost - out
  * @param size - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostAlloc(pHost: PointerArgument, size: SizeArgument, flags: number): cudaError {
@@ -101,7 +101,7 @@ let cudaHostGetDevicePointer_: NativeCall | undefined
  * @param pDevice - out
  * @param pHost - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostGetDevicePointer(pDevice: PointerArgument, pHost: PointerArgument, flags: number): cudaError {
@@ -117,7 +117,7 @@ let cudaHostGetFlags_: NativeCall | undefined
  *
  * @param pFlags - out
  * @param pHost - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaHostGetFlags(pFlags: PointerArgument, pHost: PointerArgument): cudaError {
@@ -162,7 +162,7 @@ let cudaMalloc_: NativeCall | undefined
  *
  * @param devPtr - out
  * @param size - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc(devPtr: PointerArgument, size: SizeArgument): cudaError {
@@ -178,7 +178,7 @@ let cudaMalloc3D_: NativeCall | undefined
  *
  * @param pitchedDevPtr - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMalloc3D(pitchedDevPtr: PointerArgument, extent: ArrayBufferView | NativeMemory): cudaError {
@@ -230,7 +230,7 @@ let cudaMallocHost_: NativeCall | undefined
  *
  * @param ptr - out
  * @param size - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocHost(ptr: PointerArgument, size: SizeArgument): cudaError {
@@ -264,7 +264,7 @@ let cudaMallocPitch_: NativeCall | undefined
  * @param pitch - out
  * @param width - in
  * @param height - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMallocPitch(devPtr: PointerArgument, pitch: PointerArgument, width: SizeArgument, height: SizeArgument): cudaError {
@@ -368,7 +368,7 @@ let cudaMemGetInfo_: NativeCall | undefined
  *
  * @param free - out
  * @param total - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemGetInfo(free: PointerArgument, total: PointerArgument): cudaError {
@@ -694,7 +694,7 @@ let cudaMemset_: NativeCall | undefined
  * @param devPtr - in
  * @param value - in
  * @param count - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset(devPtr: PointerArgument, value: number, count: SizeArgument): cudaError {
@@ -713,7 +713,7 @@ let cudaMemset2D_: NativeCall | undefined
  * @param value - in
  * @param width - in
  * @param height - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset2D(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument): cudaError {
@@ -735,7 +735,7 @@ let cudaMemset2DAsync_: NativeCall | undefined
  * @param width - in
  * @param height - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset2DAsync(devPtr: PointerArgument, pitch: SizeArgument, value: number, width: SizeArgument, height: SizeArgument, stream: cudaStream_t | null): cudaError {
@@ -756,7 +756,7 @@ let cudaMemset3D_: NativeCall | undefined
  * @param pitchedDevPtr - in, `cudaPitchedPtr` by value: 32 bytes
  * @param value - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset3D(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory): cudaError {
@@ -776,7 +776,7 @@ let cudaMemset3DAsync_: NativeCall | undefined
  * @param value - in
  * @param extent - in, `cudaExtent` by value: 24 bytes
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemset3DAsync(pitchedDevPtr: ArrayBufferView | NativeMemory, value: number, extent: ArrayBufferView | NativeMemory, stream: cudaStream_t | null): cudaError {
@@ -796,7 +796,7 @@ let cudaMemsetAsync_: NativeCall | undefined
  * @param value - in
  * @param count - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html
  */
 export function cudaMemsetAsync(devPtr: PointerArgument, value: number, count: SizeArgument, stream: cudaStream_t | null): cudaError {

@@ -21,7 +21,7 @@ let cudaEventCreate_: NativeCall | undefined
  * `cudaError_t cudaEventCreate(cudaEvent_t *event)`
  *
  * @param event - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventCreate(event: PointerArgument): cudaError {
@@ -35,7 +35,7 @@ let cudaEventCreateWithFlags_: NativeCall | undefined
  *
  * @param event - out
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventCreateWithFlags(event: PointerArgument, flags: number): cudaError {
@@ -49,7 +49,7 @@ let cudaEventDestroy_: NativeCall | undefined
  * `cudaError_t cudaEventDestroy(cudaEvent_t event)`
  *
  * @param event - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventDestroy(event: cudaEvent_t | null): cudaError {
@@ -64,7 +64,7 @@ let cudaEventElapsedTime_: NativeCall | undefined
  * @param ms - out
  * @param start - in
  * @param end - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventElapsedTime(ms: PointerArgument, start: cudaEvent_t | null, end: cudaEvent_t | null): cudaError {
@@ -79,7 +79,7 @@ let cudaEventQuery_: NativeCall | undefined
  * `cudaError_t cudaEventQuery(cudaEvent_t event)`
  *
  * @param event - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventQuery(event: cudaEvent_t | null): cudaError {
@@ -93,7 +93,7 @@ let cudaEventRecord_: NativeCall | undefined
  *
  * @param event - in
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventRecord(event: cudaEvent_t | null, stream: cudaStream_t | null): cudaError {
@@ -124,7 +124,7 @@ let cudaEventSynchronize_: NativeCall | undefined
  * `cudaError_t cudaEventSynchronize(cudaEvent_t event)`
  *
  * @param event - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EVENT.html
  */
 export function cudaEventSynchronize(event: cudaEvent_t | null): cudaError {
@@ -228,7 +228,7 @@ let cudaStreamCreate_: NativeCall | undefined
  * `cudaError_t cudaStreamCreate(cudaStream_t *pStream)`
  *
  * @param pStream - out
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamCreate(pStream: PointerArgument): cudaError {
@@ -273,7 +273,7 @@ let cudaStreamDestroy_: NativeCall | undefined
  * `cudaError_t cudaStreamDestroy(cudaStream_t stream)`
  *
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamDestroy(stream: cudaStream_t | null): cudaError {
@@ -419,7 +419,7 @@ let cudaStreamQuery_: NativeCall | undefined
  * `cudaError_t cudaStreamQuery(cudaStream_t stream)`
  *
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamQuery(stream: cudaStream_t | null): cudaError {
@@ -449,7 +449,7 @@ let cudaStreamSynchronize_: NativeCall | undefined
  * `cudaError_t cudaStreamSynchronize(cudaStream_t stream)`
  *
  * @param stream - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamSynchronize(stream: cudaStream_t | null): cudaError {
@@ -486,7 +486,7 @@ let cudaStreamWaitEvent_: NativeCall | undefined
  * @param stream - in
  * @param event - in
  * @param flags - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__STREAM.html
  */
 export function cudaStreamWaitEvent(stream: cudaStream_t | null, event: cudaEvent_t | null, flags: number): cudaError {

@@ -15,7 +15,7 @@ let cudaCreateChannelDesc_: StructNativeCall | undefined
  * @param z - in
  * @param w - in
  * @param f - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaCreateChannelDesc(x: number, y: number, z: number, w: number, f: cudaChannelFormatKind): cudaChannelFormatDesc {
@@ -93,7 +93,7 @@ let cudaGetChannelDesc_: NativeCall | undefined
  *
  * @param desc - out
  * @param array - in
- * @since CUDA 3.2
+ * @since CUDA 3.2 or before
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TEXTURE__OBJECT.html
  */
 export function cudaGetChannelDesc(desc: PointerArgument, array: cudaArray_const_t | null): cudaError {
