@@ -114,16 +114,16 @@ function refuseAll(
     const handed = right.with(index, bad)
     log.clear()
     report.calls++
-    const what = `${parameter.name} = ${show(bad)}`
+    const complain = (what: string): void => fail(session, entry, `${parameter.name} = ${show(bad)}`, what)
     try {
       wrapper(...handed)
-      fail(session, entry, what, 'was not refused')
+      complain('was not refused')
     } catch (error) {
       const isRight =
         (error instanceof TypeError || error instanceof RangeError) &&
         start.some((text) => error.message.startsWith(text))
-      if (!isRight) fail(session, entry, what, String(error))
+      if (!isRight) complain(String(error))
     }
-    if (!log.isEmpty) fail(session, entry, what, 'something native ran')
+    if (!log.isEmpty) complain('something native ran')
   }
 }
