@@ -8,6 +8,8 @@ export interface VersionedStruct<T extends object> {
   readonly name: string
   /** what the header's initialiser puts into fields other than size and version; further fields are zero */
   readonly initial: StructValue<T>
+  /** fields of type `const char *` */
+  readonly texts: readonly string[]
   /** layouts that only grew at the end, oldest first, each with the first version that has it */
   readonly runs: readonly {
     readonly initialized: boolean
@@ -15,11 +17,9 @@ export interface VersionedStruct<T extends object> {
   }[]
 }
 
-/** A layout of a struct in one version of NCCL, written as the header of that version would have it. */
+/** A layout of a struct in one version of NCCL. */
 interface Layout {
   codec: StructCodec<Record<string, unknown>>
-  /** the longest layout that begins like this one */
-  grown: StructCodec<Record<string, unknown>>
   initialized: boolean
 }
 
@@ -40,19 +40,23 @@ export function makeVersioned<T extends object>(
   const target = versionOf(version)
   const layout = layoutIn(struct, target)
   const given = Object.entries(values).filter(([, value]) => value !== undefined)
-  for (const [field] of given) requireField(struct, layout, field, target)
+  for (const [field, value] of given) {
+    requireField(struct, layout, field, target)
+    requireAddress(struct, field, value)
+  }
 
   const texts = given.flatMap(([field, value]) =>
     typeof value === 'string' ? [[field, Buffer.from(value)] as const] : [],
   )
-  const room = Math.max(layout.grown.size, layout.codec.size)
+  const newest = struct.runs.at(-1)?.layouts.at(-1)?.[1].size ?? 0
+  // Room for the newest layout, so that its codec can read any.
+  const room = Math.max(newest, layout.codec.size)
   const memory = NativeMemory.allocate(texts.reduce((bytes, [, text]) => bytes + text.length + 1, room))
-  // What a later version reads where this one has padding is unset as well.
-  if (layout.initialized)
-    memory.bytes.set(layout.grown.allocate(struct.initial as Record<string, unknown>).subarray(0, layout.codec.size))
   if (layout.initialized) {
+    const initial = Object.entries(struct.initial).filter(([field]) => Object.hasOwn(layout.codec.offsets, field))
     // A library newer than these bindings is told the version whose layout it gets.
-    layout.codec.write(memory, { size: BigInt(layout.codec.size), version: Math.min(target, NCCL_VERSION_CODE) })
+    const told = { size: BigInt(layout.codec.size), version: Math.min(target, NCCL_VERSION_CODE) }
+    layout.codec.write(memory, { ...Object.fromEntries(initial), ...told })
   }
   const pointers: Record<string, bigint> = {}
   let end = room
@@ -91,8 +95,7 @@ function layoutIn<T extends object>(struct: VersionedStruct<T>, version: number)
   for (const { initialized, layouts } of [...struct.runs].reverse()) {
     const index = layouts.findLastIndex(([since]) => since <= version)
     if (index < 0) continue
-    const codec = (layouts[index] as (typeof layouts)[number])[1]
-    return { initialized, codec, grown: (layouts.at(-1) as (typeof layouts)[number])[1] } as unknown as Layout
+    return { initialized, codec: layouts[index]?.[1] } as unknown as Layout
   }
   const [first] = struct.runs[0]?.layouts[0] ?? [0]
   throw tooOld(struct.name, first, version)
@@ -112,6 +115,16 @@ function requireField<T extends object>(
     .find(([since, codec]) => since > version && Object.hasOwn(codec.offsets, field))
   if (first === undefined) throw new TypeError(`${struct.name} has no field '${field}'`)
   throw tooOld(`${struct.name}.${field}`, first[0], version)
+}
+
+/** The codec takes small addresses as numbers, which no address is. */
+function requireAddress<T extends object>(struct: VersionedStruct<T>, field: string, value: unknown): void {
+  if (typeof (struct.initial as Record<string, unknown>)[field] !== 'bigint') return
+  if (typeof value === 'bigint' || value === null) return
+  const takesText = struct.texts.includes(field)
+  if (takesText && typeof value === 'string') return
+  const expected = takesText ? 'a text, an address (bigint) or null' : 'an address (bigint) or null'
+  throw new TypeError(`${struct.name}.${field} must be ${expected}, got ${typeof value}`)
 }
 
 function tooOld(api: string, since: number, installed: number): VersionTooOldError {

@@ -9,9 +9,9 @@ const folder = mkdtempSync(join(tmpdir(), 'shoal-nccl-sys-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 
 /** Compiles C source to a shared library that stands in for libnccl; returns its file. */
-export function compileStub(source: string): string {
-  const sourceFile = join(folder, 'nccl.c')
-  const library = join(folder, 'libnccl-stub.so')
+export function compileStub(source: string, name = 'nccl'): string {
+  const sourceFile = join(folder, `${name}.c`)
+  const library = join(folder, `lib${name}-stub.so`)
   writeFileSync(
     sourceFile,
     `#define _GNU_SOURCE\n#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n${source}`,

@@ -8,6 +8,7 @@ import { ncclConfig_t, ncclSimInfo_t } from './structs/memory.gen.js'
 export const ncclConfig_t_versions: VersionedStruct<ncclConfig_t> = {
   name: 'ncclConfig_t',
   initial: { magic: 3405692655, blocking: -2147483648, cgaClusterSize: -2147483648, minCTAs: -2147483648, maxCTAs: -2147483648, netName: 0n, splitShare: -2147483648, trafficClass: -2147483648, commName: 0n, collnetEnable: -2147483648, CTAPolicy: -2147483648, shrinkShare: -2147483648, nvlsCTAs: -2147483648, nChannelsPerNetPeer: -2147483648, nvlinkCentricSched: -2147483648, graphUsageMode: -2147483648, numRmaCtx: -2147483648, maxP2pPeers: -2147483648, graphStreamOrdering: -2147483648 },
+  texts: ['netName', 'commName'],
   runs: [
     { initialized: true, layouts: [
       [21403, ncclConfig_v21403],
@@ -27,6 +28,7 @@ export const ncclConfig_t_versions: VersionedStruct<ncclConfig_t> = {
 export const ncclSimInfo_t_versions: VersionedStruct<ncclSimInfo_t> = {
   name: 'ncclSimInfo_t',
   initial: { magic: 1952993923, estimatedTime: -1 },
+  texts: [],
   runs: [
     { initialized: true, layouts: [
       [22203, ncclSimInfo_t],
@@ -38,6 +40,7 @@ export const ncclSimInfo_t_versions: VersionedStruct<ncclSimInfo_t> = {
 export const ncclCommProperties_versions: VersionedStruct<ncclCommProperties> = {
   name: 'ncclCommProperties',
   initial: { magic: 3405692655 },
+  texts: [],
   runs: [
     { initialized: true, layouts: [
       [22902, ncclCommProperties_v22902],
@@ -52,6 +55,7 @@ export const ncclCommProperties_versions: VersionedStruct<ncclCommProperties> = 
 export const ncclDevCommRequirements_versions: VersionedStruct<ncclDevCommRequirements> = {
   name: 'ncclDevCommRequirements',
   initial: { magic: 3405692655, resourceRequirementsList: 0n, teamRequirementsList: 0n, lsaMultimem: false, barrierCount: 0, lsaBarrierCount: 0, railGinBarrierCount: 0, lsaLLA2ABlockCount: 0, lsaLLA2ASlotCount: 0, ginForceEnable: false, ginContextCount: 4, ginSignalCount: 0, ginCounterCount: 0, ginConnectionType: 0, ginExclusiveContexts: false, ginQueueDepth: 0, ginTrafficClass: -2147483648, worldGinBarrierCount: 0, ginStrongSignalsRequired: true, ginVaSignalsRequired: true },
+  texts: [],
   runs: [
     { initialized: false, layouts: [
       [22803, ncclDevCommRequirements_v22803],

@@ -13,6 +13,7 @@ export function emitVersionedStructs(spec: LibrarySpecFile, symbols: SymbolTable
       `export const ${struct}_versions: VersionedStruct<${type}> = {`,
       `  name: '${struct}',`,
       `  initial: { ${initial.map(([field, value]) => `${field}: ${literal(spec, struct, field, value)}`).join(', ')} },`,
+      `  texts: [${textsOf(spec, struct)}],`,
       '  runs: [',
       ...runs.flatMap(({ initialized, layouts }) => [
         `    { initialized: ${initialized}, layouts: [`,
@@ -25,6 +26,14 @@ export function emitVersionedStructs(spec: LibrarySpecFile, symbols: SymbolTable
     )
   }
   return file
+}
+
+function textsOf(spec: LibrarySpecFile, struct: string): string {
+  const fields = spec.structs.find(({ name }) => name === struct)?.fields ?? []
+  return fields
+    .filter(({ ctype }) => ctype === 'const char *')
+    .map(({ name }) => `'${name}'`)
+    .join(', ')
 }
 
 function literal(spec: LibrarySpecFile, struct: string, field: string, value: number): string {

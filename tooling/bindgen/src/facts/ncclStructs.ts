@@ -4,9 +4,10 @@
  * only has the newest layout, so the earlier ones are told here, checked where a field's place can be checked: the last
  * layout of each struct must be the header's.
  *
- * Where they come from: nccl.h and nccl_device/core.h of the releases 2.14.3, 2.17.1, 2.26.2, 2.27, 2.28.3, 2.28.7,
- * 2.29.2, 2.30.3 and 2.30.7, and the versions below which the library itself (parseCommConfig, ncclCommQueryProperties)
- * ignores a field. Between two releases that were seen, a field is dated to the first one that has it.
+ * Where they come from: nccl.h and nccl_device/core.h of the releases 2.14.3, 2.17.1, 2.22.3, 2.26.2, 2.27, 2.28.3,
+ * 2.28.7, 2.29.2, 2.29.7, 2.30.3 and 2.30.7, and the versions below which the library itself (parseCommConfig,
+ * ncclCommQueryProperties) ignores a field. Between two releases that were seen, a field is dated to the first one that
+ * has it.
  */
 export interface StructHistory {
   /** name in the header */

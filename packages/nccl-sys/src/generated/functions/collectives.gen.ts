@@ -110,7 +110,7 @@ let ncclBroadcast_: NativeCall | undefined
  * @param root - in
  * @param comm - in
  * @param stream - in
- * @since NCCL 2.2.2
+ * @since NCCL 2.2.12
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/colls.html#ncclbroadcast
  */
 export function ncclBroadcast(sendbuff: PointerArgument, recvbuff: PointerArgument, count: SizeArgument, datatype: ncclDataType_t, root: number, comm: ncclComm_t | null, stream: cudaStream_t | null): ncclResult_t {
@@ -121,7 +121,7 @@ export function ncclBroadcast(sendbuff: PointerArgument, recvbuff: PointerArgume
   putI32(4, root, 'ncclBroadcast', 'root')
   putHandle(5, comm, 'ncclBroadcast', 'comm')
   putHandle(6, stream, 'ncclBroadcast', 'stream')
-  return (ncclBroadcast_ ??= nccl.bind('ncclBroadcast', 2202, 7))() as ncclResult_t
+  return (ncclBroadcast_ ??= nccl.bind('ncclBroadcast', 2212, 7))() as ncclResult_t
 }
 
 let ncclGather_: NativeCall | undefined
@@ -249,7 +249,7 @@ let ncclRedOpCreatePreMulSum_: NativeCall | undefined
  * @param datatype - in
  * @param residence - in
  * @param comm - in
- * @since NCCL 2.11.3
+ * @since NCCL 2.11.4
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/ops.html#ncclredopcreatepremulsum
  */
 export function ncclRedOpCreatePreMulSum(op: PointerArgument, scalar: PointerArgument, datatype: ncclDataType_t, residence: ncclScalarResidence_t, comm: ncclComm_t | null): ncclResult_t {
@@ -258,7 +258,7 @@ export function ncclRedOpCreatePreMulSum(op: PointerArgument, scalar: PointerArg
   putI32(2, datatype, 'ncclRedOpCreatePreMulSum', 'datatype')
   putI32(3, residence, 'ncclRedOpCreatePreMulSum', 'residence')
   putHandle(4, comm, 'ncclRedOpCreatePreMulSum', 'comm')
-  return (ncclRedOpCreatePreMulSum_ ??= nccl.bind('ncclRedOpCreatePreMulSum', 21103, 5))() as ncclResult_t
+  return (ncclRedOpCreatePreMulSum_ ??= nccl.bind('ncclRedOpCreatePreMulSum', 21104, 5))() as ncclResult_t
 }
 
 let ncclRedOpDestroy_: NativeCall | undefined
@@ -267,13 +267,13 @@ let ncclRedOpDestroy_: NativeCall | undefined
  *
  * @param op - in
  * @param comm - in
- * @since NCCL 2.11.3
+ * @since NCCL 2.11.4
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/ops.html#ncclredopdestroy
  */
 export function ncclRedOpDestroy(op: ncclRedOp_t, comm: ncclComm_t | null): ncclResult_t {
   putI32(0, op, 'ncclRedOpDestroy', 'op')
   putHandle(1, comm, 'ncclRedOpDestroy', 'comm')
-  return (ncclRedOpDestroy_ ??= nccl.bind('ncclRedOpDestroy', 21103, 2))() as ncclResult_t
+  return (ncclRedOpDestroy_ ??= nccl.bind('ncclRedOpDestroy', 21104, 2))() as ncclResult_t
 }
 
 let ncclReduce_: NativeCall | undefined

@@ -11,12 +11,12 @@ let ncclCommAbort_: NativeCall | undefined
  * `ncclResult_t ncclCommAbort(ncclComm_t comm)`
  *
  * @param comm - in
- * @since NCCL 2.4.7
+ * @since NCCL 2.4.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommabort
  */
 export function ncclCommAbort(comm: ncclComm_t | null): ncclResult_t {
   putHandle(0, comm, 'ncclCommAbort', 'comm')
-  return (ncclCommAbort_ ??= nccl.bind('ncclCommAbort', 2407, 1))() as ncclResult_t
+  return (ncclCommAbort_ ??= nccl.bind('ncclCommAbort', 2402, 1))() as ncclResult_t
 }
 
 let ncclCommCount_: NativeCall | undefined
@@ -96,13 +96,13 @@ let ncclCommGetAsyncError_: NativeCall | undefined
  *
  * @param comm - in
  * @param asyncError - out
- * @since NCCL 2.4.7
+ * @since NCCL 2.4.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommgetasyncerror
  */
 export function ncclCommGetAsyncError(comm: ncclComm_t | null, asyncError: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclCommGetAsyncError', 'comm')
   putPointer(1, asyncError, 'ncclCommGetAsyncError', 'asyncError', 4)
-  return (ncclCommGetAsyncError_ ??= nccl.bind('ncclCommGetAsyncError', 2407, 2))() as ncclResult_t
+  return (ncclCommGetAsyncError_ ??= nccl.bind('ncclCommGetAsyncError', 2402, 2))() as ncclResult_t
 }
 
 let ncclCommGetUniqueId_: NativeCall | undefined
@@ -282,13 +282,13 @@ let ncclCommRevoke_: NativeCall | undefined
  *
  * @param comm - in
  * @param revokeFlags - in
- * @since NCCL 2.28.9
+ * @since NCCL 2.28.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclcommrevoke
  */
 export function ncclCommRevoke(comm: ncclComm_t | null, revokeFlags: number): ncclResult_t {
   putHandle(0, comm, 'ncclCommRevoke', 'comm')
   putI32(1, revokeFlags, 'ncclCommRevoke', 'revokeFlags')
-  return (ncclCommRevoke_ ??= nccl.bind('ncclCommRevoke', 22809, 2))() as ncclResult_t
+  return (ncclCommRevoke_ ??= nccl.bind('ncclCommRevoke', 22807, 2))() as ncclResult_t
 }
 
 let ncclCommShrink_: NativeCall | undefined
@@ -485,23 +485,23 @@ let ncclResetDebugInit_: NativeCall | undefined
 /**
  * `void ncclResetDebugInit(void)`
  *
- * @since NCCL 2.24.5
+ * @since NCCL 2.24.3
  * @remarks On Linux alone.
  * @deprecated by the vendor
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclresetdebuginit
  */
 export function ncclResetDebugInit(): void {
-  void (ncclResetDebugInit_ ??= nccl.bind('ncclResetDebugInit', 22405, 0, 'void'))()
+  void (ncclResetDebugInit_ ??= nccl.bind('ncclResetDebugInit', 22403, 0, 'void'))()
 }
 
 let ncclResetDebugInitInternal_: NativeCall | undefined
 /**
  * `void ncclResetDebugInitInternal(void)`
  *
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.9
  */
 export function ncclResetDebugInitInternal(): void {
-  void (ncclResetDebugInitInternal_ ??= nccl.bind('ncclResetDebugInitInternal', 23007, 0, 'void'))()
+  void (ncclResetDebugInitInternal_ ??= nccl.bind('ncclResetDebugInitInternal', 22809, 0, 'void'))()
 }
 
 let ncclWinGetUserPtr_: NativeCall | undefined
@@ -511,12 +511,12 @@ let ncclWinGetUserPtr_: NativeCall | undefined
  * @param comm - in
  * @param win - in
  * @param outUserPtr - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/comms.html#ncclwingetuserptr
  */
 export function ncclWinGetUserPtr(comm: ncclComm_t | null, win: ncclWindow_t | null, outUserPtr: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclWinGetUserPtr', 'comm')
   putHandle(1, win, 'ncclWinGetUserPtr', 'win')
   putPointer(2, outUserPtr, 'ncclWinGetUserPtr', 'outUserPtr', 8)
-  return (ncclWinGetUserPtr_ ??= nccl.bind('ncclWinGetUserPtr', 23007, 3))() as ncclResult_t
+  return (ncclWinGetUserPtr_ ??= nccl.bind('ncclWinGetUserPtr', 22902, 3))() as ncclResult_t
 }

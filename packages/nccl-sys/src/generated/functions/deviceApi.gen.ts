@@ -12,13 +12,13 @@ let ncclCommQueryProperties_: NativeCall | undefined
  *
  * @param comm - in
  * @param props - in and out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#ncclcommqueryproperties
  */
 export function ncclCommQueryProperties(comm: ncclComm_t | null, props: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclCommQueryProperties', 'comm')
   putPointer(1, props, 'ncclCommQueryProperties', 'props', 40)
-  return (ncclCommQueryProperties_ ??= nccl.bind('ncclCommQueryProperties', 23007, 2))() as ncclResult_t
+  return (ncclCommQueryProperties_ ??= nccl.bind('ncclCommQueryProperties', 22902, 2))() as ncclResult_t
 }
 
 let ncclDevCommCreate_: NativeCall | undefined
@@ -28,14 +28,14 @@ let ncclDevCommCreate_: NativeCall | undefined
  * @param comm - in
  * @param reqs - in
  * @param outDevComm - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#nccldevcommcreate
  */
 export function ncclDevCommCreate(comm: ncclComm_t | null, reqs: PointerArgument, outDevComm: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclDevCommCreate', 'comm')
   putPointer(1, reqs, 'ncclDevCommCreate', 'reqs', 24)
   putPointer(2, outDevComm, 'ncclDevCommCreate', 'outDevComm', 240)
-  return (ncclDevCommCreate_ ??= nccl.bind('ncclDevCommCreate', 23007, 3))() as ncclResult_t
+  return (ncclDevCommCreate_ ??= nccl.bind('ncclDevCommCreate', 22803, 3))() as ncclResult_t
 }
 
 let ncclDevCommDestroy_: NativeCall | undefined
@@ -44,13 +44,13 @@ let ncclDevCommDestroy_: NativeCall | undefined
  *
  * @param comm - in
  * @param devComm - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#nccldevcommdestroy
  */
 export function ncclDevCommDestroy(comm: ncclComm_t | null, devComm: PointerArgument): ncclResult_t {
   putHandle(0, comm, 'ncclDevCommDestroy', 'comm')
   putPointer(1, devComm, 'ncclDevCommDestroy', 'devComm', 240)
-  return (ncclDevCommDestroy_ ??= nccl.bind('ncclDevCommDestroy', 23007, 2))() as ncclResult_t
+  return (ncclDevCommDestroy_ ??= nccl.bind('ncclDevCommDestroy', 22803, 2))() as ncclResult_t
 }
 
 let ncclGetLsaDevicePointer_: NativeCall | undefined
@@ -61,7 +61,7 @@ let ncclGetLsaDevicePointer_: NativeCall | undefined
  * @param offset - in
  * @param lsaRank - in
  * @param outPtr - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#ncclgetlsadevicepointer
  */
 export function ncclGetLsaDevicePointer(window: ncclWindow_t | null, offset: SizeArgument, lsaRank: number, outPtr: PointerArgument): ncclResult_t {
@@ -69,7 +69,7 @@ export function ncclGetLsaDevicePointer(window: ncclWindow_t | null, offset: Siz
   putSize(1, offset, 'ncclGetLsaDevicePointer', 'offset')
   putI32(2, lsaRank, 'ncclGetLsaDevicePointer', 'lsaRank')
   putPointer(3, outPtr, 'ncclGetLsaDevicePointer', 'outPtr', 8)
-  return (ncclGetLsaDevicePointer_ ??= nccl.bind('ncclGetLsaDevicePointer', 23007, 4))() as ncclResult_t
+  return (ncclGetLsaDevicePointer_ ??= nccl.bind('ncclGetLsaDevicePointer', 22902, 4))() as ncclResult_t
 }
 
 let ncclGetLsaMultimemDevicePointer_: NativeCall | undefined
@@ -79,14 +79,14 @@ let ncclGetLsaMultimemDevicePointer_: NativeCall | undefined
  * @param window - in
  * @param offset - in
  * @param outPtr - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#ncclgetlsamultimemdevicepointer
  */
 export function ncclGetLsaMultimemDevicePointer(window: ncclWindow_t | null, offset: SizeArgument, outPtr: PointerArgument): ncclResult_t {
   putHandle(0, window, 'ncclGetLsaMultimemDevicePointer', 'window')
   putSize(1, offset, 'ncclGetLsaMultimemDevicePointer', 'offset')
   putPointer(2, outPtr, 'ncclGetLsaMultimemDevicePointer', 'outPtr', 8)
-  return (ncclGetLsaMultimemDevicePointer_ ??= nccl.bind('ncclGetLsaMultimemDevicePointer', 23007, 3))() as ncclResult_t
+  return (ncclGetLsaMultimemDevicePointer_ ??= nccl.bind('ncclGetLsaMultimemDevicePointer', 22902, 3))() as ncclResult_t
 }
 
 let ncclGetMultimemDevicePointer_layout: CallLayout | undefined
@@ -98,7 +98,7 @@ let ncclGetMultimemDevicePointer_: NativeCall | undefined
  * @param offset - in
  * @param multimem - in, `ncclMultimemHandle` by value: 8 bytes
  * @param outPtr - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#ncclgetmultimemdevicepointer
  */
 export function ncclGetMultimemDevicePointer(window: ncclWindow_t | null, offset: SizeArgument, multimem: ArrayBufferView | NativeMemory, outPtr: PointerArgument): ncclResult_t {
@@ -107,7 +107,7 @@ export function ncclGetMultimemDevicePointer(window: ncclWindow_t | null, offset
   putSize(layout.slot(1), offset, 'ncclGetMultimemDevicePointer', 'offset')
   layout.putStruct(2, multimem, 'ncclGetMultimemDevicePointer', 'multimem')
   putPointer(layout.slot(3), outPtr, 'ncclGetMultimemDevicePointer', 'outPtr', 8)
-  return (ncclGetMultimemDevicePointer_ ??= nccl.bind('ncclGetMultimemDevicePointer', 23007, layout))() as ncclResult_t
+  return (ncclGetMultimemDevicePointer_ ??= nccl.bind('ncclGetMultimemDevicePointer', 22902, layout))() as ncclResult_t
 }
 
 let ncclGetPeerDevicePointer_: NativeCall | undefined
@@ -118,7 +118,7 @@ let ncclGetPeerDevicePointer_: NativeCall | undefined
  * @param offset - in
  * @param peer - in
  * @param outPtr - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.2
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device_setup.html#ncclgetpeerdevicepointer
  */
 export function ncclGetPeerDevicePointer(window: ncclWindow_t | null, offset: SizeArgument, peer: number, outPtr: PointerArgument): ncclResult_t {
@@ -126,7 +126,7 @@ export function ncclGetPeerDevicePointer(window: ncclWindow_t | null, offset: Si
   putSize(1, offset, 'ncclGetPeerDevicePointer', 'offset')
   putI32(2, peer, 'ncclGetPeerDevicePointer', 'peer')
   putPointer(3, outPtr, 'ncclGetPeerDevicePointer', 'outPtr', 8)
-  return (ncclGetPeerDevicePointer_ ??= nccl.bind('ncclGetPeerDevicePointer', 23007, 4))() as ncclResult_t
+  return (ncclGetPeerDevicePointer_ ??= nccl.bind('ncclGetPeerDevicePointer', 22902, 4))() as ncclResult_t
 }
 
 let ncclGinBarrierCreateRequirement_layout: CallLayout | undefined
@@ -139,7 +139,7 @@ let ncclGinBarrierCreateRequirement_: NativeCall | undefined
  * @param nBarriers - in
  * @param outHandle - out
  * @param outReq - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclGinBarrierCreateRequirement(comm: ncclComm_t | null, team: ArrayBufferView | NativeMemory, nBarriers: number, outHandle: PointerArgument, outReq: PointerArgument): ncclResult_t {
@@ -149,7 +149,7 @@ export function ncclGinBarrierCreateRequirement(comm: ncclComm_t | null, team: A
   putI32(layout.slot(2), nBarriers, 'ncclGinBarrierCreateRequirement', 'nBarriers')
   putPointer(layout.slot(3), outHandle, 'ncclGinBarrierCreateRequirement', 'outHandle', 8)
   putPointer(layout.slot(4), outReq, 'ncclGinBarrierCreateRequirement', 'outReq', 56)
-  return (ncclGinBarrierCreateRequirement_ ??= nccl.bind('ncclGinBarrierCreateRequirement', 23007, layout))() as ncclResult_t
+  return (ncclGinBarrierCreateRequirement_ ??= nccl.bind('ncclGinBarrierCreateRequirement', 22807, layout))() as ncclResult_t
 }
 
 let ncclGinInboxA2ACreateRequirement_layout: CallLayout | undefined
@@ -162,7 +162,7 @@ let ncclGinInboxA2ACreateRequirement_: NativeCall | undefined
  * @param size_log2 - in
  * @param outHandle - out
  * @param outReq - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclGinInboxA2ACreateRequirement(peers: ArrayBufferView | NativeMemory, nBlocks: number, size_log2: number, outHandle: PointerArgument, outReq: PointerArgument): ncclResult_t {
@@ -172,7 +172,7 @@ export function ncclGinInboxA2ACreateRequirement(peers: ArrayBufferView | Native
   putI32(layout.slot(2), size_log2, 'ncclGinInboxA2ACreateRequirement', 'size_log2')
   putPointer(layout.slot(3), outHandle, 'ncclGinInboxA2ACreateRequirement', 'outHandle', 16)
   putPointer(layout.slot(4), outReq, 'ncclGinInboxA2ACreateRequirement', 'outReq', 56)
-  return (ncclGinInboxA2ACreateRequirement_ ??= nccl.bind('ncclGinInboxA2ACreateRequirement', 23007, layout))() as ncclResult_t
+  return (ncclGinInboxA2ACreateRequirement_ ??= nccl.bind('ncclGinInboxA2ACreateRequirement', 22907, layout))() as ncclResult_t
 }
 
 let ncclGinOutboxCreateRequirement_: NativeCall | undefined
@@ -183,7 +183,7 @@ let ncclGinOutboxCreateRequirement_: NativeCall | undefined
  * @param size_log2 - in
  * @param outHandle - out
  * @param outReq - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.29.7
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclGinOutboxCreateRequirement(nBlocks: number, size_log2: number, outHandle: PointerArgument, outReq: PointerArgument): ncclResult_t {
@@ -191,7 +191,7 @@ export function ncclGinOutboxCreateRequirement(nBlocks: number, size_log2: numbe
   putI32(1, size_log2, 'ncclGinOutboxCreateRequirement', 'size_log2')
   putPointer(2, outHandle, 'ncclGinOutboxCreateRequirement', 'outHandle', 8)
   putPointer(3, outReq, 'ncclGinOutboxCreateRequirement', 'outReq', 56)
-  return (ncclGinOutboxCreateRequirement_ ??= nccl.bind('ncclGinOutboxCreateRequirement', 23007, 4))() as ncclResult_t
+  return (ncclGinOutboxCreateRequirement_ ??= nccl.bind('ncclGinOutboxCreateRequirement', 22907, 4))() as ncclResult_t
 }
 
 let ncclLLA2ACalcSlots_: NativeCall | undefined
@@ -200,13 +200,13 @@ let ncclLLA2ACalcSlots_: NativeCall | undefined
  *
  * @param maxElts - in
  * @param maxEltSize - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclLLA2ACalcSlots(maxElts: number, maxEltSize: number): number {
   putI32(0, maxElts, 'ncclLLA2ACalcSlots', 'maxElts')
   putI32(1, maxEltSize, 'ncclLLA2ACalcSlots', 'maxEltSize')
-  return (ncclLLA2ACalcSlots_ ??= nccl.bind('ncclLLA2ACalcSlots', 23007, 2))()
+  return (ncclLLA2ACalcSlots_ ??= nccl.bind('ncclLLA2ACalcSlots', 22803, 2))()
 }
 
 let ncclLLA2ACreateRequirement_: NativeCall | undefined
@@ -217,7 +217,7 @@ let ncclLLA2ACreateRequirement_: NativeCall | undefined
  * @param nSlots - in
  * @param outHandle - out
  * @param outReq - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclLLA2ACreateRequirement(nBlocks: number, nSlots: number, outHandle: PointerArgument, outReq: PointerArgument): ncclResult_t {
@@ -225,7 +225,7 @@ export function ncclLLA2ACreateRequirement(nBlocks: number, nSlots: number, outH
   putI32(1, nSlots, 'ncclLLA2ACreateRequirement', 'nSlots')
   putPointer(2, outHandle, 'ncclLLA2ACreateRequirement', 'outHandle', 8)
   putPointer(3, outReq, 'ncclLLA2ACreateRequirement', 'outReq', 56)
-  return (ncclLLA2ACreateRequirement_ ??= nccl.bind('ncclLLA2ACreateRequirement', 23007, 4))() as ncclResult_t
+  return (ncclLLA2ACreateRequirement_ ??= nccl.bind('ncclLLA2ACreateRequirement', 22803, 4))() as ncclResult_t
 }
 
 let ncclLsaBarrierCreateRequirement_layout: CallLayout | undefined
@@ -237,7 +237,7 @@ let ncclLsaBarrierCreateRequirement_: NativeCall | undefined
  * @param nBarriers - in
  * @param outHandle - out
  * @param outReq - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclLsaBarrierCreateRequirement(team: ArrayBufferView | NativeMemory, nBarriers: number, outHandle: PointerArgument, outReq: PointerArgument): ncclResult_t {
@@ -246,7 +246,7 @@ export function ncclLsaBarrierCreateRequirement(team: ArrayBufferView | NativeMe
   putI32(layout.slot(1), nBarriers, 'ncclLsaBarrierCreateRequirement', 'nBarriers')
   putPointer(layout.slot(2), outHandle, 'ncclLsaBarrierCreateRequirement', 'outHandle', 8)
   putPointer(layout.slot(3), outReq, 'ncclLsaBarrierCreateRequirement', 'outReq', 56)
-  return (ncclLsaBarrierCreateRequirement_ ??= nccl.bind('ncclLsaBarrierCreateRequirement', 23007, layout))() as ncclResult_t
+  return (ncclLsaBarrierCreateRequirement_ ??= nccl.bind('ncclLsaBarrierCreateRequirement', 22803, layout))() as ncclResult_t
 }
 
 let ncclTeamLsa_: StructNativeCall | undefined
@@ -254,12 +254,12 @@ let ncclTeamLsa_: StructNativeCall | undefined
  * `ncclTeam_t ncclTeamLsa(ncclComm_t comm)`
  *
  * @param comm - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclTeamLsa(comm: ncclComm_t | null): ncclTeam {
   putHandle(0, comm, 'ncclTeamLsa', 'comm')
-  return ncclTeam.read((ncclTeamLsa_ ??= nccl.bindStruct('ncclTeamLsa', 23007, 1, 12))())
+  return ncclTeam.read((ncclTeamLsa_ ??= nccl.bindStruct('ncclTeamLsa', 22803, 1, 12))())
 }
 
 let ncclTeamRail_: StructNativeCall | undefined
@@ -267,12 +267,12 @@ let ncclTeamRail_: StructNativeCall | undefined
  * `ncclTeam_t ncclTeamRail(ncclComm_t comm)`
  *
  * @param comm - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclTeamRail(comm: ncclComm_t | null): ncclTeam {
   putHandle(0, comm, 'ncclTeamRail', 'comm')
-  return ncclTeam.read((ncclTeamRail_ ??= nccl.bindStruct('ncclTeamRail', 23007, 1, 12))())
+  return ncclTeam.read((ncclTeamRail_ ??= nccl.bindStruct('ncclTeamRail', 22803, 1, 12))())
 }
 
 let ncclTeamRankToLsa_layout: CallLayout | undefined
@@ -283,7 +283,7 @@ let ncclTeamRankToLsa_: NativeCall | undefined
  * @param comm - in
  * @param team - in, `ncclTeam` by value: 12 bytes
  * @param rank - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclTeamRankToLsa(comm: ncclComm_t | null, team: ArrayBufferView | NativeMemory, rank: number): number {
@@ -291,7 +291,7 @@ export function ncclTeamRankToLsa(comm: ncclComm_t | null, team: ArrayBufferView
   putHandle(layout.slot(0), comm, 'ncclTeamRankToLsa', 'comm')
   layout.putStruct(1, team, 'ncclTeamRankToLsa', 'team')
   putI32(layout.slot(2), rank, 'ncclTeamRankToLsa', 'rank')
-  return (ncclTeamRankToLsa_ ??= nccl.bind('ncclTeamRankToLsa', 23007, layout))()
+  return (ncclTeamRankToLsa_ ??= nccl.bind('ncclTeamRankToLsa', 22803, layout))()
 }
 
 let ncclTeamRankToWorld_layout: CallLayout | undefined
@@ -302,7 +302,7 @@ let ncclTeamRankToWorld_: NativeCall | undefined
  * @param comm - in
  * @param team - in, `ncclTeam` by value: 12 bytes
  * @param rank - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclTeamRankToWorld(comm: ncclComm_t | null, team: ArrayBufferView | NativeMemory, rank: number): number {
@@ -310,7 +310,7 @@ export function ncclTeamRankToWorld(comm: ncclComm_t | null, team: ArrayBufferVi
   putHandle(layout.slot(0), comm, 'ncclTeamRankToWorld', 'comm')
   layout.putStruct(1, team, 'ncclTeamRankToWorld', 'team')
   putI32(layout.slot(2), rank, 'ncclTeamRankToWorld', 'rank')
-  return (ncclTeamRankToWorld_ ??= nccl.bind('ncclTeamRankToWorld', 23007, layout))()
+  return (ncclTeamRankToWorld_ ??= nccl.bind('ncclTeamRankToWorld', 22803, layout))()
 }
 
 let ncclTeamWorld_: StructNativeCall | undefined
@@ -318,10 +318,10 @@ let ncclTeamWorld_: StructNativeCall | undefined
  * `ncclTeam_t ncclTeamWorld(ncclComm_t comm)`
  *
  * @param comm - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.28.3
  * @see https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/device.html
  */
 export function ncclTeamWorld(comm: ncclComm_t | null): ncclTeam {
   putHandle(0, comm, 'ncclTeamWorld', 'comm')
-  return ncclTeam.read((ncclTeamWorld_ ??= nccl.bindStruct('ncclTeamWorld', 23007, 1, 12))())
+  return ncclTeam.read((ncclTeamWorld_ ??= nccl.bindStruct('ncclTeamWorld', 22803, 1, 12))())
 }

@@ -10,22 +10,22 @@ let ncclParamBind_: NativeCall | undefined
  *
  * @param out - out
  * @param key - in
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamBind(out: PointerArgument, key: string | PointerArgument): ncclResult_t {
   putPointer(0, out, 'ncclParamBind', 'out', 8)
   putCString(1, key, 'ncclParamBind', 'key')
-  return (ncclParamBind_ ??= nccl.bind('ncclParamBind', 23007, 2))() as ncclResult_t
+  return (ncclParamBind_ ??= nccl.bind('ncclParamBind', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamDumpAll_: NativeCall | undefined
 /**
  * `void ncclParamDumpAll(void)`
  *
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamDumpAll(): void {
-  void (ncclParamDumpAll_ ??= nccl.bind('ncclParamDumpAll', 23007, 0, 'void'))()
+  void (ncclParamDumpAll_ ??= nccl.bind('ncclParamDumpAll', 23003, 0, 'void'))()
 }
 
 let ncclParamGet_: NativeCall | undefined
@@ -36,14 +36,14 @@ let ncclParamGet_: NativeCall | undefined
  * @param out - out
  * @param maxLen - in
  * @param len - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGet(h: ncclParamHandle_t | null, out: PointerArgument, maxLen: number, len: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGet', 'h')
   putPointer(1, out, 'ncclParamGet', 'out')
   putI32(2, maxLen, 'ncclParamGet', 'maxLen')
   putPointer(3, len, 'ncclParamGet', 'len', 4)
-  return (ncclParamGet_ ??= nccl.bind('ncclParamGet', 23007, 4))() as ncclResult_t
+  return (ncclParamGet_ ??= nccl.bind('ncclParamGet', 23003, 4))() as ncclResult_t
 }
 
 let ncclParamGetAllParameterKeys_: NativeCall | undefined
@@ -52,12 +52,12 @@ let ncclParamGetAllParameterKeys_: NativeCall | undefined
  *
  * @param table - out
  * @param tableLen - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetAllParameterKeys(table: PointerArgument, tableLen: PointerArgument): ncclResult_t {
   putPointer(0, table, 'ncclParamGetAllParameterKeys', 'table', 8)
   putPointer(1, tableLen, 'ncclParamGetAllParameterKeys', 'tableLen', 4)
-  return (ncclParamGetAllParameterKeys_ ??= nccl.bind('ncclParamGetAllParameterKeys', 23007, 2))() as ncclResult_t
+  return (ncclParamGetAllParameterKeys_ ??= nccl.bind('ncclParamGetAllParameterKeys', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetI16_: NativeCall | undefined
@@ -66,12 +66,12 @@ let ncclParamGetI16_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetI16(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI16', 'h')
   putPointer(1, out, 'ncclParamGetI16', 'out', 2)
-  return (ncclParamGetI16_ ??= nccl.bind('ncclParamGetI16', 23007, 2))() as ncclResult_t
+  return (ncclParamGetI16_ ??= nccl.bind('ncclParamGetI16', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetI32_: NativeCall | undefined
@@ -80,12 +80,12 @@ let ncclParamGetI32_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetI32(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI32', 'h')
   putPointer(1, out, 'ncclParamGetI32', 'out', 4)
-  return (ncclParamGetI32_ ??= nccl.bind('ncclParamGetI32', 23007, 2))() as ncclResult_t
+  return (ncclParamGetI32_ ??= nccl.bind('ncclParamGetI32', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetI64_: NativeCall | undefined
@@ -94,12 +94,12 @@ let ncclParamGetI64_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetI64(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI64', 'h')
   putPointer(1, out, 'ncclParamGetI64', 'out', 8)
-  return (ncclParamGetI64_ ??= nccl.bind('ncclParamGetI64', 23007, 2))() as ncclResult_t
+  return (ncclParamGetI64_ ??= nccl.bind('ncclParamGetI64', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetI8_: NativeCall | undefined
@@ -108,12 +108,12 @@ let ncclParamGetI8_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetI8(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetI8', 'h')
   putPointer(1, out, 'ncclParamGetI8', 'out')
-  return (ncclParamGetI8_ ??= nccl.bind('ncclParamGetI8', 23007, 2))() as ncclResult_t
+  return (ncclParamGetI8_ ??= nccl.bind('ncclParamGetI8', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetParameter_: NativeCall | undefined
@@ -123,13 +123,13 @@ let ncclParamGetParameter_: NativeCall | undefined
  * @param key - in
  * @param value - out
  * @param valueLen - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetParameter(key: string | PointerArgument, value: PointerArgument, valueLen: PointerArgument): ncclResult_t {
   putCString(0, key, 'ncclParamGetParameter', 'key')
   putPointer(1, value, 'ncclParamGetParameter', 'value', 8)
   putPointer(2, valueLen, 'ncclParamGetParameter', 'valueLen', 4)
-  return (ncclParamGetParameter_ ??= nccl.bind('ncclParamGetParameter', 23007, 3))() as ncclResult_t
+  return (ncclParamGetParameter_ ??= nccl.bind('ncclParamGetParameter', 23003, 3))() as ncclResult_t
 }
 
 let ncclParamGetStr_: NativeCall | undefined
@@ -138,12 +138,12 @@ let ncclParamGetStr_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetStr(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetStr', 'h')
   putPointer(1, out, 'ncclParamGetStr', 'out', 8)
-  return (ncclParamGetStr_ ??= nccl.bind('ncclParamGetStr', 23007, 2))() as ncclResult_t
+  return (ncclParamGetStr_ ??= nccl.bind('ncclParamGetStr', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetU16_: NativeCall | undefined
@@ -152,12 +152,12 @@ let ncclParamGetU16_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetU16(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU16', 'h')
   putPointer(1, out, 'ncclParamGetU16', 'out', 2)
-  return (ncclParamGetU16_ ??= nccl.bind('ncclParamGetU16', 23007, 2))() as ncclResult_t
+  return (ncclParamGetU16_ ??= nccl.bind('ncclParamGetU16', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetU32_: NativeCall | undefined
@@ -166,12 +166,12 @@ let ncclParamGetU32_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetU32(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU32', 'h')
   putPointer(1, out, 'ncclParamGetU32', 'out', 4)
-  return (ncclParamGetU32_ ??= nccl.bind('ncclParamGetU32', 23007, 2))() as ncclResult_t
+  return (ncclParamGetU32_ ??= nccl.bind('ncclParamGetU32', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetU64_: NativeCall | undefined
@@ -180,12 +180,12 @@ let ncclParamGetU64_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetU64(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU64', 'h')
   putPointer(1, out, 'ncclParamGetU64', 'out', 8)
-  return (ncclParamGetU64_ ??= nccl.bind('ncclParamGetU64', 23007, 2))() as ncclResult_t
+  return (ncclParamGetU64_ ??= nccl.bind('ncclParamGetU64', 23003, 2))() as ncclResult_t
 }
 
 let ncclParamGetU8_: NativeCall | undefined
@@ -194,10 +194,10 @@ let ncclParamGetU8_: NativeCall | undefined
  *
  * @param h - in
  * @param out - out
- * @since NCCL 2.30.7
+ * @since NCCL 2.30.3
  */
 export function ncclParamGetU8(h: ncclParamHandle_t | null, out: PointerArgument): ncclResult_t {
   putHandle(0, h, 'ncclParamGetU8', 'h')
   putPointer(1, out, 'ncclParamGetU8', 'out')
-  return (ncclParamGetU8_ ??= nccl.bind('ncclParamGetU8', 23007, 2))() as ncclResult_t
+  return (ncclParamGetU8_ ??= nccl.bind('ncclParamGetU8', 23003, 2))() as ncclResult_t
 }
