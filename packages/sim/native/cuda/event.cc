@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "pool/pool.h"
 
 using namespace shoal;
 
@@ -109,6 +110,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
     if (auto recording = event->last()) recording->point.stream->waitFor(recording->point.sequence);
+    trimPoolsAfterWaiting();
     return event->context->status();
   });
 }

@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "pool/pool.h"
 
 using namespace shoal;
 
@@ -20,7 +21,12 @@ constexpr size_t kMaxPitch = 2147483647;
 CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   Device& device = context->device;
-  const uint64_t base = device.arena.allocate(bytes);
+  uint64_t base = device.arena.allocate(bytes);
+  if (base == 0) {
+    // Pools may hold what they do not use.
+    trimPoolsOf(&device);
+    base = device.arena.allocate(bytes);
+  }
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   auto block = std::make_shared<ArenaBlock>(device.arena, base, bytes, kind == MemoryKind::device);
   state().allocations.put(std::make_shared<Allocation>(
@@ -97,33 +103,6 @@ CUresult release(uint64_t address, CUresult otherwise, Accepts&& accepts) {
   return state().allocations.remove(allocation) ? CUDA_SUCCESS : otherwise;
 }
 
-CUresult allocateInStream(CUdeviceptr* out, size_t bytes, CUstream handle, bool perThread) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
-    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (bytes == 0) {
-      *out = 0;
-      return CUDA_SUCCESS;
-    }
-    return allocateOnDevice(stream->context, bytes, MemoryKind::device, 0, out);
-  });
-}
-
-CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
-    if (address == 0) return CUDA_SUCCESS;
-    auto allocation = state().allocations.startingAt(address);
-    if (!allocation || allocation->kind != MemoryKind::device) return CUDA_ERROR_INVALID_VALUE;
-    if (!state().allocations.remove(allocation)) return CUDA_ERROR_INVALID_VALUE;
-    // The address is invalid from now on; the memory itself lives until the stream comes by.
-    Operation operation;
-    operation.runsAfterErrors = true;
-    operation.run = [allocation] { return CUDA_SUCCESS; };
-    allocation.reset();
-    stream->enqueue(std::move(operation));
-    return CUDA_SUCCESS;
-  });
-}
-
 }  // namespace
 
 CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -156,7 +135,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return inCurrentIfAny([&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     return release(dptr, CUDA_ERROR_INVALID_VALUE,
-                   [](auto& allocation) { return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed; });
+                   [](auto& allocation) { return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pooled; });
   });
 }
 
@@ -166,10 +145,6 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flag
     return allocateOnDevice(context, bytesize, MemoryKind::managed, flags, dptr);
   });
 }
-
-SHOAL_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),
-           allocateInStream(dptr, bytesize, hStream, perThread))
-SHOAL_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), freeInStream(dptr, hStream, perThread))
 
 CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocateOnHost(pp, bytesize, 0); }
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) { return allocateOnHost(pp, bytesize, Flags); }

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "event.h"
+#include "pool/pool.h"
 #include "state.h"
 #include "stream.h"
 #include "thread.h"
@@ -97,6 +98,7 @@ CUresult Context::synchronize() {
     for (auto& stream : streams()) all.push_back({stream, stream->enqueued()});
   }
   for (auto& dependency : all) dependency.stream->waitFor(dependency.sequence);
+  trimPoolsAfterWaiting();
   return status();
 }
 

@@ -14,6 +14,7 @@ namespace shoal {
 class Context;
 class Device;
 class Event;
+class Pool;
 class Stream;
 
 struct State {
@@ -24,6 +25,7 @@ struct State {
   HandleTable<Context> contexts{1};
   HandleTable<Stream> streams{2};
   HandleTable<Event> events{3};
+  HandleTable<Pool> pools{5};
   AllocationTable allocations;
   AddressTable addresses;
 };

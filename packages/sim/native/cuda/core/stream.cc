@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "context.h"
+#include "pool/pool.h"
 #include "state.h"
 #include "thread.h"
 
@@ -156,6 +157,7 @@ CUresult Stream::synchronize() {
   // Only the default stream's own wait includes the others: a blocking stream's earlier work already waits for it.
   if (kind != StreamKind::legacyDefault) all.erase(all.begin(), all.end() - 1);
   for (auto& dependency : all) dependency.stream->waitFor(dependency.sequence);
+  trimPoolsAfterWaiting();
   return context->status();
 }
 

@@ -11,6 +11,7 @@
 #include "core/state.h"
 #include "ipc/exchange.h"
 #include "multicast/object.h"
+#include "pool/pool.h"
 
 using namespace shoal;
 
@@ -72,7 +73,11 @@ Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& prope
     : device(device), size(size), properties(properties), file(std::move(file)), isCounted_(isCounted) {}
 
 std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationProp& properties, Device* device) {
-  if (device != nullptr && !device->arena.take(size)) return nullptr;
+  if (device != nullptr && !device->arena.take(size)) {
+    // Pools may hold what they do not use.
+    trimPoolsOf(device);
+    if (!device->arena.take(size)) return nullptr;
+  }
   try {
     const Label label = {size, properties};
     auto file = SharedFile::create(Content::physical, size, &label, sizeof label);

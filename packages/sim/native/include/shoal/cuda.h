@@ -552,6 +552,28 @@ SHOAL_CU(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUde
 SHOAL_CU(cuPointerGetAttributes, (unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr))
 SHOAL_CU(cuPointerSetAttribute, (const void* value, CUpointer_attribute attribute, CUdeviceptr ptr))
 
+// Memory pools
+SHOAL_CU_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream))
+SHOAL_CU(cuDeviceGetDefaultMemPool, (CUmemoryPool* pool_out, CUdevice dev))
+SHOAL_CU(cuDeviceGetMemPool, (CUmemoryPool* pool, CUdevice dev))
+SHOAL_CU(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool))
+SHOAL_CU(cuMemGetDefaultMemPool, (CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType type))
+SHOAL_CU(cuMemGetMemPool, (CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type))
+SHOAL_CU(cuMemSetMemPool, (CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool))
+SHOAL_CU(cuMemPoolCreate, (CUmemoryPool* pool, const CUmemPoolProps* poolProps))
+SHOAL_CU(cuMemPoolDestroy, (CUmemoryPool pool))
+SHOAL_CU(cuMemPoolTrimTo, (CUmemoryPool pool, size_t minBytesToKeep))
+SHOAL_CU(cuMemPoolGetAttribute, (CUmemoryPool pool, CUmemPool_attribute attr, void* value))
+SHOAL_CU(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attr, void* value))
+SHOAL_CU(cuMemPoolSetAccess, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
+SHOAL_CU(cuMemPoolGetAccess, (CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location))
+SHOAL_CU(cuMemPoolExportToShareableHandle, (void* handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
+                                            unsigned long long flags))
+SHOAL_CU(cuMemPoolImportFromShareableHandle, (CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType,
+                                              unsigned long long flags))
+SHOAL_CU(cuMemPoolExportPointer, (CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr))
+SHOAL_CU(cuMemPoolImportPointer, (CUdeviceptr* ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData* shareData))
+
 // Virtual memory management
 SHOAL_CU(cuMemGetAllocationGranularity, (size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option))
 SHOAL_CU(cuMemAddressReserve, (CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags))

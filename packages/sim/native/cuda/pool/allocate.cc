@@ -1,0 +1,64 @@
+// Allocation in stream order.
+#include "core/entry.h"
+#include "pool.h"
+
+using namespace shoal;
+
+namespace {
+
+CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::shared_ptr<Stream>& stream) {
+  if (bytes == 0) {
+    *out = 0;
+    return CUDA_SUCCESS;
+  }
+  std::shared_ptr<Allocation> allocation;
+  if (const CUresult status = pool.allocate(bytes, stream, allocation)) return status;
+  const uint64_t address = allocation->base;
+  state().allocations.put(std::move(allocation));
+  *out = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult allocate(CUdeviceptr* out, size_t bytes, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return allocateFrom(*currentPool(context->device), out, bytes, stream);
+  });
+}
+
+CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandle, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    std::shared_ptr<Pool> pool;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = findPool(poolHandle, pool)) return status;
+    // The memory of an imported pool is the other process's to give out.
+    return pool->isImported ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*pool, out, bytes, stream);
+  });
+}
+
+CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (address == 0) return CUDA_SUCCESS;
+    auto allocation = state().allocations.startingAt(address);
+    if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled)) return CUDA_ERROR_INVALID_VALUE;
+    if (!state().allocations.remove(allocation)) return CUDA_ERROR_INVALID_VALUE;
+    // The address is invalid from now on; the memory itself lives until the stream comes by.
+    if (auto block = std::dynamic_pointer_cast<PoolBlock>(allocation->backing); block && !block->owner->isImported) {
+      block->owner->free(block, stream);
+      return CUDA_SUCCESS;
+    }
+    Operation operation;
+    operation.runsAfterErrors = true;
+    operation.run = [allocation] { return CUDA_SUCCESS; };
+    allocation.reset();
+    stream->enqueue(std::move(operation));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+SHOAL_TWIN(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream), allocate(dptr, bytesize, hStream, perThread))
+SHOAL_TWIN(cuMemAllocFromPoolAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
+           allocateFromPool(dptr, bytesize, pool, hStream, perThread))
+SHOAL_TWIN(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), freeInStream(dptr, hStream, perThread))

@@ -1,0 +1,336 @@
+#include "pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/addresses.h"
+#include "core/context.h"
+#include "core/state.h"
+#include "ipc/exchange.h"
+
+namespace shoal {
+
+namespace {
+
+constexpr size_t kGranule = 512;
+constexpr size_t kSegment = size_t{2} << 20;
+constexpr size_t kHostExtent = size_t{64} << 30;
+
+size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Set when a pool may hold more than its threshold, so that waiting costs nothing otherwise.
+std::atomic<bool> mayTrim{false};
+
+}  // namespace
+
+PoolBlock::PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, size_t segment, size_t segmentSize)
+    : owner(std::move(pool)), offset(offset), size(size), segment(segment), segmentSize(segmentSize) {}
+
+PoolBlock::~PoolBlock() { owner->giveBack(*this); }
+std::optional<unsigned> PoolBlock::rightsOf(int device) const { return owner->rightsOf(device); }
+unsigned PoolBlock::handleTypes() const { return static_cast<unsigned>(owner->properties.handleTypes); }
+CUmemoryPool PoolBlock::pool() const { return owner->handle(); }
+uint64_t PoolBlock::mappingBase() const { return owner->base_ + segment; }
+
+std::shared_ptr<SharedFile> PoolBlock::locate(uint64_t address, size_t& inFile) const {
+  inFile = address - owner->base_;
+  return owner->file_;
+}
+
+Pool::Pool(const CUmemPoolProps& properties, Device* device, bool isDefault, bool isImported)
+    : properties(properties), device(device), isDefault(isDefault), isImported(isImported) {
+  if (device != nullptr) rights_[static_cast<size_t>(device->ordinal)] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  else hostRights_ = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+std::shared_ptr<Pool> Pool::create(const CUmemPoolProps& properties, Device* device, bool isDefault) {
+  auto pool = std::make_shared<Pool>(properties, device, isDefault, false);
+  pool->handle_ = state().pools.reserve();
+  state().pools.put(pool->handle_, pool);
+  return pool;
+}
+
+CUresult Pool::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& pool) {
+  if (!file || file->content() != Content::pool) return CUDA_ERROR_INVALID_VALUE;
+  CUmemPoolProps properties;
+  memcpy(&properties, file->label(), sizeof properties);
+  Device* device = nullptr;
+  if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    if (const CUresult status = findDevice(properties.location.id, device)) return status;
+  }
+  pool = std::make_shared<Pool>(properties, device, false, true);
+  pool->file_ = std::move(file);
+  pool->handle_ = state().pools.reserve();
+  state().pools.put(pool->handle_, pool);
+  return CUDA_SUCCESS;
+}
+
+Pool::~Pool() {
+  if (file_) withdraw(TicketKind::fabric, file_->identity().inode);
+  if (base_ != 0) releaseAddresses(base_, extent_);
+  if (device != nullptr && reserved_ != 0) device->arena.giveBack(reserved_);
+}
+
+void Pool::prepare() {
+  if (base_ != 0) return;
+  if (!file_) {
+    size_t extent = device != nullptr ? device->arena.capacity() * 2 : kHostExtent;
+    if (properties.maxSize != 0) extent = std::min(extent, properties.maxSize);
+    file_ = SharedFile::create(Content::pool, roundUp(extent, kSegment), &properties, sizeof properties);
+  }
+  extent_ = file_->size();
+  const uint64_t start = reserveAddresses(extent_, kSegment, 0);
+  if (start == 0) throw std::bad_alloc();
+  file_->map(0, extent_, PROT_READ | PROT_WRITE, reinterpret_cast<void*>(start));
+  madvise(reinterpret_cast<void*>(start), extent_, MADV_DONTFORK);
+  base_ = start;
+}
+
+std::shared_ptr<SharedFile> Pool::file() {
+  std::lock_guard lock(mutex_);
+  prepare();
+  return file_;
+}
+
+uint64_t Pool::base() {
+  std::lock_guard lock(mutex_);
+  prepare();
+  return base_;
+}
+
+unsigned Pool::rightsOf(int ordinal) const {
+  return ordinal >= 0 && static_cast<size_t>(ordinal) < rights_.size() ? rights_[static_cast<size_t>(ordinal)].load() : 0;
+}
+
+void Pool::countUse(size_t bytes) {
+  used_ += bytes;
+  usedHigh_ = std::max(usedHigh_, used_);
+}
+
+std::shared_ptr<PoolBlock> Pool::cut(size_t need) {
+  for (auto& [start, segment] : segments_) {
+    for (auto block = segment.free.begin(); block != segment.free.end(); ++block) {
+      if (block->second < need) continue;
+      const size_t offset = block->first, rest = block->second - need;
+      segment.free.erase(block);
+      if (rest != 0) segment.free[offset + need] = rest;
+      countUse(need);
+      return std::make_shared<PoolBlock>(shared_from_this(), offset, need, start, segment.size);
+    }
+  }
+  return nullptr;
+}
+
+bool Pool::reserveSegment(size_t need) {
+  const size_t size = roundUp(need, kSegment);
+  if (properties.maxSize != 0 && reserved_ + size > properties.maxSize) return false;
+  size_t start = 0;
+  for (auto& [offset, segment] : segments_) {
+    if (offset - start >= size) break;
+    start = offset + segment.size;
+  }
+  if (start > extent_ || extent_ - start < size) return false;
+  if (device != nullptr && !device->arena.take(size)) return false;
+  segments_[start] = Segment{size, {{0 + start, size}}};
+  reserved_ += size;
+  reservedHigh_ = std::max(reservedHigh_, reserved_);
+  return true;
+}
+
+// Memory that was freed in a stream which has not come by yet. The same stream may have it at once; another one has to wait
+// for that, which `after` is for.
+std::shared_ptr<PoolBlock> Pool::reuse(size_t need, const std::shared_ptr<Stream>& stream, Dependency* after) {
+  auto best = pending_.end();
+  for (auto each = pending_.begin(); each != pending_.end(); ++each) {
+    if ((each->stream == stream) == (after != nullptr) || each->block->size < need) continue;
+    if (after == nullptr && each->block->size > std::max(need * 2, kSegment)) continue;  // too much for so little
+    if (best == pending_.end() || each->block->size < best->block->size) best = each;
+  }
+  if (best == pending_.end()) return nullptr;
+  auto block = std::move(best->block);
+  if (after != nullptr) *after = {best->stream, best->sequence};
+  pending_.erase(best);
+  block->isUsed = true;
+  countUse(block->size);
+  return block;
+}
+
+CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std::shared_ptr<Allocation>& allocation) {
+  if (bytes > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t need = roundUp(bytes, kGranule);
+  std::shared_ptr<PoolBlock> block;
+  Dependency after = {};
+  for (int attempt = 0; attempt < 2 && !block; ++attempt) {
+    // Second time: what pools of the device, this one too, hold and do not use.
+    if (attempt == 1) trimPoolsOf(device);
+    std::lock_guard lock(mutex_);
+    prepare();
+    block = reuse(need, stream, nullptr);
+    if (!block) block = cut(need);
+    if (!block && reserveSegment(need)) block = cut(need);
+    if (!block && attempt == 1 && reuse_[2] != 0) block = reuse(need, stream, &after);
+  }
+  if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (after.stream != nullptr) {
+    Operation wait;
+    wait.run = [] { return CUDA_SUCCESS; };
+    wait.after.push_back(after);
+    stream->enqueue(std::move(wait));
+  }
+  const Place place = device == nullptr ? Place::host : Place::device;
+  const uint64_t address = base_ + block->offset;
+  allocation = std::make_shared<Allocation>(
+      Allocation::Description{MemoryKind::pooled, address, bytes, place, stream->context, device, 0, std::move(block)});
+  return CUDA_SUCCESS;
+}
+
+void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream) {
+  std::lock_guard lock(mutex_);
+  block->isUsed = false;
+  used_ -= block->size;
+  pending_.push_back({block, stream, 0});
+  auto entry = std::prev(pending_.end());
+  Operation operation;
+  operation.runsAfterErrors = true;
+  operation.run = [self = shared_from_this(), which = block.get()] {
+    self->finishFree(which);
+    return CUDA_SUCCESS;
+  };
+  entry->sequence = stream->enqueue(std::move(operation));
+}
+
+void Pool::finishFree(const PoolBlock* block) {
+  std::shared_ptr<PoolBlock> done;  // let go of outside the lock
+  std::lock_guard lock(mutex_);
+  for (auto each = pending_.begin(); each != pending_.end(); ++each) {
+    if (each->block.get() != block) continue;
+    done = std::move(each->block);
+    pending_.erase(each);
+    return;
+  }
+}
+
+void Pool::giveBack(PoolBlock& block) {
+  std::lock_guard lock(mutex_);
+  if (isImported) return;
+  if (block.isUsed) used_ -= block.size;
+  auto& free = segments_.at(block.segment).free;
+  auto [at, isNew] = free.emplace(block.offset, block.size);
+  auto after = std::next(at);
+  if (after != free.end() && at->first + at->second == after->first) {
+    at->second += after->second;
+    free.erase(after);
+  }
+  if (at != free.begin()) {
+    auto before = std::prev(at);
+    if (before->first + before->second == at->first) {
+      before->second += at->second;
+      free.erase(at);
+    }
+  }
+  if (reserved_ > threshold_) mayTrim = true;
+}
+
+CUresult Pool::import(size_t offset, size_t bytes, const std::shared_ptr<Context>& context, CUdeviceptr& address) {
+  const uint64_t start = base();
+  if (bytes == 0 || offset > extent_ || bytes > extent_ - offset) return CUDA_ERROR_INVALID_VALUE;
+  auto block = std::make_shared<PoolBlock>(shared_from_this(), offset, bytes, 0, extent_);
+  const Place place = device == nullptr ? Place::host : Place::device;
+  auto allocation = std::make_shared<Allocation>(
+      Allocation::Description{MemoryKind::pooled, start + offset, bytes, place, context, device, 0, std::move(block)});
+  if (!state().allocations.put(std::move(allocation))) return CUDA_ERROR_ALREADY_MAPPED;
+  address = start + offset;
+  return CUDA_SUCCESS;
+}
+
+void Pool::trimTo(size_t bytesToKeep) {
+  std::lock_guard lock(mutex_);
+  for (auto each = segments_.begin(); each != segments_.end();) {
+    const size_t size = each->second.size;
+    const bool isUnused = each->second.free.size() == 1 && each->second.free.begin()->second == size;
+    if (!isUnused || reserved_ - size < bytesToKeep) {
+      ++each;
+      continue;
+    }
+    file_->discard(each->first, size);
+    reserved_ -= size;
+    if (device != nullptr) device->arena.giveBack(size);
+    each = segments_.erase(each);
+  }
+}
+
+void Pool::trimToThreshold() {
+  size_t keep = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (isImported || reserved_ <= threshold_) return;
+    keep = threshold_;
+  }
+  trimTo(keep);
+}
+
+CUresult Pool::getAttribute(CUmemPool_attribute attribute, void* value) {
+  std::lock_guard lock(mutex_);
+  auto put = [value](auto what) {
+    memcpy(value, &what, sizeof what);
+    return CUDA_SUCCESS;
+  };
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return put(reuse_[static_cast<size_t>(attribute) - 1]);
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: return put(threshold_);
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return put(uint64_t{reserved_});
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: return put(uint64_t{reservedHigh_});
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return put(uint64_t{used_});
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return put(uint64_t{usedHigh_});
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult Pool::setAttribute(CUmemPool_attribute attribute, const void* value) {
+  std::lock_guard lock(mutex_);
+  int flag = 0;
+  uint64_t wide = 0;
+  switch (attribute) {
+    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      memcpy(&flag, value, sizeof flag);
+      reuse_[static_cast<size_t>(attribute) - 1] = flag != 0;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      memcpy(&threshold_, value, sizeof threshold_);
+      if (reserved_ > threshold_) mayTrim = true;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+      memcpy(&wide, value, sizeof wide);
+      if (wide != 0) return CUDA_ERROR_INVALID_VALUE;
+      (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? usedHigh_ : reservedHigh_) = attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? used_ : reserved_;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: break;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult findPool(CUmemoryPool handle, std::shared_ptr<Pool>& pool) {
+  pool = state().pools.find(handle);
+  return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+void trimPoolsAfterWaiting() {
+  if (!mayTrim.load(std::memory_order_relaxed) || !mayTrim.exchange(false)) return;
+  for (auto& pool : state().pools.all()) pool->trimToThreshold();
+}
+
+void trimPoolsOf(const Device* device) {
+  for (auto& pool : state().pools.all()) {
+    if (pool->device == device && !pool->isImported) pool->trimTo(0);
+  }
+}
+
+}  // namespace shoal
