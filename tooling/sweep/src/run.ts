@@ -12,12 +12,13 @@ import { type LibraryId, libraryIds, readSpecs } from './spec.js'
 import { findSubjects, type Subject, workerFile } from './subjects.js'
 import { type StreamMode, sweep } from './sweep.js'
 
-const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER]
+const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER] [--groups TEXT,…]
   resolve               looks up every function of the spec, in both stream modes
   sweep                 asks every harmless question from C++ and through Shoal, and compares; needs g++ and the headers
   --spec FOLDER         the spec (default: that of the repository)
   --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
   --libraries ID,…      of ${libraryIds.join(', ')} (default: all)
+  --groups TEXT,…       only groups of the sweep whose name contains one of these
   --work FOLDER         where programs and answers are kept (default: a folder that goes afterwards)
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU, where a library is not found, and where a question cannot be asked.`
 
@@ -25,7 +26,15 @@ async function main(): Promise<number> {
   const text = { type: 'string' } as const
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { json: text, spec: text, kernels: text, libraries: text, work: text, help: { type: 'boolean' } },
+    options: {
+      json: text,
+      spec: text,
+      kernels: text,
+      libraries: text,
+      work: text,
+      groups: text,
+      help: { type: 'boolean' },
+    },
   })
   const [job] = positionals
   if (values.help === true || (job !== 'resolve' && job !== 'sweep')) {
@@ -53,6 +62,7 @@ async function main(): Promise<number> {
               specFolder,
               kernels: values.kernels ?? process.env['SHOAL_KERNELS'] ?? '',
               work,
+              groups: values.groups?.split(',') ?? [''],
             }),
             context,
           )

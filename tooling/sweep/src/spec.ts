@@ -13,9 +13,12 @@ export interface SpecFunction {
   readonly perThreadSymbol?: string
   readonly platform?: 'linux' | 'win32'
   readonly otherMajors?: readonly number[]
+  /** for an earlier ABI */
+  readonly supersededBy?: string
   /** why a library of the right version and platform may lack it */
   readonly reason?: string
   readonly result: { readonly kind: string; readonly type?: string }
+  readonly resultCtype: string
   readonly parameters: readonly {
     readonly name: string
     readonly ctype: string

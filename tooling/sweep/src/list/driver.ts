@@ -24,6 +24,7 @@ export const unknownCodes = [-1, 99, 998, 1000, 12345, 2147483647, -2147483648]
 
 const zero = integer(0)
 const others = 'memory of other processes on the device comes and goes'
+const ownName = 'a text with the number of the process in it'
 const driversOwn = 'data of the driver for itself'
 const devResource = { fields: { _internal_padding: ignored(driversOwn), '108:36': ignored(driversOwn) } }
 
@@ -206,7 +207,13 @@ function coredump(spec: Spec): GroupBuilder {
     group.each('CUcoredumpSettings', (setting, which) => {
       // These two are texts, the rest are flags of one or four bytes.
       const bytes = /_(FILE|PIPE)$/.test(which) ? 1024 : /_FLAGS$/.test(which) ? 4 : 1
-      group.ask(name, setting, out('char', { count: bytes }), out('size_t', { initial: bytes }))
+      const isText = bytes > 4
+      group.ask(
+        name,
+        setting,
+        out('char', { count: bytes, ...(isText ? { compare: ignored(ownName) } : {}) }),
+        out('size_t', { initial: bytes, ...(isText ? { compare: similar(ownName) } : {}) }),
+      )
     })
   return group
 }
@@ -258,12 +265,14 @@ function streams(spec: Spec): GroupBuilder {
 
 /** What each attribute of a pointer differs in between two processes. */
 function pointerOut(name: string, base: string | undefined): ReturnType<typeof out> {
-  const isAddress = /_(DEVICE_POINTER|HOST_POINTER|RANGE_START_ADDR|MAPPING_BASE_ADDR)$/.test(name)
+  const isAddress = /_(DEVICE_POINTER|HOST_POINTER|RANGE_START_ADDR)$/.test(name)
   if (isAddress)
     return out('char', {
       count: 16,
       fields: { '0:8': base === undefined ? presence('an address of this process') : offset(base) },
     })
+  if (/_MAPPING_BASE_ADDR$/.test(name))
+    return out('char', { count: 16, fields: { '0:8': presence('where the driver maps several allocations at once') } })
   if (/_(CONTEXT|MEMPOOL_HANDLE)$/.test(name))
     return out('char', { count: 16, fields: { '0:8': presence('a handle of this process') } })
   if (/_(BUFFER_ID|MEMORY_BLOCK_ID)$/.test(name))
@@ -441,7 +450,11 @@ function arrays(spec: Spec): GroupBuilder {
 }
 
 function textureReferences(spec: Spec): GroupBuilder {
-  const group = withContext(spec, 'driver-texture-references').setUp('cuTexRefCreate', handle('CUtexref', 'texture'))
+  const options = { optional: 'texture references are deprecated' }
+  const group = withContext(spec, 'driver-texture-references', options).setUp(
+    'cuTexRefCreate',
+    handle('CUtexref', 'texture'),
+  )
   const of = use('texture')
   group
     .ask('cuTexRefGetAddress', out('CUdeviceptr'), of)
@@ -490,31 +503,80 @@ function graphs(spec: Spec): GroupBuilder {
       integer(1),
       use('event'),
     )
-  const nodes = (count: number) => out('CUgraphNode', { count, compare: presence('handles of this process') })
-  const number = out('size_t', { initial: 4 })
   group
-    .ask('cuGraphGetNodes', use('graph'), nodes(4), number)
+    .memory('copy', 'CUDA_MEMCPY3D', {
+      srcMemoryType: member('CUmemorytype', 'CU_MEMORYTYPE_DEVICE'),
+      srcDevice: use('memory'),
+      srcPitch: integer(256),
+      srcHeight: integer(2),
+      dstMemoryType: member('CUmemorytype', 'CU_MEMORYTYPE_DEVICE'),
+      dstDevice: use('memory', 2048),
+      dstPitch: integer(256),
+      dstHeight: integer(2),
+      WidthInBytes: integer(64),
+      Height: integer(2),
+      Depth: integer(1),
+    })
+    .setUp(
+      'cuGraphAddMemcpyNode',
+      handle('CUgraphNode', 'fourth'),
+      use('graph'),
+      address('third'),
+      integer(1),
+      address('copy'),
+      use('context'),
+    )
+    .setUp(
+      'cuGraphAddEventWaitNode',
+      handle('CUgraphNode', 'fifth'),
+      use('graph'),
+      address('fourth'),
+      integer(1),
+      use('event'),
+    )
+    .setUp('cuGraphCreate', handle('CUgraph', 'inner'), zero)
+    .setUp('cuGraphAddEmptyNode', handle('CUgraphNode', 'innermost'), use('inner'), none, zero)
+    .setUp(
+      'cuGraphAddChildGraphNode',
+      handle('CUgraphNode', 'sixth'),
+      use('graph'),
+      address('fifth'),
+      integer(1),
+      use('inner'),
+    )
+  const nodes = (count: number) => out('CUgraphNode', { count, compare: presence('handles of this process') })
+  const number = out('size_t', { initial: 8 })
+  group
+    .ask('cuGraphGetNodes', use('graph'), nodes(8), number)
     .ask('cuGraphGetNodes', use('graph'), none, number)
-    .ask('cuGraphGetRootNodes', use('graph'), nodes(4), number)
-    .ask('cuGraphGetEdges', use('graph'), nodes(4), nodes(4), out('CUgraphEdgeData', { count: 4 }), number)
-  for (const node of ['first', 'second', 'third'])
+    .ask('cuGraphGetRootNodes', use('graph'), nodes(8), number)
+    .ask('cuGraphGetEdges', use('graph'), nodes(8), nodes(8), out('CUgraphEdgeData', { count: 8 }), number)
+  for (const node of ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'])
     group
       .ask('cuGraphNodeGetType', use(node), out('CUgraphNodeType'))
-      .ask('cuGraphNodeGetDependencies', use(node), nodes(4), out('CUgraphEdgeData', { count: 4 }), number)
-      .ask('cuGraphNodeGetDependentNodes', use(node), nodes(4), out('CUgraphEdgeData', { count: 4 }), number)
+      .ask('cuGraphNodeGetDependencies', use(node), nodes(8), out('CUgraphEdgeData', { count: 8 }), number)
+      .ask('cuGraphNodeGetDependentNodes', use(node), nodes(8), out('CUgraphEdgeData', { count: 8 }), number)
   group
     .ask(
       'cuGraphMemsetNodeGetParams',
       use('second'),
       out('CUDA_MEMSET_NODE_PARAMS', { fields: { dst: offset('memory') } }),
     )
+    .ask(
+      'cuGraphMemcpyNodeGetParams',
+      use('fourth'),
+      out('CUDA_MEMCPY3D', { fields: { srcDevice: offset('memory'), dstDevice: offset('memory') } }),
+    )
     .ask('cuGraphEventRecordNodeGetEvent', use('third'), handle('CUevent'))
     .ask('cuGraphEventRecordNodeGetEvent', use('first'), out('CUevent'))
+    .ask('cuGraphEventWaitNodeGetEvent', use('fifth'), handle('CUevent'))
+    .ask('cuGraphChildGraphNodeGetGraph', use('sixth'), handle('CUgraph'))
     .setUp('cuGraphInstantiate', handle('CUgraphExec', 'exec'), use('graph'), zero)
     .ask('cuGraphExecGetFlags', use('exec'), out('cuuint64_t'))
     .ask('cuGraphNodeGetEnabled', use('exec'), use('second'), out('unsigned int'))
     .setUp('cuGraphExecDestroy', use('exec'))
     .setUp('cuGraphDestroy', use('graph'))
+    .setUp('cuGraphDestroy', use('inner'))
     .setUp('cuEventDestroy', use('event'))
     .setUp('cuMemFree', use('memory'))
   return group
@@ -608,7 +670,41 @@ function functions(spec: Spec, suffix: string, image: string, optional?: string)
         .ask('cuKernelGetParamInfo', use(`kernel ${name}`), integer(index), out('size_t'), out('size_t'))
     occupancy(group, name)
   }
+  kernelNode(group)
   return group.setUp('cuLibraryUnload', use('library')).setUp('cuModuleUnload', use('module'))
+}
+
+function kernelNode(group: GroupBuilder): void {
+  group
+    .setUp('cuGraphCreate', handle('CUgraph', 'graph'), zero)
+    .memory('launch', 'CUDA_KERNEL_NODE_PARAMS', {
+      func: use('noParameters'),
+      gridDimX: integer(3),
+      gridDimY: integer(2),
+      gridDimZ: integer(1),
+      blockDimX: integer(64),
+      blockDimY: integer(2),
+      blockDimZ: integer(1),
+      sharedMemBytes: integer(512),
+    })
+    .setUp('cuGraphAddKernelNode', handle('CUgraphNode', 'node'), use('graph'), none, zero, address('launch'))
+    .ask(
+      'cuGraphKernelNodeGetParams',
+      use('node'),
+      out('CUDA_KERNEL_NODE_PARAMS', {
+        fields: {
+          func: presence('a handle of this process'),
+          kernelParams: presence('an address of this process'),
+          extra: presence('an address of this process'),
+          kern: presence('a handle of this process'),
+          ctx: presence('a handle of this process'),
+        },
+      }),
+    )
+    .each('CUlaunchAttributeID', (attribute) =>
+      group.ask('cuGraphKernelNodeGetAttribute', use('node'), attribute, out('CUlaunchAttributeValue')),
+    )
+    .setUp('cuGraphDestroy', use('graph'))
 }
 
 function occupancy(group: GroupBuilder, name: string): void {

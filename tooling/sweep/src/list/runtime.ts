@@ -251,29 +251,71 @@ function arrays(spec: Spec): GroupBuilder {
     .ask('cudaGetTextureObjectTextureDesc', out('cudaTextureDesc'), use('texture'))
     .ask('cudaGetTextureObjectResourceViewDesc', out('cudaResourceViewDesc'), use('texture'))
     .setUp('cudaDestroyTextureObject', use('texture'))
+    .setUp('cudaMallocArray', handle('cudaArray_t', 'target'), address('format'), integer(64), integer(32), integer(2))
+    .memory('surfaceResource', 'cudaResourceDesc', {
+      resType: member('cudaResourceType', 'cudaResourceTypeArray'),
+      'res.array.array': use('target'),
+    })
+    .setUp('cudaCreateSurfaceObject', handle('cudaSurfaceObject_t', 'surface'), address('surfaceResource'))
+    .ask('cudaGetSurfaceObjectResourceDesc', resource(), use('surface'))
+    .setUp('cudaDestroySurfaceObject', use('surface'))
+    .setUp('cudaFreeArray', use('target'))
     .setUp('cudaFreeArray', use('array'))
 }
 
 function graphs(spec: Spec): GroupBuilder {
   const nodes = (count: number) => out('cudaGraphNode_t', { count, compare: presence('handles of this process') })
-  const number = out('size_t', { initial: 4 })
+  const number = out('size_t', { initial: 8 })
+  const after = (node: string) => [use('graph'), address(node), integer(1)] as const
   const group = withDevice(spec, 'runtime-graphs')
+    .setUp('cudaMalloc', handle('void *', 'memory'), integer(4096))
+    .setUp('cudaEventCreate', handle('cudaEvent_t', 'event'))
     .setUp('cudaGraphCreate', handle('cudaGraph_t', 'graph'), zero)
+    .setUp('cudaGraphCreate', handle('cudaGraph_t', 'inner'), zero)
+    .setUp('cudaGraphAddEmptyNode', handle('cudaGraphNode_t', 'innermost'), use('inner'), none, zero)
+    .memory('fill', 'cudaMemsetParams', {
+      dst: use('memory'),
+      pitch: integer(256),
+      value: integer(7),
+      elementSize: integer(4),
+      width: integer(16),
+      height: integer(2),
+    })
     .setUp('cudaGraphAddEmptyNode', handle('cudaGraphNode_t', 'first'), use('graph'), none, zero)
-    .setUp('cudaGraphAddEmptyNode', handle('cudaGraphNode_t', 'second'), use('graph'), address('first'), integer(1))
-    .ask('cudaGraphGetNodes', use('graph'), nodes(4), number)
-    .ask('cudaGraphGetRootNodes', use('graph'), nodes(4), number)
-    .ask('cudaGraphGetEdges', use('graph'), nodes(4), nodes(4), out('cudaGraphEdgeData', { count: 4 }), number)
-  for (const node of ['first', 'second'])
+    .setUp('cudaGraphAddMemsetNode', handle('cudaGraphNode_t', 'second'), ...after('first'), address('fill'))
+    .setUp('cudaGraphAddEventRecordNode', handle('cudaGraphNode_t', 'third'), ...after('second'), use('event'))
+    .setUp('cudaGraphAddEventWaitNode', handle('cudaGraphNode_t', 'fourth'), ...after('third'), use('event'))
+    .setUp('cudaGraphAddChildGraphNode', handle('cudaGraphNode_t', 'fifth'), ...after('fourth'), use('inner'))
+    .setUp(
+      'cudaGraphAddMemcpyNode1D',
+      handle('cudaGraphNode_t', 'sixth'),
+      ...after('fifth'),
+      use('memory', 2048),
+      use('memory'),
+      integer(256),
+      member('cudaMemcpyKind', 'cudaMemcpyDeviceToDevice'),
+    )
+    .ask('cudaGraphGetNodes', use('graph'), nodes(8), number)
+    .ask('cudaGraphGetRootNodes', use('graph'), nodes(8), number)
+    .ask('cudaGraphGetEdges', use('graph'), nodes(8), nodes(8), out('cudaGraphEdgeData', { count: 8 }), number)
+  for (const node of ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'])
     group
       .ask('cudaGraphNodeGetType', use(node), out('cudaGraphNodeType'))
-      .ask('cudaGraphNodeGetDependencies', use(node), nodes(4), out('cudaGraphEdgeData', { count: 4 }), number)
-      .ask('cudaGraphNodeGetDependentNodes', use(node), nodes(4), out('cudaGraphEdgeData', { count: 4 }), number)
+      .ask('cudaGraphNodeGetDependencies', use(node), nodes(8), out('cudaGraphEdgeData', { count: 8 }), number)
+      .ask('cudaGraphNodeGetDependentNodes', use(node), nodes(8), out('cudaGraphEdgeData', { count: 8 }), number)
   return group
+    .ask('cudaGraphMemsetNodeGetParams', use('second'), out('cudaMemsetParams', { fields: { dst: offset('memory') } }))
+    .ask('cudaGraphEventRecordNodeGetEvent', use('third'), handle('cudaEvent_t'))
+    .ask('cudaGraphEventWaitNodeGetEvent', use('fourth'), handle('cudaEvent_t'))
+    .ask('cudaGraphChildGraphNodeGetGraph', use('fifth'), handle('cudaGraph_t'))
     .setUp('cudaGraphInstantiate', handle('cudaGraphExec_t', 'exec'), use('graph'), zero)
     .ask('cudaGraphExecGetFlags', use('exec'), out('unsigned long long'))
+    .ask('cudaGraphNodeGetEnabled', use('exec'), use('second'), out('unsigned int'))
     .setUp('cudaGraphExecDestroy', use('exec'))
     .setUp('cudaGraphDestroy', use('graph'))
+    .setUp('cudaGraphDestroy', use('inner'))
+    .setUp('cudaEventDestroy', use('event'))
+    .setUp('cudaFree', use('memory'))
 }
 
 function entryPoints(spec: Spec): GroupBuilder {
