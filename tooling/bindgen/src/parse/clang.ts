@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type AstNode, constantValue } from './ast.js'
+import type { AstNode } from './ast.js'
 
 export interface Translation {
   /** C source of the small unit that includes the headers */
@@ -64,16 +64,11 @@ export function dumpMacros(unit: Translation): Map<string, string> {
 /** Values of integer constant expressions in the context of a unit. */
 export function evaluate(unit: Translation, expressions: readonly string[]): bigint[] {
   if (expressions.length === 0) return []
-  const members = expressions.map((expression, index) => `shoal_probe_${index} = (long long)(${expression})`)
-  const nodes = dumpAst({ ...unit, source: `${unit.source}\nenum shoal_probe { ${members.join(',\n')} };\n` })
-  const probe = nodes.find((node) => node.kind === 'EnumDecl' && node.name === 'shoal_probe')
-  const values: bigint[] = []
-  for (const member of probe?.inner ?? []) {
-    if (member.kind !== 'EnumConstantDecl') continue
-    const value = constantValue(member)
-    if (value === undefined) throw new Error(`clang gave no value for ${member.name}`)
-    values.push(value)
-  }
-  if (values.length !== expressions.length) throw new Error('clang did not evaluate every probe')
-  return values
+  // The headers' declarations are long, what clang makes of one array is short.
+  const probe = `const long long shoal_probe[] = { ${expressions.map((each) => `(long long)(${each})`).join(',\n')} };`
+  const code = runClang({ ...unit, source: `${unit.source}\n${probe}\n` }, ['-S', '-emit-llvm', '-o', '-'])
+  const [, count, body] = /^@shoal_probe = .*?\[(\d+) x i64\] (zeroinitializer|\[.*\])/m.exec(code) ?? []
+  if (Number(count) !== expressions.length) throw new Error('clang did not evaluate every probe')
+  if (body === 'zeroinitializer') return expressions.map(() => 0n)
+  return [...(body as string).matchAll(/i64 (-?\d+)/g)].map((match) => BigInt(match[1] as string))
 }
