@@ -6,7 +6,16 @@
  */
 import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
-import { dropCallContext, floats32, floats64, signedSlots32, signedSlots64, slots32, slots64 } from './block.js'
+import {
+  dropCallContext,
+  floats32,
+  floats64,
+  maximumArguments,
+  signedSlots32,
+  signedSlots64,
+  slots32,
+  slots64,
+} from './block.js'
 import { recording } from './recording.js'
 
 /** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */
@@ -21,7 +30,7 @@ export type SignedArgument = number | bigint
 const twoTo32 = 0x1_0000_0000
 
 // Views whose address is in the block: without this the collector may take a temporary array before the call is made.
-const kept: unknown[] = new Array(32).fill(undefined)
+const kept: unknown[] = new Array(maximumArguments).fill(undefined)
 
 function show(value: unknown): string {
   if (typeof value === 'bigint') return `${value}n`
