@@ -1,5 +1,14 @@
 import { isMainThread } from 'node:worker_threads'
-import { check, DeviceInUseError, describeValue, requireInteger, requireName, Status, scratch } from '@shoal/cuda-base'
+import {
+  check,
+  DeviceInUseError,
+  describeValue,
+  requireInteger,
+  requireName,
+  Status,
+  scratch,
+  uuidOf,
+} from '@shoal/cuda-base'
 import {
   type CUdevice,
   CUdevice_P2PAttribute,
@@ -12,7 +21,6 @@ import {
   cuDeviceGetName,
   cuDeviceGetP2PAttribute,
   cuDeviceGetPCIBusId,
-  cuDeviceGetUuid,
   cuDevicePrimaryCtxGetState,
   cuDevicePrimaryCtxReset,
   cuDeviceTotalMem,
@@ -110,10 +118,7 @@ export class Device implements DeviceLike {
 
   /** The UUID as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
   get uuid(): string {
-    const out = scratch()
-    check(cuDeviceGetUuid(out, this.handle), 'cuDeviceGetUuid')
-    const hex = Buffer.from(out.buffer, 0, 16).toString('hex')
-    return `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+    return uuidOf(this.handle)
   }
 
   /**

@@ -86,6 +86,11 @@ export class Event extends Resource {
     return new Event(context, out.u64[0] as CUevent, false, true)
   }
 
+  /** @internal Takes over an event that another process made and this one opened. */
+  static _adopt(context: Context, handle: CUevent): Event {
+    return new Event(context, handle, false)
+  }
+
   /** The `CUevent`. @throws DisposedError after dispose(). */
   get handle(): CUevent {
     this._requireAlive()

@@ -1,5 +1,37 @@
-export type { Resource } from '@shoal/cuda-base'
-export { DeviceInUseError } from '@shoal/cuda-base'
+export {
+  type AccessGrant,
+  AddressRange,
+  type AllocationOptions,
+  type AllocationProperties,
+  allocationGranularity,
+  type BindOptions,
+  DescriptorHandle,
+  DeviceInUseError,
+  FabricHandle,
+  type Granularity,
+  type GrowableOptions,
+  GrowableRange,
+  type HandleContent,
+  type HandleDescription,
+  type HandleFacts,
+  type HandleKind,
+  type HostNode,
+  type MapOptions,
+  MappedRange,
+  type MemoryAccess,
+  type MemoryLocation,
+  type MemoryPlace,
+  MulticastObject,
+  type MulticastProperties,
+  multicastGranularity,
+  PhysicalMemory,
+  platformHandleKind,
+  type ReserveOptions,
+  type Resource,
+  type ShareableHandle,
+  type ShareableHandleOf,
+  WindowsHandle,
+} from '@shoal/cuda-base'
 export { isSoftwareDevice, type LibraryReport, probe, useSoftwareDevice } from '@shoal/ffi'
 export {
   AbortedError,
@@ -31,10 +63,26 @@ export type { ElementValue } from './elements.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
 export type { ModuleImage } from './image.js'
 export { driverVersion, initialize } from './init.js'
+export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
+export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
 export type { JitOptions } from './jit.js'
 export { Kernel, type KernelAttribute } from './kernel.js'
 export type { Dimensions, LaunchConfig } from './launch.js'
-export { type CopySource, type CopyTarget, DeviceBuffer, type QueueOptions } from './memory/deviceBuffer.js'
+export {
+  type CopySource,
+  type CopyTarget,
+  DeviceBuffer,
+  type QueueOptions,
+  type ViewOptions,
+} from './memory/deviceBuffer.js'
+export { GrowableBuffer, type GrowableBufferOptions } from './memory/growableBuffer.js'
+export {
+  MemoryPool,
+  type MemoryPoolOptions,
+  type PoolPointer,
+  type PoolUsage,
+  type ReusePolicy,
+} from './memory/memoryPool.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
 export { Module } from './module.js'
 export { type PointerInfo, pointerInfo } from './pointer.js'

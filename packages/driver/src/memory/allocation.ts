@@ -1,14 +1,16 @@
 import { checkRelease, forgetLeak, type ShortLived, Status, scratch, watchForLeak, watchLater } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
+  type CUmemoryPool,
   cuCtxSynchronize,
   cuMemAlloc,
   cuMemAllocAsync,
+  cuMemAllocFromPoolAsync,
   cuMemFree,
   cuMemFreeAsync,
 } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, type MemoryLike, toMemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
 import type { Stream } from '../stream.js'
 
@@ -26,12 +28,19 @@ export class Allocation implements ShortLived {
   readonly #isOwned: boolean
   /** Whatever must live as long as borrowed memory is used. */
   readonly keep: unknown
+  /** Memory of another object, which has to be there still whenever it is used. */
+  readonly source: MemoryLike | undefined
 
   private constructor(
     context: Context,
     address: bigint,
     byteLength: number,
-    source: { readonly stream?: Stream; readonly isOwned: boolean; readonly keep?: unknown },
+    source: {
+      readonly stream?: Stream
+      readonly isOwned: boolean
+      readonly keep?: unknown
+      readonly memory?: MemoryLike
+    },
   ) {
     this.context = context
     this.address = address
@@ -39,6 +48,7 @@ export class Allocation implements ShortLived {
     this.#stream = source.stream
     this.#isOwned = source.isOwned && byteLength > 0
     this.keep = source.keep
+    this.source = source.memory
     if (!this.#isOwned) return
     context._addChild()
     watchLater(this)
@@ -62,9 +72,29 @@ export class Allocation implements ShortLived {
     return new Allocation(context, out.u64[0] as bigint, byteLength, { isOwned: true, stream })
   }
 
+  /** `cuMemAllocFromPoolAsync`; `keep` is the pool's object. */
+  static allocateFrom(keep: object, pool: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
+    const { context, handle } = stream
+    if (byteLength === 0) return new Allocation(context, 0n, 0, { isOwned: false })
+    const out = scratch()
+    context._call('cuMemAllocFromPoolAsync', () => cuMemAllocFromPoolAsync(out, byteLength, pool, handle))
+    return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, keep)
+  }
+
+  /** Takes over memory that is to be freed on a stream. */
+  static adoptOn(stream: Stream, address: bigint, byteLength: number, keep: object): Allocation {
+    return new Allocation(stream.context, address, byteLength, { isOwned: true, stream, keep })
+  }
+
   /** Memory that somebody else frees. */
   static borrow(context: Context, address: bigint, byteLength: number, keep?: unknown): Allocation {
     return new Allocation(context, address, byteLength, { isOwned: false, keep })
+  }
+
+  /** Memory of another object, as long as that has it. */
+  static within(context: Context, memory: MemoryLike): Allocation {
+    const { address, byteLength } = toMemoryRange(memory)
+    return new Allocation(context, address, byteLength, { isOwned: false, memory })
   }
 
   requireAlive(kind: string): void {

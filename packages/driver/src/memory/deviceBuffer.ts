@@ -37,6 +37,14 @@ export interface QueueOptions {
   readonly stream?: StreamLike | undefined
 }
 
+/** Which part of another object's memory. */
+export interface ViewOptions {
+  /** Bytes from its start. Default: 0. */
+  readonly byteOffset?: number | undefined
+  /** Number of elements. Default: as many as fit. */
+  readonly length?: number | undefined
+}
+
 /** What a device buffer can be filled from: a typed array, page-locked memory, or device memory of any device. */
 export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
 
@@ -123,6 +131,17 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
   }
 
+  /** @internal Elements in memory that `allocate` makes, given their bytes. */
+  static _allocateWith<D extends DType>(
+    dtype: D,
+    length: number,
+    allocate: (bytes: number) => Allocation,
+  ): DeviceBuffer<D> {
+    const { bytes } = requireDType(dtype)
+    const allocation = allocate(requireLength(length, 'length', bytes) * bytes)
+    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+  }
+
   /**
    * Memory that somebody else frees. `keep` is an object that must stay alive as long as the buffer. Nothing can check
    * the address: a wrong one loses the context, or the process.
@@ -140,6 +159,32 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (address < 0n || address >= 2n ** 64n) throw new RangeError(`address must fit 64 bits, not ${address}`)
     const allocation = Allocation.borrow(context, address, requireLength(length, 'length', bytes) * bytes, keep)
     return new DeviceBuffer(allocation, address, dtype, length, false)
+  }
+
+  /**
+   * The memory of another object, such as a `MappedRange`, as elements; without a copy. It can be used as long as that
+   * object has the memory: afterwards its use throws `DisposedError`.
+   * @param source whose work shall use it: a device with access to the memory.
+   * @throws RangeError when the elements do not lie within the memory.
+   */
+  static view<D extends DType>(
+    source: ContextSource,
+    memory: MemoryLike,
+    dtype: D,
+    options: ViewOptions = {},
+  ): DeviceBuffer<D> {
+    const context = contextOf(source)
+    const { bytes, alignment } = requireDType(dtype)
+    requireOptions(options, 'options', '{ byteOffset }')
+    const { address, byteLength } = toMemoryRange(memory)
+    const byteOffset = requireInteger(options.byteOffset ?? 0, 'byteOffset', 0, byteLength)
+    const first = address + BigInt(byteOffset)
+    if (first % BigInt(alignment) !== 0n) {
+      throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${dtype}, not ${byteOffset}`)
+    }
+    const available = Math.floor((byteLength - byteOffset) / bytes)
+    const length = requireInteger(options.length ?? available, 'length', 0, available)
+    return new DeviceBuffer(Allocation.within(context, memory), first, dtype, length, true)
   }
 
   get context(): Context {
@@ -311,12 +356,22 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   _use(): bigint {
     if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
     this._allocation.context._requireAlive()
+    if (this._allocation.source !== undefined) this.#requireWithin(this._allocation.source)
     return this._address
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
   protected release(): void {
     if (!this.#isView) this._allocation.free()
+  }
+
+  /** The object whose memory this is may have given it back, or part of it. */
+  #requireWithin(memory: MemoryLike): void {
+    const { address, byteLength } = memory[memoryProtocol]
+    const end = Number(this._address - address) + this.byteLength
+    if (end > byteLength) {
+      throw new RangeError(`the view ends at byte ${end} of its memory, which has only ${byteLength} bytes now`)
+    }
   }
 
   #checkSource(source: CopySource<D>): ArrayBufferView | MemoryRange {

@@ -1,0 +1,332 @@
+import {
+  CUdevice_attribute,
+  type CUmemGenericAllocationHandle,
+  CUmulticastGranularity_flags,
+  CUmulticastObjectProp,
+  cuCtxSynchronize,
+  cuDeviceGetAttribute,
+  cuMemExportToShareableHandle,
+  cuMemImportFromShareableHandle,
+  cuMemRelease,
+  cuMulticastAddDevice,
+  cuMulticastBindAddr,
+  cuMulticastBindMem,
+  cuMulticastCreate,
+  cuMulticastGetGranularity,
+  cuMulticastUnbind,
+} from '@shoal/cuda-sys/driver'
+import { FeatureNotSupportedError, type MemoryLike, toMemoryRange } from '@shoal/types'
+import { describeValue, requireInteger, requireOptions } from '../checks.js'
+import { type Context, contextOf, type DeviceWithContext } from '../context.js'
+import { check, checkRelease } from '../errors.js'
+import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { scratch } from '../native.js'
+import { exportHandle, importHandle } from '../share/exchange.js'
+import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
+import { driverVersion, startDriver } from '../start.js'
+import { type HandleKind, handleKindBits, platformHandleKind } from '../vmm/handleKinds.js'
+import { PhysicalMemory } from '../vmm/physicalMemory.js'
+import { type Granularity, requireMultiple } from '../vmm/properties.js'
+
+/** What a multicast object is to be. */
+export interface MulticastProperties {
+  /** How many devices will be added. */
+  readonly deviceCount: number
+  /** A multiple of {@link multicastGranularity}. */
+  readonly byteLength: number
+  /** Kinds of handle it can be exported as. Default: none. */
+  readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
+}
+
+/** Which part of a multicast object and of the memory bound to it. */
+export interface BindOptions {
+  /** Bytes from the start of the multicast object. Default: 0. */
+  readonly offset?: number | undefined
+  /** Bytes from the start of the memory. Default: 0. */
+  readonly memoryOffset?: number | undefined
+  /** Default: all of the memory from `memoryOffset` on. */
+  readonly byteLength?: number | undefined
+}
+
+interface Binding {
+  readonly device: number | undefined
+  readonly offset: number
+  readonly byteLength: number
+}
+
+const firstVersion = 12010
+
+/**
+ * Refuses where there is no multicast, and says what is missing: the driver's version or the device's attribute.
+ * @throws FeatureNotSupportedError
+ */
+export function requireMulticast(device?: DeviceWithContext): void {
+  startDriver()
+  const version = driverVersion()
+  const refuse = (reason: string): never => {
+    throw new FeatureNotSupportedError({
+      library: 'NVIDIA CUDA driver',
+      feature: 'multicast objects',
+      reason,
+      since: '12.1',
+      installed: version.toString(),
+    })
+  }
+  if (version.value < firstVersion) refuse(`the driver is for CUDA ${version}; they came with 12.1`)
+  if (device === undefined) return
+  const out = scratch()
+  const attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
+  check(cuDeviceGetAttribute(out, attribute, device.handle), 'cuDeviceGetAttribute')
+  if (out.i32[0] === 0) refuse(`device ${device.ordinal} does not have the attribute MULTICAST_SUPPORTED`)
+}
+
+function resolve(properties: MulticastProperties): Uint8Array<ArrayBuffer> {
+  requireOptions(properties, 'properties', '{ deviceCount, byteLength }')
+  const { deviceCount, byteLength, handleTypes = [] } = properties
+  return CUmulticastObjectProp.allocate({
+    numDevices: requireInteger(deviceCount, 'deviceCount', 1, 0xffff_ffff),
+    size: BigInt(requireInteger(byteLength, 'byteLength', 1, Number.MAX_SAFE_INTEGER)),
+    handleTypes: BigInt(handleKindBits(handleTypes, 'handleTypes')),
+    flags: 0n,
+  })
+}
+
+function granularityOf(memory: Uint8Array, granularity: Granularity): number {
+  if (granularity !== 'minimum' && granularity !== 'recommended') {
+    throw new TypeError(`granularity must be 'minimum' or 'recommended', not ${describeValue(granularity)}`)
+  }
+  const out = scratch()
+  const { CU_MULTICAST_GRANULARITY_MINIMUM: minimum, CU_MULTICAST_GRANULARITY_RECOMMENDED: recommended } =
+    CUmulticastGranularity_flags
+  const code = granularity === 'minimum' ? minimum : recommended
+  check(cuMulticastGetGranularity(out, memory, code), 'cuMulticastGetGranularity')
+  return Number(out.u64[0])
+}
+
+/**
+ * Bytes that sizes and offsets of such a multicast object must be a multiple of (`cuMulticastGetGranularity`).
+ * @throws FeatureNotSupportedError below CUDA 12.1.
+ */
+export function multicastGranularity(
+  properties: MulticastProperties,
+  granularity: Granularity = 'recommended',
+): number {
+  requireMulticast()
+  return granularityOf(resolve(properties), granularity)
+}
+
+/**
+ * Memory of several devices behind one address: what is written through a mapping of it lands in the memory that each
+ * device has bound. Add every device, bind memory of each, map it into an `AddressRange`.
+ */
+export class MulticastObject extends Resource {
+  protected readonly kind = 'MulticastObject'
+  readonly byteLength: number
+  /** How many devices take part; undefined for an imported object, which does not tell. */
+  readonly deviceCount: number | undefined
+  /** @internal */
+  readonly _contexts: Context[] = []
+  readonly #handle: CUmemGenericAllocationHandle
+  readonly #granularity: number
+  readonly #bindings: Binding[] = []
+  /** Other processes may add devices of theirs, so nothing can be said about how many there are. */
+  #isShared: boolean
+
+  private constructor(
+    handle: CUmemGenericAllocationHandle,
+    byteLength: number,
+    granularity: number,
+    deviceCount: number | undefined,
+  ) {
+    super()
+    this.#handle = handle
+    this.byteLength = byteLength
+    this.deviceCount = deviceCount
+    this.#granularity = granularity
+    this.#isShared = deviceCount === undefined
+    watchForLeak(this, `A MulticastObject of ${byteLength} bytes`, () => {
+      checkRelease(cuMemRelease(handle), 'cuMemRelease')
+      return 'it is freed as soon as nothing maps it'
+    })
+  }
+
+  /**
+   * Makes a multicast object (`cuMulticastCreate`).
+   * @throws FeatureNotSupportedError below CUDA 12.1; RangeError for a size that is no multiple of the granularity.
+   */
+  static create(properties: MulticastProperties): MulticastObject {
+    requireMulticast()
+    const memory = resolve(properties)
+    const granularity = granularityOf(memory, 'minimum')
+    requireMultiple(properties.byteLength, 'byteLength', granularity)
+    const out = scratch()
+    check(cuMulticastCreate(out, memory), 'cuMulticastCreate')
+    const handle = out.u64[0] as CUmemGenericAllocationHandle
+    return new MulticastObject(handle, properties.byteLength, granularity, properties.deviceCount)
+  }
+
+  /** A multicast object that another process exported (`cuMemImportFromShareableHandle`). */
+  static import(handle: ShareableHandle<'multicast'>): MulticastObject {
+    requireMulticast()
+    const imported = importHandle(handle, 'multicast', (from, kind) => {
+      const out = scratch()
+      check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
+      return out.u64[0] as CUmemGenericAllocationHandle
+    })
+    const memory = resolve({ deviceCount: 1, byteLength: handle.byteLength, handleTypes: handle.type })
+    return new MulticastObject(imported, handle.byteLength, granularityOf(memory, 'minimum'), undefined)
+  }
+
+  /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
+  get handle(): CUmemGenericAllocationHandle {
+    this._requireAlive()
+    return this.#handle
+  }
+
+  /** Ordinals of the devices that were added here. */
+  get devices(): readonly number[] {
+    return this._contexts.map((context) => context.device.ordinal)
+  }
+
+  /**
+   * Adds a device (`cuMulticastAddDevice`). All must be added before memory is bound.
+   * @throws FeatureNotSupportedError for a device without multicast, RangeError for one too many or one twice.
+   */
+  addDevice(device: DeviceWithContext): this {
+    const { handle } = this
+    const context = contextOf(device)
+    if (this._contexts.includes(context)) throw new RangeError(`device ${device.ordinal} was added already`)
+    if (this.deviceCount !== undefined && this._contexts.length >= this.deviceCount) {
+      throw new RangeError(`the object is for ${this.deviceCount} devices, and as many were added`)
+    }
+    requireMulticast(device)
+    check(cuMulticastAddDevice(handle, device.handle), 'cuMulticastAddDevice')
+    context._addChild()
+    this._contexts.push(context)
+    return this
+  }
+
+  /**
+   * Binds physical memory of one of the devices (`cuMulticastBindMem`). The object keeps it.
+   * @throws RangeError before all devices are added, and for what does not fit or overlaps; StatusError.
+   */
+  bindMemory(memory: PhysicalMemory, options: BindOptions = {}): this {
+    if (!(memory instanceof PhysicalMemory)) {
+      throw new TypeError(`memory must be PhysicalMemory, not ${describeValue(memory)}`)
+    }
+    const { handle } = this
+    const device = memory._contexts[0]?.device.ordinal
+    const region = this.#region(options, memory.byteLength, device)
+    const { offset, memoryOffset, byteLength } = region
+    const from = memory.handle
+    check(cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0), 'cuMulticastBindMem')
+    this.#bindings.push({ device, offset, byteLength })
+    return this
+  }
+
+  /** Binds memory that is mapped already, by its address (`cuMulticastBindAddr`). */
+  bindAddress(memory: MemoryLike, options: BindOptions = {}): this {
+    const { handle } = this
+    const range = toMemoryRange(memory)
+    const device = range.device < 0 ? undefined : range.device
+    const { offset, memoryOffset, byteLength } = this.#region(options, range.byteLength, device)
+    const address = range.address + BigInt(memoryOffset)
+    check(cuMulticastBindAddr(handle, offset, address, byteLength, 0), 'cuMulticastBindAddr')
+    this.#bindings.push({ device, offset, byteLength })
+    return this
+  }
+
+  /**
+   * Takes what a device has bound out again (`cuMulticastUnbind`); blocks until the work of the devices has ended.
+   * @throws RangeError for a region that was not bound as such.
+   */
+  unbind(device: DeviceWithContext, options: { readonly offset?: number; readonly byteLength?: number } = {}): this {
+    const { handle } = this
+    const { ordinal } = contextOf(device).device
+    requireOptions(options, 'options', '{ offset }')
+    const offset = requireInteger(options.offset ?? 0, 'offset', 0, this.byteLength - 1)
+    const index = this.#bindings.findIndex(
+      (binding) =>
+        binding.device === ordinal &&
+        binding.offset === offset &&
+        (options.byteLength === undefined || binding.byteLength === options.byteLength),
+    )
+    const binding = this.#bindings[index]
+    if (binding === undefined) {
+      const size = options.byteLength === undefined ? '' : `, ${options.byteLength} bytes`
+      throw new RangeError(`device ${ordinal} has nothing bound at offset ${offset}${size}`)
+    }
+    this.#wait()
+    check(cuMulticastUnbind(handle, device.handle, offset, binding.byteLength), 'cuMulticastUnbind')
+    this.#bindings.splice(index, 1)
+    return this
+  }
+
+  /** A handle another process can import. It is the caller's to dispose of. Default: the platform's own kind. */
+  export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'multicast'> {
+    const { handle } = this
+    const exported = exportHandle('multicast', kind, this.byteLength, undefined, (out, code) =>
+      check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
+    )
+    this.#isShared = true
+    return exported
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'MulticastObject'
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    if (processIsEnding()) return
+    try {
+      checkRelease(cuMemRelease(this.#handle), 'cuMemRelease')
+    } finally {
+      for (const context of this._contexts.splice(0)) context._removeChild()
+    }
+  }
+
+  #wait(): void {
+    for (const context of this._contexts) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+  }
+
+  /** Checks a region against the object, the memory and what is bound. */
+  #region(
+    options: BindOptions,
+    available: number,
+    device: number | undefined,
+  ): Required<Record<keyof BindOptions, number>> {
+    requireOptions(options, 'options', '{ offset }')
+    if (!this.#isShared && this.deviceCount !== undefined && this._contexts.length < this.deviceCount) {
+      throw new RangeError(
+        `all ${this.deviceCount} devices must be added before memory is bound; ${this._contexts.length} are`,
+      )
+    }
+    if (device !== undefined && !this.#isShared && !this.devices.includes(device)) {
+      throw new RangeError(`the memory lies on device ${device}, which was not added`)
+    }
+    const unit = this.#granularity
+    const offset = requireMultiple(options.offset ?? 0, 'offset', unit, 0)
+    const memoryOffset = requireMultiple(options.memoryOffset ?? 0, 'memoryOffset', unit, 0)
+    const byteLength = requireMultiple(options.byteLength ?? available - memoryOffset, 'byteLength', unit)
+    if (memoryOffset + byteLength > available) {
+      throw new RangeError(
+        `memoryOffset ${memoryOffset} and ${byteLength} bytes end beyond the memory, which has ${available} bytes`,
+      )
+    }
+    if (offset + byteLength > this.byteLength) {
+      throw new RangeError(
+        `offset ${offset} and ${byteLength} bytes end beyond the multicast object, which has ${this.byteLength} bytes`,
+      )
+    }
+    const overlap = this.#bindings.find(
+      (one) => one.device === device && offset < one.offset + one.byteLength && one.offset < offset + byteLength,
+    )
+    if (overlap !== undefined) {
+      throw new RangeError(
+        `${byteLength} bytes at offset ${offset} overlap what device ${device} has bound at ${overlap.offset}`,
+      )
+    }
+    return { offset, memoryOffset, byteLength }
+  }
+}

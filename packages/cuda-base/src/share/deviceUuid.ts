@@ -1,0 +1,34 @@
+import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver'
+import { check } from '../errors.js'
+import { scratch } from '../native.js'
+import { startDriver } from '../start.js'
+
+const known = new Map<number, string>()
+
+/** The UUID of a device as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
+export function deviceUuid(ordinal: number): string {
+  let uuid = known.get(ordinal)
+  if (uuid === undefined) {
+    const out = scratch()
+    check(cuDeviceGet(out, ordinal), 'cuDeviceGet')
+    uuid = uuidOf(out.i32[0] as CUdevice)
+    known.set(ordinal, uuid)
+  }
+  return uuid
+}
+
+/** The UUID of a device by its handle. */
+export function uuidOf(device: CUdevice): string {
+  const out = scratch()
+  check(cuDeviceGetUuid(out, device), 'cuDeviceGetUuid')
+  const hex = Buffer.from(out.buffer, 0, 16).toString('hex')
+  return `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+}
+
+/** The UUIDs of all devices this process sees. */
+export function visibleUuids(): string[] {
+  startDriver()
+  const out = scratch()
+  check(cuDeviceGetCount(out), 'cuDeviceGetCount')
+  return Array.from({ length: out.i32[0] as number }, (_, ordinal) => deviceUuid(ordinal))
+}

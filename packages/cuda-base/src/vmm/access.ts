@@ -1,0 +1,79 @@
+import {
+  CUmemAccess_flags,
+  CUmemAccessDesc,
+  CUmemLocation,
+  cuMemGetAccess,
+  cuMemSetAccess,
+} from '@shoal/cuda-sys/driver'
+import { describeValue } from '../checks.js'
+import { check } from '../errors.js'
+import { scratch } from '../native.js'
+import { type MemoryPlace, type ResolvedPlace, resolvePlace } from './location.js'
+
+/** What a device may do with mapped memory. */
+export type MemoryAccess = 'none' | 'read' | 'readWrite'
+
+/** Who gets which access. */
+export interface AccessGrant {
+  readonly place: MemoryPlace
+  readonly access: MemoryAccess
+}
+
+const codes: { readonly [A in MemoryAccess]: CUmemAccess_flags } = {
+  none: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_NONE,
+  read: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ,
+  readWrite: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+}
+
+/** Access with its place resolved: checked, and ready for the driver. */
+export interface ResolvedGrant {
+  readonly place: ResolvedPlace
+  readonly access: MemoryAccess
+}
+
+/** @throws TypeError for what is no access or no place. */
+export function resolveGrants(grants: readonly AccessGrant[]): ResolvedGrant[] {
+  if (!Array.isArray(grants)) throw new TypeError(`access must be a list, not ${describeValue(grants)}`)
+  return grants.map((grant: AccessGrant) => {
+    if (typeof grant !== 'object' || grant === null) {
+      throw new TypeError(`access must hold { place, access }, not ${describeValue(grant)}`)
+    }
+    return { place: resolvePlace(grant.place, 'place'), access: requireAccess(grant.access) }
+  })
+}
+
+export function requireAccess(access: MemoryAccess): MemoryAccess {
+  if (typeof access === 'string' && Object.hasOwn(codes, access)) return access
+  throw new TypeError(`access must be 'none', 'read' or 'readWrite', not ${describeValue(access)}`)
+}
+
+/** Grants as the array of structs that the driver reads. */
+export function writeGrants(grants: readonly ResolvedGrant[]): { readonly memory: Uint8Array; readonly count: number } {
+  const memory = new Uint8Array(grants.length * CUmemAccessDesc.size)
+  grants.forEach(({ place, access }, index) => {
+    const value = { location: { type: place.type, id: place.id }, flags: codes[access] }
+    CUmemAccessDesc.write(memory, value, index * CUmemAccessDesc.size)
+  })
+  return { memory, count: grants.length }
+}
+
+/** Access as the driver writes it. */
+export function readAccess(bits: number): MemoryAccess {
+  return bits === codes.readWrite ? 'readWrite' : bits === codes.read ? 'read' : 'none'
+}
+
+/** `cuMemSetAccess` for a range of addresses. */
+export function setAccess(address: bigint, byteLength: number, grants: readonly ResolvedGrant[]): void {
+  if (grants.length === 0) return
+  const { memory, count } = writeGrants(grants)
+  check(cuMemSetAccess(address, byteLength, memory, count), 'cuMemSetAccess')
+}
+
+/** `cuMemGetAccess` at an address. */
+export function getAccess(address: bigint, place: ResolvedPlace): MemoryAccess {
+  const out = scratch()
+  out.u64[0] = 0n
+  const location = CUmemLocation.allocate({ type: place.type, id: place.id })
+  check(cuMemGetAccess(out, location, address), 'cuMemGetAccess')
+  return readAccess(Number(out.u64[0]))
+}

@@ -1,0 +1,40 @@
+import { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
+import { describeValue } from '../checks.js'
+
+/**
+ * How memory leaves the process: a POSIX file descriptor (Linux), a fabric handle (64 bytes, across the machines of one
+ * NVLink domain), a Win32 handle, or a Win32-KMT handle.
+ */
+export type HandleKind = 'posix-fd' | 'fabric' | 'win32' | 'win32-kmt'
+
+const codes: { readonly [K in HandleKind]: CUmemAllocationHandleType } = {
+  'posix-fd': CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+  win32: CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_WIN32,
+  'win32-kmt': CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_WIN32_KMT,
+  fabric: CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_FABRIC,
+}
+
+/** The platform's own kind: a file descriptor on Linux, a Win32 handle on Windows. */
+export function platformHandleKind(): HandleKind {
+  return process.platform === 'win32' ? 'win32' : 'posix-fd'
+}
+
+/** @throws TypeError for a kind there is not. */
+export function handleKindCode(kind: HandleKind, name = 'kind'): CUmemAllocationHandleType {
+  if (typeof kind !== 'string' || !Object.hasOwn(codes, kind)) {
+    throw new TypeError(`${name} must be one of ${Object.keys(codes).join(', ')}, not ${describeValue(kind)}`)
+  }
+  return codes[kind]
+}
+
+/** The bits of several kinds. */
+export function handleKindBits(kinds: HandleKind | readonly HandleKind[], name: string): number {
+  const list = typeof kinds === 'string' ? [kinds] : kinds
+  if (!Array.isArray(list)) throw new TypeError(`${name} must be a kind or a list of them, not ${describeValue(kinds)}`)
+  return list.reduce((bits, kind: HandleKind) => bits | handleKindCode(kind, name), 0)
+}
+
+/** The kinds that bits stand for. */
+export function handleKindsOf(bits: number): HandleKind[] {
+  return (Object.keys(codes) as HandleKind[]).filter((kind) => (bits & codes[kind]) !== 0)
+}

@@ -1,0 +1,190 @@
+import {
+  type CUmemGenericAllocationHandle,
+  CUmemLocationType,
+  cuCtxSynchronize,
+  cuMemMap,
+  cuMemUnmap,
+} from '@shoal/cuda-sys/driver'
+import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
+import { requireInteger, requireOptions } from '../checks.js'
+import type { Context } from '../context.js'
+import { check, checkRelease } from '../errors.js'
+import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import {
+  type AccessGrant,
+  getAccess,
+  type MemoryAccess,
+  type ResolvedGrant,
+  resolveGrants,
+  setAccess,
+} from './access.js'
+import type { AddressRange } from './addressRange.js'
+import { type MemoryPlace, resolvePlace } from './location.js'
+import { unmapOffThread } from './unmapLater.js'
+
+/** What can be mapped: physical memory or a multicast object. */
+export interface Mappable {
+  readonly handle: CUmemGenericAllocationHandle
+  readonly byteLength: number
+  /** @internal Contexts of the devices it lies on: they get access unless told otherwise. Empty for host memory. */
+  readonly _contexts: readonly Context[]
+}
+
+/** What is mapped where. */
+export interface MapOptions {
+  /** Bytes from the start of the range. Default: 0. */
+  readonly offset?: number | undefined
+  /** Bytes from the start of the memory. Drivers take only 0 so far. Default: 0. */
+  readonly memoryOffset?: number | undefined
+  /** Default: all of the memory from `memoryOffset` on. */
+  readonly byteLength?: number | undefined
+  /** Who may use it. Default: the device it lies on, for reading and writing. */
+  readonly access?: readonly AccessGrant[] | undefined
+}
+
+/** Physical memory at an address. Devices with access use it like any other memory. */
+export class MappedRange extends Resource implements MemoryLike {
+  protected readonly kind = 'MappedRange'
+  readonly range: AddressRange
+  readonly memory: Mappable
+  /** Bytes from the start of the range. */
+  readonly offset: number
+  readonly byteLength: number
+  readonly #address: bigint
+  /** Contexts whose work may use the memory: it has to end before the memory goes. */
+  readonly #users = new Set<Context>()
+  #description: MemoryRange | undefined
+
+  private constructor(range: AddressRange, memory: Mappable, address: bigint, offset: number, byteLength: number) {
+    super()
+    this.range = range
+    this.memory = memory
+    this.offset = offset
+    this.byteLength = byteLength
+    this.#address = address
+    const users = this.#users
+    watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
+      unmapOffThread(address, byteLength, users).then(
+        () => range._unclaim(offset),
+        () => undefined,
+      )
+      return 'it is unmapped when the work that uses it has ended'
+    })
+  }
+
+  /** @internal See `AddressRange.map`. */
+  static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions): MappedRange {
+    requireOptions(options, 'options', '{ offset }')
+    const { handle } = memory
+    const memoryOffset = requireInteger(options.memoryOffset ?? 0, 'memoryOffset', 0, memory.byteLength - 1)
+    const left = memory.byteLength - memoryOffset
+    const byteLength = requireInteger(options.byteLength ?? left, 'byteLength', 1, left)
+    const offset = requireInteger(options.offset ?? 0, 'offset', 0, range.byteLength - 1)
+    const grants = options.access === undefined ? ownAccess(memory) : resolveGrants(options.access)
+    const address = start + BigInt(offset)
+    range._claim(offset, byteLength)
+    try {
+      check(cuMemMap(address, byteLength, memoryOffset, handle, 0), 'cuMemMap')
+    } catch (error) {
+      range._unclaim(offset)
+      throw error
+    }
+    try {
+      setAccess(address, byteLength, grants)
+    } catch (error) {
+      cuMemUnmap(address, byteLength)
+      range._unclaim(offset)
+      throw error
+    }
+    const mapped = new MappedRange(range, memory, address, offset, byteLength)
+    mapped.#note(grants)
+    return mapped
+  }
+
+  /** The first address. @throws DisposedError */
+  get address(): bigint {
+    this._requireAlive()
+    return this.#address
+  }
+
+  /**
+   * Changes who may use the memory (`cuMemSetAccess`). Places that are not named keep what they have.
+   * @throws StatusError for a device that cannot reach the memory.
+   */
+  setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
+    const { address } = this
+    const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
+    const grants = resolveGrants(list.map((place) => ({ place, access })))
+    if (access !== 'readWrite') this.#wait()
+    setAccess(address, this.byteLength, grants)
+    this.#note(grants)
+  }
+
+  /** What a device may do with the memory (`cuMemGetAccess`). */
+  getAccess(place: MemoryPlace): MemoryAccess {
+    return getAccess(this.address, resolvePlace(place, 'place'))
+  }
+
+  get [memoryProtocol](): MemoryRange {
+    const { address } = this
+    const context = this.memory._contexts[0]
+    context?._requireAlive()
+    this.#description ??= Object.freeze({
+      version: 0,
+      address,
+      byteLength: this.byteLength,
+      device: context === undefined ? -1 : context.device.ordinal,
+      context: context?._handle ?? 0n,
+    })
+    return this.#description
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'MappedRange'
+  }
+
+  /** Unmaps it without blocking the thread while work still uses it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this._disposed) return
+    this._disposed = true
+    forgetLeak(this)
+    try {
+      await unmapOffThread(this.#address, this.byteLength, this.#users)
+    } finally {
+      this.range._unclaim(this.offset)
+    }
+  }
+
+  /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
+  protected release(): void {
+    forgetLeak(this)
+    if (processIsEnding()) return
+    try {
+      this.#wait()
+      checkRelease(cuMemUnmap(this.#address, this.byteLength), 'cuMemUnmap')
+    } finally {
+      for (const context of this.#users) context._removeChild()
+      this.range._unclaim(this.offset)
+    }
+  }
+
+  /** The driver does not wait: memory that goes while a kernel uses it loses the context. */
+  #wait(): void {
+    for (const context of this.#users) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+  }
+
+  #note(grants: readonly ResolvedGrant[]): void {
+    for (const { place, access } of grants) {
+      if (place.context === undefined || access === 'none' || this.#users.has(place.context)) continue
+      this.#users.add(place.context)
+      place.context._addChild()
+    }
+  }
+}
+
+function ownAccess(memory: Mappable): ResolvedGrant[] {
+  return memory._contexts.map((context) => {
+    const place = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
+    return { place, access: 'readWrite' }
+  })
+}

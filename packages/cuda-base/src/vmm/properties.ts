@@ -1,0 +1,112 @@
+import {
+  CUmemAllocationGranularity_flags,
+  type CUmemAllocationHandleType,
+  CUmemAllocationProp,
+  CUmemAllocationType,
+  cuMemGetAllocationGranularity,
+} from '@shoal/cuda-sys/driver'
+import { describeValue, optionalBoolean, requireInteger, requireOptions } from '../checks.js'
+import { check } from '../errors.js'
+import { scratch } from '../native.js'
+import { startDriver } from '../start.js'
+import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
+import { locationOf, type MemoryLocation, type MemoryPlace, type ResolvedPlace, resolvePlace } from './location.js'
+
+/** How physical memory is made. */
+export interface AllocationOptions {
+  /** Kinds of handle it can be exported as. Default: none. */
+  readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
+  /** Network adapters may read and write it (GPUDirect RDMA). Default: false. */
+  readonly gpuDirectRdma?: boolean | undefined
+  /** The device may compress it, where it can. Default: false. */
+  readonly compressible?: boolean | undefined
+}
+
+/** The properties of physical memory, as the driver has them. */
+export interface AllocationProperties {
+  readonly location: MemoryLocation
+  readonly handleTypes: readonly HandleKind[]
+  readonly gpuDirectRdma: boolean
+  readonly compressible: boolean
+}
+
+/** Which granularity: the least that works, or the one that performs best. */
+export type Granularity = 'minimum' | 'recommended'
+
+/** Properties on their way to the driver. */
+export interface ResolvedProperties {
+  readonly place: ResolvedPlace
+  readonly memory: Uint8Array<ArrayBuffer>
+}
+
+const genericCompression = 1
+
+/** Checks place and options, and writes the struct that the driver reads. */
+export function resolveProperties(place: MemoryPlace, options: AllocationOptions): ResolvedProperties {
+  requireOptions(options, 'options', '{ handleTypes }')
+  const resolved = resolvePlace(place, 'place')
+  const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
+  const memory = CUmemAllocationProp.allocate({
+    type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+    requestedHandleTypes: handleTypes,
+    location: { type: resolved.type, id: resolved.id },
+    allocFlags: {
+      compressionType: optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0,
+      gpuDirectRDMACapable: optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0,
+    },
+  })
+  return { place: resolved, memory }
+}
+
+/** The struct as data. */
+export function readProperties(memory: Uint8Array): AllocationProperties {
+  const { location, requestedHandleTypes, allocFlags } = CUmemAllocationProp.read(memory)
+  return {
+    location: locationOf(location.type, location.id),
+    handleTypes: handleKindsOf(requestedHandleTypes),
+    gpuDirectRdma: allocFlags.gpuDirectRDMACapable !== 0,
+    compressible: allocFlags.compressionType !== 0,
+  }
+}
+
+/**
+ * Bytes that sizes and offsets of memory at this place must be a multiple of (`cuMemGetAllocationGranularity`).
+ * @throws StatusError when the driver has no such memory.
+ */
+export function allocationGranularity(
+  place: MemoryPlace,
+  options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {},
+): number {
+  startDriver()
+  const { granularity = 'minimum', ...rest } = options
+  const code = granularityCode(granularity)
+  return granularityOf(resolveProperties(place, rest), code)
+}
+
+const { CU_MEM_ALLOC_GRANULARITY_MINIMUM: minimum, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED: recommended } =
+  CUmemAllocationGranularity_flags
+
+function granularityCode(granularity: Granularity): CUmemAllocationGranularity_flags {
+  if (granularity === 'minimum') return minimum
+  if (granularity === 'recommended') return recommended
+  throw new TypeError(`granularity must be 'minimum' or 'recommended', not ${describeValue(granularity)}`)
+}
+
+/** The granularity for properties that were checked. */
+export function granularityOf(
+  { memory }: ResolvedProperties,
+  code: CUmemAllocationGranularity_flags = minimum,
+): number {
+  const out = scratch()
+  check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
+  return Number(out.u64[0])
+}
+
+/** A number of bytes that is a multiple of the granularity, or an error that names both. */
+export function requireMultiple(value: number, name: string, granularity: number, minimumValue = granularity): number {
+  requireInteger(value, name, minimumValue, Number.MAX_SAFE_INTEGER)
+  if (value % granularity !== 0) {
+    throw new RangeError(`${name} must be a multiple of the granularity of ${granularity} bytes, not ${value}`)
+  }
+  return value
+}

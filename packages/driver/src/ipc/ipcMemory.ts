@@ -1,0 +1,164 @@
+import {
+  describeValue,
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  requireInteger,
+  scratch,
+  uuidOf,
+  visibleUuids,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  type CUdeviceptr,
+  cuCtxSynchronize,
+  cuIpcCloseMemHandle,
+  cuIpcGetMemHandle,
+  cuIpcOpenMemHandle,
+  cuMemGetAddressRange,
+} from '@shoal/cuda-sys/driver'
+import {
+  type DType,
+  dtypeInfo,
+  FeatureNotSupportedError,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+} from '@shoal/types'
+import type { Context } from '../context.js'
+import type { Device } from '../device.js'
+import { DeviceBuffer } from '../memory/deviceBuffer.js'
+import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
+
+/** What another process on this machine opens a buffer with. Plain data: JSON and `postMessage` carry it. */
+export interface IpcMemoryHandle<D extends DType = DType> {
+  readonly type: 'ipc-memory'
+  /** The `CUipcMemHandle`, base64. */
+  readonly handle: string
+  /** Bytes from the start of the allocation, which is what the handle opens. */
+  readonly byteOffset: number
+  readonly dtype: D
+  /** Number of elements. */
+  readonly length: number
+  /** UUID of the device. */
+  readonly deviceUuid: string
+}
+
+const lazyPeerAccess = 1
+
+/**
+ * A handle for a buffer (`cuIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate` or its kin, not from a
+ * stream or a mapping, and must live as long as the other process uses it.
+ * @throws StatusError for memory that cannot be shared in this way.
+ */
+export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMemoryHandle<D> {
+  if (!(buffer instanceof DeviceBuffer))
+    throw new TypeError(`buffer must be a DeviceBuffer, not ${describeValue(buffer)}`)
+  const address = buffer.address as CUdeviceptr
+  if (buffer.byteLength === 0) throw new RangeError('a buffer without elements has no memory to share')
+  const { context } = buffer
+  const out = scratch()
+  context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
+  const byteOffset = Number(address - (out.u64[0] as bigint))
+  context._call('cuIpcGetMemHandle', () => cuIpcGetMemHandle(out, address))
+  const handle = encodeHandle(new Uint8Array(out.buffer, 0, handleBytes))
+  const deviceUuid = uuidOf(buffer.device.handle)
+  return { type: 'ipc-memory', handle, byteOffset, dtype: buffer.dtype, length: buffer.length, deviceUuid }
+}
+
+/** Memory of another process, opened by its handle. dispose() closes it; buffers over it end with it. */
+export class IpcMemory<D extends DType = DType> extends Resource implements MemoryLike {
+  protected readonly kind = 'IpcMemory'
+  readonly device: Device
+  readonly dtype: D
+  readonly length: number
+  readonly byteLength: number
+  readonly #context: Context
+  readonly #base: CUdeviceptr
+  readonly #address: bigint
+  #buffer: DeviceBuffer<D> | undefined
+
+  private constructor(device: Device, base: CUdeviceptr, handle: IpcMemoryHandle<D>) {
+    super()
+    const context = device.primaryContext
+    this.device = device
+    this.#context = context
+    this.#base = base
+    this.#address = base + BigInt(handle.byteOffset)
+    this.dtype = handle.dtype
+    this.length = handle.length
+    this.byteLength = handle.length * dtypeInfo(handle.dtype).bytes
+    context._addChild()
+    watchForLeak(this, `IpcMemory of ${this.byteLength} bytes`, () => 'it stays open until the process ends')
+  }
+
+  /**
+   * Opens memory of another process (`cuIpcOpenMemHandle`).
+   * @throws TypeError, RangeError for what is no such handle or of another device; StatusError, also for a handle of
+   * this very process.
+   */
+  static open<D extends DType>(device: Device, handle: IpcMemoryHandle<D>): IpcMemory<D> {
+    const bytes = checkHandle(device, handle)
+    const out = scratch()
+    const { primaryContext } = device
+    primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess))
+    return new IpcMemory(device, out.u64[0] as CUdeviceptr, handle)
+  }
+
+  /** The elements as a buffer. It can be used until dispose(). */
+  get buffer(): DeviceBuffer<D> {
+    this._requireAlive()
+    this.#buffer ??= DeviceBuffer.view(this.device, this, this.dtype, { length: this.length })
+    return this.#buffer
+  }
+
+  get [memoryProtocol](): MemoryRange {
+    this._requireAlive()
+    return {
+      version: 0,
+      address: this.#address,
+      byteLength: this.byteLength,
+      device: this.device.ordinal,
+      context: this.#context.handle,
+      dtype: this.dtype,
+      length: this.length,
+    }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'IpcMemory'
+  }
+
+  /** Closes it (`cuIpcCloseMemHandle`): blocks until the work of the device has ended. */
+  protected release(): void {
+    forgetLeak(this)
+    const context = this.#context
+    if (processIsEnding()) return
+    try {
+      context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+      context._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(this.#base))
+    } finally {
+      context._removeChild()
+    }
+  }
+}
+
+function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
+  if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-memory') {
+    throw new TypeError(`handle must be what ipcMemoryHandle() gave, not ${describeValue(handle)}`)
+  }
+  const { bytes } = dtypeInfo(handle.dtype)
+  requireInteger(handle.length, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  requireInteger(handle.byteOffset, 'byteOffset', 0, Number.MAX_SAFE_INTEGER)
+  const uuid = uuidOf(device.handle)
+  if (handle.deviceUuid !== uuid) {
+    const isVisible = visibleUuids().includes(handle.deviceUuid)
+    if (isVisible) throw new RangeError(`the memory lies on device ${handle.deviceUuid}, not on ${uuid}`)
+    throw new FeatureNotSupportedError({
+      library: 'NVIDIA CUDA driver',
+      feature: 'opening the memory',
+      reason: `it lies on device ${handle.deviceUuid}, which this process does not see`,
+    })
+  }
+  return decodeHandle(handle.handle, 'handle')
+}
