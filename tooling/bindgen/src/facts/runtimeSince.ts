@@ -12,6 +12,8 @@
  *   count. HIPIFY agrees on the first three, and does not know the others.
  * - HIPIFY has half of the graph functions of 10.0 as of 11.0, and the EGL ones as of 9.1 (CUPTI: 7.0 and 9.0). Their
  *   driver counterparts carry CUPTI's versions in `cudaTypedefs.h` and `cudaEGLTypedefs.h`: those count.
+ * - CUPTI writes 10.2 as 10020, and for two functions as 10200: `cudaDeviceGetNvSciSyncAttributes`, where HIPIFY agrees,
+ *   and `cudaOccupancyAvailableDynamicSMemPerBlock`, which HIPIFY has as of 11.0.
  * - `cudaGetExportTable` got its number in 13.0; libcudart 11.2 already exports it. It is taken to be as old as the rest
  *   of the undocumented base.
  *
@@ -250,8 +252,7 @@ export const runtimeSince: Readonly<Record<string, number>> = {
   cudaGraphExecMemcpyNodeSetParams: 10020,
   cudaGraphExecMemsetNodeSetParams: 10020,
   cudaGraphExecUpdate: 10020,
-  // CUDA 10.20
-  cudaOccupancyAvailableDynamicSMemPerBlock: 10200,
+  cudaOccupancyAvailableDynamicSMemPerBlock: 10020,
   // CUDA 11.0
   cudaCtxResetPersistingL2Cache: 11000,
   cudaGetFuncBySymbol: 11000,

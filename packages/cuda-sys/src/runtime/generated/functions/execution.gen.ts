@@ -472,7 +472,7 @@ let cudaOccupancyAvailableDynamicSMemPerBlock_: NativeCall | undefined
  * @param func - in
  * @param numBlocks - in
  * @param blockSize - in
- * @since CUDA 10.20
+ * @since CUDA 10.2
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
  */
 export function cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: PointerArgument, func: PointerArgument, numBlocks: number, blockSize: number): cudaError {
@@ -480,7 +480,7 @@ export function cudaOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: Point
   putPointer(1, func, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'func')
   putI32(2, numBlocks, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'numBlocks')
   putI32(3, blockSize, 'cudaOccupancyAvailableDynamicSMemPerBlock', 'blockSize')
-  return (cudaOccupancyAvailableDynamicSMemPerBlock_ ??= runtime.bind('cudaOccupancyAvailableDynamicSMemPerBlock', 10200, 4))() as cudaError
+  return (cudaOccupancyAvailableDynamicSMemPerBlock_ ??= runtime.bind('cudaOccupancyAvailableDynamicSMemPerBlock', 10020, 4))() as cudaError
 }
 
 let cudaOccupancyMaxActiveBlocksPerMultiprocessor_: NativeCall | undefined
