@@ -129,6 +129,20 @@ describe('the real libnvshmem_host', () => {
     },
   )
 
+  test.for(['nvshmem_int_atomic_fetch(cell, 0)', 'nvshmemx_buffer_register(cell, 8)'])(
+    'never comes back from %s before the start, which crashes',
+    (call, { skip }) => {
+      if (reason !== undefined) return skip(reason)
+      const { status, output } = run(`
+        import * as n from '@shoal/nvshmem-sys'
+        const cell = new BigInt64Array(1)
+        n.${call}
+        console.log('returned')`)
+      expect(output).not.toContain('returned')
+      expect(status).not.toBe(0)
+    },
+  )
+
   test('answers what needs no start: no PE, no peer', ({ skip }) => {
     if (reason !== undefined) return skip(reason)
     const { output, status } = run(`
