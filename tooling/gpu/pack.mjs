@@ -28,7 +28,7 @@ const finished = join(root, '.gpu')
 const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
-const entries = ['tooling/conformance', 'docs/examples/all-reduce', 'tooling/bench']
+const entries = ['tooling/conformance', 'docs/examples/all-reduce', 'tooling/bench', 'tooling/sweep']
 
 await runMain(() => {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
@@ -51,6 +51,7 @@ function pack() {
   rmSync(join(app, 'run.sh'))
   chmodSync(join(target, 'run.sh'), 0o755)
   packKernels()
+  cpSync(join(root, 'tooling', 'bindgen', 'spec'), join(app, 'spec'), { recursive: true })
   writeFileSync(join(app, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
   const about = { ...commit(), node, packages }
   writeFileSync(join(app, 'about.json'), `${JSON.stringify(about, null, 2)}\n`)

@@ -12,6 +12,13 @@ const bench =
     json,
     ...(software ? ['--device', 'sim'] : []),
   ]
+const sweep =
+  (job) =>
+  ({ json }) => [
+    file('node_modules/@shoal/sweep/dist/run.js'),
+    job,
+    ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json],
+  ]
 const demo = file('node_modules/@shoal/example-all-reduce/dist/main.js')
 
 /** In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, which runs none. */
@@ -21,6 +28,8 @@ export const jobs = [
     limit: 300,
     command: ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json],
   },
+  { name: 'resolve', limit: 60, command: sweep('resolve') },
+  { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'demo', limit: 90, command: () => [demo] },
   { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },

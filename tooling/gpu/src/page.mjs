@@ -73,6 +73,10 @@ function renderJob({ name, status, output = [], data }) {
     lines.push(...table(['bar', 'measured', 'wanted', 'met'], rows), '')
   }
   if (data?.cases) lines.push(...renderCases(data))
+  if (data?.resolve) lines.push(...renderResolve(data))
+  if (data?.sweep) lines.push(...renderSweep(data))
+  // The tables say what the job printed.
+  if (status === 'passed' && (data?.resolve || data?.sweep)) return lines
   const kept = status === 'failed' ? output.slice(-60) : output.slice(-80)
   if (kept.length > 0) lines.push('```text', ...kept.map((line) => line.trimEnd().replaceAll('```', "'''")), '```', '')
   return lines
@@ -89,6 +93,44 @@ function renderCases({ summary, cases }) {
     reason ?? error?.split('\n')[0] ?? '',
   ])
   return [...lines, ...table(['case', 'outcome', 'why'], rows), '']
+}
+
+/** How many functions of each library resolve, and why the others do not. */
+function renderResolve({ resolve, notResolved }) {
+  const rows = resolve.map((row) => [
+    `${row.library} ${row.version ?? ''}`,
+    row.mode,
+    ...[row.functions, row.resolved, row.gated, row.missing, row.unexplained],
+  ])
+  const head = ['library', 'streams', 'functions', 'resolved', 'gated', 'missing', 'missing without a reason']
+  const reasons = notResolved.map(({ library, version, outcome, reason, names }) => [
+    `${library} ${version ?? ''}`,
+    outcome,
+    reason,
+    `${names.length}: ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''}`,
+  ])
+  const why = reasons.length > 0 ? [...table(['library', 'outcome', 'why', 'functions'], reasons), ''] : []
+  return [...table(head, rows), '', ...why]
+}
+
+/** How many answers were the same from C++ and through Shoal, and what could not be by nature. */
+function renderSweep({ sweep, differences, byNature }) {
+  const rows = sweep.map(({ library, version, mode, groups, counts }) => [
+    `${library} ${version ?? ''}`,
+    mode,
+    groups,
+    Object.values(counts).reduce((sum, count) => sum + count, 0),
+    ...[counts.equal, counts.byNature, counts.different, counts.absent, counts.unasked],
+  ])
+  const head = ['library', 'streams', 'groups', 'questions', 'equal', 'by nature', 'different', 'absent', 'unasked']
+  const wrong = differences.map(({ group, question, details }) => [group, question, details.join('; ')])
+  const natures = byNature.map(({ reason, calls }) => [reason, calls.join(', ')])
+  return [
+    ...table(head, rows),
+    '',
+    ...(wrong.length > 0 ? [...table(['group', 'question', 'difference'], wrong), ''] : []),
+    ...(natures.length > 0 ? [...table(['not compared byte by byte', 'functions'], natures), ''] : []),
+  ]
 }
 
 function figure(value, unit) {

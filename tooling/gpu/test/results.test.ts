@@ -95,6 +95,57 @@ describe('results of a GPU host', () => {
   })
 })
 
+describe('the page, of the jobs that look at the raw packages', () => {
+  const counts = { equal: 90, byNature: 5, different: 1, absent: 0, unasked: 0 }
+  const jobs = [
+    {
+      name: 'resolve',
+      status: 'passed',
+      seconds: 1,
+      output: 'what the tables say',
+      data: {
+        resolve: [
+          {
+            ...{ library: 'nccl', version: '2.28.3', mode: 'legacy', functions: 83, resolved: 53, gated: 30 },
+            ...{ missing: 0, unexplained: 0 },
+          },
+        ],
+        notResolved: [
+          {
+            ...{ library: 'nccl', version: '2.28.3', outcome: 'gated', reason: 'since 2.30.3, installed 2.28.3' },
+            names: ['ncclPutSignal', 'ncclSignal'],
+          },
+        ],
+        problems: [],
+      },
+    },
+    {
+      name: 'sweep',
+      status: 'failed',
+      seconds: 9,
+      output: 'FAIL: and so on',
+      data: {
+        sweep: [{ library: 'driver', version: '13.0', mode: 'legacy', groups: 16, counts }],
+        differences: [{ group: 'driver-device', question: 'cuInit(0)', details: ['status: 0 in Shoal, 1 in C++'] }],
+        byNature: [{ reason: 'a handle of this process', calls: ['cuCtxGetCurrent'] }],
+        notRun: [],
+        problems: ['driver-device: cuInit(0)'],
+      },
+    },
+  ]
+
+  it('shows how many functions resolve and how many answers were equal', () => {
+    const page = renderPage([{ file: 'one.json', record: recordOf({ ...report(), jobs }) }])
+    expect(page).toContain('| nccl 2.28.3 | legacy | 83 | 53 | 30 | 0 | 0 |')
+    expect(page).toContain('| nccl 2.28.3 | gated | since 2.30.3, installed 2.28.3 | 2: ncclPutSignal, ncclSignal |')
+    expect(page).not.toContain('what the tables say')
+    expect(page).toContain('| driver 13.0 | legacy | 16 | 96 | 90 | 5 | 1 | 0 | 0 |')
+    expect(page).toContain('| driver-device | cuInit(0) | status: 0 in Shoal, 1 in C++ |')
+    expect(page).toContain('| a handle of this process | cuCtxGetCurrent |')
+    expect(page).toContain('FAIL: and so on')
+  })
+})
+
 describe('docs/hardware', () => {
   it('is rendered from the kept results', () => {
     const script = fileURLToPath(new URL('../hardware.mjs', import.meta.url))

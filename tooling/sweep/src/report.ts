@@ -155,11 +155,16 @@ export function sweepReport(results: readonly GroupResult[], context: ReportCont
   return finish(problems, lines, { sweep: rows, differences, byNature, notRun })
 }
 
+/** As many are printed; a library that fails as a whole has thousands. */
+const maximumProblems = 50
+
 function finish(problems: readonly string[], lines: readonly string[], data: object): Report {
+  const rest = problems.length - maximumProblems
+  const shown = problems.slice(0, maximumProblems).map((problem) => `FAIL: ${problem}`)
   return {
     ok: problems.length === 0,
-    lines: [...lines, ...problems.map((problem) => `FAIL: ${problem}`)],
-    data: { ...data, problems },
+    lines: [...lines, ...shown, ...(rest > 0 ? [`FAIL: and ${rest} more`] : [])],
+    data: { ...data, problems: problems.slice(0, 10 * maximumProblems) },
   }
 }
 
