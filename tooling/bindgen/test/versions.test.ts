@@ -88,3 +88,16 @@ test('a changed signature is dated after the majors that have another one', () =
     if (majors) expect(since, name).toBe((Math.max(...majors) + 1) * 1000)
   }
 })
+
+test('no runtime function since CUDA 8.0 is older than the driver function of the same name', () => {
+  const driver = new Map<string, number>()
+  for (const { lookup, versions } of readSpec('driver').functions) {
+    driver.set(lookup, Math.min(...versions, driver.get(lookup) ?? Number.POSITIVE_INFINITY))
+  }
+  const pairs = Object.entries(runtimeSince).flatMap(([name, since]) => {
+    const first = driver.get(name.replace(/^cuda/, 'cu'))
+    return first === undefined || since < 8000 ? [] : [{ name, since, first }]
+  })
+  expect(pairs.length).toBeGreaterThan(100)
+  expect(pairs.filter(({ since, first }) => since < first)).toEqual([])
+})

@@ -11,7 +11,9 @@
  *   `cudaKernelSetAttributeForDevice` from 12.8 on (CUPTI: 12.6). CUPTI tells when work on a function began: the headers
  *   count. HIPIFY agrees on the first three, and does not know the others.
  * - HIPIFY has half of the graph functions of 10.0 as of 11.0, and the EGL ones as of 9.1 (CUPTI: 7.0 and 9.0). Their
- *   driver counterparts carry CUPTI's versions in `cudaTypedefs.h` and `cudaEGLTypedefs.h`: those count.
+ *   driver counterparts carry CUPTI's versions in `cudaTypedefs.h` and `cudaEGLTypedefs.h`: those count; and 8.0 for
+ *   `cudaEGLStreamConsumerConnectWithFlags`, whose driver function came only then.
+ * - CUPTI has `cudaGraphUpload` as of 10.0; its driver counterpart came with 11.1, and HIPIFY agrees with that.
  * - CUPTI writes 10.2 as 10020, and for two functions as 10200: `cudaDeviceGetNvSciSyncAttributes`, where HIPIFY agrees,
  *   and `cudaOccupancyAvailableDynamicSMemPerBlock`, which HIPIFY has as of 11.0.
  * - `cudaGetExportTable` got its number in 13.0; libcudart 11.2 already exports it. It is taken to be as old as the rest
@@ -175,7 +177,6 @@ export const runtimeSince: Readonly<Record<string, number>> = {
   // CUDA 7.0
   cudaEGLStreamConsumerAcquireFrame: 7000,
   cudaEGLStreamConsumerConnect: 7000,
-  cudaEGLStreamConsumerConnectWithFlags: 7000,
   cudaEGLStreamConsumerDisconnect: 7000,
   cudaEGLStreamConsumerReleaseFrame: 7000,
   cudaEGLStreamProducerConnect: 7000,
@@ -188,6 +189,7 @@ export const runtimeSince: Readonly<Record<string, number>> = {
   cudaLaunchKernel: 7000,
   cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: 7000,
   // CUDA 8.0
+  cudaEGLStreamConsumerConnectWithFlags: 8000,
   cudaDeviceGetP2PAttribute: 8000,
   cudaMemAdvise: 8000,
   cudaMemPrefetchAsync: 8000,
@@ -233,7 +235,6 @@ export const runtimeSince: Readonly<Record<string, number>> = {
   cudaGraphNodeGetDependentNodes: 10000,
   cudaGraphNodeGetType: 10000,
   cudaGraphRemoveDependencies: 10000,
-  cudaGraphUpload: 10000,
   cudaImportExternalMemory: 10000,
   cudaImportExternalSemaphore: 10000,
   cudaLaunchHostFunc: 10000,
@@ -284,6 +285,7 @@ export const runtimeSince: Readonly<Record<string, number>> = {
   cudaGraphMemcpyNodeSetParams1D: 11010,
   cudaGraphMemcpyNodeSetParamsFromSymbol: 11010,
   cudaGraphMemcpyNodeSetParamsToSymbol: 11010,
+  cudaGraphUpload: 11010,
   cudaMipmappedArrayGetSparseProperties: 11010,
   // CUDA 11.2
   cudaArrayGetPlane: 11020,

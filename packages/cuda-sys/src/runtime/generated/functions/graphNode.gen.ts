@@ -886,11 +886,11 @@ let cudaGraphUpload_: NativeCall | undefined
  *
  * @param graphExec - in
  * @param stream - in
- * @since CUDA 10.0
+ * @since CUDA 11.1
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__GRAPH.html
  */
 export function cudaGraphUpload(graphExec: cudaGraphExec_t | null, stream: cudaStream_t | null): cudaError {
   putHandle(0, graphExec, 'cudaGraphUpload', 'graphExec')
   putHandle(1, stream, 'cudaGraphUpload', 'stream')
-  return (cudaGraphUpload_ ??= runtime.bind('cudaGraphUpload', 10000, 2))() as cudaError
+  return (cudaGraphUpload_ ??= runtime.bind('cudaGraphUpload', 11010, 2))() as cudaError
 }

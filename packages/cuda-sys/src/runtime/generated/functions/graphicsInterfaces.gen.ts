@@ -49,7 +49,7 @@ let cudaEGLStreamConsumerConnectWithFlags_: NativeCall | undefined
  * @param conn - out
  * @param eglStream - in
  * @param flags - in
- * @since CUDA 7.0
+ * @since CUDA 8.0
  * @remarks On Linux alone.
  * @see https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__EGL.html
  */
@@ -57,7 +57,7 @@ export function cudaEGLStreamConsumerConnectWithFlags(conn: PointerArgument, egl
   putPointer(0, conn, 'cudaEGLStreamConsumerConnectWithFlags', 'conn', 8)
   putHandle(1, eglStream, 'cudaEGLStreamConsumerConnectWithFlags', 'eglStream')
   putU32(2, flags, 'cudaEGLStreamConsumerConnectWithFlags', 'flags')
-  return (cudaEGLStreamConsumerConnectWithFlags_ ??= runtime.bind('cudaEGLStreamConsumerConnectWithFlags', 7000, 3))() as cudaError
+  return (cudaEGLStreamConsumerConnectWithFlags_ ??= runtime.bind('cudaEGLStreamConsumerConnectWithFlags', 8000, 3))() as cudaError
 }
 
 let cudaEGLStreamConsumerDisconnect_: NativeCall | undefined
