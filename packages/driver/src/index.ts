@@ -28,11 +28,20 @@ export {
   platformHandleKind,
   type ReserveOptions,
   type Resource,
+  receiveHandle,
   type ShareableHandle,
   type ShareableHandleOf,
+  sendHandle,
   WindowsHandle,
 } from '@shoal/cuda-base'
-export { isSoftwareDevice, type LibraryReport, probe, useSoftwareDevice } from '@shoal/ffi'
+export {
+  DescriptorServer,
+  DescriptorSocket,
+  isSoftwareDevice,
+  type LibraryReport,
+  probe,
+  useSoftwareDevice,
+} from '@shoal/ffi'
 export {
   AbortedError,
   AddonLoadError,
