@@ -1,11 +1,10 @@
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compileLibrary } from '../src/proof/compile.js'
 import type { Engine, Report } from '../src/proof/job.js'
 import { breakSpec } from '../src/proof/mutations.js'
 import { emitRecorder } from '../src/proof/recorder.js'
-import { runJob, specs, temporaryFolder } from './proof.js'
+import { noCompiler, runJob, specs, temporaryFolder } from './proof.js'
 
 // Every function of every library is called through the package that users install, with a native library in the vendor's
 // place that is made from the spec alone and tells what reached it.
@@ -13,16 +12,6 @@ import { runJob, specs, temporaryFolder } from './proof.js'
 const folder = temporaryFolder()
 const rows: string[] = []
 const total = { calls: 0, arguments: 0 }
-
-function noCompiler(): string | undefined {
-  if (process.platform !== 'linux') return 'the native library is made for Linux'
-  try {
-    execFileSync(process.env['CXX'] ?? 'g++', ['--version'], { stdio: 'pipe' })
-    return undefined
-  } catch {
-    return 'no C++ compiler: install g++ or name one in CXX'
-  }
-}
 
 const reason = noCompiler()
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -22,10 +22,21 @@ export function temporaryFolder(): string {
   return folder
 }
 
+/** Why no native library can be made here, or undefined. */
+export function noCompiler(): string | undefined {
+  if (process.platform !== 'linux') return 'the native library is made for Linux'
+  try {
+    execFileSync(process.env['CXX'] ?? 'g++', ['--version'], { stdio: 'pipe' })
+    return undefined
+  } catch {
+    return 'no C++ compiler: install g++ or name one in CXX'
+  }
+}
+
 /** Runs a job in a Node process of its own. */
 export async function runJob(folder: string, name: string, job: Omit<Job, 'root'>): Promise<Report> {
   if (!existsSync(child)) throw new Error(`${child} is not there: build tooling/bindgen`)
-  const location = sysPackages[job.spec.library]
+  const location = job.location ?? sysPackages[job.spec.library]
   if (location === undefined) throw new Error(`no package is known for ${job.spec.library}`)
   const [jobFile, reportFile] = [join(folder, `${name}.job.json`), join(folder, `${name}.report.json`)]
   writeFileSync(jobFile, JSON.stringify({ ...job, root }))

@@ -1,7 +1,7 @@
 // Runs one job in a process of its own: `node child.js JOB.json REPORT.json`.
 
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { openSession, runBlock, runRecording } from './engines.js'
 import type { Job } from './job.js'
 import { runKoffi } from './koffi.js'
@@ -10,10 +10,10 @@ import { runRefusals } from './refusals.js'
 
 const [jobFile = '', reportFile = ''] = process.argv.slice(2)
 const job = JSON.parse(readFileSync(jobFile, 'utf8')) as Job
-const location = sysPackages[job.spec.library]
+const location = job.location ?? sysPackages[job.spec.library]
 if (location === undefined) throw new Error(`no package is known for ${job.spec.library}`)
 const ffi = await loadFfi(join(job.root, ffiFile))
-const sys = await loadSysPackage(join(job.root, location.file), job.spec.library)
+const sys = await loadSysPackage(resolve(job.root, location.file), job.spec.library)
 const session = openSession(job, ffi, sys)
 if (job.engine === 'block') runBlock(session)
 else if (job.engine === 'recording') await runRecording(session)

@@ -11,6 +11,8 @@ export interface Job {
   readonly engine: Engine
   readonly perThread: boolean
   readonly seed: number
+  /** Where the package is, when it is none of those known; the file as an absolute path. */
+  readonly location?: { readonly file: string; readonly environment: string }
 }
 
 export interface Failure {
