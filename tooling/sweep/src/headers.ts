@@ -1,6 +1,6 @@
 // Where the real headers are, and of which version they are.
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import type { LibraryId } from './spec.js'
 
 /** A folder with a library's header, and that header's version as the library counts versions. */
@@ -24,7 +24,15 @@ const files: Record<LibraryId, string> = {
 export function findHeader(id: LibraryId, library: string, siteFolders: readonly string[]): Header | undefined {
   const environment = process.env
   const homes = [environment['CUDA_HOME'], environment['CUDA_PATH'], '/usr/local/cuda', '/usr/local/cuda-13.0']
-  const cuda = homes.flatMap((home) => (home ? [join(home, 'include')] : []))
+  const cuda = [
+    ...homes.flatMap((home) => (home ? [join(home, 'include')] : [])),
+    ...(environment['PATH'] ?? '')
+      .split(delimiter)
+      .filter((folder) => existsSync(join(folder, 'nvcc')))
+      .map((folder) => join(dirname(folder), 'include')),
+    ...siteFolders.map((folder) => join(folder, 'nvidia/cu13/include')),
+    '/usr/include',
+  ]
   const beside = join(dirname(dirname(library)), 'include')
   const places: Record<LibraryId, (string | undefined)[]> = {
     driver: cuda,

@@ -177,7 +177,7 @@ function total(counts: Counts): number {
 }
 
 function firstLine(text: string): string {
-  return text.split('\n').find((line) => /Error/.test(line)) ?? text.split('\n')[0] ?? ''
+  return text.split('\n').find((line) => /^(Uncaught )?\w*Error\b/.test(line)) ?? text.split('\n')[0] ?? ''
 }
 
 function shorten(names: readonly string[]): string {

@@ -29,36 +29,54 @@ export function siteFolders(): string[] {
   return result.status === 0 ? (JSON.parse(result.stdout) as string[]) : []
 }
 
+/** Where Python wheels have a library, below a folder of packages, and the variable that names it to Shoal. */
+const wheels: Partial<Record<LibraryId, { variable: string; files: readonly string[] }>> = {
+  runtime: {
+    variable: 'SHOAL_CUDART_LIBRARY',
+    files: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
+  },
+  nccl: { variable: 'SHOAL_NCCL_LIBRARY', files: ['nvidia/nccl/lib/libnccl.so.2'] },
+  nvshmem: { variable: 'SHOAL_NVSHMEM_LIBRARY', files: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'] },
+}
+
+/**
+ * The files to look at: what Shoal finds by itself; for NCCL also the wheel, whose version is often another; and the
+ * wheels of a Python that Shoal does not know, where Shoal finds nothing.
+ */
 export async function findSubjects(libraries: readonly LibraryId[], work: string): Promise<Subjects> {
   const found: Subject[] = []
   const notFound: { library: LibraryId; problem: string }[] = []
-  const probe = async (library: LibraryId, environment: NodeJS.ProcessEnv): Promise<Subject | undefined> => {
-    const out = join(work, `probe-${library}.json`)
-    const all = { ...process.env, ...environment }
-    const ended = await runProgram(process.execPath, [workerFile, 'probe', '--library', library, '--out', out], {
-      seconds: 30,
-      environment: all,
-    })
-    if (ended.ok) return { library, environment, ...(JSON.parse(readFileSync(out, 'utf8')) as Probe) }
-    notFound.push({ library, problem: ended.problem ?? '' })
-    return undefined
-  }
+  const folders = siteFolders()
   for (const library of libraryIds.filter((one) => libraries.includes(one))) {
-    const subject = await probe(library, {})
-    if (subject === undefined) continue
-    found.push(subject)
-    if (library !== 'nccl' || process.env['SHOAL_NCCL_LIBRARY']) continue
-    for (const folder of siteFolders()) {
-      const file = join(folder, 'nvidia/nccl/lib/libnccl.so.2')
-      if (!existsSync(file) || realpathSync(file) === safeRealPath(subject.path)) continue
-      const wheel = await probe('nccl', { SHOAL_NCCL_LIBRARY: file })
-      if (wheel !== undefined) found.push(wheel)
+    const first = await probe(library, {}, work)
+    if (typeof first !== 'string') found.push(first)
+    const wheel = wheels[library]
+    const named = wheel !== undefined && Boolean(process.env[wheel.variable])
+    if (wheel === undefined || named || (typeof first !== 'string' && library !== 'nccl')) {
+      if (typeof first === 'string') notFound.push({ library, problem: first })
+      continue
     }
+    const files = folders.flatMap((folder) => wheel.files.map((file) => join(folder, file))).filter(existsSync)
+    const others = files.filter((file) => typeof first === 'string' || realPath(file) !== realPath(first.path))
+    const second = others[0] === undefined ? undefined : await probe(library, { [wheel.variable]: others[0] }, work)
+    if (second !== undefined && typeof second !== 'string') found.push(second)
+    else if (typeof first === 'string') notFound.push({ library, problem: second ?? first })
   }
-  const driver = found.find(({ library }) => library === 'driver')
-  return { found, notFound, devices: driver?.devices ?? 0 }
+  const driver = found.find(({ library }) => library === 'driver') ?? (await probe('driver', {}, work))
+  return { found, notFound, devices: (typeof driver === 'string' ? undefined : driver.devices) ?? 0 }
 }
 
-function safeRealPath(file: string): string {
+/** Loads a library in a process of its own; the text of the problem when it does not load. */
+async function probe(library: LibraryId, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
+  const out = join(work, `probe-${library}.json`)
+  const ended = await runProgram(process.execPath, [workerFile, 'probe', '--library', library, '--out', out], {
+    seconds: 30,
+    environment: { ...process.env, ...environment },
+  })
+  if (!ended.ok) return ended.problem ?? 'it cannot be loaded'
+  return { library, environment, ...(JSON.parse(readFileSync(out, 'utf8')) as Probe) }
+}
+
+function realPath(file: string): string {
   return existsSync(file) ? realpathSync(file) : file
 }

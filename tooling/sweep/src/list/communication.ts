@@ -23,7 +23,6 @@ export function ncclGroups(spec: Spec): Group[] {
     .ask('ncclCommCuDevice', use('communicator'), out('int'))
     .ask('ncclCommUserRank', use('communicator'), out('int'))
     .ask('ncclCommGetAsyncError', use('communicator'), out('ncclResult_t'))
-    .ask('ncclGetLastError', use('communicator'))
     .setUp('ncclCommDestroy', use('communicator'))
   return [plain.build(), communicator.build()]
 }
