@@ -10,7 +10,8 @@ export type Lowered =
   | { kind: 'enum'; type: string; signed: boolean }
   | { kind: 'pointer' }
   | { kind: 'cstring' }
-  | { kind: 'integer'; type: IntegerKind /** scalar that no plain number may stand in for */; brand?: string }
+  /** `brand` names a scalar that no plain number may stand in for */
+  | { kind: 'integer'; type: IntegerKind; brand?: string }
   | { kind: 'size' }
   | { kind: 'bool' }
   | { kind: 'float'; type: 'f32' | 'f64' }
