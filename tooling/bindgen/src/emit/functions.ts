@@ -244,6 +244,7 @@ function documentFunction(spec: LibrarySpecFile, entry: FunctionSpec, parameters
   if (entry.reason) lines.push(`@remarks ${entry.reason}`)
   else if (entry.platform) lines.push(`@remarks On ${platformNames[entry.platform]} alone.`)
   if (entry.supersededBy) lines.push(`@deprecated An earlier ABI, superseded by {@link ${entry.supersededBy}}.`)
+  if (entry.undeclared) lines.push(`@remarks ${entry.undeclared}`)
   if (entry.deprecated) lines.push('@deprecated by the vendor')
   const page = manualPage(spec.library, entry)
   if (page) lines.push(`@see ${page}`)

@@ -499,6 +499,7 @@ let ncclResetDebugInitInternal_: NativeCall | undefined
  * `void ncclResetDebugInitInternal(void)`
  *
  * @since NCCL 2.28.9
+ * @remarks No header declares it. Its code in 2.30.7 reads no argument, takes the lock of the debug state, marks the level as not read yet and leaves no result. It is no part of the public interface and may go.
  */
 export function ncclResetDebugInitInternal(): void {
   void (ncclResetDebugInitInternal_ ??= nccl.bind('ncclResetDebugInitInternal', 22809, 0, 'void'))()
