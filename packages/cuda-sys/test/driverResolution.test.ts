@@ -141,6 +141,24 @@ test('symbol status: not found and version not sufficient', () => {
   ])
 })
 
+test('a function that the driver lacks is asked for once, however often it is called', () => {
+  const lines = run(
+    13000,
+    `import { cuGraphClone, cuGraphCreate } from '@shoal/cuda-sys/driver'
+     const thrown = (call) => { try { call() } catch (error) { return error } }
+     for (const call of [() => cuGraphClone(null, 1n), () => cuGraphCreate(null, 0)]) {
+       const errors = new Set(Array.from({ length: 1000 }, () => thrown(call)))
+       for (const error of errors) console.log(error.code)
+     }`,
+  )
+  expect(lines).toEqual([
+    'ask cuGraphClone 10000 1',
+    'SHOAL_VERSION_TOO_OLD',
+    'ask cuGraphCreate 10000 1',
+    'SHOAL_SYMBOL_NOT_FOUND',
+  ])
+})
+
 test('a driver without cuGetProcAddress_v2 is reached through its exported symbols, of the same ABI', () => {
   const module = `import { cuMemAlloc, cuMemcpyHtoD } from '@shoal/cuda-sys/driver'
      cuMemAlloc(new BigUint64Array(1), 1)
