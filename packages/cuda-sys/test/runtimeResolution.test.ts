@@ -58,6 +58,10 @@ test('the error for another signature is right in both directions, and names bot
   expect(newer).toBeInstanceOf(VersionTooNewError)
   expect(newer?.message).toMatch(/^cudaMemAdvise is bound as NVIDIA CUDA runtime 13\.0 has it; 14\.1 is installed/)
   expect(signatureError({ ...question, installed: 13020, otherMajors: [11, 12] })).toBeUndefined()
+  // Older than every major that was compared.
+  expect(signatureError({ ...question, installed: 10020, otherMajors: [11, 12] })).toBeInstanceOf(VersionTooOldError)
+  expect(signatureError({ ...question, since: 12000, installed: 12080, otherMajors: [11] })).toBeUndefined()
+  expect(signatureError({ ...question, installed: 13000, otherMajors: [14] })).toBeUndefined()
 })
 
 test('every function of the table refuses in a libcudart 12, and in one of 13 none of them does', () => {
@@ -79,6 +83,22 @@ test('a function that came later is refused by its version, not called missing',
      try { cudaLogsRegisterCallback(null, null, null) } catch (error) { console.log(error.name, error.api, error.since) }`,
   )
   expect(lines).toEqual(['VersionTooOldError cudaLogsRegisterCallback 13.0'])
+})
+
+test.each([
+  [11080, 'cudaGetKernel', 'null, null', 'VersionTooOldError 12.1 11.8'],
+  [11080, 'cudaGraphInstantiate', 'null, null, 0', 'VersionTooOldError 12.0 11.8'],
+  [11080, 'cudaGraphAddNode', 'null, null, null, null, 0, null', 'VersionTooOldError 13.0 11.8'],
+  [12060, 'cudaLibraryUnload', 'null', 'VersionTooOldError 12.8 12.6'],
+  // As old as the library, which lacks it all the same: no version would help.
+  [12060, 'cudaGetKernel', 'null, null', 'SymbolNotFoundError undefined 12.6'],
+])('libcudart %i: %s(%s) is %s', (version, name, parameters, expected) => {
+  const lines = run(
+    version,
+    `import { ${name} } from '@shoal/cuda-sys/runtime'
+     try { ${name}(${parameters}) } catch (error) { console.log(error.name, error.since, error.installed) }`,
+  )
+  expect(lines).toEqual([expected])
 })
 
 test('per-thread mode takes the per-thread variants', () => {

@@ -17,9 +17,11 @@ export interface SignatureQuestion {
 /** Why a function cannot be called in the loaded version, or undefined where its signature is the one generated. */
 export function signatureError(question: SignatureQuestion): ShoalError | undefined {
   const { library, symbol: api, since, generated, installed, otherMajors } = question
-  if (!otherMajors.includes(Math.floor(installed / 1000))) return undefined
+  // What is older than the majors of the list has another signature too.
+  const isOlder = installed < since && otherMajors.some((major) => major * 1000 < since)
+  if (!isOlder && !otherMajors.includes(Math.floor(installed / 1000))) return undefined
   const versions = { library, api, installed: formatCudaVersion(installed) }
-  return installed < since
+  return isOlder
     ? new VersionTooOldError({ ...versions, since: formatCudaVersion(since) })
     : new VersionTooNewError({ ...versions, known: formatCudaVersion(generated) })
 }
