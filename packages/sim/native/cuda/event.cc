@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "ipc/sharedevent.h"
 #include "pool/pool.h"
 
 using namespace shoal;
@@ -33,6 +34,12 @@ CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool
       recording->nanoseconds = nanosecondsNow();
       return CUDA_SUCCESS;
     };
+    if (event->shared) {
+      stamp.run = [shared = event->shared, number = event->shared->record()] {
+        shared->pass(number);
+        return CUDA_SUCCESS;
+      };
+    }
     stamp.runsAfterErrors = true;
     const CUresult status = stream->runOrEnqueue(std::move(stamp), recording->point.sequence);
     event->set(std::move(recording));
@@ -72,11 +79,12 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned int Flags) {
   return inContext([&](auto& context) {
     constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (phEvent == nullptr || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
-      return (Flags & CU_EVENT_DISABLE_TIMING) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-    }
+    const bool isShared = (Flags & CU_EVENT_INTERPROCESS) != 0;
+    if (isShared && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+    auto event = std::make_shared<Event>(context, Flags);
+    if (isShared) event->shared = SharedEvent::create();
     const uint64_t handle = state().events.reserve();
-    state().events.put(handle, std::make_shared<Event>(context, Flags));
+    state().events.put(handle, std::move(event));
     *phEvent = reinterpret_cast<CUevent>(handle);
     return CUDA_SUCCESS;
   });
@@ -99,6 +107,7 @@ CUresult cuEventQuery(CUevent hEvent) {
   return initialised<true>([&]() -> CUresult {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
+    if (event->shared) return event->shared->hasPassed(event->shared->last()) ? event->context->status() : CUDA_ERROR_NOT_READY;
     auto recording = event->last();
     if (recording && !recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_ERROR_NOT_READY;
     return event->context->status();
@@ -109,7 +118,11 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   return initialised([&]() -> CUresult {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
-    if (auto recording = event->last()) recording->point.stream->waitFor(recording->point.sequence);
+    if (event->shared) {
+      event->shared->waitFor(event->shared->last(), [&] { return event->context->isEnding || event->context->error != CUDA_SUCCESS; });
+    } else if (auto recording = event->last()) {
+      recording->point.stream->waitFor(recording->point.sequence);
+    }
     trimPoolsAfterWaiting();
     return event->context->status();
   });

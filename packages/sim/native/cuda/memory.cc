@@ -9,6 +9,7 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "ipc/exchange.h"
 #include "pool/pool.h"
 
 using namespace shoal;
@@ -100,7 +101,9 @@ CUresult release(uint64_t address, CUresult otherwise, Accepts&& accepts) {
   auto allocation = state().allocations.startingAt(address);
   if (!allocation || !accepts(*allocation)) return otherwise;
   if (const CUresult status = allocation->context->synchronize()) return status;
-  return state().allocations.remove(allocation) ? CUDA_SUCCESS : otherwise;
+  if (!state().allocations.remove(allocation)) return otherwise;
+  withdraw(TicketKind::memory, allocation->id);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace

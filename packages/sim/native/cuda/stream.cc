@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/event.h"
+#include "ipc/sharedevent.h"
 
 using namespace shoal;
 
@@ -42,6 +43,17 @@ CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool
     if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may wait so
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
+    if (event->shared) {
+      const uint64_t number = event->shared->last();
+      if (event->shared->hasPassed(number)) return CUDA_SUCCESS;
+      Operation wait;
+      wait.run = [shared = event->shared, number, context = stream->context] {
+        shared->waitFor(number, [&] { return context->isEnding || context->error != CUDA_SUCCESS; });
+        return CUDA_SUCCESS;
+      };
+      stream->enqueue(std::move(wait));
+      return CUDA_SUCCESS;
+    }
     auto recording = event->last();
     if (!recording || recording->point.stream == stream) return CUDA_SUCCESS;
     if (recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_SUCCESS;

@@ -54,7 +54,7 @@ bool Allocation::allows(Context& user, Access access, bool isCopy) const {
       return (*rights & needed) == needed;
     }
   }
-  if (isCopy || (kind != MemoryKind::device && kind != MemoryKind::imported) || device == &user.device) return true;
+  if (isCopy || (kind != MemoryKind::device && kind != MemoryKind::imported) || device == &user.device || context.get() == &user) return true;
   std::lock_guard lock(user.settingsMutex);
   return user.peers.count(context.get()) != 0;
 }

@@ -11,6 +11,7 @@
 namespace shoal {
 
 class Context;
+class SharedEvent;
 
 // One recording. A wait that was queued keeps the recording it saw, whatever is recorded later.
 struct Recording {
@@ -34,6 +35,7 @@ class Event {
   const std::shared_ptr<Context> context;
   const unsigned flags;
   std::atomic<bool> contextDestroyed{false};
+  std::shared_ptr<SharedEvent> shared;  // what other processes see, of an interprocess event; set before it gets a handle
 
  private:
   std::mutex mutex_;

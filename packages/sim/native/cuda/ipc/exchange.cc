@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -26,8 +27,8 @@ constexpr int kTimeoutSeconds = 5;
 
 struct Offers {
   std::mutex mutex;
-  bool isServing = false;
-  unsigned char process[16];
+  std::atomic<bool> isServing{false};
+  ProcessName process;
   uint64_t next = 1;
   std::map<std::pair<TicketKind, uint64_t>, uint64_t> ids;
   std::map<uint64_t, Deliver> byId;
@@ -106,11 +107,11 @@ void serve(int listening) {
 // The caller holds the mutex.
 void startServing(Offers& own) {
   if (own.isServing) return;
-  if (getrandom(own.process, sizeof own.process, 0) != sizeof own.process) throw std::system_error(errno, std::generic_category(), "getrandom");
+  if (getrandom(&own.process, sizeof own.process, 0) != sizeof own.process) throw std::system_error(errno, std::generic_category(), "getrandom");
   const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listening < 0) throw std::system_error(errno, std::generic_category(), "socket");
   sockaddr_un address;
-  const socklen_t length = nameOf(own.process, address);
+  const socklen_t length = nameOf(own.process.bytes, address);
   if (bind(listening, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listening, 64) != 0) {
     close(listening);
     throw std::system_error(errno, std::generic_category(), "bind");
@@ -143,6 +144,26 @@ int receiveDescriptor(int socket) {
 
 }  // namespace
 
+const ProcessName& processName() {
+  Offers& own = offers();
+  std::lock_guard lock(own.mutex);
+  startServing(own);
+  return own.process;
+}
+
+bool isReachable(const ProcessName& name) {
+  Offers& own = offers();
+  if (own.isServing && memcmp(name.bytes, own.process.bytes, sizeof name.bytes) == 0) return true;
+  sockaddr_un address;
+  const socklen_t length = nameOf(name.bytes, address);
+  const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  // Whoever cannot ask takes the other for alive.
+  if (connection < 0) return true;
+  const bool isThere = connect(connection, reinterpret_cast<sockaddr*>(&address), length) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
+  close(connection);
+  return isThere;
+}
+
 Ticket offer(TicketKind kind, uint64_t key, Deliver deliver) {
   Offers& own = offers();
   std::lock_guard lock(own.mutex);
@@ -152,7 +173,7 @@ Ticket offer(TicketKind kind, uint64_t key, Deliver deliver) {
   own.byId[id] = std::move(deliver);
   Ticket ticket = {};
   memcpy(ticket.magic, kMagic, sizeof kMagic);
-  memcpy(ticket.process, own.process, sizeof ticket.process);
+  memcpy(ticket.process, own.process.bytes, sizeof ticket.process);
   ticket.id = id;
   ticket.kind = kind;
   return ticket;
@@ -164,6 +185,7 @@ Ticket offerFile(const std::shared_ptr<SharedFile>& file) {
 
 void withdraw(TicketKind kind, uint64_t key) {
   Offers& own = offers();
+  if (!own.isServing) return;
   std::lock_guard lock(own.mutex);
   auto found = own.ids.find({kind, key});
   if (found == own.ids.end()) return;
@@ -183,8 +205,7 @@ bool readTicket(const void* handle, TicketKind kind, Ticket& ticket) {
 
 bool isOwn(const Ticket& ticket) {
   Offers& own = offers();
-  std::lock_guard lock(own.mutex);
-  return own.isServing && memcmp(ticket.process, own.process, sizeof own.process) == 0;
+  return own.isServing && memcmp(ticket.process, own.process.bytes, sizeof ticket.process) == 0;
 }
 
 std::shared_ptr<SharedFile> fetch(const Ticket& ticket) {

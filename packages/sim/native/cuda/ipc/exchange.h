@@ -15,7 +15,7 @@ enum class TicketKind : uint32_t { fabric = 1, memory = 2, event = 3, pool = 4 }
 
 struct Ticket {
   char magic[8];
-  unsigned char process[16];  // who can deliver; random, so that nobody guesses it
+  unsigned char process[16];  // who can deliver: its name, random, so that nobody guesses it
   uint64_t id;
   TicketKind kind;
   int32_t device;
@@ -26,6 +26,13 @@ static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);
 
 // Gives the file, or null when what was offered is gone.
 using Deliver = std::function<std::shared_ptr<SharedFile>()>;
+
+// The name under which a process can be reached as long as it lives.
+struct ProcessName {
+  unsigned char bytes[16];
+};
+const ProcessName& processName();
+bool isReachable(const ProcessName& name);
 
 // Makes it possible for other processes of this user to fetch what `deliver` gives. The same `key` gets the same id.
 Ticket offer(TicketKind kind, uint64_t key, Deliver deliver);

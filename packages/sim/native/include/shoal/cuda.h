@@ -593,6 +593,14 @@ SHOAL_CU(cuMemRetainAllocationHandle, (CUmemGenericAllocationHandle* handle, voi
 SHOAL_CU(cuMemGetHandleForAddressRange, (void* handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
                                          unsigned long long flags))
 
+// Memory and events between processes
+SHOAL_CU(cuIpcGetMemHandle, (CUipcMemHandle* pHandle, CUdeviceptr dptr))
+SHOAL_CU(cuIpcOpenMemHandle, (CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags))
+SHOAL_CU(cuIpcOpenMemHandle_v2, (CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags))
+SHOAL_CU(cuIpcCloseMemHandle, (CUdeviceptr dptr))
+SHOAL_CU(cuIpcGetEventHandle, (CUipcEventHandle* pHandle, CUevent event))
+SHOAL_CU(cuIpcOpenEventHandle, (CUevent* phEvent, CUipcEventHandle handle))
+
 // Multicast
 SHOAL_CU(cuMulticastGetGranularity, (size_t* granularity, const CUmulticastObjectProp* prop, CUmulticastGranularity_flags option))
 SHOAL_CU(cuMulticastCreate, (CUmemGenericAllocationHandle* mcHandle, const CUmulticastObjectProp* prop))
