@@ -1,103 +1,104 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { otherMajors } from '../src/facts/runtimeMajors.js'
-import { runtimeSince } from '../src/facts/runtimeSince.js'
-import type { FunctionSpec } from '../src/spec/types.js'
-import { readSpec, root } from './environment.js'
+import { compileLibrary } from '../src/proof/compile.js'
+import type { Report } from '../src/proof/job.js'
+import { emitRecorder } from '../src/proof/recorder.js'
+import { earlierLibrary, emptyLibrary, laterLibrary } from '../src/proof/versions.js'
+import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
+import { noCompiler, runJob, specs, temporaryFolder } from './proof.js'
 
-interface Manifest {
-  file: string
-  version: number
-  symbols: Set<string>
+// Every function is called in libraries of other versions, made like the one of the marshalling proof: it must arrive where
+// the version has it as it was generated, and say why not where it does not.
+
+const folder = temporaryFolder()
+const reason = noCompiler()
+
+const earlier: Record<string, number[]> = {
+  // 11.4 has no cuGetProcAddress_v2.
+  driver: [11040, 12000, 12080],
+  runtime: [11080, 12000, 12080],
+  nccl: [21403, 22809],
+  nvshmem: [30006, 30205],
+}
+const later: Record<string, number> = { driver: 14000, runtime: 14000, nccl: 23203, nvshmem: 30501 }
+
+interface Case {
+  readonly spec: LibrarySpecFile
+  readonly library: LibrarySpecFile
+  readonly name: string
+  readonly perThread?: boolean
 }
 
-const folder = join(root, 'tooling/bindgen/abi')
+async function callAll({ spec, library, name, perThread = false }: Case): Promise<Report> {
+  return runJob(folder, name, {
+    spec,
+    library,
+    recorder: await compileLibrary(join(folder, name), name, emitRecorder(library)),
+    engine: 'versions',
+    perThread,
+    seed: library.headerVersion,
+  })
+}
 
-/** What releases of a library export, oldest first; the file's name tells the release. */
-function manifests(library: string, number: (parts: readonly number[]) => number): Manifest[] {
-  return readdirSync(folder)
-    .flatMap((file) => {
-      const parts = new RegExp(`^${library}-([\\d.]+)\\.symbols\\.txt$`).exec(file)?.[1]?.split('.').map(Number)
-      if (parts === undefined) return []
-      const symbols = new Set(readFileSync(join(folder, file), 'utf8').trim().split('\n'))
-      return [{ file, version: number(parts), symbols }]
+async function expectAllRight(job: Case): Promise<Report> {
+  const report = await callAll(job)
+  expect(report.failures.slice(0, 20).map((failure) => `${failure.function}, ${failure.what}`)).toEqual([])
+  expect(report.functions).toHaveLength(job.spec.functions.length)
+  console.log(`${job.name}: of ${job.spec.functions.length} functions ${report.refused} refuse`)
+  return report
+}
+
+const cases = specs.flatMap((spec) => {
+  const modes = spec.functions.some(({ perThreadSymbol }) => perThreadSymbol) ? [false, true] : [false]
+  return modes.map((perThread) => [spec.library, perThread ? 'per-thread' : 'legacy', spec, perThread] as const)
+})
+
+describe.each(cases)('%s, %s default stream', (library, mode, spec, perThread) => {
+  const named = (name: string): string => `${library}-${mode}-${name}`
+
+  test.for(earlier[library] ?? [])('version %i', async (version, { skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const report = await expectAllRight({
+      spec,
+      library: earlierLibrary(spec, version),
+      name: named(`${version}`),
+      perThread,
     })
-    .sort((a, b) => a.version - b.version)
-}
-
-const cudart = manifests('libcudart', ([major = 0, minor = 0]) => major * 1000 + minor * 10)
-const libnccl = manifests('libnccl', ([major = 0, minor = 0, patch = 0]) => major * 10000 + minor * 100 + patch)
-
-/** Functions that a release exports before the version the spec names, or lacks although it is as new. */
-function contradictions(functions: readonly FunctionSpec[], { version, symbols }: Manifest): string[] {
-  return functions.flatMap(({ symbol, perThreadSymbol, versions, platform, reason }) => {
-    const first = Math.min(...versions)
-    if (platform === 'win32' || reason !== undefined) return []
-    return [symbol, ...(perThreadSymbol ? [perThreadSymbol] : [])]
-      .filter((name) => symbols.has(name) !== first <= version)
-      .map((name) => `${name}: said to have come with ${first}`)
+    expect(report.refused).toBeGreaterThan(0)
+    expect(report.refused).toBeLessThan(spec.functions.length)
   })
-}
 
-describe.each(cudart)('$file', (manifest) => {
-  test('has exactly the runtime functions that had come with its version', () => {
-    expect(contradictions(readSpec('runtime').functions, manifest)).toEqual([])
+  test('a later version, where the driver has another ABI of every function', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const made = laterLibrary(spec, later[library] as number)
+    const report = await expectAllRight({ spec, library: made, name: named('later'), perThread })
+    expect(report.refused).toBe(0)
   })
-})
 
-describe.each(libnccl)('$file', (manifest) => {
-  test('has exactly the NCCL functions that had come with its version', () => {
-    expect(contradictions(readSpec('nccl').functions, manifest)).toEqual([])
+  test('a library that lacks every function: the same error each time, and no further search', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const report = await expectAllRight({ spec, library: emptyLibrary(spec), name: named('empty'), perThread })
+    expect(report.refused).toBeGreaterThan(spec.functions.length - 4)
   })
-})
 
-test('a version that is wrong in either direction would be noticed', () => {
-  expect(cudart.map(({ version }) => version)).toEqual([11020, 11080, 12040, 12050, 13000])
-  expect(libnccl.map(({ version }) => version)).toEqual([22203, 22809, 22907, 23007])
-  const [oldest] = cudart as [Manifest]
-  const functions = readSpec('runtime').functions.filter(({ name }) => /^cuda(Malloc|LaunchKernelExC)$/.test(name))
-  expect(contradictions(functions, oldest)).toEqual([])
-  const wrong = functions.map((entry) => ({ ...entry, versions: [entry.name === 'cudaMalloc' ? 11030 : 11020] }))
-  expect(contradictions(wrong, oldest)).toEqual([
-    'cudaLaunchKernelExC: said to have come with 11020',
-    'cudaLaunchKernelExC_ptsz: said to have come with 11020',
-    'cudaMalloc: said to have come with 11030',
-  ])
-})
-
-test.each(['runtime', 'nccl', 'nvshmem'] as const)('every function of %s has a first version', (library) => {
-  const { functions, headerVersion } = readSpec(library)
-  for (const { name, since, versions } of functions) {
-    expect(since, name).toBe(Math.max(...versions))
-    expect(versions[0], name).toBeGreaterThan(0)
-    expect(since, name).toBeLessThanOrEqual(headerVersion)
-    // 10.2 is 10020, and not 10200.
-    if (library === 'runtime') expect([since % 10, since % 1000 < 100], name).toEqual([0, true])
-  }
-})
-
-test('the facts of the runtime speak of no other functions', () => {
-  const names = new Set(readSpec('runtime').functions.map(({ symbol }) => symbol))
-  expect(Object.keys(runtimeSince).filter((name) => !names.has(name))).toEqual([])
-  expect(Object.keys(otherMajors).filter((name) => !names.has(name))).toEqual([])
-})
-
-test('a changed signature is dated after the majors that have another one', () => {
-  for (const { name, since, otherMajors: majors } of readSpec('runtime').functions) {
-    if (majors) expect(since, name).toBe((Math.max(...majors) + 1) * 1000)
-  }
-})
-
-test('no runtime function since CUDA 8.0 is older than the driver function of the same name', () => {
-  const driver = new Map<string, number>()
-  for (const { lookup, versions } of readSpec('driver').functions) {
-    driver.set(lookup, Math.min(...versions, driver.get(lookup) ?? Number.POSITIVE_INFINITY))
-  }
-  const pairs = Object.entries(runtimeSince).flatMap(([name, since]) => {
-    const first = driver.get(name.replace(/^cuda/, 'cu'))
-    return first === undefined || since < 8000 ? [] : [{ name, since, first }]
+  test('first versions that are wrong are reported, and no others', async ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const version = (earlier[library] as number[])[0] as number
+    const of = (isLater: boolean): FunctionSpec[] =>
+      spec.functions
+        .filter((entry) => entry.otherMajors === undefined && entry.supersededBy === undefined)
+        .filter(({ name, symbol, since }) => since > version === isLater && !/Version|version/.test(name + symbol))
+    const [late, soon] = [of(true)[0] as FunctionSpec, of(false)[0] as FunctionSpec]
+    const wrong = new Map([
+      [late.name, { ...late, since: version - 1 }],
+      [soon.name, { ...soon, since: version + 1 }],
+    ])
+    // The library is right; what is expected of it is not.
+    const functions = spec.functions.map((entry) => wrong.get(entry.name) ?? entry)
+    const there = earlierLibrary(spec, version)
+    const made = { ...there, functions: there.functions.filter(({ name }) => name !== soon.name) }
+    const report = await callAll({ spec: { ...spec, functions }, library: made, name: named('broken'), perThread })
+    const reported = new Set(report.failures.map((failure) => failure.function))
+    expect([...reported].sort()).toEqual([late.name, soon.name].sort())
   })
-  expect(pairs.length).toBeGreaterThan(100)
-  expect(pairs.filter(({ since, first }) => since < first)).toEqual([])
 })

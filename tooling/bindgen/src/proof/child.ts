@@ -7,6 +7,7 @@ import type { Job } from './job.js'
 import { runKoffi } from './koffi.js'
 import { ffiFile, loadFfi, loadSysPackage, sysPackages } from './packages.js'
 import { runRefusals } from './refusals.js'
+import { runVersions } from './versions.js'
 
 const [jobFile = '', reportFile = ''] = process.argv.slice(2)
 const job = JSON.parse(readFileSync(jobFile, 'utf8')) as Job
@@ -18,5 +19,6 @@ const session = openSession(job, ffi, sys)
 if (job.engine === 'block') runBlock(session)
 else if (job.engine === 'recording') await runRecording(session)
 else if (job.engine === 'koffi') runKoffi(session)
-else runRefusals(session)
+else if (job.engine === 'refusals') runRefusals(session)
+else runVersions(session)
 writeFileSync(reportFile, JSON.stringify(session.report))

@@ -44,7 +44,7 @@ export function openSession(job: Job, ffi: Ffi, sys: SysPackage): Session {
     log: new Log(ffi.hostView(address, logLayout.size).buffer),
     memory: new MemoryPool(ffi),
     random: new Random(job.seed),
-    symbols: recorderSymbols(job.spec),
+    symbols: recorderSymbols(job.library ?? job.spec),
     report: newReport(),
   }
 }

@@ -1,10 +1,12 @@
 import type { LibrarySpecFile } from '../spec/types.js'
 
-export type Engine = 'block' | 'recording' | 'koffi' | 'refusals'
+export type Engine = 'block' | 'recording' | 'koffi' | 'refusals' | 'versions'
 
 /** One library, one stream mode, one way to call: a process of its own. */
 export interface Job {
   readonly spec: LibrarySpecFile
+  /** What the recorder was made from, where that is another spec. */
+  readonly library?: LibrarySpecFile
   /** Root of the repository. */
   readonly root: string
   readonly recorder: string
@@ -23,13 +25,13 @@ export interface Failure {
 export interface Report {
   /** Functions that were called, or handed bad input. */
   functions: string[]
-  /** Functions that could not be called, with the reason. */
-  excused: Failure[]
+  /** Functions that had to refuse, and did, or failed. */
+  refused: number
   calls: number
   arguments: number
   failures: Failure[]
 }
 
 export function newReport(): Report {
-  return { functions: [], excused: [], calls: 0, arguments: 0, failures: [] }
+  return { functions: [], refused: 0, calls: 0, arguments: 0, failures: [] }
 }
