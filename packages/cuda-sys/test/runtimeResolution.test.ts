@@ -101,6 +101,24 @@ test.each([
   expect(lines).toEqual([expected])
 })
 
+test('a libcudart 11 that does not tell its version without a driver is known by its functions', () => {
+  const library = compileStub(
+    'runtime-silent',
+    `int cudaRuntimeGetVersion(int* version) { return 35; }
+     int cudaCtxResetPersistingL2Cache(void) { return 0; }
+     int cudaLaunchKernelExC(void* config, void* f, void** args) { return 0; }
+     int cudaMemAdvise(void* p, size_t n, int advice, int device) { dprintf(1, "called\\n"); return 0; }`,
+  )
+  const lines = runModule(
+    `import { cudaCtxResetPersistingL2Cache, cudaInitDevice, cudaMemAdvise, runtime } from '@shoal/cuda-sys/runtime'
+     console.log(cudaCtxResetPersistingL2Cache(), runtime.version)
+     for (const call of [() => cudaMemAdvise(null, 1, 1, new Uint8Array(8)), () => cudaInitDevice(0, 0, 0)])
+       try { call() } catch (error) { console.log(error.name, error.since, error.installed) }`,
+    { SHOAL_CUDART_LIBRARY: library },
+  )
+  expect(lines).toEqual(['0 11080', 'VersionTooOldError 13.0 11.8', 'VersionTooOldError 12.0 11.8'])
+})
+
 test('per-thread mode takes the per-thread variants', () => {
   const module = `import { cudaMemcpy } from '@shoal/cuda-sys/runtime'
      cudaMemcpy(null, null, 3, 4)`

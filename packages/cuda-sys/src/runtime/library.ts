@@ -2,12 +2,15 @@ import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, nestedCall, putPointer } from '@shoal/ffi/calls'
 import { streamMode } from '@shoal/types'
 import { formatCudaVersion } from '../version.js'
-import { generatedVersion, otherMajors, perThreadSymbols } from './generated/lookup.gen.js'
+import { generatedVersion, otherMajors, perThreadSymbols, versionMarkers } from './generated/lookup.gen.js'
 import { signatureError } from './signature.js'
 
 let installedVersion: number | undefined
 
-/** Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000; `undefined` where it does not. */
+/**
+ * Version of libcudart as `cudaRuntimeGetVersion` tells it, e.g. 13000. Up to CUDA 11 that fails where there is no driver;
+ * then it is the version of the newest functions that the library has. `undefined` where it has none since 11.0.
+ */
 function runtimeVersion(library: NativeLibrary): number | undefined {
   if (installedVersion !== undefined) return installedVersion
   const address = library.rawSymbol('cudaRuntimeGetVersion')
@@ -17,7 +20,8 @@ function runtimeVersion(library: NativeLibrary): number | undefined {
     () => putPointer(0, cell, 'cudaRuntimeGetVersion', 'runtimeVersion'),
     bindCall(address, 1, 'i32', 'cudaRuntimeGetVersion'),
   )
-  if (status === 0) installedVersion = cell[0]
+  installedVersion =
+    status === 0 ? cell[0] : versionMarkers.find(([, symbol]) => library.rawSymbol(symbol) !== undefined)?.[0]
   return installedVersion
 }
 

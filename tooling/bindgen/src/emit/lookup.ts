@@ -1,4 +1,4 @@
-import type { LibrarySpecFile } from '../spec/types.js'
+import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
 /** Tables that the hand-written library.ts of a package resolves symbols with. */
@@ -43,6 +43,11 @@ function emitRuntimeLookup(file: SourceFile, spec: LibrarySpecFile): void {
     '/** Version of the headers whose signatures were generated. */',
     `export const generatedVersion = ${spec.headerVersion}`,
     '',
+    '/** For each version since 11.0 that brought functions one of them, newest first. */',
+    'export const versionMarkers: readonly (readonly [version: number, symbol: string])[] = [',
+    ...markers(spec).map(({ since, symbol }) => `  [${since}, '${symbol}'],`),
+    ']',
+    '',
     '/** Symbol of the per-thread-default-stream variant. */',
     'export const perThreadSymbols: Readonly<Record<string, string>> = {',
     ...spec.functions.flatMap(({ symbol, perThreadSymbol }) =>
@@ -57,6 +62,15 @@ function emitRuntimeLookup(file: SourceFile, spec: LibrarySpecFile): void {
     ),
     '}',
   )
+}
+
+function markers(spec: LibrarySpecFile): FunctionSpec[] {
+  const plain = spec.functions.filter(
+    ({ since, otherMajors, platform, header }) =>
+      since >= 11000 && !otherMajors && !platform && header === 'cuda_runtime_api.h',
+  )
+  const versions = [...new Set(plain.map(({ since }) => since))].sort((a, b) => b - a)
+  return versions.map((version) => plain.find(({ since }) => since === version) as FunctionSpec)
 }
 
 function unique(lines: readonly string[]): string[] {

@@ -3,6 +3,25 @@
 /** Version of the headers whose signatures were generated. */
 export const generatedVersion = 13000
 
+/** For each version since 11.0 that brought functions one of them, newest first. */
+export const versionMarkers: readonly (readonly [version: number, symbol: string])[] = [
+  [13000, 'cudaDeviceGetHostAtomicCapabilities'],
+  [12080, 'cudaKernelSetAttributeForDevice'],
+  [12050, 'cudaGetDriverEntryPointByVersion'],
+  [12040, 'cudaDeviceRegisterAsyncNotification'],
+  [12030, 'cudaFuncGetName'],
+  [12020, 'cudaGraphExecNodeSetParams'],
+  [12010, 'cudaGetKernel'],
+  [12000, 'cudaGraphExecGetFlags'],
+  [11080, 'cudaLaunchKernelExC'],
+  [11060, 'cudaArrayGetMemoryRequirements'],
+  [11040, 'cudaDeviceGetGraphMemAttribute'],
+  [11030, 'cudaDeviceFlushGPUDirectRDMAWrites'],
+  [11020, 'cudaArrayGetPlane'],
+  [11010, 'cudaArrayGetSparseProperties'],
+  [11000, 'cudaCtxResetPersistingL2Cache'],
+]
+
 /** Symbol of the per-thread-default-stream variant. */
 export const perThreadSymbols: Readonly<Record<string, string>> = {
   cudaEventRecord: 'cudaEventRecord_ptsz',
