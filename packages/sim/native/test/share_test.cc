@@ -3,10 +3,76 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "mapped.h"
+#include "process.h"
 
 using check::Primary;
 using namespace mapped;
+
+namespace {
+
+// Maps what the parent sends, reads and writes it, and stays until it is told to go.
+void mapImported(process::Peer& parent) {
+  const int descriptor = parent.receiveDescriptor();
+  Primary primary;
+  const size_t before = freeBytes();
+  CUmemGenericAllocationHandle handle = 0;
+  OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  close(descriptor);
+  CUmemAllocationProp properties = {};
+  OK(cuMemGetAllocationPropertiesFromHandle(&properties, handle));
+  EQUAL(properties.location.id, 1);
+  EQUAL(properties.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  EQUAL(properties.allocFlags.gpuDirectRDMACapable, 1);
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, 2 * kPiece, 0, 0, 0));
+  OK(cuMemMap(range, 2 * kPiece, 0, handle, 0));
+  allow(range, 2 * kPiece, 0);
+  EQUAL(byteAt(range + 2 * kPiece - 1), 55);
+  fill(range, 56, kPiece);
+  // The memory is on the account of who made it.
+  EQUAL(freeBytes(), before);
+  // It can go on to the next.
+  int again = -1;
+  OK(cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  parent.sendDescriptor(again);
+  close(again);
+  parent.receive<int>();
+  EQUAL(byteAt(range), 57);
+  OK(cuMemUnmap(range, 2 * kPiece));
+  OK(cuMemRelease(handle));
+}
+
+// A process that has one device only.
+void importWithoutDevice(process::Peer& parent) {
+  setenv("SHOAL_SIM_DEVICES", "1", 1);
+  const int descriptor = parent.receiveDescriptor();
+  Primary primary;
+  CUmemGenericAllocationHandle handle = 0;
+  EQUAL(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+        CUDA_ERROR_INVALID_DEVICE);
+}
+
+// Exports and lets itself be killed.
+void exportAndDie(process::Peer& parent) {
+  Primary primary;
+  const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
+  OK(cuMemMap(range, kPiece, 0, handle, 0));
+  allow(range, kPiece, 0);
+  fill(range, 88, kPiece);
+  int descriptor = -1;
+  OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  parent.sendDescriptor(descriptor);
+  parent.receive<int>();
+}
+
+}  // namespace
+
+ROLES({"map imported", mapImported}, {"import without device", importWithoutDevice}, {"export and die", exportAndDie});
 
 TEST(a_descriptor_brings_the_same_memory_back) {
   Primary primary;
@@ -81,4 +147,70 @@ TEST(wrong_handles_are_refused) {
   EQUAL(descriptor, -1);
   OK(cuMemRelease(own));
   OK(cuMemRelease(shareable));
+}
+
+TEST(another_process_maps_the_memory) {
+  for (const bool isKilled : {false, true}) {
+    process::Child child("map imported");
+    Primary primary;
+    auto properties = onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    properties.allocFlags.gpuDirectRDMACapable = 1;
+    const auto handle = create(2 * kPiece, properties);
+    CUdeviceptr range = 0;
+    OK(cuMemAddressReserve(&range, 2 * kPiece, 0, 0, 0));
+    OK(cuMemMap(range, 2 * kPiece, 0, handle, 0));
+    allow(range, 2 * kPiece, 0);
+    fill(range, 55, 2 * kPiece);
+    int descriptor = -1;
+    OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    child.sendDescriptor(descriptor);
+    close(descriptor);
+    close(child.receiveDescriptor());
+    EQUAL(byteAt(range), 56);
+    EQUAL(byteAt(range + kPiece), 55);
+    fill(range, 57, 1);
+    if (isKilled) {
+      child.kill();
+    } else {
+      child.send(1);
+      EQUAL(child.wait(), 0);
+    }
+    EQUAL(byteAt(range), 57);
+    EQUAL(byteAt(range + 1), 56);
+    OK(cuMemUnmap(range, 2 * kPiece));
+    OK(cuMemAddressFree(range, 2 * kPiece));
+    OK(cuMemRelease(handle));
+  }
+}
+
+TEST(a_process_without_the_device_cannot_import) {
+  process::Child child("import without device");
+  Primary primary;
+  const auto handle = create(kPiece, onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  int descriptor = -1;
+  OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  child.sendDescriptor(descriptor);
+  close(descriptor);
+  EQUAL(child.wait(), 0);
+  OK(cuMemRelease(handle));
+}
+
+TEST(memory_outlives_the_process_that_exported_it) {
+  Primary primary;
+  CUmemGenericAllocationHandle handle = 0;
+  {
+    process::Child child("export and die");
+    const int descriptor = child.receiveDescriptor();
+    child.kill();
+    OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    close(descriptor);
+  }
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
+  OK(cuMemMap(range, kPiece, 0, handle, 0));
+  OK(cuMemRelease(handle));
+  allow(range, kPiece, 0);
+  EQUAL(byteAt(range + kPiece - 1), 88);
+  OK(cuMemUnmap(range, kPiece));
+  OK(cuMemAddressFree(range, kPiece));
 }
