@@ -130,6 +130,20 @@ describe('the real libnccl', () => {
     expect(read()).toMatchObject({ outBufferHandle: handle.address, outGinSignalStart: handle.address + 4n })
   })
 
+  test('takes and returns teams by value', ({ skip }) => {
+    if (missingOrOlder(22803) !== undefined) return skip(missingOrOlder(22803))
+    // Zeros stand in for a communicator, rank 0 of none: these functions read it and nothing else. In a process of its
+    // own, since what they read may lie elsewhere in another version.
+    const lines = runModule(
+      `import { NativeMemory } from '@shoal/ffi'
+       import * as n from '@shoal/nccl-sys'
+       const comm = n.ncclComm_t(NativeMemory.allocate(1 << 23).address)
+       const rankToWorld = (stride) => n.ncclTeamRankToWorld(comm, n.ncclTeam.allocate({ nRanks: 4, rank: 2, stride }), 3)
+       console.log(JSON.stringify([n.ncclTeamWorld(comm), rankToWorld(3), rankToWorld(-1_000_000)]))`,
+    )
+    expect(JSON.parse(lines.at(-1) as string)).toEqual([{ nRanks: 0, rank: 0, stride: 1 }, 3, -1_000_000])
+  })
+
   test('refuses null communicators and windows of the device API by status', ({ skip }) => {
     if (missingOrOlder(22902) !== undefined) return skip(missingOrOlder(22902))
     // In a process of its own, in case one of them does not.
