@@ -57,6 +57,45 @@ describe('the feature table', () => {
   })
 })
 
+describe('the feature table against the specs of the libraries', () => {
+  interface Spec {
+    functions: { lookup: string; versions: number[] }[]
+  }
+  const libraries = { cuda: 'driver', nccl: 'nccl', nvshmem: 'nvshmem' } as const
+
+  /** Versions of a feature's function that the spec has, each with a new ABI; the first is when it came. */
+  function versionsOf(library: keyof typeof libraries, api: string): number[] {
+    const file = new URL(`../../../tooling/bindgen/spec/${libraries[library]}.json`, import.meta.url)
+    const { functions } = JSON.parse(readFileSync(file, 'utf8')) as Spec
+    const versions = functions.filter(({ lookup }) => lookup === api).flatMap((entry) => entry.versions)
+    return [...new Set(versions)].sort((a, b) => a - b)
+  }
+
+  const symbols = features.map(featureInfo).filter(({ api }) => api !== undefined)
+  // Here the feature is what a later form of the function can do.
+  const later: readonly string[] = [Feature.symbolStatus, Feature.graphEdgeData]
+
+  it.each(symbols.map((info) => [info.feature, info] as const))('%s came when its function did', (_, info) => {
+    const versions = versionsOf(info.library, info.api as string)
+    expect(versions.length).toBeGreaterThan(0)
+    if (info.library === 'cuda') {
+      expect(versions).toContain(info.since.value)
+      if (!later.includes(info.feature)) expect(info.since.value).toBe(versions[0])
+      return
+    }
+    // A row without a patch stands for the whole minor version, whose first release need not be patch 0.
+    const first = (info.library === 'nccl' ? NcclVersion : NvshmemVersion).from(versions[0] as number)
+    const { major, minor, patch } = info.since
+    expect([major, minor]).toEqual([first.major, first.minor])
+    if (patch !== 0) expect(patch).toBe(first.patch)
+  })
+
+  it('has most features by a function', () => {
+    expect(symbols.length).toBeGreaterThan(45)
+    expect(features.length - symbols.length).toBeLessThan(6)
+  })
+})
+
 describe('supports', () => {
   it('compares with the first version', () => {
     expect(supports(CudaVersion.of(12, 1), Feature.multicast)).toBe(true)
@@ -64,7 +103,7 @@ describe('supports', () => {
     expect(supports(NcclVersion.from(22803), Feature.ncclRevoke)).toBe(false)
     expect(supports(NcclVersion.from(22809), Feature.ncclRevoke)).toBe(true)
     expect(supports(NcclVersion.from(2708), Feature.ncclBfloat16)).toBe(false)
-    expect(supports(NvshmemVersion.of(2, 11), Feature.nvshmemUniqueId)).toBe(false)
+    expect(supports(NvshmemVersion.of(2, 10, 1), Feature.nvshmemUniqueId)).toBe(false)
   })
 
   it('refuses another library and unknown features', () => {

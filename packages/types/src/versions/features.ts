@@ -121,7 +121,7 @@ const cuda: { readonly [feature: string]: Row } = {
   [Feature.hostMemoryPools]: ['memory pools by location', [13, 0], 'cuMemGetMemPool'],
 }
 
-// First versions of NCCL: its release notes.
+// First versions of NCCL: the first release that has the function, or the value. Where a whole minor version has it, that.
 const nccl: { readonly [feature: string]: Row } = {
   [Feature.ncclAbort]: ['aborting a communicator', [2, 4], 'ncclCommAbort'],
   [Feature.ncclSendReceive]: ['point-to-point communication', [2, 7], 'ncclSend'],
@@ -149,7 +149,7 @@ const nccl: { readonly [feature: string]: Row } = {
 }
 
 const nvshmem: { readonly [feature: string]: Row } = {
-  [Feature.nvshmemUniqueId]: ['initialisation by unique id', [3, 0], 'nvshmemx_get_uniqueid'],
+  [Feature.nvshmemUniqueId]: ['initialisation by unique id', [2, 11], 'nvshmemx_get_uniqueid'],
 }
 
 const libraryTitle: { readonly [L in VersionedLibrary]: string } = { cuda: 'CUDA', nccl: 'NCCL', nvshmem: 'NVSHMEM' }
