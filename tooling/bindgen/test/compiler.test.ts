@@ -1,39 +1,16 @@
 import { describe, expect, test } from 'vitest'
+import { type Place, placesOf } from '../src/proof/leaves.js'
 import type { FunctionSpec, LibrarySpecFile, StructSpec } from '../src/spec/types.js'
 import { everyAbiPrelude, libraryNames, noMatchingHeaders, prelude, readSpec, runCxx } from './environment.js'
 
 // The generator asks clang, in C. Here g++ is asked, in C++, and answers from the same headers by itself.
-
-/** Where a struct can be reached from a type that has a name. */
-interface Place {
-  owner: string
-  path: string
-}
-
-function places(spec: LibrarySpecFile): Map<string, Place> {
-  const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
-  const found = new Map<string, Place>()
-  const walk = (entry: StructSpec, place: Place): void => {
-    if (found.has(entry.name)) return
-    found.set(entry.name, place)
-    for (const field of entry.fields) {
-      if (field.type.kind !== 'struct') continue
-      const nested = byName.get(field.type.type) as StructSpec
-      if (nested.ctype) continue
-      const step = `${field.name}${field.count === undefined ? '' : '[0]'}`
-      walk(nested, { owner: place.owner, path: place.path === '' ? step : `${place.path}.${step}` })
-    }
-  }
-  for (const entry of spec.structs) if (entry.ctype) walk(entry, { owner: entry.ctype, path: '' })
-  return found
-}
 
 function measuredLayouts(
   spec: LibrarySpecFile,
   structs: readonly StructSpec[],
   includes: string,
 ): Map<string, number[]> {
-  const where = places(spec)
+  const where = placesOf(spec)
   const lines: string[] = []
   for (const entry of structs) {
     const { owner, path } = where.get(entry.name) as Place
