@@ -19,7 +19,7 @@
  *   status) and in the library 2.30.7. 2.30.3 is the first release of 2.30.
  */
 export const ncclSince: Readonly<Record<string, number>> = {
-  // 2.0 or before: no older release has this ABI
+  // 2.0, the first release of this interface
   ncclAllGather: 2000,
   ncclAllReduce: 2000,
   ncclBcast: 2000,

@@ -5,12 +5,18 @@ export const oldestNvshmem = 30006
  * First NVSHMEM version of each function by family and type, as NVSHMEM counts versions (30405 is 3.4.5); the first
  * pattern that fits counts. The headers do not say.
  *
- * Where it comes from: the host headers of the releases 2.10.1, 2.11.0, 3.0.6, 3.2.5 (an archive of NVIDIA's source
- * packages) and 3.4.5 (NVIDIA's wheel), the Python bindings in the source package 3.3.9, and what libnvshmem_host 3.4.5
- * exports. Function for function, the headers of 3.2.5 are those of 3.4.5 without `nvshmemx_team_init` and
- * `nvshmemx_team_get_uniqueid`, and those of 3.0.6 in addition without `nvshmemx_mc_ptr`, the reduce-scatters and the
- * types `half` and `bfloat16`. Between 3.0.6 and 3.2.5 there was a 3.1.7, and 3.3.9, 3.3.20 and 3.3.24 between 3.2.5 and
- * 3.4.5; of those no headers were seen, so what is dated 3.2.5 or 3.4.5 may be one of these releases older.
+ * Where it comes from: the host headers of the releases 2.10.1, 2.11.0, 3.0.6 and 3.2.5 (an archive of NVIDIA's source
+ * packages) and of 3.4.5 (NVIDIA's wheel), the Python bindings in the source package 3.3.9, and what libnvshmem_host 3.4.5
+ * exports.
+ *
+ * - 2.11.0 has unique ids and the entry points of the host library, 2.10.1 has neither.
+ * - 3.0.6 has no `nvshmemx_mc_ptr`, no reduce-scatter and neither `half` nor `bfloat16`; 3.2.5 has them. For
+ *   `nvshmemx_mc_ptr` and the two types that follows from the lengths of its files, which are those of 3.4.5 less what was
+ *   added since; reduce-scatters are in its sources and its release notes.
+ * - 3.2.5 has none of what is dated 3.3.9 and 3.4.5.
+ *
+ * No headers were seen of 3.1.7, 3.3.20 and 3.3.24, and those of 3.3.9 only as far as its bindings go: what is dated 3.2.5
+ * or 3.4.5 may be a release older.
  */
 const families: readonly [pattern: RegExp, since: number][] = [
   [/^nvshmemx_(team_init|team_get_uniqueid|buffer_(un)?register_symmetric|culibrary_(init|finalize))$/, 30405],
