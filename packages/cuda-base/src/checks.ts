@@ -17,6 +17,13 @@ export function requireInteger(value: number, name: string, minimum: number, max
   return value
 }
 
+/** A 64-bit address, or a TypeError or RangeError that names it. */
+export function requireAddress(value: bigint, name: string): bigint {
+  if (typeof value !== 'bigint') throw new TypeError(`${name} must be a bigint, not ${describeValue(value)}`)
+  if (value < 0n || value >= 2n ** 64n) throw new RangeError(`${name} must fit 64 bits, not ${value}`)
+  return value
+}
+
 /** A number of elements, checked so that its bytes stay a safe integer. */
 export function requireLength(value: number, name: string, bytesPerElement: number): number {
   return requireInteger(value, name, 0, Math.floor(maximumBytes / bytesPerElement))

@@ -127,7 +127,8 @@ export class MulticastObject extends Resource {
   /** @internal */
   readonly _contexts: Context[] = []
   readonly #handle: CUmemGenericAllocationHandle
-  readonly #granularity: number
+  /** @internal */
+  readonly _granularity: number
   readonly #bindings: Binding[] = []
   /** Other processes may add devices of theirs, so nothing can be said about how many there are. */
   #isShared: boolean
@@ -142,9 +143,11 @@ export class MulticastObject extends Resource {
     this.#handle = handle
     this.byteLength = byteLength
     this.deviceCount = deviceCount
-    this.#granularity = granularity
+    this._granularity = granularity
     this.#isShared = deviceCount === undefined
+    const contexts = this._contexts
     watchForLeak(this, `A MulticastObject of ${byteLength} bytes`, () => {
+      for (const context of contexts) context._removeChild()
       checkRelease(cuMemRelease(handle), 'cuMemRelease')
       return 'it is freed as soon as nothing maps it'
     })
@@ -215,7 +218,7 @@ export class MulticastObject extends Resource {
       throw new TypeError(`memory must be PhysicalMemory, not ${describeValue(memory)}`)
     }
     const { handle } = this
-    const device = memory._contexts[0]?.device.ordinal
+    const device = memory._device
     const region = this.#region(options, memory.byteLength, device)
     const { offset, memoryOffset, byteLength } = region
     const from = memory.handle
@@ -290,6 +293,12 @@ export class MulticastObject extends Resource {
     for (const context of this._contexts) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
   }
 
+  /** @internal The driver waits, on this thread, until all devices were added: for ever when nobody else can add them. */
+  _requireComplete(what: string): void {
+    if (this.#isShared || this.deviceCount === undefined || this._contexts.length >= this.deviceCount) return
+    throw new RangeError(`all ${this.deviceCount} devices must be added before ${what}; ${this._contexts.length} are`)
+  }
+
   /** Checks a region against the object, the memory and what is bound. */
   #region(
     options: BindOptions,
@@ -297,15 +306,11 @@ export class MulticastObject extends Resource {
     device: number | undefined,
   ): Required<Record<keyof BindOptions, number>> {
     requireOptions(options, 'options', '{ offset }')
-    if (!this.#isShared && this.deviceCount !== undefined && this._contexts.length < this.deviceCount) {
-      throw new RangeError(
-        `all ${this.deviceCount} devices must be added before memory is bound; ${this._contexts.length} are`,
-      )
-    }
+    this._requireComplete('memory is bound')
     if (device !== undefined && !this.#isShared && !this.devices.includes(device)) {
       throw new RangeError(`the memory lies on device ${device}, which was not added`)
     }
-    const unit = this.#granularity
+    const unit = this._granularity
     const offset = requireMultiple(options.offset ?? 0, 'offset', unit, 0)
     const memoryOffset = requireMultiple(options.memoryOffset ?? 0, 'memoryOffset', unit, 0)
     const byteLength = requireMultiple(options.byteLength ?? available - memoryOffset, 'byteLength', unit)

@@ -53,14 +53,7 @@ export function importHandle<C extends HandleContent, T>(
   content: C,
   read: (from: bigint | Uint8Array, code: CUmemAllocationHandleType) => T,
 ): T {
-  const isHandle =
-    handle instanceof DescriptorHandle || handle instanceof FabricHandle || handle instanceof WindowsHandle
-  if (!isHandle) {
-    throw new TypeError(
-      `handle must be a DescriptorHandle, FabricHandle or WindowsHandle, not ${describeValue(handle)}`,
-    )
-  }
-  if (handle.content !== content) throw new TypeError(`the handle is of a ${handle.content}, not of a ${content}`)
+  requireHandle(handle, content)
   const code = handleKindCode(handle.type)
   requireDevice(handle)
   if (handle instanceof FabricHandle) return read(handle.bytes, code)
@@ -68,6 +61,26 @@ export function importHandle<C extends HandleContent, T>(
   const { descriptor } = handle
   requireOpenDescriptor(descriptor)
   return read(BigInt(descriptor), code)
+}
+
+/** @throws TypeError for what is no handle, or one of something else. */
+export function requireHandle(handle: ShareableHandle, content: HandleContent): void {
+  const isHandle =
+    handle instanceof DescriptorHandle || handle instanceof FabricHandle || handle instanceof WindowsHandle
+  if (!isHandle) {
+    throw new TypeError(
+      `handle must be a DescriptorHandle, FabricHandle or WindowsHandle, not ${describeValue(handle)}`,
+    )
+  }
+  if (handle.content !== content) {
+    throw new TypeError(`the handle is of ${nameOfContent[handle.content]}, not of ${nameOfContent[content]}`)
+  }
+}
+
+const nameOfContent: { readonly [C in HandleContent]: string } = {
+  memory: 'memory',
+  pool: 'a pool',
+  multicast: 'a multicast object',
 }
 
 function requireDevice({ deviceUuid: uuid, content }: HandleFacts): void {

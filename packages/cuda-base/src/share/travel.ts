@@ -1,3 +1,4 @@
+import { closeSync } from 'node:fs'
 import type { DescriptorSocket } from '@shoal/ffi'
 import { describeValue } from '../checks.js'
 import {
@@ -43,32 +44,32 @@ export async function receiveHandle<C extends HandleContent>(
   options: TravelOptions = {},
 ): Promise<ShareableHandle<C>> {
   const { bytes, descriptors } = await socket.receive(options)
-  const [first, ...others] = descriptors.map((descriptor) => adopt(descriptor, bytes))
+  // Whatever is wrong with the rest, the descriptors are closed.
+  const [first, ...others] = descriptors
   try {
     if (others.length > 0) throw new TypeError(`one descriptor was expected, ${descriptors.length} came`)
-    const handle = first ?? FabricHandle.fromJSON(parse(bytes) as HandleDescription<C> & { readonly handle: string })
-    if (handle.content !== content) throw new TypeError(`the handle is of a ${handle.content}, not of a ${content}`)
-    return handle as ShareableHandle<C>
+    const facts = parse<C>(bytes)
+    if (facts.content !== content) {
+      throw new TypeError(`the handle is of ${describeValue(facts.content)}, not of ${describeValue(content)}`)
+    }
+    if (facts.type === 'posix-fd' && first === undefined) throw new TypeError('the descriptor of the handle is missing')
+    if (facts.type !== 'posix-fd' && first !== undefined) {
+      throw new TypeError(`a descriptor came with a handle of type ${describeValue(facts.type)}`)
+    }
+    return first === undefined ? FabricHandle.fromJSON(facts) : new DescriptorHandle(first, facts)
   } catch (error) {
-    for (const handle of [first, ...others]) handle?.dispose()
+    for (const descriptor of descriptors) closeSync(descriptor)
     throw error
   }
 }
 
-function parse(bytes: Uint8Array): unknown {
+function parse<C extends HandleContent>(bytes: Uint8Array): HandleDescription<C> & { readonly handle: string } {
+  let data: unknown
   try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
+    data = JSON.parse(Buffer.from(bytes).toString('utf8'))
   } catch (cause) {
     throw new TypeError('what came is no handle: it is not JSON', { cause })
   }
-}
-
-/** The descriptor is wrapped first, so that it is closed whatever is wrong with the rest. */
-function adopt(descriptor: number, bytes: Uint8Array): DescriptorHandle {
-  try {
-    return new DescriptorHandle(descriptor, parse(bytes) as HandleDescription)
-  } catch (error) {
-    new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 }).dispose()
-    throw error
-  }
+  if (typeof data !== 'object' || data === null) throw new TypeError(`what came is no handle: ${describeValue(data)}`)
+  return data as HandleDescription<C> & { readonly handle: string }
 }

@@ -1,6 +1,6 @@
 import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver'
 import { DisposedError } from '@shoal/types'
-import { describeValue, requireInteger, requireOptions } from '../checks.js'
+import { requireAddress, requireInteger, requireOptions } from '../checks.js'
 import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -17,7 +17,7 @@ export interface ReserveOptions {
 }
 
 /** What the driver reserves addresses in, in bytes. */
-const reservationUnit = 2 * 1024 * 1024
+export const reservationUnit = 2 * 1024 * 1024
 
 /**
  * Addresses that are reserved and nothing else, until physical memory is mapped there. Disposing of it while something
@@ -54,7 +54,7 @@ export class AddressRange extends Resource {
     if (alignment !== 0 && !Number.isInteger(Math.log2(alignment))) {
       throw new RangeError(`alignment must be a power of two, not ${alignment}`)
     }
-    if (typeof address !== 'bigint') throw new TypeError(`address must be a bigint, not ${describeValue(address)}`)
+    requireAddress(address, 'address')
     startDriver()
     const out = scratch()
     check(cuMemAddressReserve(out, byteLength, alignment, address, 0), 'cuMemAddressReserve')

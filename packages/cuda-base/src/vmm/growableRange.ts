@@ -3,7 +3,7 @@ import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
 import { Resource } from '../lifetime.js'
 import type { AccessGrant } from './access.js'
-import { AddressRange } from './addressRange.js'
+import { AddressRange, reservationUnit } from './addressRange.js'
 import type { MappedRange } from './mappedRange.js'
 import { PhysicalMemory } from './physicalMemory.js'
 import { type AllocationOptions, allocationGranularity } from './properties.js'
@@ -63,7 +63,7 @@ export class GrowableRange extends Resource implements MemoryLike {
     const step = options.stepBytes ?? allocationGranularity(device, { ...properties, granularity: 'recommended' })
     requireInteger(step, 'stepBytes', 1, Number.MAX_SAFE_INTEGER)
     requireInteger(options.maximumBytes, 'maximumBytes', 1, 2 ** 47)
-    const range = AddressRange.reserve(roundUp(options.maximumBytes, granularity))
+    const range = AddressRange.reserve(roundUp(options.maximumBytes, Math.max(granularity, reservationUnit)))
     return new GrowableRange(device, range, roundUp(step, granularity), granularity, options)
   }
 

@@ -6,7 +6,7 @@ import {
   cuMemUnmap,
 } from '@shoal/cuda-sys/driver'
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
-import { requireInteger, requireOptions } from '../checks.js'
+import { describeValue, requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
@@ -20,6 +20,7 @@ import {
 } from './access.js'
 import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
+import { requireMultiple } from './properties.js'
 import { unmapOffThread } from './unmapLater.js'
 
 /** What can be mapped: physical memory or a multicast object. */
@@ -28,6 +29,10 @@ export interface Mappable {
   readonly byteLength: number
   /** @internal Contexts of the devices it lies on: they get access unless told otherwise. Empty for host memory. */
   readonly _contexts: readonly Context[]
+  /** @internal Bytes that what is mapped, and where, must be a multiple of. */
+  readonly _granularity: number
+  /** @internal @throws RangeError while it cannot be mapped yet. */
+  _requireComplete?(what: string): void
 }
 
 /** What is mapped where. */
@@ -51,6 +56,8 @@ export class MappedRange extends Resource implements MemoryLike {
   readonly offset: number
   readonly byteLength: number
   readonly #address: bigint
+  /** The context it counts as memory of; none for host memory. */
+  readonly #context: Context | undefined
   /** Contexts whose work may use the memory: it has to end before the memory goes. */
   readonly #users = new Set<Context>()
   #description: MemoryRange | undefined
@@ -62,6 +69,7 @@ export class MappedRange extends Resource implements MemoryLike {
     this.offset = offset
     this.byteLength = byteLength
     this.#address = address
+    this.#context = memory._contexts[0]
     const users = this.#users
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
       unmapOffThread(address, byteLength, users).then(
@@ -75,11 +83,19 @@ export class MappedRange extends Resource implements MemoryLike {
   /** @internal See `AddressRange.map`. */
   static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions): MappedRange {
     requireOptions(options, 'options', '{ offset }')
-    const { handle } = memory
-    const memoryOffset = requireInteger(options.memoryOffset ?? 0, 'memoryOffset', 0, memory.byteLength - 1)
-    const left = memory.byteLength - memoryOffset
-    const byteLength = requireInteger(options.byteLength ?? left, 'byteLength', 1, left)
-    const offset = requireInteger(options.offset ?? 0, 'offset', 0, range.byteLength - 1)
+    const { handle, granularity } = requireMappable(memory)
+    const memoryOffset = requireMultiple(options.memoryOffset ?? 0, 'memoryOffset', granularity, 0)
+    const byteLength = requireMultiple(
+      options.byteLength ?? memory.byteLength - memoryOffset,
+      'byteLength',
+      granularity,
+    )
+    if (memoryOffset + byteLength > memory.byteLength) {
+      throw new RangeError(
+        `memoryOffset ${memoryOffset} and ${byteLength} bytes end beyond the memory, which has ${memory.byteLength} bytes`,
+      )
+    }
+    const offset = requireMultiple(options.offset ?? 0, 'offset', granularity, 0)
     const grants = options.access === undefined ? ownAccess(memory) : resolveGrants(options.access)
     const address = start + BigInt(offset)
     range._claim(offset, byteLength)
@@ -127,7 +143,7 @@ export class MappedRange extends Resource implements MemoryLike {
 
   get [memoryProtocol](): MemoryRange {
     const { address } = this
-    const context = this.memory._contexts[0]
+    const context = this.#context
     context?._requireAlive()
     this.#description ??= Object.freeze({
       version: 0,
@@ -161,6 +177,13 @@ export class MappedRange extends Resource implements MemoryLike {
     if (processIsEnding()) return
     try {
       this.#wait()
+    } finally {
+      this.#unmap()
+    }
+  }
+
+  #unmap(): void {
+    try {
       checkRelease(cuMemUnmap(this.#address, this.byteLength), 'cuMemUnmap')
     } finally {
       for (const context of this.#users) context._removeChild()
@@ -180,6 +203,14 @@ export class MappedRange extends Resource implements MemoryLike {
       place.context._addChild()
     }
   }
+}
+
+function requireMappable(memory: Mappable): { handle: CUmemGenericAllocationHandle; granularity: number } {
+  if (typeof memory !== 'object' || memory === null || typeof memory._granularity !== 'number') {
+    throw new TypeError(`memory must be PhysicalMemory or a MulticastObject, not ${describeValue(memory)}`)
+  }
+  memory._requireComplete?.('it is mapped')
+  return { handle: memory.handle, granularity: memory._granularity }
 }
 
 function ownAccess(memory: Mappable): ResolvedGrant[] {

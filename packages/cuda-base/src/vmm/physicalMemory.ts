@@ -8,19 +8,21 @@ import {
   cuMemRelease,
   cuMemRetainAllocationHandle,
 } from '@shoal/cuda-sys/driver'
-import { describeValue } from '../checks.js'
+import { requireAddress, requireInteger } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { exportHandle, importHandle } from '../share/exchange.js'
+import { visibleUuids } from '../share/deviceUuid.js'
+import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
 import { type HandleKind, platformHandleKind } from './handleKinds.js'
-import { type MemoryPlace, resolvePlace } from './location.js'
+import { locationOf, type MemoryLocation, type MemoryPlace, resolvePlace } from './location.js'
 import {
   type AllocationOptions,
   type AllocationProperties,
+  granularityFor,
   granularityOf,
   readProperties,
   requireMultiple,
@@ -33,12 +35,24 @@ export class PhysicalMemory extends Resource {
   readonly byteLength: number
   /** @internal The context of the device it lies on; none for host memory. */
   readonly _contexts: readonly Context[]
+  /** @internal */
+  readonly _granularity: number
+  /** @internal Ordinal of the device it lies on, which for imported memory need not be the one that uses it. */
+  readonly _device: number | undefined
   readonly #handle: CUmemGenericAllocationHandle
 
-  private constructor(handle: CUmemGenericAllocationHandle, byteLength: number, context: Context | undefined) {
+  private constructor(
+    handle: CUmemGenericAllocationHandle,
+    byteLength: number,
+    granularity: number,
+    context: Context | undefined,
+    device = context?.device.ordinal,
+  ) {
     super()
     this.#handle = handle
     this.byteLength = byteLength
+    this._granularity = granularity
+    this._device = device
     this._contexts = context === undefined ? [] : [context]
     watchForLeak(this, `PhysicalMemory of ${byteLength} bytes`, () => {
       checkRelease(cuMemRelease(handle), 'cuMemRelease')
@@ -54,41 +68,63 @@ export class PhysicalMemory extends Resource {
   static create(place: MemoryPlace, byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
     startDriver()
     const properties = resolveProperties(place, options)
-    requireMultiple(byteLength, 'byteLength', granularityOf(properties))
+    const granularity = granularityOf(properties)
+    requireMultiple(byteLength, 'byteLength', granularity)
     const out = scratch()
     check(cuMemCreate(out, byteLength, properties.memory, 0), 'cuMemCreate')
-    return new PhysicalMemory(out.u64[0] as CUmemGenericAllocationHandle, byteLength, properties.place.context)
+    const handle = out.u64[0] as CUmemGenericAllocationHandle
+    return new PhysicalMemory(handle, byteLength, granularity, properties.place.context)
   }
 
   /**
    * The physical memory behind a mapped address, once more (`cuMemRetainAllocationHandle`).
-   * @param place where it lies; must be what the properties say.
-   * @throws StatusError for an address where nothing is mapped.
+   * @param byteLength how much it is: the driver does not tell.
+   * @param place where it lies.
+   * @throws RangeError when it lies elsewhere, StatusError for an address where nothing is mapped.
    */
   static retain(address: bigint, byteLength: number, place: MemoryPlace): PhysicalMemory {
-    if (typeof address !== 'bigint') throw new TypeError(`address must be a bigint, not ${describeValue(address)}`)
+    requireAddress(address, 'address')
     startDriver()
-    const { context } = resolvePlace(place, 'place')
+    const resolved = resolvePlace(place, 'place')
+    requireInteger(byteLength, 'byteLength', 1, Number.MAX_SAFE_INTEGER)
     const out = scratch()
     check(cuMemRetainAllocationHandle(out, address), 'cuMemRetainAllocationHandle')
-    return new PhysicalMemory(out.u64[0] as CUmemGenericAllocationHandle, byteLength, context)
+    const handle = out.u64[0] as CUmemGenericAllocationHandle
+    try {
+      const memory = CUmemAllocationProp.allocate()
+      check(cuMemGetAllocationPropertiesFromHandle(memory, handle), 'cuMemGetAllocationPropertiesFromHandle')
+      requirePlace(readProperties(memory).location, locationOf(resolved.type, resolved.id))
+      const granularity = granularityFor(memory)
+      requireMultiple(byteLength, 'byteLength', granularity)
+      return new PhysicalMemory(handle, byteLength, granularity, resolved.context)
+    } catch (error) {
+      cuMemRelease(handle)
+      throw error
+    }
   }
 
   /**
    * Memory that another process, or this one, exported (`cuMemImportFromShareableHandle`). The handle stays the
    * caller's: dispose of it afterwards.
    * @param device the device here that shall use it.
-   * @throws TypeError for a handle of something else, StatusError for one that the driver does not take.
+   * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
+   * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the
+   * driver does not take.
    */
   static import(handle: ShareableHandle<'memory'>, device: DeviceWithContext): PhysicalMemory {
     startDriver()
-    const { context } = resolvePlace(device, 'device')
+    const properties = resolveProperties(device, {})
+    const granularity = granularityOf(properties)
+    requireHandle(handle, 'memory')
+    requireMultiple(handle.byteLength, 'byteLength of the handle', granularity)
     const imported = importHandle(handle, 'memory', (from, kind) => {
       const out = scratch()
       check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
       return out.u64[0] as CUmemGenericAllocationHandle
     })
-    return new PhysicalMemory(imported, handle.byteLength, context)
+    const { deviceUuid: uuid } = handle
+    const on = uuid === undefined ? undefined : visibleUuids().indexOf(uuid)
+    return new PhysicalMemory(imported, handle.byteLength, granularity, properties.place.context, on)
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
@@ -111,7 +147,7 @@ export class PhysicalMemory extends Resource {
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'memory'> {
     const { handle } = this
-    return exportHandle('memory', kind, this.byteLength, this._contexts[0]?.device.ordinal, (out, code) =>
+    return exportHandle('memory', kind, this.byteLength, this._device, (out, code) =>
       check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
     )
   }
@@ -120,4 +156,15 @@ export class PhysicalMemory extends Resource {
     forgetLeak(this)
     if (!processIsEnding()) checkRelease(cuMemRelease(this.#handle), 'cuMemRelease')
   }
+}
+
+function requirePlace(actual: MemoryLocation, wanted: MemoryLocation): void {
+  const isNode = actual.type === 'host-node' && wanted.type === 'host-node' && wanted.node === 'current'
+  if (isNode || JSON.stringify(actual) === JSON.stringify(wanted)) return
+  throw new RangeError(`the memory lies on ${describeLocation(actual)}, not on ${describeLocation(wanted)}`)
+}
+
+function describeLocation(location: MemoryLocation): string {
+  if (location.type === 'device') return `device ${location.device}`
+  return location.type === 'host' ? 'the host' : `node ${location.node} of the host`
 }

@@ -97,6 +97,11 @@ export function granularityOf(
   { memory }: ResolvedProperties,
   code: CUmemAllocationGranularity_flags = minimum,
 ): number {
+  return granularityFor(memory, code)
+}
+
+/** The granularity for the struct that the driver reads or wrote. */
+export function granularityFor(memory: Uint8Array, code: CUmemAllocationGranularity_flags = minimum): number {
   const out = scratch()
   check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
   return Number(out.u64[0])
@@ -104,7 +109,7 @@ export function granularityOf(
 
 /** A number of bytes that is a multiple of the granularity, or an error that names both. */
 export function requireMultiple(value: number, name: string, granularity: number, minimumValue = granularity): number {
-  requireInteger(value, name, minimumValue, Number.MAX_SAFE_INTEGER)
+  requireInteger(value, name, Math.min(1, minimumValue), Number.MAX_SAFE_INTEGER)
   if (value % granularity !== 0) {
     throw new RangeError(`${name} must be a multiple of the granularity of ${granularity} bytes, not ${value}`)
   }

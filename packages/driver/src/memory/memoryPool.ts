@@ -50,6 +50,7 @@ import {
   cuMemPoolTrimTo,
 } from '@shoal/cuda-sys/driver'
 import type { DType } from '@shoal/types'
+import type { Context } from '../context.js'
 import type { Device } from '../device.js'
 import { Stream } from '../stream.js'
 import { Allocation } from './allocation.js'
@@ -99,14 +100,16 @@ export class MemoryPool extends Resource {
   readonly device: Device
   readonly #handle: CUmemoryPool
   readonly #origin: Origin
+  readonly #context: Context
 
   private constructor(device: Device, handle: CUmemoryPool, origin: Origin) {
     super()
     this.device = device
     this.#handle = handle
     this.#origin = origin
-    if (origin === 'borrowed') return
     const context = device.primaryContext
+    this.#context = context
+    if (origin === 'borrowed') return
     context._addChild()
     watchForLeak(this, `A MemoryPool of device ${device.ordinal}`, () => {
       try {
@@ -171,7 +174,7 @@ export class MemoryPool extends Resource {
   /** The `CUmemoryPool`. @throws DisposedError */
   get handle(): CUmemoryPool {
     this._requireAlive()
-    this.device.primaryContext._requireAlive()
+    this.#context._requireAlive()
     return this.#handle
   }
 
@@ -314,7 +317,7 @@ export class MemoryPool extends Resource {
   protected release(): void {
     if (this.#origin === 'borrowed') return
     forgetLeak(this)
-    const context = this.device.primaryContext
+    const context = this.#context
     try {
       if (!processIsEnding()) checkRelease(cuMemPoolDestroy(this.#handle), 'cuMemPoolDestroy')
     } finally {
