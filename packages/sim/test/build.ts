@@ -12,15 +12,23 @@ export function makeTests(): void {
   execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
-/** Compiles one program against the libraries and returns its path. */
+/** Compiles a source, or all of a folder, against the libraries and returns the program's path. */
 export function compile(source: string, program: string, options: readonly string[] = [], linked = true): string {
   mkdirSync(buildFolder, { recursive: true })
   const out = join(buildFolder, program)
   const link = linked ? [...librariesOf(), `-Wl,-rpath,${libraryFolder()}`] : []
   const includes = ['-I', join(nativeFolder, 'include')]
-  const all = ['-std=c++17', '-O1', '-pthread', ...includes, ...options, join(nativeFolder, source), '-o', out, ...link]
+  const all = ['-std=c++17', '-O1', '-pthread', ...includes, ...options, ...sourcesOf(source), '-o', out, ...link]
   execFileSync('g++', all, { stdio: ['ignore', 'inherit', 'inherit'] })
   return out
+}
+
+function sourcesOf(source: string): string[] {
+  const path = join(nativeFolder, source)
+  if (path.endsWith('.cc')) return [path]
+  return readdirSync(path)
+    .filter((name) => name.endsWith('.cc'))
+    .map((name) => join(path, name))
 }
 
 /** Every test that a program's source declares, in order. */

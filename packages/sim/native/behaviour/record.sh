@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Records how the installed driver and NCCL answer, on a machine with at least two GPUs: record.sh FOLDER
-# Needs g++ and no toolkit. Takes about a minute: what may crash a driver is tried in a process of its own.
+# Needs g++ and no toolkit. Takes about two minutes: what may crash a driver is tried in a process of its own.
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
@@ -10,7 +10,7 @@ cuda=$(find_library libcuda.so.1)
 nccl=$(find_library libnccl.so.2)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-g++ -O1 -DSHOAL_HARDWARE -std=c++17 -pthread -Iinclude behaviour/behaviour.cc "$cuda" -o "$work/cuda"
+g++ -O1 -DSHOAL_HARDWARE -std=c++17 -pthread -Iinclude behaviour/cuda/*.cc "$cuda" -o "$work/cuda"
 g++ -O1 -std=c++17 -pthread -Iinclude behaviour/nccl.cc "$nccl" "$cuda" -o "$work/nccl"
 "$work/cuda" > "$out/cuda.txt" 2> "$out/cuda.values.txt" &
 "$work/nccl" > "$out/nccl.txt" 2> /dev/null

@@ -1,0 +1,217 @@
+// Contexts: primary and created ones, of other devices, in other threads and after fork.
+#include "ask.h"
+
+namespace ask {
+
+void contexts() {
+  cuInit(0);
+  unsigned flags = 0, version = 0;
+  int active = -1, device = -1;
+  CUcontext first = nullptr, second = nullptr, context = nullptr;
+  unsigned long long id1 = 0, id2 = 0;
+  CUdeviceptr pointer = 0;
+  say("state before", cuDevicePrimaryCtxGetState(0, &flags, &active));
+  say("state before active", active);
+  say("release before retain", cuDevicePrimaryCtxRelease_v2(0));
+  say("reset before retain", cuDevicePrimaryCtxReset_v2(0));
+  say("retain(NULL)", cuDevicePrimaryCtxRetain(nullptr, 0));
+  say("retain(bad device)", cuDevicePrimaryCtxRetain(&first, 99));
+  say("setFlags(bad)", cuDevicePrimaryCtxSetFlags_v2(0, 3));
+  say("setFlags(0x1000)", cuDevicePrimaryCtxSetFlags_v2(0, 0x1000));
+  say("setFlags(blocking)", cuDevicePrimaryCtxSetFlags_v2(0, 4));
+  cuDevicePrimaryCtxGetState(0, &flags, &active);
+  say("state flags", flags);
+  say("state active", active);
+  say("retain", cuDevicePrimaryCtxRetain(&first, 0));
+  cuDevicePrimaryCtxGetState(0, &flags, &active);
+  say("state flags retained", flags);
+  say("state active retained", active);
+  say("setFlags(active)", cuDevicePrimaryCtxSetFlags_v2(0, 1));
+  cuDevicePrimaryCtxGetState(0, &flags, &active);
+  say("state flags changed", flags);
+  say("cuCtxGetDevice without current", cuCtxGetDevice(&device));
+  say("setCurrent", cuCtxSetCurrent(first));
+  cuCtxGetFlags(&flags);
+  say("cuCtxGetFlags", flags);
+  say("cuCtxSetFlags(bad)", cuCtxSetFlags(3));
+  say("cuCtxSetFlags(blocking)", cuCtxSetFlags(4));
+  cuCtxGetFlags(&flags);
+  say("cuCtxGetFlags changed", flags);
+  say("cuCtxGetId", cuCtxGetId(first, &id1));
+  say("cuCtxGetId(NULL)", cuCtxGetId(nullptr, &id2));
+  say("cuCtxGetId same", id1 == id2);
+  say("cuCtxGetId(out NULL)", cuCtxGetId(first, nullptr));
+  say("cuCtxGetApiVersion", cuCtxGetApiVersion(first, &version));
+  say("cuCtxGetApiVersion value", version);
+  say("cuCtxGetApiVersion(NULL)", cuCtxGetApiVersion(nullptr, &version));
+  say("cuCtxDestroy(primary)", cuCtxDestroy_v2(first));
+  say("after destroy(primary) cuMemAlloc", cuMemAlloc_v2(&pointer, 16));
+  say("cuCtxCreate_v2(bad flags)", cuCtxCreate_v2(&context, 3, 0));
+  say("cuCtxCreate_v2(0x1000)", cuCtxCreate_v2(&context, 0x1000, 0));
+  say("cuCtxCreate_v2(NULL)", cuCtxCreate_v2(nullptr, 0, 0));
+  say("cuCtxCreate_v2(bad device)", cuCtxCreate_v2(&context, 0, 99));
+  say("cuCtxCreate_v2", cuCtxCreate_v2(&context, 0, 0));
+  cuCtxGetFlags(&flags);
+  say("created cuCtxGetFlags", flags);
+  say("created cuCtxGetApiVersion", cuCtxGetApiVersion(context, &version));
+  say("created cuCtxGetApiVersion value", version);
+  cuCtxGetCurrent(&second);
+  say("created is current", second == context);
+  say("cuCtxDestroy", cuCtxDestroy_v2(context));
+  cuCtxGetCurrent(&second);
+  say("destroyed pops", second == first);
+  say("cuCtxCreate_v4(NULL params)", cuCtxCreate_v4(&context, nullptr, 0, 0));
+  CUcontext created = context;
+  cuCtxPopCurrent_v2(&context);
+  say("pop gives created", context == created);
+  say("destroy not current", cuCtxDestroy_v2(created));
+  cuCtxGetCurrent(&second);
+  say("current stays", second == first);
+  for (int limit = 0; limit <= 10; ++limit) {
+    size_t value = 0;
+    char name[32];
+    snprintf(name, sizeof name, "cuCtxGetLimit(%d)", limit);
+    const int status = cuCtxGetLimit(&value, static_cast<CUlimit>(limit));
+    say(name, status);
+    fprintf(stderr, "limit %d = %zu\n", limit, value);
+    snprintf(name, sizeof name, "cuCtxSetLimit(%d)", limit);
+    say(name, cuCtxSetLimit(static_cast<CUlimit>(limit), value));
+  }
+  say("cuCtxSetLimit(5, 1000)", cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 1000));
+  say("cuCtxGetLimit(NULL)", cuCtxGetLimit(nullptr, CU_LIMIT_STACK_SIZE));
+  CUfunc_cache cache = -1;
+  say("cuCtxGetCacheConfig", cuCtxGetCacheConfig(&cache));
+  say("cuCtxSetCacheConfig(1)", cuCtxSetCacheConfig(1));
+  cuCtxGetCacheConfig(&cache);
+  fprintf(stderr, "cache config after set 1: %d\n", cache);
+  say("cuCtxSetCacheConfig(9)", cuCtxSetCacheConfig(9));
+  int least = 7, greatest = 7;
+  say("priority range", cuCtxGetStreamPriorityRange(&least, &greatest));
+  say("priority least", least);
+  say("priority greatest", greatest);
+  say("priority range(NULL)", cuCtxGetStreamPriorityRange(nullptr, nullptr));
+  say("persisting L2", cuCtxResetPersistingL2Cache());
+  say("peer access self", cuCtxEnablePeerAccess(first, 0));
+  say("second retain", cuDevicePrimaryCtxRetain(&second, 0));
+  say("second retain same", first == second);
+  say("release 1", cuDevicePrimaryCtxRelease_v2(0));
+  say("release 2", cuDevicePrimaryCtxRelease_v2(0));
+  say("release 3", cuDevicePrimaryCtxRelease_v2(0));
+  say("dead cuCtxGetDevice", cuCtxGetDevice(&device));
+  say("dead cuMemAlloc", cuMemAlloc_v2(&pointer, 16));
+  say("dead cuCtxSynchronize", cuCtxSynchronize());
+  say("dead cuStreamSynchronize(0)", cuStreamSynchronize(nullptr));
+  say("dead cuMemGetInfo", cuMemGetInfo_v2(reinterpret_cast<size_t*>(&id1), reinterpret_cast<size_t*>(&id2)));
+  say("dead cuCtxGetCurrent", cuCtxGetCurrent(&context));
+  say("dead cuCtxGetCurrent same", context == first);
+  say("dead cuCtxGetFlags", cuCtxGetFlags(&flags));
+  say("dead cuCtxGetId", cuCtxGetId(first, &id2));
+  say("dead cuCtxSetCurrent", cuCtxSetCurrent(first));
+  say("dead cuCtxPushCurrent", cuCtxPushCurrent_v2(first));
+  say("retain again", cuDevicePrimaryCtxRetain(&second, 0));
+  say("retain again same handle", first == second);
+  say("alive again cuMemAlloc", cuMemAlloc_v2(&pointer, 16));
+  cuCtxGetId(second, &id2);
+  say("alive again same id", id1 == id2);
+  cuDevicePrimaryCtxRetain(&second, 0);
+  say("reset", cuDevicePrimaryCtxReset_v2(0));
+  cuDevicePrimaryCtxGetState(0, &flags, &active);
+  say("reset active", active);
+  say("reset flags", flags);
+  say("reset cuMemAlloc", cuMemAlloc_v2(&pointer, 16));
+  say("reset cuMemFree", cuMemFree_v2(pointer));
+  say("release after reset", cuDevicePrimaryCtxRelease_v2(0));
+  say("release after reset 2", cuDevicePrimaryCtxRelease_v2(0));
+  say("release after reset 3", cuDevicePrimaryCtxRelease_v2(0));
+}
+
+void peers() {
+  cuInit(0);
+  int count = 0;
+  cuDeviceGetCount(&count);
+  if (count < 2) return;
+  CUcontext one = nullptr, two = nullptr;
+  cuDevicePrimaryCtxRetain(&one, 0);
+  cuDevicePrimaryCtxRetain(&two, 1);
+  CUdeviceptr a = 0, b = 0;
+  CUstream s1 = nullptr, s2 = nullptr;
+  CUevent e1 = nullptr, e2 = nullptr;
+  int number = 0;
+  float ms = 0;
+  std::vector<char> h(1024);
+  cuCtxSetCurrent(two);
+  cuMemAlloc_v2(&b, 1024);
+  cuStreamCreate(&s2, 0);
+  cuEventCreate(&e2, 0);
+  cuCtxSetCurrent(one);
+  cuMemAlloc_v2(&a, 1024);
+  cuStreamCreate(&s1, 0);
+  cuEventCreate(&e1, 0);
+  say("HtoD to other device", cuMemcpyHtoD_v2(b, h.data(), 16));
+  say("DtoH from other device", cuMemcpyDtoH_v2(h.data(), b, 16));
+  say("DtoD across", cuMemcpyDtoD_v2(b, a, 16));
+  say("DtoDAsync across", cuMemcpyDtoDAsync_v2(b, a, 16, s1));
+  say("DtoDAsync across on the other's stream", cuMemcpyDtoDAsync_v2(b, a, 16, s2));
+  say("memset of other device", cuMemsetD8_v2(b, 0, 16));
+  say("memset own on the other's stream", cuMemsetD8Async(a, 0, 16, s2));
+  say("memset other on the other's stream", cuMemsetD8Async(b, 0, 16, s2));
+  say("peer copy", cuMemcpyPeer(b, two, a, one, 16));
+  say("peer copy wrong contexts", cuMemcpyPeer(b, one, a, two, 16));
+  say("peer copy NULL context", cuMemcpyPeer(b, nullptr, a, one, 16));
+  say("peer copy async", cuMemcpyPeerAsync(b, two, a, one, 16, s1));
+  say("free of other device", cuMemFree_v2(b));
+  cuCtxSetCurrent(two);
+  cuMemAlloc_v2(&b, 1024);
+  cuCtxSetCurrent(one);
+  say("query other's stream", cuStreamQuery(s2));
+  say("record own event on other's stream", cuEventRecord(e1, s2));
+  say("record other's event on other's stream", cuEventRecord(e2, s2));
+  say("record on own", cuEventRecord(e1, s1));
+  say("wait for other's event", cuStreamWaitEvent(s1, e2, 0));
+  cuCtxSynchronize();
+  say("elapsed across devices", cuEventElapsedTime(&ms, e1, e2));
+  say("write value to other device", cuStreamWriteValue32_v2(s1, b, 1, 0));
+  say("enable flags 1", cuCtxEnablePeerAccess(two, 1));
+  say("enable NULL", cuCtxEnablePeerAccess(nullptr, 0));
+  say("disable before enable", cuCtxDisablePeerAccess(two));
+  say("enable", cuCtxEnablePeerAccess(two, 0));
+  say("enable twice", cuCtxEnablePeerAccess(two, 0));
+  say("memset of peer", cuMemsetD8_v2(b, 0, 16));
+  say("disable", cuCtxDisablePeerAccess(two));
+  say("disable twice", cuCtxDisablePeerAccess(two));
+  say("ordinal of other's memory", cuPointerGetAttribute(&number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b));
+  say("ordinal of other's memory value", number);
+}
+
+void threads() {
+  CUcontext context = primary();
+  CUcontext seen = nullptr;
+  std::thread([&] {
+    int device = -1;
+    say("thread cuCtxGetCurrent", cuCtxGetCurrent(&seen));
+    say("thread current is NULL", seen == nullptr);
+    say("thread cuCtxGetDevice", cuCtxGetDevice(&device));
+    say("thread cuCtxPushCurrent", cuCtxPushCurrent_v2(context));
+    say("thread cuCtxPushCurrent twice", cuCtxPushCurrent_v2(context));
+    say("thread cuCtxSetCurrent(NULL)", cuCtxSetCurrent(nullptr));
+    cuCtxGetCurrent(&seen);
+    say("thread after set NULL", seen == nullptr ? 0 : seen == context ? 1 : 2);
+    say("thread pop", cuCtxPopCurrent_v2(&seen));
+    say("thread pop again", cuCtxPopCurrent_v2(&seen));
+  }).join();
+  int pipes[2];
+  if (pipe(pipes) != 0) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    int answers[3] = {cuInit(0), cuDeviceGetCount(&pipes[0]), cuCtxGetCurrent(&seen)};
+    _exit(write(pipes[1], answers, sizeof answers) == sizeof answers ? 0 : 1);
+  }
+  int answers[3] = {-1, -1, -1};
+  if (read(pipes[0], answers, sizeof answers) < 0) perror("read");
+  waitpid(child, nullptr, 0);
+  say("forked cuInit", answers[0]);
+  say("forked cuDeviceGetCount", answers[1]);
+  say("forked cuCtxGetCurrent", answers[2]);
+}
+
+}  // namespace ask

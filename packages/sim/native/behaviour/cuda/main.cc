@@ -1,0 +1,86 @@
+// Runs the groups, each in a process of its own, made before anything was initialised.
+#include <functional>
+
+#include "ask.h"
+
+namespace ask {
+
+namespace {
+std::string group;
+}
+
+void say(const char* name, long long value) {
+  printf("%s.%s = %lld\n", group.c_str(), name, value);
+  fflush(stdout);
+}
+
+CUcontext primary(int device) {
+  CUcontext context = nullptr;
+  cuInit(0);
+  cuDevicePrimaryCtxRetain(&context, device);
+  cuCtxSetCurrent(context);
+  return context;
+}
+
+static void runGroup(const std::string& name, const std::function<void()>& body) {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    group = name;
+    alarm(60);
+    body();
+    fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFSIGNALED(status)) {
+    printf("%s ends by signal = %d\n", name.c_str(), WTERMSIG(status));
+    fflush(stdout);
+  }
+}
+
+}  // namespace ask
+
+int main(int count, char** arguments) {
+  using namespace ask;
+  const std::string only = count > 1 ? arguments[1] : "";
+  const struct {
+    const char* name;
+    void (*body)();
+  } groups[] = {
+      {"before init", beforeInit}, {"without context", withoutContext}, {"devices", devices}, {"contexts", contexts}, {"memory", memory},
+      {"pointers", pointers}, {"events and streams", eventsAndStreams}, {"proc address", procAddress}, {"modules", modules},
+      {"poisoned", poisoned}, {"peers", peers}, {"threads", threads}, {"addresses", addresses}, {"physical memory", physicalMemory},
+      {"mappings", mappings}, {"rights", rights}, {"shareable handles", shareableHandles}, {"pools", pools}, {"pool places", poolPlaces},
+      {"legacy ipc", legacyIpc}, {"multicast", multicastQueries},
+  };
+  for (auto& each : groups) {
+    if (only.empty() || only == each.name) runGroup(each.name, each.body);
+  }
+  if (!only.empty() && only != "one call") return 0;
+  for (auto& each : deadCalls()) {
+    for (const bool isPrimary : {true, false}) {
+      for (const bool anotherCurrent : {false, true}) {
+        const std::string name = std::string(isPrimary ? "dead primary" : "dead created") + (anotherCurrent ? " with another" : "");
+        runGroup(name + "." + each.name, [&] {
+          Dead dead = makeDead(isPrimary, anotherCurrent);
+          say("result", each.call(dead));
+        });
+      }
+    }
+  }
+  for (auto& each : staleCalls()) {
+    runGroup(std::string("stale.") + each.name, [&] {
+      primary();
+      say("result", each.call());
+    });
+  }
+  for (auto& each : mappedCalls()) {
+    runGroup(std::string("mapped.") + each.name, [&] {
+      primary();
+      say("result", each.call());
+    });
+  }
+  return 0;
+}

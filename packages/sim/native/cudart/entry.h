@@ -1,0 +1,49 @@
+// How the functions of the runtime begin and end: a current device, a context that is there, the last error of the thread.
+#pragma once
+
+#include <shoal/cudart.h>
+
+namespace shoal::cudart {
+
+// Keeps a status as the thread's last error, unless it is success, and gives it back.
+cudaError_t finish(CUresult status);
+
+// Starts the driver once.
+CUresult start();
+
+// Makes the primary context of the current device current unless another context is, which then counts.
+CUresult ensureContext();
+
+// The device of the current context, or the one that cudaSetDevice named.
+CUresult currentDevice(int& device);
+
+// Retains the primary context of a device for the process, anew after a reset, and gives it.
+CUresult primaryContext(int device, CUcontext& context);
+
+// For functions that need a context: `body` gives the status.
+template <class Body>
+cudaError_t onDevice(Body&& body) {
+  const CUresult status = ensureContext();
+  return finish(status != CUDA_SUCCESS ? status : body());
+}
+
+// For functions that need the driver and no context.
+template <class Body>
+cudaError_t started(Body&& body) {
+  const CUresult status = start();
+  return finish(status != CUDA_SUCCESS ? status : body());
+}
+
+inline CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+inline CUdeviceptr* addressOut(void** pointer) { return reinterpret_cast<CUdeviceptr*>(pointer); }
+
+// Defines a function and its twin for per-thread default streams, which differ in the driver's functions they call.
+#define SHOAL_RT_TWIN(name, suffix, parameters, legacy, perThread)  \
+  cudaError_t name parameters {                                     \
+    return onDevice([&] { return legacy; });                        \
+  }                                                                 \
+  cudaError_t name##suffix parameters {                             \
+    return onDevice([&] { return perThread; });                     \
+  }
+
+}  // namespace shoal::cudart
