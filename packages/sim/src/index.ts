@@ -1,10 +1,12 @@
 import { fileURLToPath } from 'node:url'
 
-/** The file names of the two libraries, by what they stand in for. Both lie in {@link libraryFolder}. */
+/** The file names of the libraries, by what they stand in for. Both lie in {@link libraryFolder}. */
 export const libraries = {
   /** Stands in for `libcuda.so.1`. */
   cuda: 'libshoal-sim-cuda.so.1',
-  /** Stands in for `libnccl.so.2`; finds the other one beside it. */
+  /** Stands in for `libcudart.so.13`; finds the first one beside it. */
+  cudart: 'libshoal-sim-cudart.so.13',
+  /** Stands in for `libnccl.so.2`; finds the first one beside it. */
   nccl: 'libshoal-sim-nccl.so.2',
 } as const
 

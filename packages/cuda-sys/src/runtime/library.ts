@@ -57,6 +57,7 @@ export const runtime: NativeLibrary = defineLibrary({
   win32: ['cudart64_13.dll', 'cudart64_12.dll', 'cudart64_110.dll'],
   wheelFolders: ['nvidia/cu13/lib', 'nvidia/cuda_runtime/lib', 'nvidia/cu13/bin/x86_64', 'nvidia/cuda_runtime/bin'],
   toolkitFolders: ['lib64', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib', 'bin', 'bin/x64'],
+  sim: 'libshoal-sim-cudart.so.13',
   hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime',
   resolve,
   versionOf: runtimeVersion,
