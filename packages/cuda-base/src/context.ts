@@ -23,7 +23,7 @@ import { callInContext, offThread } from '@shoal/ffi'
 import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
 import { DeviceInUseError } from './deviceInUse.js'
-import { check, checkRelease, isGone, Status } from './errors.js'
+import { check, checkRelease, driverErrors, isGone, type StatusErrors, Status } from './errors.js'
 import { processIsEnding } from './lifetime.js'
 import { scratch } from './native.js'
 
@@ -196,7 +196,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
   }
 
   /** @internal Calls one C function, exactly one, with this context current and checks its status. */
-  _call(api: string, call: () => number): void {
+  _call(api: string, call: () => number, errors: StatusErrors = driverErrors): void {
     callInContext(this.handle)
     let status: number
     try {
@@ -206,11 +206,11 @@ export class Context<D extends ContextDevice = ContextDevice> {
       callInContext(0n)
       throw error
     }
-    check(status, api)
+    errors.check(status, api)
   }
 
   /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
-  _release(api: string, call: () => number): void {
+  _release(api: string, call: () => number, errors: StatusErrors = driverErrors): void {
     if (this.disposed || processIsEnding()) return
     callInContext(this._handle)
     let status: number
@@ -220,7 +220,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
       callInContext(0n)
       throw error
     }
-    checkRelease(status, api)
+    errors.checkRelease(status, api)
   }
 
   /** @internal Something that lives in this context came to be. */
@@ -285,7 +285,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
 
   /** @internal The contexts of a device this thread has retained and not yet released: more than one after dispose(). */
   static _livingOn(device: ContextDevice): Context[] {
-    return [...living].filter((context) => context.device === device)
+    return [...living].filter((context) => context.device.ordinal === device.ordinal)
   }
 
   /** @internal Resolves when nothing waits in this context; false when nothing did. */

@@ -15,6 +15,19 @@ export const Status = {
   contextIsDestroyed: 709,
 } as const
 
+/** What the errors of one library are made of. */
+export interface StatusErrors {
+  /** Throws unless the status is success. `api` is the C function that returned it. */
+  check(status: number, api: string): void
+  /** The same for a call that releases something: what is gone already is no error. */
+  checkRelease(status: number, api: string): void
+  /** The error for a status, with `detail` after the library's own text. */
+  error(status: number, api: string, detail?: string): StatusError
+}
+
+/** Errors of the driver. */
+export const driverErrors: StatusErrors = { check, checkRelease, error: driverError }
+
 interface Words {
   readonly name: string
   readonly description: string

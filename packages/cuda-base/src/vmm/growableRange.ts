@@ -2,7 +2,7 @@ import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
 import { Resource } from '../lifetime.js'
-import type { AccessGrant } from './access.js'
+import { type AccessGrant, resolveGrants } from './access.js'
 import { AddressRange, reservationUnit } from './addressRange.js'
 import type { MappedRange } from './mappedRange.js'
 import { PhysicalMemory } from './physicalMemory.js'
@@ -63,6 +63,7 @@ export class GrowableRange extends Resource implements MemoryLike {
     const step = options.stepBytes ?? allocationGranularity(device, { ...properties, granularity: 'recommended' })
     requireInteger(step, 'stepBytes', 1, Number.MAX_SAFE_INTEGER)
     requireInteger(options.maximumBytes, 'maximumBytes', 1, 2 ** 47)
+    resolveGrants(options.access ?? [])
     const range = AddressRange.reserve(roundUp(options.maximumBytes, Math.max(granularity, reservationUnit)))
     return new GrowableRange(device, range, roundUp(step, granularity), granularity, options)
   }

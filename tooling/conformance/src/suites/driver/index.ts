@@ -4,10 +4,12 @@ import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
 import { eventSuite } from './event.js'
+import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
 import { memorySuite } from './memory.js'
 import { pinnedSuite } from './pinned.js'
 import { streamSuite } from './stream.js'
+import { virtualMemorySuite } from './virtualMemory.js'
 import { waitingSuite } from './waiting.js'
 
 export const driverSuites: readonly Suite[] = [
@@ -21,4 +23,6 @@ export const driverSuites: readonly Suite[] = [
   kernelSuite,
   argumentSuite,
   waitingSuite,
+  virtualMemorySuite,
+  growableSuite,
 ]

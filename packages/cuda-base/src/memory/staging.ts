@@ -1,0 +1,91 @@
+import { scratch } from '../native.js'
+import { cuMemFreeHost, cuMemHostAlloc } from '@shoal/cuda-sys/driver'
+import { hostView } from '@shoal/ffi'
+import type { Context } from '../context.js'
+import { freeUnused } from './hostMemory.js'
+
+const portable = 1
+const smallest = 64 * 1024
+/** Idle staging memory kept for later copies, in bytes a context. */
+const keptBytes = 64 * 1024 * 1024
+
+/** Page-locked memory between a JavaScript array and the device. */
+export interface StagingBlock {
+  readonly address: bigint
+  readonly bytes: Uint8Array
+  /** @internal */
+  readonly detach: () => void
+}
+
+/**
+ * Page-locked blocks for copies between the device and ordinary JavaScript memory. CUDA makes such a copy wait on the
+ * calling thread; through page-locked memory it is truly asynchronous.
+ */
+export class StagingPool {
+  readonly #context: Context
+  readonly #idle: StagingBlock[] = []
+  #idleBytes = 0
+
+  private constructor(context: Context) {
+    this.#context = context
+    context._beforeClose((reason) => {
+      for (const block of this.#idle.splice(0)) {
+        if (reason === 'reset') block.detach()
+        else this.#free(block)
+      }
+      this.#idleBytes = 0
+    })
+  }
+
+  /** The pool of a context. */
+  static of(context: Context): StagingPool {
+    let pool = pools.get(context)
+    if (pool === undefined) {
+      pool = new StagingPool(context)
+      pools.set(context, pool)
+    }
+    return pool
+  }
+
+  /** A block of at least `byteLength` bytes. */
+  take(byteLength: number): StagingBlock {
+    // A block too large to be kept needs no size that others may have too.
+    const size = byteLength > keptBytes ? byteLength : Math.max(smallest, 2 ** Math.ceil(Math.log2(byteLength)))
+    const index = this.#idle.findIndex((block) => block.bytes.length === size)
+    const idle = this.#idle[index]
+    if (idle !== undefined) {
+      this.#idle.splice(index, 1)
+      this.#idleBytes -= size
+      return idle
+    }
+    const out = scratch()
+    this.#context._call('cuMemHostAlloc', () => cuMemHostAlloc(out, size, portable))
+    const address = out.u64[0] as bigint
+    try {
+      const { buffer, detach } = hostView(address, size)
+      return { address, bytes: new Uint8Array(buffer), detach }
+    } catch (error) {
+      freeUnused(this.#context, address)
+      throw error
+    }
+  }
+
+  /** Gives back a block that no copy uses any more. */
+  give(block: StagingBlock): void {
+    const size = block.bytes.length
+    if (this.#context.disposed) return
+    if (this.#idleBytes + size > keptBytes) {
+      this.#free(block)
+      return
+    }
+    this.#idle.push(block)
+    this.#idleBytes += size
+  }
+
+  #free(block: StagingBlock): void {
+    block.detach()
+    this.#context._release('cuMemFreeHost', () => cuMemFreeHost(block.address))
+  }
+}
+
+const pools = new WeakMap<Context, StagingPool>()

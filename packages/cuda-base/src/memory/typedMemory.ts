@@ -1,0 +1,450 @@
+import {
+  check,
+  describeValue,
+  Resource,
+  requireDType,
+  requireInteger,
+  requireLength,
+  requireOptions,
+} from '@shoal/cuda-base'
+import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
+import {
+  DisposedError,
+  type DType,
+  dtypeInfo,
+  dtypeOf,
+  isMemoryLike,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type StorageArray,
+  type StreamLike,
+  type TypedArrayOf,
+  toMemoryRange,
+} from '@shoal/types'
+import { type Context, type ContextSource, contextOf } from '../context.js'
+import { type ElementValue, elementBytes } from '../elements.js'
+import { Stream, streamFor } from '../stream.js'
+import { Allocation } from './allocation.js'
+import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
+import { queueFill } from './fill.js'
+import { arrayFor, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
+import { PinnedBuffer } from './pinnedBuffer.js'
+
+/** Where an operation is queued. */
+export interface QueueOptions {
+  /** Default: the default stream of the buffer's device. */
+  readonly stream?: StreamLike | undefined
+}
+
+/** Which part of another object's memory. */
+export interface ViewOptions {
+  /** Bytes from its start. Default: 0. */
+  readonly byteOffset?: number | undefined
+  /** Number of elements. Default: as many as fit. */
+  readonly length?: number | undefined
+}
+
+/** What a device buffer can be filled from: a typed array, page-locked memory, or device memory of any device. */
+export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
+
+/** What a device buffer can be read into. */
+export type CopyTarget<D extends DType> = TypedArrayOf<D> | PinnedBuffer<D>
+
+/**
+ * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
+ * `Sync` block the thread; methods that return a promise wait without blocking it.
+ */
+export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike {
+  protected readonly kind = 'DeviceBuffer'
+  readonly dtype: D
+  /** Number of elements. */
+  readonly length: number
+  readonly byteLength: number
+  /** @internal */
+  readonly _allocation: Allocation
+  /** @internal */
+  readonly _address: bigint
+  readonly #isView: boolean
+  #range: MemoryRange | undefined
+
+  private constructor(allocation: Allocation, address: bigint, dtype: D, length: number, isView: boolean) {
+    super()
+    this._allocation = allocation
+    this._address = address
+    this.dtype = dtype
+    this.length = length
+    this.byteLength = length * dtypeInfo(dtype).bytes
+    this.#isView = isView
+  }
+
+  /** Memory for `length` elements, with whatever was there before (`cuMemAlloc`). */
+  static allocate<D extends DType>(source: ContextSource, dtype: D, length: number): DeviceBuffer<D> {
+    const context = contextOf(source)
+    const { bytes } = requireDType(dtype)
+    const allocation = Allocation.allocate(context, requireLength(length, 'length', bytes) * bytes)
+    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+  }
+
+  /** Memory for `length` elements, all bits zero; ready for use on any stream. */
+  static zeros<D extends DType>(source: ContextSource, dtype: D, length: number): DeviceBuffer<D> {
+    const buffer = DeviceBuffer.allocate(source, dtype, length)
+    return disposeOnError(buffer, () => {
+      const { context } = buffer
+      const stream = transferStream(context)
+      const zero = new DataView(new ArrayBuffer(1))
+      queueFill(context, stream.handle, buffer._address, zero, buffer.byteLength)
+      stream.synchronizeSync()
+    })
+  }
+
+  /**
+   * A copy of a typed array on the device; ready for use on any stream. `dtype` names what the bits of the array mean,
+   * such as `'bf16'` for a `Uint16Array`; default: the array's own type.
+   */
+  static from<D extends DType>(
+    source: ContextSource,
+    array: TypedArrayOf<D>,
+    options: { readonly dtype: D },
+  ): DeviceBuffer<D>
+  static from<A extends StorageArray>(source: ContextSource, array: A): DeviceBuffer<DTypeOfArray<A>>
+  static from(source: ContextSource, array: StorageArray, options: { readonly dtype?: DType } = {}): DeviceBuffer {
+    requireOptions(options, 'options', '{ dtype }')
+    const dtype = options.dtype ?? dtypeOf(array)
+    requireDType(dtype)
+    requireArrayFor(array, dtype, 'array')
+    const buffer = DeviceBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array'))
+    return disposeOnError(buffer, () => {
+      const { context } = buffer
+      uploadNow(context, transferStream(context).handle, buffer._address, array)
+    })
+  }
+
+  /**
+   * Memory that can be used by work queued on `stream` from now on, and is freed on it (`cuMemAllocAsync`). Work of
+   * another stream must wait for an event of this one first.
+   */
+  static allocateAsync<D extends DType>(stream: Stream, dtype: D, length: number): DeviceBuffer<D> {
+    if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
+    const { bytes } = requireDType(dtype)
+    const allocation = Allocation.allocateOn(stream, requireLength(length, 'length', bytes) * bytes)
+    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+  }
+
+  /** @internal Elements in memory that `allocate` makes, given their bytes. */
+  static _allocateWith<D extends DType>(
+    dtype: D,
+    length: number,
+    allocate: (bytes: number) => Allocation,
+  ): DeviceBuffer<D> {
+    const { bytes } = requireDType(dtype)
+    const allocation = allocate(requireLength(length, 'length', bytes) * bytes)
+    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+  }
+
+  /**
+   * Memory that somebody else frees. `keep` is an object that must stay alive as long as the buffer. Nothing can check
+   * the address: a wrong one loses the context, or the process.
+   */
+  static fromAddress<D extends DType>(
+    source: ContextSource,
+    address: bigint,
+    dtype: D,
+    length: number,
+    keep?: unknown,
+  ): DeviceBuffer<D> {
+    const context = contextOf(source)
+    const { bytes } = requireDType(dtype)
+    if (typeof address !== 'bigint') throw new TypeError(`address must be a bigint, not ${describeValue(address)}`)
+    if (address < 0n || address >= 2n ** 64n) throw new RangeError(`address must fit 64 bits, not ${address}`)
+    const allocation = Allocation.borrow(context, address, requireLength(length, 'length', bytes) * bytes, keep)
+    return new DeviceBuffer(allocation, address, dtype, length, false)
+  }
+
+  /**
+   * The memory of another object, such as a `MappedRange`, as elements; without a copy. It can be used as long as that
+   * object has the memory: afterwards its use throws `DisposedError`.
+   * @param source whose work shall use it: a device with access to the memory.
+   * @throws RangeError when the elements do not lie within the memory.
+   */
+  static view<D extends DType>(
+    source: ContextSource,
+    memory: MemoryLike,
+    dtype: D,
+    options: ViewOptions = {},
+  ): DeviceBuffer<D> {
+    const context = contextOf(source)
+    const { bytes, alignment } = requireDType(dtype)
+    requireOptions(options, 'options', '{ byteOffset }')
+    const { address, byteLength } = toMemoryRange(memory)
+    const byteOffset = requireInteger(options.byteOffset ?? 0, 'byteOffset', 0, byteLength)
+    const first = address + BigInt(byteOffset)
+    if (first % BigInt(alignment) !== 0n) {
+      throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${dtype}, not ${byteOffset}`)
+    }
+    const available = Math.floor((byteLength - byteOffset) / bytes)
+    const length = requireInteger(options.length ?? available, 'length', 0, available)
+    return new DeviceBuffer(Allocation.within(context, memory), first, dtype, length, true)
+  }
+
+  get context(): Context {
+    return this._allocation.context
+  }
+
+  get device(): Context['device'] {
+    return this._allocation.context.device
+  }
+
+  /** The `CUdeviceptr` of the first element; 0n when there is none. @throws DisposedError */
+  get address(): bigint {
+    return this._use()
+  }
+
+  /** Whether dispose() was called for this buffer or for the one it is a view of. */
+  override get disposed(): boolean {
+    return this._disposed || this._allocation.freed
+  }
+
+  /**
+   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
+   * end. The view keeps the memory's objects alive, but disposing of the whole buffer ends its views.
+   * @throws RangeError when the range does not lie within the buffer.
+   */
+  slice(start = 0, end = this.length): DeviceBuffer<D> {
+    this._use()
+    const first = boundary(start, 'start', this.length)
+    const last = boundary(end, 'end', this.length)
+    if (last < first) throw new RangeError(`end (${end}) must not be before start (${start})`)
+    const address = this._address + BigInt(first * dtypeInfo(this.dtype).bytes)
+    return new DeviceBuffer(this._allocation, address, this.dtype, last - first, true)
+  }
+
+  /** The same as {@link slice}: the name typed arrays have for a view. */
+  subarray(start = 0, end = this.length): DeviceBuffer<D> {
+    return this.slice(start, end)
+  }
+
+  /** The same bytes as elements of another dtype, without a copy. @throws RangeError when they do not fit. */
+  reinterpret<E extends DType>(dtype: E): DeviceBuffer<E> {
+    const address = this._use()
+    const { bytes, alignment } = requireDType(dtype)
+    if (this.byteLength % bytes !== 0) {
+      throw new RangeError(`${this.byteLength} bytes are not a whole number of ${dtype} (${bytes} bytes each)`)
+    }
+    if (address % BigInt(alignment) !== 0n) {
+      throw new RangeError(`a view that does not start at a multiple of ${alignment} bytes cannot hold ${dtype}`)
+    }
+    return new DeviceBuffer(this._allocation, address, dtype, this.byteLength / bytes, true)
+  }
+
+  /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
+  fill(value: ElementValue<D>, options: QueueOptions = {}): this {
+    const address = this._use()
+    const stream = queueFor(this.context, options)
+    queueFill(this.context, stream, address, elementBytes(this.dtype, value, 'value'), this.length)
+    return this
+  }
+
+  /** Writes one value to every element and blocks until it is done. */
+  fillSync(value: ElementValue<D>, options: QueueOptions = {}): this {
+    return this.#finish(this.fill(value, options), options)
+  }
+
+  /**
+   * Queues a copy of the whole of `source`, which must be as long as this buffer; use {@link slice} for parts. Of an
+   * ordinary array the present contents arrive, whatever becomes of it; a page-locked one must stay unchanged until
+   * the copy ends and is kept alive until then. Device memory may be another device's, with or without peer access.
+   * @throws TypeError for another dtype, RangeError for another length, DisposedError.
+   */
+  copyFrom(source: CopySource<D>, options: QueueOptions = {}): this {
+    const address = this._use()
+    const { context } = this
+    const stream = queueFor(context, options)
+    const from = this.#checkSource(source)
+    if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
+    else queueDeviceCopy(context, stream, address, from)
+    return this
+  }
+
+  /** Like {@link copyFrom}, and blocks until the copy has ended. */
+  copyFromSync(source: CopySource<D>, options: QueueOptions = {}): this {
+    const address = this._use()
+    const { context } = this
+    const stream = queueFor(context, options)
+    const from = this.#checkSource(source)
+    if (ArrayBuffer.isView(from)) {
+      uploadNow(context, stream, address, from)
+      return this
+    }
+    queueDeviceCopy(context, stream, address, from)
+    return this.#finish(this, options)
+  }
+
+  /**
+   * Queues a copy into host memory as long as this buffer and resolves with it when the data is there.
+   * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
+   */
+  copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
+    try {
+      const address = this._use()
+      const stream = queueFor(this.context, options)
+      return queueDownload(this.context, stream, address, this.#checkTarget(target), target)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Copies into host memory as long as this buffer and blocks until the data is there. */
+  copyToSync<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): T {
+    const address = this._use()
+    const stream = queueFor(this.context, options)
+    downloadNow(this.context, stream, address, this.#checkTarget(target))
+    return target
+  }
+
+  /** Resolves with the elements in a fresh typed array, as they are when the stream gets there. */
+  toArray(options: QueueOptions = {}): Promise<TypedArrayOf<D>> {
+    return this.copyTo(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
+  }
+
+  /** The elements in a fresh typed array; blocks until the stream gets there. */
+  toArraySync(options: QueueOptions = {}): TypedArrayOf<D> {
+    return this.copyToSync(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
+  }
+
+  /** Frees the memory when `stream` gets there (`cuMemFreeAsync`): work queued on it before may still use it. */
+  disposeOn(stream: Stream): void {
+    if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
+    if (this._disposed) return
+    streamFor(this.context, stream)
+    this._disposed = true
+    if (!this.#isView) this._allocation.free(stream)
+  }
+
+  /** Frees the memory without blocking the thread while work still uses it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this._disposed) return
+    this._disposed = true
+    if (!this.#isView) await this._allocation.freeOffThread()
+  }
+
+  get [memoryProtocol](): MemoryRange {
+    const address = this._use()
+    // Frozen: whoever checked it once may recognise it.
+    this.#range ??= Object.freeze({
+      version: 0,
+      address,
+      byteLength: this.byteLength,
+      device: this.device.ordinal,
+      context: this.context._handle,
+      dtype: this.dtype,
+      length: this.length,
+    })
+    return this.#range
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'DeviceBuffer'
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    const state = this.disposed ? ', disposed' : ''
+    return `DeviceBuffer<${this.dtype}>(${this.length}) on device ${this.device.ordinal}${state}`
+  }
+
+  /** @internal The address, or DisposedError. */
+  _use(): bigint {
+    if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
+    this._allocation.context._requireAlive()
+    if (this._allocation.source !== undefined) this.#requireWithin(this._allocation.source)
+    return this._address
+  }
+
+  /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
+  protected release(): void {
+    if (!this.#isView) this._allocation.free()
+  }
+
+  /** The object whose memory this is may have given it back, or part of it. */
+  #requireWithin(memory: MemoryLike): void {
+    const { address, byteLength } = memory[memoryProtocol]
+    const end = Number(this._address - address) + this.byteLength
+    if (end > byteLength) {
+      throw new RangeError(`the view ends at byte ${end} of its memory, which has only ${byteLength} bytes now`)
+    }
+  }
+
+  #checkSource(source: CopySource<D>): ArrayBufferView | MemoryRange {
+    if (source instanceof PinnedBuffer) return this.#checkArray(source.array as ArrayBufferView, 'source', source.dtype)
+    if (ArrayBuffer.isView(source)) return this.#checkArray(source, 'source')
+    if (!isMemoryLike(source)) {
+      throw new TypeError(`source must be a typed array or memory, not ${describeValue(source)}`)
+    }
+    const range = toMemoryRange(source)
+    if (range.dtype !== undefined && range.dtype !== this.dtype) {
+      throw new TypeError(`source holds ${range.dtype}, this buffer ${this.dtype}; reinterpret() one of them`)
+    }
+    this.#checkBytes(range.byteLength, 'source')
+    return range
+  }
+
+  #checkTarget(target: CopyTarget<D>): ArrayBufferView {
+    if (target instanceof PinnedBuffer) return this.#checkArray(target.array as ArrayBufferView, 'target', target.dtype)
+    return this.#checkArray(target as ArrayBufferView, 'target')
+  }
+
+  #checkArray(array: ArrayBufferView, name: string, dtype?: DType): ArrayBufferView {
+    if (dtype !== undefined && dtype !== this.dtype)
+      throw new TypeError(`${name} holds ${dtype}, this buffer ${this.dtype}`)
+    requireArrayFor(array, this.dtype, name)
+    this.#checkBytes(array.byteLength, name)
+    return array
+  }
+
+  #checkBytes(byteLength: number, name: string): void {
+    if (byteLength === this.byteLength) return
+    const elements = byteLength / dtypeInfo(this.dtype).bytes
+    throw new RangeError(
+      `${name} has ${elements} elements, the buffer ${this.length}; use slice() to copy a part of either`,
+    )
+  }
+
+  #finish(result: this, options: QueueOptions): this {
+    const stream = queueFor(this.context, options)
+    this.context.run(() => check(cuStreamSynchronize(stream), 'cuStreamSynchronize'))
+    return result
+  }
+}
+
+/** The stream an operation is queued on; a TypeError for a stream where options are meant. */
+function queueFor(context: Context, options: QueueOptions): CUstream {
+  requireOptions(options, 'options', '{ stream }')
+  return streamFor(context, options.stream)
+}
+
+const transferStreams = new WeakMap<Context, Stream>()
+
+/** A stream of our own for memory nobody else knows yet, so that making it waits for nobody's work. */
+function transferStream(context: Context): Stream {
+  let stream = transferStreams.get(context)
+  if (stream === undefined) {
+    stream = Stream._createHidden(context)
+    transferStreams.set(context, stream)
+  }
+  return stream
+}
+
+function disposeOnError<D extends DType>(buffer: DeviceBuffer<D>, work: () => void): DeviceBuffer<D> {
+  try {
+    work()
+    return buffer
+  } catch (error) {
+    buffer.dispose()
+    throw error
+  }
+}
+
+function boundary(value: number, name: string, length: number): number {
+  const index = requireInteger(value, name, -length, length)
+  return index < 0 ? index + length : index
+}

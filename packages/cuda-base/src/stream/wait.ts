@@ -1,0 +1,180 @@
+import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
+import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
+import { AbortedError, TimeoutError } from '@shoal/types'
+import { describeValue, requireOptions } from '../checks.js'
+import type { Context } from '../context.js'
+import { driverErrors, Status, type StatusErrors } from '../errors.js'
+
+/** How long to wait. The GPU work goes on when a wait ends early, and what it uses stays alive until it ends. */
+export interface WaitOptions {
+  /** Ends the wait with `AbortedError`. */
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds after which the wait ends with `TimeoutError`. */
+  readonly timeout?: number | undefined
+}
+
+const longestTimeout = 2 ** 31 - 1
+
+/** Refuses options that make no sense, and a wait that is aborted before it began. */
+export function checkWaitOptions(options: WaitOptions, operation: string): void {
+  requireOptions(options, 'options', '{ signal, timeout }')
+  const { signal, timeout } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(`signal must be an AbortSignal, not ${describeValue(signal)}`)
+  }
+  if (timeout !== undefined && (typeof timeout !== 'number' || !(timeout >= 0) || timeout > longestTimeout)) {
+    const message = `timeout must be between 0 and ${longestTimeout} milliseconds, not ${describeValue(timeout)}`
+    throw typeof timeout === 'number' && !Number.isNaN(timeout) ? new RangeError(message) : new TypeError(message)
+  }
+  if (signal?.aborted) throw new AbortedError({ operation, cause: signal.reason })
+}
+
+/**
+ * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
+ * the wait ends.
+ */
+export async function eventStatus(
+  context: Context,
+  event: CUevent,
+  whenOver: () => void,
+  background?: BackgroundWork,
+): Promise<number> {
+  context._addWait()
+  try {
+    const query = driver.address('cuEventQuery', 2000)
+    const { _handle } = context
+    return await waitForEvent({ context: _handle, event, query, notReady: Status.notReady }, { background })
+  } finally {
+    try {
+      whenOver()
+    } finally {
+      context._endWait()
+    }
+  }
+}
+
+/**
+ * Records an event on the stream now and resolves with its final status: what was queued so far has ended, or the
+ * context has failed. Never rejects because of the GPU, so it may be left unobserved.
+ */
+export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
+  const event = context._takeEvent()
+  try {
+    context._call('cuEventRecord', () => cuEventRecord(event, stream))
+  } catch (error) {
+    context._returnEvent(event)
+    throw error
+  }
+  return eventStatus(context, event, () => context._returnEvent(event), background)
+}
+
+/**
+ * Queues a copy that reads or writes host memory and calls `whenOver` once the copy uses that memory no more, with its
+ * status: `CUDA_SUCCESS`, or why its context failed. The context is neither released nor reset before `whenOver`, and
+ * the promise it may give, have ended. Where nobody can tell whether the copy has ended, the memory is never given back.
+ */
+export function queueHostCopy<T>(
+  context: Context,
+  stream: CUstream,
+  queue: () => void,
+  giveBack: () => void,
+  whenOver: (status: number) => T | Promise<T>,
+): Promise<T> {
+  context._addWait()
+  let event: CUevent | undefined
+  let isQueued = false
+  try {
+    // Before the copy: without an event nobody would learn when it has ended.
+    const mark = context._takeEvent()
+    event = mark
+    queue()
+    isQueued = true
+    context._call('cuEventRecord', () => cuEventRecord(mark, stream))
+  } catch (error) {
+    try {
+      if (event !== undefined) context._returnEvent(event)
+      if (!isQueued || hasEndedNow(context, stream)) giveBack()
+    } finally {
+      context._endWait()
+    }
+    throw error
+  }
+  return hostCopyOver(context, stream, event, giveBack, whenOver)
+}
+
+async function hostCopyOver<T>(
+  context: Context,
+  stream: CUstream,
+  event: CUevent,
+  giveBack: () => void,
+  whenOver: (status: number) => T | Promise<T>,
+): Promise<T> {
+  let isOver = false
+  try {
+    const status = await eventStatus(context, event, () => context._returnEvent(event))
+    isOver = true
+    return await whenOver(status)
+  } finally {
+    try {
+      if (isOver || hasEndedNow(context, stream)) giveBack()
+    } finally {
+      context._endWait()
+    }
+  }
+}
+
+/** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */
+function hasEndedNow(context: Context, stream: CUstream): boolean {
+  try {
+    context._call('cuStreamSynchronize', () => cuStreamSynchronize(stream))
+    return true
+  } catch {
+    // The error that led here is the one to report.
+    return false
+  }
+}
+
+/** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */
+export function settle<T>(
+  work: Promise<number>,
+  value: T,
+  options: WaitOptions,
+  operation: string,
+  background?: BackgroundWork,
+  errors: StatusErrors = driverErrors,
+): Promise<T> {
+  const finished = work.then((status) => {
+    if (status !== Status.success) throw errors.error(status, 'cuEventQuery', `while ${operation} was waiting`)
+    return value
+  })
+  const { signal, timeout } = options
+  if (signal === undefined && timeout === undefined) return finished
+  return new Promise<T>((resolve, reject) => {
+    let timer: NodeJS.Timeout | undefined
+    const onAbort = (): void => giveUp(new AbortedError({ operation, cause: signal?.reason }))
+    const stop = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+    const giveUp = (error: Error): void => {
+      stop()
+      // The event is watched until the work ends, but nobody waits for it any more: the process may end before.
+      background?.release?.()
+      reject(error)
+    }
+    if (timeout !== undefined) {
+      timer = setTimeout(() => giveUp(new TimeoutError({ operation, timeout })), timeout)
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
+    finished.then(
+      (result) => {
+        stop()
+        resolve(result)
+      },
+      (error: unknown) => {
+        stop()
+        reject(error)
+      },
+    )
+  })
+}
