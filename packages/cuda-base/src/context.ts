@@ -26,6 +26,7 @@ import { DeviceInUseError } from './deviceInUse.js'
 import { check, checkRelease, driverErrors, isGone, type StatusErrors, Status } from './errors.js'
 import { processIsEnding } from './lifetime.js'
 import { scratch } from './native.js'
+import { type Words, wordsOf } from './words.js'
 
 const eventDisableTiming = 2
 
@@ -54,6 +55,8 @@ export class Context<D extends ContextDevice = ContextDevice> {
   readonly device: D
   /** @internal The handle without the check that the context is still there. */
   readonly _handle: CUcontext
+  /** @internal The handle in two halves, for calls without a bigint. */
+  readonly _words: Words
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
   #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
@@ -67,6 +70,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
   private constructor(device: D, handle: CUcontext) {
     this.device = device
     this._handle = handle
+    this._words = wordsOf(handle)
     ensureContextFunctions()
     living.add(this)
   }

@@ -8,7 +8,9 @@ import {
   requireOptions,
   Status,
   scratch,
+  type Words,
   watchForLeak,
+  wordsOf,
 } from '@shoal/cuda-base'
 import {
   type CUstream,
@@ -45,6 +47,8 @@ export class Stream extends Resource implements StreamLike {
   readonly context: Context
   /** @internal */
   readonly _handle: CUstream
+  /** @internal The handle in two halves, for calls without a bigint. */
+  readonly _words: Words
   readonly #isOwned: boolean
   #identity: StreamHandle | undefined
 
@@ -52,6 +56,7 @@ export class Stream extends Resource implements StreamLike {
     super()
     this.context = context
     this._handle = handle
+    this._words = wordsOf(handle)
     this.#isOwned = isOwned
     if (!isOwned) return
     context._addChild()

@@ -1,10 +1,21 @@
-import { checkRelease, forgetLeak, type ShortLived, Status, scratch, watchForLeak, watchLater } from '@shoal/cuda-base'
+import {
+  checkRelease,
+  driverError,
+  forgetLeak,
+  processIsEnding,
+  type ShortLived,
+  Status,
+  scratch,
+  watchForLeak,
+  watchLater,
+  wordsOf,
+  wordsValue,
+} from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   type CUmemoryPool,
   cuCtxSynchronize,
   cuMemAlloc,
-  cuMemAllocAsync,
   cuMemAllocFromPoolAsync,
   cuMemFree,
   cuMemFreeAsync,
@@ -13,11 +24,11 @@ import { offThread } from '@shoal/ffi'
 import { DisposedError, type MemoryLike, toMemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
 import type { Stream } from '../stream.js'
+import { allocateCall, allocatedHigh, allocatedLow, freeCall } from './streamOrdered.js'
 
 /** One piece of device memory, shared by a buffer and the views of it. */
 export class Allocation implements ShortLived {
   readonly context: Context
-  readonly address: bigint
   readonly byteLength: number
   /** Whether the memory was given back. */
   freed = false
@@ -26,6 +37,9 @@ export class Allocation implements ShortLived {
   /** The stream it was allocated on, which also frees it. */
   readonly #stream: Stream | undefined
   readonly #isOwned: boolean
+  readonly #low: number
+  readonly #high: number
+  #address: bigint | undefined
   /** Whatever must live as long as borrowed memory is used. */
   readonly keep: unknown
   /** Memory of another object, which has to be there still whenever it is used. */
@@ -33,49 +47,67 @@ export class Allocation implements ShortLived {
 
   private constructor(
     context: Context,
-    address: bigint,
+    low: number,
+    high: number,
     byteLength: number,
-    source: {
-      readonly stream?: Stream
-      readonly isOwned: boolean
-      readonly keep?: unknown
-      readonly memory?: MemoryLike
-    },
+    isOwned: boolean,
+    stream?: Stream,
+    keep?: unknown,
+    memory?: MemoryLike,
   ) {
     this.context = context
-    this.address = address
+    this.#low = low
+    this.#high = high
     this.byteLength = byteLength
-    this.#stream = source.stream
-    this.#isOwned = source.isOwned && byteLength > 0
-    this.keep = source.keep
-    this.source = source.memory
+    this.#stream = stream
+    this.#isOwned = isOwned && byteLength > 0
+    this.keep = keep
+    this.source = memory
     if (!this.#isOwned) return
     context._addChild()
     watchLater(this)
   }
 
+  static #at(
+    context: Context,
+    address: bigint,
+    byteLength: number,
+    isOwned: boolean,
+    stream?: Stream,
+    keep?: unknown,
+    memory?: MemoryLike,
+  ): Allocation {
+    const { low, high } = wordsOf(address)
+    return new Allocation(context, low, high, byteLength, isOwned, stream, keep, memory)
+  }
+
+  get address(): bigint {
+    this.#address ??= wordsValue({ low: this.#low, high: this.#high })
+    return this.#address
+  }
+
   /** `cuMemAlloc`. CUDA has no empty allocation: zero bytes are address 0. */
   static allocate(context: Context, byteLength: number): Allocation {
-    if (byteLength === 0) return new Allocation(context, 0n, 0, { isOwned: false })
+    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
     const out = scratch()
     context._call('cuMemAlloc', () => cuMemAlloc(out, byteLength))
-    return new Allocation(context, out.u64[0] as bigint, byteLength, { isOwned: true })
+    return Allocation.#at(context, out.u64[0] as bigint, byteLength, true)
   }
 
   /** `cuMemAllocAsync`: the memory can be used by work queued on the stream from now on. */
   static allocateOn(stream: Stream, byteLength: number): Allocation {
     const { context } = stream
-    const handle = stream.handle
-    if (byteLength === 0) return new Allocation(context, 0n, 0, { isOwned: false })
-    const out = scratch()
-    context._call('cuMemAllocAsync', () => cuMemAllocAsync(out, byteLength, handle))
-    return new Allocation(context, out.u64[0] as bigint, byteLength, { isOwned: true, stream })
+    stream._requireUsable()
+    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
+    const status = allocateCall(context._words, stream._words, byteLength)
+    if (status !== Status.success) throw driverError(status, 'cuMemAllocAsync')
+    return new Allocation(context, allocatedLow(), allocatedHigh(), byteLength, true, stream)
   }
 
   /** `cuMemAllocFromPoolAsync`; `keep` is the pool's object. */
   static allocateFrom(keep: object, pool: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle } = stream
-    if (byteLength === 0) return new Allocation(context, 0n, 0, { isOwned: false })
+    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
     const out = scratch()
     context._call('cuMemAllocFromPoolAsync', () => cuMemAllocFromPoolAsync(out, byteLength, pool, handle))
     return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, keep)
@@ -83,18 +115,18 @@ export class Allocation implements ShortLived {
 
   /** Takes over memory that is to be freed on a stream. */
   static adoptOn(stream: Stream, address: bigint, byteLength: number, keep: object): Allocation {
-    return new Allocation(stream.context, address, byteLength, { isOwned: true, stream, keep })
+    return Allocation.#at(stream.context, address, byteLength, true, stream, keep)
   }
 
   /** Memory that somebody else frees. */
   static borrow(context: Context, address: bigint, byteLength: number, keep?: unknown): Allocation {
-    return new Allocation(context, address, byteLength, { isOwned: false, keep })
+    return Allocation.#at(context, address, byteLength, false, undefined, keep)
   }
 
   /** Memory of another object, as long as that has it. */
   static within(context: Context, memory: MemoryLike): Allocation {
     const { address, byteLength } = toMemoryRange(memory)
-    return new Allocation(context, address, byteLength, { isOwned: false, memory })
+    return Allocation.#at(context, address, byteLength, false, undefined, undefined, memory)
   }
 
   requireAlive(kind: string): void {
@@ -105,21 +137,26 @@ export class Allocation implements ShortLived {
   /** Gives the memory back: `cuMemFree`, which waits for the work that uses it, or `cuMemFreeAsync` on its stream. */
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
-    const pointer = this.address as CUdeviceptr
     try {
       if (stream !== undefined && !stream.disposed) {
-        const handle = stream._handle
-        this.context._release('cuMemFreeAsync', () => cuMemFreeAsync(pointer, handle))
+        this.#freeOn(stream)
       } else if (this.#stream !== undefined) {
         // Its stream is gone and cuMemFree does not wait for stream-ordered memory, so wait for everything.
         this.context._release('cuCtxSynchronize', () => cuCtxSynchronize())
-        this.context._release('cuMemFree', () => cuMemFree(pointer))
+        this.context._release('cuMemFree', () => cuMemFree(this.address as CUdeviceptr))
       } else {
-        this.context._release('cuMemFree', () => cuMemFree(pointer))
+        this.context._release('cuMemFree', () => cuMemFree(this.address as CUdeviceptr))
       }
     } finally {
       this.context._removeChild()
     }
+  }
+
+  #freeOn(stream: Stream): void {
+    const { context } = this
+    if (context.disposed || processIsEnding()) return
+    const status = freeCall(context._words, stream._words, this.#low, this.#high)
+    if (status !== Status.success) checkRelease(status, 'cuMemFreeAsync')
   }
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */

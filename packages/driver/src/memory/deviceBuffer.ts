@@ -64,18 +64,17 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   /** @internal */
   readonly _allocation: Allocation
   /** @internal */
-  readonly _address: bigint
-  readonly #isView: boolean
+  /** Where a view starts; undefined for a buffer that has the whole allocation. */
+  readonly #viewAddress: bigint | undefined
   #range: MemoryRange | undefined
 
-  private constructor(allocation: Allocation, address: bigint, dtype: D, length: number, isView: boolean) {
+  private constructor(allocation: Allocation, dtype: D, length: number, byteLength: number, viewAddress?: bigint) {
     super()
     this._allocation = allocation
-    this._address = address
+    this.#viewAddress = viewAddress
     this.dtype = dtype
     this.length = length
-    this.byteLength = length * dtypeInfo(dtype).bytes
-    this.#isView = isView
+    this.byteLength = byteLength
   }
 
   /** Memory for `length` elements, with whatever was there before (`cuMemAlloc`). */
@@ -83,7 +82,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const context = contextOf(source)
     const { bytes } = requireDType(dtype)
     const allocation = Allocation.allocate(context, requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
   }
 
   /** Memory for `length` elements, all bits zero; ready for use on any stream. */
@@ -128,7 +127,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
     const { bytes } = requireDType(dtype)
     const allocation = Allocation.allocateOn(stream, requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
   }
 
   /** @internal Elements in memory that `allocate` makes, given their bytes. */
@@ -139,7 +138,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   ): DeviceBuffer<D> {
     const { bytes } = requireDType(dtype)
     const allocation = allocate(requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, allocation.address, dtype, length, false)
+    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
   }
 
   /**
@@ -158,7 +157,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (typeof address !== 'bigint') throw new TypeError(`address must be a bigint, not ${describeValue(address)}`)
     if (address < 0n || address >= 2n ** 64n) throw new RangeError(`address must fit 64 bits, not ${address}`)
     const allocation = Allocation.borrow(context, address, requireLength(length, 'length', bytes) * bytes, keep)
-    return new DeviceBuffer(allocation, address, dtype, length, false)
+    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
   }
 
   /**
@@ -184,7 +183,12 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     }
     const available = Math.floor((byteLength - byteOffset) / bytes)
     const length = requireInteger(options.length ?? available, 'length', 0, available)
-    return new DeviceBuffer(Allocation.within(context, memory), first, dtype, length, true)
+    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, length * bytes, first)
+  }
+
+  /** @internal The address without the check that it is still there. */
+  get _address(): bigint {
+    return this.#viewAddress ?? this._allocation.address
   }
 
   get context(): Context {
@@ -215,8 +219,9 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const first = boundary(start, 'start', this.length)
     const last = boundary(end, 'end', this.length)
     if (last < first) throw new RangeError(`end (${end}) must not be before start (${start})`)
-    const address = this._address + BigInt(first * dtypeInfo(this.dtype).bytes)
-    return new DeviceBuffer(this._allocation, address, this.dtype, last - first, true)
+    const { bytes } = dtypeInfo(this.dtype)
+    const address = this._address + BigInt(first * bytes)
+    return new DeviceBuffer(this._allocation, this.dtype, last - first, (last - first) * bytes, address)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
@@ -234,7 +239,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (address % BigInt(alignment) !== 0n) {
       throw new RangeError(`a view that does not start at a multiple of ${alignment} bytes cannot hold ${dtype}`)
     }
-    return new DeviceBuffer(this._allocation, address, dtype, this.byteLength / bytes, true)
+    return new DeviceBuffer(this._allocation, dtype, this.byteLength / bytes, this.byteLength, address)
   }
 
   /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
@@ -318,14 +323,14 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (this._disposed) return
     streamFor(this.context, stream)
     this._disposed = true
-    if (!this.#isView) this._allocation.free(stream)
+    if (this.#viewAddress === undefined) this._allocation.free(stream)
   }
 
   /** Frees the memory without blocking the thread while work still uses it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
-    if (!this.#isView) await this._allocation.freeOffThread()
+    if (this.#viewAddress === undefined) await this._allocation.freeOffThread()
   }
 
   get [memoryProtocol](): MemoryRange {
@@ -362,7 +367,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
   protected release(): void {
-    if (!this.#isView) this._allocation.free()
+    if (this.#viewAddress === undefined) this._allocation.free()
   }
 
   /** The object whose memory this is may have given it back, or part of it. */

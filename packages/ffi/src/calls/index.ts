@@ -13,6 +13,7 @@ export {
   type StructNativeCall,
 } from './bind.js'
 export {
+  contextSlot,
   floatSlot,
   maximumArguments,
   maximumFloats,

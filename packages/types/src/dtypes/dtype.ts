@@ -121,9 +121,12 @@ const table: { readonly [D in DType]: DTypeInfo<D> } = {
   bool: info('bool', 'bool', Uint8Array, {}),
 }
 
+// Every buffer that is made asks it: quicker than a property of varying name.
+const byName: ReadonlyMap<unknown, DTypeInfo> = new Map(Object.entries(table) as [DType, DTypeInfo][])
+
 /** Whether a value is the name of a dtype. */
 export function isDType(value: unknown): value is DType {
-  return typeof value === 'string' && Object.hasOwn(table, value)
+  return byName.has(value)
 }
 
 /**
@@ -132,8 +135,9 @@ export function isDType(value: unknown): value is DType {
  * @throws TypeError when `dtype` is not the name of one
  */
 export function dtypeInfo<D extends DType>(dtype: D): DTypeInfo<D> {
-  if (!isDType(dtype)) throw new TypeError(`unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
-  return table[dtype] as unknown as DTypeInfo<D>
+  const found = byName.get(dtype)
+  if (found === undefined) throw new TypeError(`unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
+  return found as unknown as DTypeInfo<D>
 }
 
 const dtypeOfArrayName: { readonly [name: string]: DType } = {
