@@ -294,9 +294,15 @@ TEST(two_processes_make_one_team) {
       child.send(1);
       EQUAL(child.wait(), 0);
     }
-    // The rest of the team goes on.
+    // The rest of the team goes on, and the place of who has gone is free again.
+    usleep(150000);
     fill(all, 33, kPiece);
     EQUAL(byteAt(memory.at + 150), 33);
+    Memory other(1, kPiece, kDescriptor);
+    OK(cuMulticastBindMem(object, 0, other.handle, 0, kPiece, 0));
+    fill(all, 34, kPiece);
+    EQUAL(byteAt(other.at), 34);
+    other.drop();
     unmap(all, kPiece);
     memory.drop();
     OK(cuMemRelease(object));

@@ -20,6 +20,8 @@ namespace shoal {
 namespace {
 
 constexpr uint32_t kMaxBindings = 1024;
+// How long a process that was alive is taken for alive.
+constexpr std::chrono::milliseconds kTrusted(100);
 
 struct Known {
   std::mutex mutex;
@@ -35,7 +37,6 @@ Known& known() {
 
 struct MulticastObject::Binding {
   uint64_t number;  // 0: free
-  pid_t process;
   int32_t device;
   uint64_t offset;        // in the object
   uint64_t size;
@@ -152,7 +153,6 @@ CUresult MulticastObject::waitForTeam() const {
 CUresult MulticastObject::bind(size_t offset, size_t size, Memory memory) {
   std::lock_guard own(mutex_);
   Binding made = {};
-  made.process = getpid();
   made.device = memory.device;
   made.offset = offset;
   made.size = size;
@@ -191,19 +191,48 @@ std::shared_ptr<SharedFile> MulticastObject::fileOf(const Binding& binding) {
   std::lock_guard lock(mutex_);
   auto own = own_.find(binding.number);
   if (own != own_.end()) return own->second.file;
-  auto& slot = fetched_[binding.number];
-  if (!slot) slot = fetch(binding.memory);
-  return slot;
+  const auto now = std::chrono::steady_clock::now();
+  auto known = fetched_.find(binding.number);
+  if (known != fetched_.end()) {
+    if (now - known->second.seenAlive < kTrusted) return known->second.file;
+    ProcessName name;
+    memcpy(name.bytes, binding.memory.process, sizeof name.bytes);
+    if (isReachable(name)) {
+      known->second.seenAlive = now;
+      return known->second.file;
+    }
+    fetched_.erase(known);
+  } else if (auto file = fetch(binding.memory)) {
+    fetched_[binding.number] = {file, now};
+    return file;
+  }
+  // Whoever bound it has ended, or the memory is gone: the place is free for others.
+  Lock shared(*shared_);
+  for (auto& each : shared_->bindings) {
+    if (each.number == binding.number) each.number = 0;
+  }
+  return nullptr;
+}
+
+// Memory of other processes that is bound no more must not be kept.
+void MulticastObject::forgetUnbound(const std::vector<uint64_t>& bound) {
+  std::lock_guard lock(mutex_);
+  for (auto each = fetched_.begin(); each != fetched_.end();) {
+    each = std::find(bound.begin(), bound.end(), each->first) != bound.end() ? std::next(each) : fetched_.erase(each);
+  }
 }
 
 bool MulticastObject::pass(size_t offset, const char* data, size_t length) {
   std::vector<Binding> reached;
+  std::vector<uint64_t> bound;
   {
     Lock lock(*shared_);
     for (auto& binding : shared_->bindings) {
+      if (binding.number != 0) bound.push_back(binding.number);
       if (binding.number != 0 && offset < binding.offset + binding.size && binding.offset < offset + length) reached.push_back(binding);
     }
   }
+  forgetUnbound(bound);
   bool isDone = true;
   for (auto& binding : reached) {
     std::shared_ptr<SharedFile> file;

@@ -2,6 +2,7 @@
 // memory, so that every process that imported it sees the same team and the same bound memory.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -49,12 +50,17 @@ class MulticastObject {
   struct Binding;
   class Lock;
   std::shared_ptr<SharedFile> fileOf(const Binding& binding);
+  void forgetUnbound(const std::vector<uint64_t>& bound);
 
   const std::shared_ptr<SharedFile> file_;
   Shared* shared_;
   std::mutex mutex_;  // guards what follows
   std::map<uint64_t, Memory> own_;  // bound by this process, by the number of the binding
-  std::map<uint64_t, std::shared_ptr<SharedFile>> fetched_;
+  struct Fetched {
+    std::shared_ptr<SharedFile> file;
+    std::chrono::steady_clock::time_point seenAlive;
+  };
+  std::map<uint64_t, Fetched> fetched_;  // bound by others
 };
 
 }  // namespace shoal

@@ -28,16 +28,18 @@ void Mapping::protect(unsigned rights) const {
   if (mprotect(reinterpret_cast<void*>(base), size, protection) != 0) throw std::system_error(errno, std::generic_category(), "mprotect");
 }
 
-void Mapping::grant(const std::vector<Grant>& grants) {
+bool Mapping::grant(const std::vector<Grant>& grants) {
   const unsigned before = together();
   unsigned either = before;
   for (auto& each : grants) either |= each.rights;
   // The pages allow more before the rights do, and less only when nobody relies on it any more.
   if (either != before) protect(either);
   for (auto& each : grants) (each.device == kHost ? hostRights_ : rights_[static_cast<size_t>(each.device)]) = each.rights;
-  if (together() == either) return;
-  uses_.waitUntilUnused();
-  protect(together());
+  return together() == either;
+}
+
+void Mapping::settle() {
+  if (isMapped_) protect(together());
 }
 
 }  // namespace shoal
@@ -72,28 +74,32 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
       Device* device = nullptr;
       if (const CUresult status = Location::resolve(desc[index].location, device)) return status;
     }
-    AddressSpace& space = addressSpace();
-    std::lock_guard lock(space.mutex);
-    Reservation* reservation = space.around(ptr, size);
-    if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<Mapping*> chosen;
-    uint64_t end = ptr;
-    for (auto at = reservation->mappings.find(ptr); at != reservation->mappings.end() && at->first == end && end < ptr + size; ++at) {
-      chosen.push_back(at->second.get());
-      end += at->second->size;
-    }
-    if (end != ptr + size) return CUDA_ERROR_INVALID_VALUE;
-    for (Mapping* mapping : chosen) {
-      for (size_t index = 0; index < count; ++index) {
-        if (const CUresult status = checkReach(*mapping, desc[index].location)) return status;
-      }
-    }
     std::vector<Mapping::Grant> grants;
     for (size_t index = 0; index < count; ++index) {
       const CUmemLocation& location = desc[index].location;
       grants.push_back({isHostLocation(location.type) ? Mapping::kHost : location.id, static_cast<unsigned>(desc[index].flags)});
     }
-    for (Mapping* mapping : chosen) mapping->grant(grants);
+    AddressSpace& space = addressSpace();
+    std::vector<std::shared_ptr<Mapping>> chosen, unsettled;
+    {
+      std::lock_guard lock(space.mutex);
+      chosen = space.mappingsOf(ptr, size);
+      if (chosen.empty()) return CUDA_ERROR_INVALID_VALUE;
+      for (auto& mapping : chosen) {
+        for (size_t index = 0; index < count; ++index) {
+          if (const CUresult status = checkReach(*mapping, desc[index].location)) return status;
+        }
+      }
+      for (auto& mapping : chosen) {
+        if (!mapping->grant(grants)) unsettled.push_back(mapping);
+      }
+    }
+    // Operations that saw more rights than there are now may still run.
+    for (auto& mapping : unsettled) {
+      mapping->waitUntilUnused();
+      std::lock_guard lock(space.mutex);
+      mapping->settle();
+    }
     return CUDA_SUCCESS;
   });
 }

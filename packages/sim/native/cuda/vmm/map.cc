@@ -17,10 +17,6 @@ Mapping::Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<Memo
   if (this->handle->physical) this->handle->physical->file->map(offset, size, PROT_NONE, at);
 }
 
-Mapping::~Mapping() {
-  if (isMapped_) emptyAddresses(base, size);
-}
-
 bool Mapping::wrote(uint64_t address, size_t length) {
   return !handle->multicast || handle->multicast->pass(offset + (address - base), reinterpret_cast<const char*>(address), length);
 }
@@ -36,12 +32,6 @@ unsigned Mapping::handleTypes() const {
 }
 
 bool Mapping::isRdmaCapable() const { return handle->physical && handle->physical->properties.allocFlags.gpuDirectRDMACapable != 0; }
-
-void Mapping::unmap() {
-  isMapped_ = false;
-  uses_.waitUntilUnused();
-  emptyAddresses(base, size);
-}
 
 }  // namespace shoal
 
@@ -86,21 +76,24 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return initialised([&]() -> CUresult {
     AddressSpace& space = addressSpace();
-    std::lock_guard lock(space.mutex);
-    Reservation* reservation = size == 0 ? nullptr : space.around(ptr, size);
-    if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    auto& mappings = reservation->mappings;
-    auto first = mappings.find(ptr);
-    auto last = first;
-    uint64_t end = ptr;
-    // Whole mappings, one behind the other, that fill the range.
-    for (; last != mappings.end() && last->first == end && end < ptr + size; ++last) end += last->second->size;
-    if (end != ptr + size) return CUDA_ERROR_INVALID_VALUE;
-    for (auto each = first; each != last; ++each) {
-      if (auto allocation = state().allocations.startingAt(each->first)) state().allocations.remove(allocation);
-      each->second->unmap();
+    std::vector<std::shared_ptr<Mapping>> leaving;
+    {
+      std::lock_guard lock(space.mutex);
+      leaving = space.mappingsOf(ptr, size);
+      if (leaving.empty()) return CUDA_ERROR_INVALID_VALUE;
+      for (auto& mapping : leaving) {
+        mapping->leave();
+        if (auto allocation = state().allocations.startingAt(mapping->base)) state().allocations.remove(allocation);
+      }
     }
-    mappings.erase(first, last);
+    for (auto& mapping : leaving) mapping->waitUntilUnused();
+    // Until here the range counts as taken, so nobody has mapped anything over it.
+    std::lock_guard lock(space.mutex);
+    Reservation* reservation = space.around(ptr, size);
+    for (auto& mapping : leaving) {
+      emptyAddresses(mapping->base, mapping->size);
+      reservation->mappings.erase(mapping->base);
+    }
     return CUDA_SUCCESS;
   });
 }

@@ -30,7 +30,21 @@ std::shared_ptr<Mapping> AddressSpace::mappingAt(uint64_t address) {
   auto after = reservation->mappings.upper_bound(address);
   if (after == reservation->mappings.begin()) return nullptr;
   auto& found = std::prev(after)->second;
-  return address - found->base < found->size ? found : nullptr;
+  return address - found->base < found->size && found->isUsable() ? found : nullptr;
+}
+
+std::vector<std::shared_ptr<Mapping>> AddressSpace::mappingsOf(uint64_t address, size_t size) {
+  std::vector<std::shared_ptr<Mapping>> chosen;
+  Reservation* reservation = size == 0 ? nullptr : around(address, size);
+  if (reservation == nullptr) return chosen;
+  uint64_t end = address;
+  for (auto at = reservation->mappings.find(address); at != reservation->mappings.end() && at->first == end && end < address + size; ++at) {
+    if (!at->second->isUsable()) break;
+    chosen.push_back(at->second);
+    end += at->second->size;
+  }
+  if (end != address + size) chosen.clear();
+  return chosen;
 }
 
 }  // namespace shoal

@@ -19,7 +19,6 @@ constexpr size_t kDeviceSlots = 64;
 class Mapping : public Backing {
  public:
   Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<MemoryHandle> handle);
-  ~Mapping() override;
 
   std::optional<unsigned> rightsOf(int device) const override;
   bool isStrict() const override { return true; }
@@ -33,16 +32,19 @@ class Mapping : public Backing {
   bool isRdmaCapable() const override;
 
   unsigned hostRights() const { return hostRights_; }
-  // Gives each its right, and the pages the protection that allows what all may do together. Operations that saw more
-  // rights than there will be are waited for.
+  // Gives each its right, and the pages the protection that allows what all may do together.
   struct Grant {
     int device;  // kHost: the host
     unsigned rights;
   };
   static constexpr int kHost = -1;
-  void grant(const std::vector<Grant>& grants);
-  // Takes the memory away from its address after the last operation on it.
-  void unmap();
+  // False: others may still use more than is allowed now, so `waitUntilUnused` and then `settle` have to follow.
+  bool grant(const std::vector<Grant>& grants);
+  void settle();
+  // Nothing new may touch it from now on.
+  void leave() { isMapped_ = false; }
+  // Calls that wait do it without the mutex: what they wait for may need calls of other threads.
+  void waitUntilUnused() { uses_.waitUntilUnused(); }
 
   const uint64_t base;
   const size_t size;
@@ -64,14 +66,17 @@ struct Reservation {
   std::map<uint64_t, std::shared_ptr<Mapping>> mappings;
 };
 
-// All calls that change reservations and mappings hold the mutex.
+// All calls that look at or change reservations and mappings hold the mutex.
 struct AddressSpace {
   std::mutex mutex;
   std::map<uint64_t, Reservation> reservations;
 
   // The reservation that holds the whole range, or null.
   Reservation* around(uint64_t address, size_t size);
+  // Null also while it is being taken away.
   std::shared_ptr<Mapping> mappingAt(uint64_t address);
+  // The mappings that fill the range, one behind the other; empty unless they do.
+  std::vector<std::shared_ptr<Mapping>> mappingsOf(uint64_t address, size_t size);
 };
 
 AddressSpace& addressSpace();
