@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, expect, test } from 'vitest'
+
+const folder = mkdtempSync(join(tmpdir(), 'shoal-shared-memory-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+interface End {
+  readonly code: number | null
+  readonly output: string
+  readonly errors: string
+}
+
+interface Program {
+  readonly child: ChildProcess
+  readonly end: Promise<End>
+  /** Resolves when the program has said this, fails when it ends before. */
+  said(words: RegExp): Promise<void>
+}
+
+function start(name: string, ...options: string[]): Program {
+  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '' }
+  const script = fileURLToPath(new URL(`../dist/${name}.js`, import.meta.url))
+  const child = spawn(process.execPath, [script, ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let output = ''
+  let errors = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  const end = new Promise<End>((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
+  const said = async (words: RegExp): Promise<void> => {
+    while (!words.test(output)) {
+      if (child.exitCode !== null) throw new Error(`${name} ended without saying ${words}:\n${output}${errors}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+  return { child, end, said }
+}
+
+let sockets = 0
+function newPath(): string {
+  sockets += 1
+  return join(folder, `${sockets}.sock`)
+}
+
+test('parent and child: over an inherited socket', async () => {
+  const { code, output, errors } = await start('parent').end
+  expect(output).toMatch(/guest \d+: mapped 4194304 bytes at 0x/)
+  expect(output).toMatch(/guest \d+: read, all 1000000 elements are right/)
+  expect(output).toMatch(/host \d+: read the answer, all 1000000 elements are right/)
+  expect(errors).not.toContain('ShoalLeakWarning')
+  expect(code).toBe(0)
+})
+
+test('parent and child: the parent keeps its memory when the child is killed', async () => {
+  const { code, output } = await start('parent', '--kill').end
+  expect(output).toMatch(/host \d+: the guest is gone without an answer; all 1000000 elements are right still/)
+  expect(code).toBe(0)
+})
+
+test('unrelated processes: two guests one after the other, over a path that is removed at the end', async () => {
+  const path = newPath()
+  const owner = start('owner', path, '--guests', '2')
+  await owner.said(/listening/)
+  for (let guest = 0; guest < 2; guest += 1) {
+    const { code, output } = await start('visitor', path).end
+    expect(output).toMatch(/read, all 1000000 elements are right\nguest \d+: wrote the answer/)
+    expect(code).toBe(0)
+  }
+  const { code, output } = await owner.end
+  expect(output.match(/read the answer, all 1000000 elements are right/g)).toHaveLength(2)
+  expect(code).toBe(0)
+  expect(existsSync(path)).toBe(false)
+})
+
+test('unrelated processes: a guest that is killed does no harm to the owner or the next guest', async () => {
+  const path = newPath()
+  const owner = start('owner', path, '--guests', '2')
+  await owner.said(/listening/)
+  const victim = start('visitor', path, '--pause')
+  await victim.said(/mapped/)
+  victim.child.kill('SIGKILL')
+  await owner.said(/the guest is gone without an answer; all 1000000 elements are right still/)
+  const { code } = await start('visitor', path).end
+  expect(code).toBe(0)
+  expect(await owner.end).toMatchObject({ code: 0 })
+})
+
+test('unrelated processes: memory outlives the owner that is killed', async () => {
+  const path = newPath()
+  const owner = start('owner', path)
+  await owner.said(/listening/)
+  const visitor = start('visitor', path, '--stay')
+  await owner.said(/read the answer/)
+  owner.child.kill('SIGKILL')
+  const { code, output } = await visitor.end
+  expect(output).toMatch(/guest \d+: the owner is gone, all 1000000 elements are right still/)
+  expect(code).toBe(0)
+})
+
+test('the owner stops when asked to, with a guest that has not answered', async () => {
+  const path = newPath()
+  const owner = start('owner', path)
+  await owner.said(/listening/)
+  const visitor = start('visitor', path, '--pause')
+  await visitor.said(/mapped/)
+  owner.child.kill('SIGTERM')
+  const { code, output } = await owner.end
+  expect(output).toContain('asked to stop')
+  expect(code).toBe(0)
+  expect(existsSync(path)).toBe(false)
+  visitor.child.kill('SIGKILL')
+  await visitor.end
+})
+
+test.each([
+  ['visitor', ['/nowhere/at-all.sock'], 'visitor: connect "/nowhere/at-all.sock": ENOENT'],
+  ['owner', ['/nowhere/at-all.sock'], 'owner: bind "/nowhere/at-all.sock": ENOENT'],
+  ['visitor', [], 'visitor: usage: '],
+  ['owner', ['a', 'b'], 'owner: usage: '],
+  ['owner', ['a', '--guests', 'none'], 'owner: usage: '],
+])('what cannot be done is one line: %s %j', async (name, options, line) => {
+  const { code, errors } = await start(name, ...options).end
+  expect(errors).toContain(line)
+  expect(errors).not.toContain('    at ')
+  expect(code).toBe(2)
+})
