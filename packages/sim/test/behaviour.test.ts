@@ -30,8 +30,10 @@ const differences: Readonly<Record<string, string>> = {
   'groups.after finalize': 'NCCL does not check; here work after the end is refused',
 }
 
+const ask = (program: string) => execFileSync(program, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+
 function compare(program: string, record: string): void {
-  const text = execFileSync(program, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  const text = ask(program)
   const answers = readFacts(text)
   const want = recorded(record)
   const wrong: string[] = []
@@ -56,7 +58,7 @@ beforeAll(() => {
 
 test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
 test('questions that no hardware was asked are answered as before', () => {
-  const answers = readFacts(execFileSync(cuda, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+  const answers = readFacts(ask(cuda))
   const known = recorded('cuda.txt')
   const wrong: string[] = []
   for (const [name, value] of unconfirmed()) {
@@ -66,7 +68,7 @@ test('questions that no hardware was asked are answered as before', () => {
   expect(wrong).toEqual([])
 })
 test('every question is answered somewhere', () => {
-  const answers = readFacts(execFileSync(cuda, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }))
+  const answers = readFacts(ask(cuda))
   const known = new Set([...recorded('cuda.txt').keys(), ...unconfirmed().keys()])
   // Where hardware crashed, what would have come after is unknown
   const crashed = [...known].filter((name) => name.endsWith(' ends by signal')).map((name) => name.slice(0, -15))

@@ -18,7 +18,7 @@ export function compile(source: string, program: string, options: readonly strin
   const out = join(buildFolder, program)
   const link = linked ? [...librariesOf(), `-Wl,-rpath,${libraryFolder()}`] : []
   const includes = ['-I', join(nativeFolder, 'include')]
-  const all = ['-std=c++17', '-O1', '-pthread', ...includes, ...options, ...sourcesOf(source), '-o', out, ...link]
+  const all = ['-std=c++17', '-O0', '-pthread', ...includes, ...options, ...sourcesOf(source), '-o', out, ...link]
   execFileSync('g++', all, { stdio: ['ignore', 'inherit', 'inherit'] })
   return out
 }

@@ -439,9 +439,9 @@ TEST(threads_map_and_unmap_side_by_side) {
       for (int round = 0; round < 100; ++round) {
         const size_t size = (1 + random() % 8) * kPiece;
         mapped::grow(range, size, 0);
-        if (cuMemsetD8_v2(range, static_cast<unsigned char>(number), size) != CUDA_SUCCESS) ++wrong;
+        if (cuMemsetD8_v2(range + size - 4096, static_cast<unsigned char>(number), 4096) != CUDA_SUCCESS) ++wrong;
         unsigned char byte = 99;
-        if (cuMemcpyDtoH_v2(&byte, range + random() % size, 1) != CUDA_SUCCESS || byte != number) ++wrong;
+        if (cuMemcpyDtoH_v2(&byte, range + size - 1 - random() % 4096, 1) != CUDA_SUCCESS || byte != number) ++wrong;
         if (cuMemUnmap(range, size) != CUDA_SUCCESS) ++wrong;
       }
       if (cuMemAddressFree(range, 8 * kPiece) != CUDA_SUCCESS) ++wrong;
