@@ -61,7 +61,11 @@ describe.each([
   test('is refused with function, parameter and both sizes, before the library is even looked for', () => {
     expect(cases.length).toBeGreaterThan(200)
     for (const { entry, parameter, index, size, array } of cases) {
-      const short = [new Uint8Array(size - 1), new ArrayBuffer(size - 1), new DataView(new ArrayBuffer(size), 1)]
+      const short: (ArrayBuffer | ArrayBufferView)[] = [
+        new Uint8Array(size - 1),
+        new ArrayBuffer(size - 1),
+        new DataView(new ArrayBuffer(size), 1),
+      ]
       using native = NativeMemory.allocate(size - 1)
       if (size > 4) short.push(new Float32Array(Math.ceil(size / 4) - 1))
       for (const memory of [...short, native]) {
