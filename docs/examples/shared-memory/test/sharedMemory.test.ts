@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { libraries, libraryFolder } from '@shoal/sim'
 import { afterAll, expect, test } from 'vitest'
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-shared-memory-'))
@@ -113,6 +114,27 @@ test('the owner stops when asked to, with a guest that has not answered', async 
   expect(existsSync(path)).toBe(false)
   visitor.child.kill('SIGKILL')
   await visitor.end
+})
+
+test('a guest in Python: reads what Node wrote, and Node reads its answer', async (context) => {
+  const python = 'python3'
+  const version = spawnSync(python, ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
+  if (version.stdout?.trim() !== 'True')
+    return context.skip('no Python 3.9 or newer here (socket.recv_fds came with it)')
+  const path = newPath()
+  const owner = start('owner', path, '--guests', '1')
+  await owner.said(/listening/)
+  const script = fileURLToPath(new URL('../python/visitor.py', import.meta.url))
+  const env = { ...process.env, SHOAL_CUDA_LIBRARY: join(libraryFolder(), libraries.cuda) }
+  const visitor = spawn(python, [script, path], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  let output = ''
+  visitor.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  const code = await new Promise((resolve) => visitor.once('close', resolve))
+  expect(output).toMatch(/guest \d+ \(Python\): read, all 1000000 elements are right/)
+  expect(code).toBe(0)
+  const end = await owner.end
+  expect(end.output).toMatch(/read the answer, all 1000000 elements are right/)
+  expect(end.code).toBe(0)
 })
 
 test.each([
