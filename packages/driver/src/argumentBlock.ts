@@ -1,8 +1,7 @@
-import { describeValue } from '@shoal/cuda-base'
+import { describeValue, writeElement } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, type DType, dtypeInfo, type MemoryLike, toMemoryRange } from '@shoal/types'
 import type { Context } from './context.js'
-import { writeElement } from './elements.js'
 import { DeviceBuffer } from './memory/deviceBuffer.js'
 import type { KernelParameter, KernelSignature } from './signature.js'
 

@@ -1,12 +1,16 @@
 import {
   check,
+  checkWaitOptions,
   describeValue,
+  eventStatus,
   forgetLeak,
   optionalBoolean,
   Resource,
   requireOptions,
   Status,
   scratch,
+  settle,
+  type WaitOptions,
   watchForLeak,
 } from '@shoal/cuda-base'
 import {
@@ -23,7 +27,6 @@ import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ff
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import { type Context, requireContext } from './context.js'
 import type { Stream } from './stream.js'
-import { checkWaitOptions, eventStatus, settle, type WaitOptions } from './wait.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 

@@ -7,6 +7,7 @@ export {
   type BindOptions,
   DescriptorHandle,
   DeviceInUseError,
+  type ElementValue,
   FabricHandle,
   type Granularity,
   type GrowableOptions,
@@ -32,6 +33,7 @@ export {
   type ShareableHandle,
   type ShareableHandleOf,
   sendHandle,
+  type WaitOptions,
   WindowsHandle,
 } from '@shoal/cuda-base'
 export {
@@ -68,7 +70,6 @@ export {
 export { Context, type ContextLimit, type ContextSource } from './context.js'
 export { Device, type PeerAttribute } from './device.js'
 export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.js'
-export type { ElementValue } from './elements.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
 export type { ModuleImage } from './image.js'
 export { driverVersion, initialize } from './init.js'
@@ -98,4 +99,3 @@ export { type PointerInfo, pointerInfo } from './pointer.js'
 export type { PreparedLaunch } from './preparedLaunch.js'
 export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './signature.js'
 export { Stream, type StreamOptions } from './stream.js'
-export type { WaitOptions } from './wait.js'

@@ -1,5 +1,5 @@
+import type { ElementValue } from '@shoal/cuda-base'
 import type { DType, MemoryLike } from '@shoal/types'
-import type { ElementValue } from './elements.js'
 
 /** The type of one kernel parameter: a scalar, or `'ptr'` for an address. */
 export type KernelParameter = DType | 'ptr'

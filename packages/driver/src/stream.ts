@@ -1,4 +1,5 @@
 import {
+  checkWaitOptions,
   describeValue,
   driverError,
   forgetLeak,
@@ -8,6 +9,9 @@ import {
   requireOptions,
   Status,
   scratch,
+  settle,
+  streamStatus,
+  type WaitOptions,
   type Words,
   watchForLeak,
   wordsOf,
@@ -28,7 +32,6 @@ import { type BackgroundWork, callInContext, createHostCallback } from '@shoal/f
 import { type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
 import { type Context, requireContext } from './context.js'
 import { Event } from './event.js'
-import { checkWaitOptions, settle, streamStatus, type WaitOptions } from './wait.js'
 
 const nonBlockingFlag = 1
 const maximumHandle = 2n ** 64n - 1n

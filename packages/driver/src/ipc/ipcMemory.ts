@@ -94,15 +94,23 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
 
   /**
    * Opens memory of another process (`cuIpcOpenMemHandle`).
-   * @throws TypeError, RangeError for what is no such handle or of another device; StatusError, also for a handle of
-   * this very process.
+   * @throws TypeError, RangeError for what is no such handle, longer than the memory behind it, or of another device;
+   * StatusError, also for a handle of this very process.
    */
   static open<D extends DType>(device: Device, handle: IpcMemoryHandle<D>): IpcMemory<D> {
     const bytes = checkHandle(device, handle)
     const out = scratch()
     const { primaryContext } = device
     primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess))
-    return new IpcMemory(device, out.u64[0] as CUdeviceptr, handle)
+    const base = out.u64[0] as CUdeviceptr
+    try {
+      primaryContext._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, base))
+      requireWithin(handle, Number(out.u64[1]))
+      return new IpcMemory(device, base, handle)
+    } catch (error) {
+      primaryContext._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(base))
+      throw error
+    }
   }
 
   /** The elements as a buffer. It can be used until dispose(). */
@@ -141,6 +149,14 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
       context._removeChild()
     }
   }
+}
+
+function requireWithin({ byteOffset, length, dtype }: IpcMemoryHandle, available: number): void {
+  const byteLength = length * dtypeInfo(dtype).bytes
+  if (byteOffset + byteLength <= available) return
+  throw new RangeError(
+    `byteOffset ${byteOffset} and ${byteLength} bytes end beyond the memory, which has ${available} bytes`,
+  )
 }
 
 function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {

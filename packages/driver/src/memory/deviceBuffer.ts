@@ -1,11 +1,23 @@
 import {
+  arrayFor,
   check,
+  checkSource,
+  checkTarget,
+  type DTypeOfArray,
   describeValue,
+  type ElementValue,
+  elementBytes,
+  elementsIn,
   Resource,
+  reinterpretedLength,
+  requireArrayFor,
   requireDType,
-  requireInteger,
   requireLength,
   requireOptions,
+  requireWithin,
+  sliceOf,
+  type ViewOptions,
+  viewOf,
 } from '@shoal/cuda-base'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import {
@@ -13,23 +25,19 @@ import {
   type DType,
   dtypeInfo,
   dtypeOf,
-  isMemoryLike,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
   type StorageArray,
   type StreamLike,
   type TypedArrayOf,
-  toMemoryRange,
 } from '@shoal/types'
 import { type Context, type ContextSource, contextOf } from '../context.js'
-import { type ElementValue, elementBytes } from '../elements.js'
 import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
 import { queueFill } from './fill.js'
-import { arrayFor, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
-import { PinnedBuffer } from './pinnedBuffer.js'
+import type { PinnedBuffer } from './pinnedBuffer.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
@@ -37,13 +45,7 @@ export interface QueueOptions {
   readonly stream?: StreamLike | undefined
 }
 
-/** Which part of another object's memory. */
-export interface ViewOptions {
-  /** Bytes from its start. Default: 0. */
-  readonly byteOffset?: number | undefined
-  /** Number of elements. Default: as many as fit. */
-  readonly length?: number | undefined
-}
+export type { ViewOptions } from '@shoal/cuda-base'
 
 /** What a device buffer can be filled from: a typed array, page-locked memory, or device memory of any device. */
 export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
@@ -173,17 +175,9 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     options: ViewOptions = {},
   ): DeviceBuffer<D> {
     const context = contextOf(source)
-    const { bytes, alignment } = requireDType(dtype)
-    requireOptions(options, 'options', '{ byteOffset }')
-    const { address, byteLength } = toMemoryRange(memory)
-    const byteOffset = requireInteger(options.byteOffset ?? 0, 'byteOffset', 0, byteLength)
-    const first = address + BigInt(byteOffset)
-    if (first % BigInt(alignment) !== 0n) {
-      throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${dtype}, not ${byteOffset}`)
-    }
-    const available = Math.floor((byteLength - byteOffset) / bytes)
-    const length = requireInteger(options.length ?? available, 'length', 0, available)
-    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, length * bytes, first)
+    const { address, length } = viewOf(memory, dtype, options)
+    const byteLength = length * dtypeInfo(dtype).bytes
+    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, byteLength, address)
   }
 
   /** @internal The address without the check that it is still there. */
@@ -216,12 +210,10 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
    */
   slice(start = 0, end = this.length): DeviceBuffer<D> {
     this._use()
-    const first = boundary(start, 'start', this.length)
-    const last = boundary(end, 'end', this.length)
-    if (last < first) throw new RangeError(`end (${end}) must not be before start (${start})`)
+    const { first, length } = sliceOf(start, end, this.length)
     const { bytes } = dtypeInfo(this.dtype)
     const address = this._address + BigInt(first * bytes)
-    return new DeviceBuffer(this._allocation, this.dtype, last - first, (last - first) * bytes, address)
+    return new DeviceBuffer(this._allocation, this.dtype, length, length * bytes, address)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
@@ -232,14 +224,8 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   /** The same bytes as elements of another dtype, without a copy. @throws RangeError when they do not fit. */
   reinterpret<E extends DType>(dtype: E): DeviceBuffer<E> {
     const address = this._use()
-    const { bytes, alignment } = requireDType(dtype)
-    if (this.byteLength % bytes !== 0) {
-      throw new RangeError(`${this.byteLength} bytes are not a whole number of ${dtype} (${bytes} bytes each)`)
-    }
-    if (address % BigInt(alignment) !== 0n) {
-      throw new RangeError(`a view that does not start at a multiple of ${alignment} bytes cannot hold ${dtype}`)
-    }
-    return new DeviceBuffer(this._allocation, dtype, this.byteLength / bytes, this.byteLength, address)
+    const length = reinterpretedLength(address, this.byteLength, dtype)
+    return new DeviceBuffer(this._allocation, dtype, length, this.byteLength, address)
   }
 
   /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
@@ -265,7 +251,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const address = this._use()
     const { context } = this
     const stream = queueFor(context, options)
-    const from = this.#checkSource(source)
+    const from = checkSource(source, this)
     if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
     else queueDeviceCopy(context, stream, address, from)
     return this
@@ -276,7 +262,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const address = this._use()
     const { context } = this
     const stream = queueFor(context, options)
-    const from = this.#checkSource(source)
+    const from = checkSource(source, this)
     if (ArrayBuffer.isView(from)) {
       uploadNow(context, stream, address, from)
       return this
@@ -293,7 +279,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     try {
       const address = this._use()
       const stream = queueFor(this.context, options)
-      return queueDownload(this.context, stream, address, this.#checkTarget(target), target)
+      return queueDownload(this.context, stream, address, checkTarget(target, this), target)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -303,7 +289,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   copyToSync<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): T {
     const address = this._use()
     const stream = queueFor(this.context, options)
-    downloadNow(this.context, stream, address, this.#checkTarget(target))
+    downloadNow(this.context, stream, address, checkTarget(target, this))
     return target
   }
 
@@ -361,57 +347,13 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   _use(): bigint {
     if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
     this._allocation.context._requireAlive()
-    if (this._allocation.source !== undefined) this.#requireWithin(this._allocation.source)
+    if (this._allocation.source !== undefined) requireWithin(this._allocation.source, this._address, this.byteLength)
     return this._address
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
   protected release(): void {
     if (this.#viewAddress === undefined) this._allocation.free()
-  }
-
-  /** The object whose memory this is may have given it back, or part of it. */
-  #requireWithin(memory: MemoryLike): void {
-    const { address, byteLength } = memory[memoryProtocol]
-    const end = Number(this._address - address) + this.byteLength
-    if (end > byteLength) {
-      throw new RangeError(`the view ends at byte ${end} of its memory, which has only ${byteLength} bytes now`)
-    }
-  }
-
-  #checkSource(source: CopySource<D>): ArrayBufferView | MemoryRange {
-    if (source instanceof PinnedBuffer) return this.#checkArray(source.array as ArrayBufferView, 'source', source.dtype)
-    if (ArrayBuffer.isView(source)) return this.#checkArray(source, 'source')
-    if (!isMemoryLike(source)) {
-      throw new TypeError(`source must be a typed array or memory, not ${describeValue(source)}`)
-    }
-    const range = toMemoryRange(source)
-    if (range.dtype !== undefined && range.dtype !== this.dtype) {
-      throw new TypeError(`source holds ${range.dtype}, this buffer ${this.dtype}; reinterpret() one of them`)
-    }
-    this.#checkBytes(range.byteLength, 'source')
-    return range
-  }
-
-  #checkTarget(target: CopyTarget<D>): ArrayBufferView {
-    if (target instanceof PinnedBuffer) return this.#checkArray(target.array as ArrayBufferView, 'target', target.dtype)
-    return this.#checkArray(target as ArrayBufferView, 'target')
-  }
-
-  #checkArray(array: ArrayBufferView, name: string, dtype?: DType): ArrayBufferView {
-    if (dtype !== undefined && dtype !== this.dtype)
-      throw new TypeError(`${name} holds ${dtype}, this buffer ${this.dtype}`)
-    requireArrayFor(array, this.dtype, name)
-    this.#checkBytes(array.byteLength, name)
-    return array
-  }
-
-  #checkBytes(byteLength: number, name: string): void {
-    if (byteLength === this.byteLength) return
-    const elements = byteLength / dtypeInfo(this.dtype).bytes
-    throw new RangeError(
-      `${name} has ${elements} elements, the buffer ${this.length}; use slice() to copy a part of either`,
-    )
   }
 
   #finish(result: this, options: QueueOptions): this {
@@ -447,9 +389,4 @@ function disposeOnError<D extends DType>(buffer: DeviceBuffer<D>, work: () => vo
     buffer.dispose()
     throw error
   }
-}
-
-function boundary(value: number, name: string, length: number): number {
-  const index = requireInteger(value, name, -length, length)
-  return index < 0 ? index + length : index
 }

@@ -37,6 +37,7 @@ import {
   cuDeviceGetDefaultMemPool,
   cuDeviceGetMemPool,
   cuDeviceSetMemPool,
+  cuMemGetAddressRange,
   cuMemPoolCreate,
   cuMemPoolDestroy,
   cuMemPoolExportPointer,
@@ -304,8 +305,19 @@ export class MemoryPool extends Resource {
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
     return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, (bytes) => {
       const out = scratch()
-      stream.context._call('cuMemPoolImportPointer', () => cuMemPoolImportPointer(out, handle, Uint8Array.from(data)))
-      return Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this)
+      const { context } = stream
+      context._call('cuMemPoolImportPointer', () => cuMemPoolImportPointer(out, handle, Uint8Array.from(data)))
+      const allocation = Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this)
+      try {
+        const address = allocation.address as CUdeviceptr
+        context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
+        const available = Number(out.u64[1])
+        if (bytes <= available) return allocation
+        throw new RangeError(`the pointer is said to be of ${bytes} bytes, and has ${available}`)
+      } catch (error) {
+        allocation.free()
+        throw error
+      }
     })
   }
 

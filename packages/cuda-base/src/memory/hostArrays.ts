@@ -1,5 +1,5 @@
-import { describeValue } from '@shoal/cuda-base'
 import { type DType, dtypeInfo, dtypeOf, type StorageArray } from '@shoal/types'
+import { describeValue } from '../checks.js'
 
 /** The dtypes of the typed arrays, by the name of their class. */
 interface ArrayDTypes {

@@ -1,7 +1,7 @@
-import { scratch } from '@shoal/cuda-base'
 import { cuMemFreeHost, cuMemHostAlloc } from '@shoal/cuda-sys/driver'
 import { hostView } from '@shoal/ffi'
 import type { Context } from '../context.js'
+import { scratch } from '../native.js'
 import { freeUnused } from './hostMemory.js'
 
 const portable = 1

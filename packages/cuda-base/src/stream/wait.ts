@@ -1,8 +1,9 @@
-import { describeValue, driverError, requireOptions, Status } from '@shoal/cuda-base'
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError } from '@shoal/types'
-import type { Context } from './context.js'
+import { describeValue, requireOptions } from '../checks.js'
+import type { Context } from '../context.js'
+import { driverErrors, Status, type StatusErrors } from '../errors.js'
 
 /** How long to wait. The GPU work goes on when a wait ends early, and what it uses stays alive until it ends. */
 export interface WaitOptions {
@@ -140,9 +141,10 @@ export function settle<T>(
   options: WaitOptions,
   operation: string,
   background?: BackgroundWork,
+  errors: StatusErrors = driverErrors,
 ): Promise<T> {
   const finished = work.then((status) => {
-    if (status !== Status.success) throw driverError(status, 'cuEventQuery', `while ${operation} was waiting`)
+    if (status !== Status.success) throw errors.error(status, 'cuEventQuery', `while ${operation} was waiting`)
     return value
   })
   const { signal, timeout } = options
