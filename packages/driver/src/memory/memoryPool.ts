@@ -303,6 +303,7 @@ export class MemoryPool extends Resource {
     if (data.length !== pointerBytes)
       throw new RangeError(`a pool pointer has ${pointerBytes} bytes, not ${data.length}`)
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
+    requireInteger(pointer.length, 'length', 1, Number.MAX_SAFE_INTEGER)
     return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, (bytes) => {
       const out = scratch()
       const { context } = stream

@@ -38,7 +38,8 @@ export class Child {
     this.#process = process
     this.#end = new Promise((resolve, reject) => {
       process.once('error', reject)
-      process.once('close', (code, signal) => resolve({ code, signal }))
+      // There is no 'close' after a disconnect() from this side.
+      process.once('exit', (code, signal) => resolve({ code, signal }))
     })
     // Whoever asks for it is told; nobody else has to.
     this.#end.catch(() => undefined)

@@ -8,6 +8,7 @@ import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
 import { memorySuite } from './memory.js'
 import { pinnedSuite } from './pinned.js'
+import { sharingSuite } from './sharing.js'
 import { streamSuite } from './stream.js'
 import { virtualMemorySuite } from './virtualMemory.js'
 import { waitingSuite } from './waiting.js'
@@ -25,4 +26,5 @@ export const driverSuites: readonly Suite[] = [
   waitingSuite,
   virtualMemorySuite,
   growableSuite,
+  sharingSuite,
 ]
