@@ -2,6 +2,7 @@
 export * from './checks.js'
 export * from './context.js'
 export * from './deviceInUse.js'
+export * from './deviceObject.js'
 export * from './errors.js'
 export * from './lifetime.js'
 export * from './memory/elements.js'

@@ -1,8 +1,9 @@
-import { isMainThread } from 'node:worker_threads'
 import {
   check,
-  DeviceInUseError,
+  DeviceObject,
   describeValue,
+  driverErrors,
+  type ResetCall,
   requireInteger,
   requireName,
   Status,
@@ -28,9 +29,7 @@ import {
   cuMemGetInfo,
   driver,
 } from '@shoal/cuda-sys/driver'
-import { offThread } from '@shoal/ffi'
-import { type DeviceLike, deviceProtocol } from '@shoal/types'
-import { Context } from './context.js'
+import type { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
 import { Event, type EventOptions } from './event.js'
 import { initialize } from './init.js'
@@ -48,20 +47,12 @@ const devices = new Map<number, Device>()
 let isSoftware: boolean | undefined
 
 /** A CUDA device. There is one object a device and JavaScript thread; it costs nothing until it is used. */
-export class Device implements DeviceLike {
-  readonly ordinal: number
-  /** The `CUdevice`. */
-  readonly handle: CUdevice
-  #primaryContext: Context | undefined
+export class Device extends DeviceObject {
   #defaultStream: Stream | undefined
-  #reset: Promise<void> | undefined
-  /** Whether the driver is destroying the primary context at this moment. */
-  #isBeingDestroyed = false
   #computeCapability: { readonly major: number; readonly minor: number } | undefined
 
   private constructor(ordinal: number, handle: CUdevice) {
-    this.ordinal = ordinal
-    this.handle = handle
+    super(ordinal, handle)
   }
 
   /**
@@ -221,10 +212,8 @@ export class Device implements DeviceLike {
    * The primary context, retained on first use (`cuDevicePrimaryCtxRetain`: this may take a moment).
    * @throws DeviceInUseError while {@link reset} destroys it.
    */
-  get primaryContext(): Context {
-    if (this.#isBeingDestroyed) throw new DeviceInUseError({ device: this.ordinal, reason: 'is being reset' })
-    this.#primaryContext ??= Context._retainPrimary(this)
-    return this.#primaryContext
+  override get primaryContext(): Context {
+    return super.primaryContext as Context
   }
 
   /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
@@ -254,79 +243,13 @@ export class Device implements DeviceLike {
     return this
   }
 
-  /**
-   * Destroys everything in the primary context, of every user in the process (`cuDevicePrimaryCtxReset`, on a native
-   * thread, since it waits for the work in flight). Waits for what this thread still awaits first. Objects that lived
-   * there throw `DisposedError` afterwards; the next use of the device starts a fresh context. A reset that is under way
-   * is joined.
-   *
-   * Only this JavaScript thread learns of it. Nothing tells libraries such as NCCL, nor other threads of the process:
-   * what they do with the device afterwards fails or ends the process. So call it when nobody else uses the device.
-   * @throws DeviceInUseError, with nothing destroyed, in a worker, which cannot know what the other threads do, and while
-   * the `ArrayBuffer` of a `PinnedBuffer` that was moved away can still be read.
-   */
-  async reset(): Promise<void> {
-    if (!isMainThread) {
-      throw new DeviceInUseError({
-        device: this.ordinal,
-        reason: 'cannot be reset from a worker, where nobody knows what other threads do with it',
-      })
-    }
-    this.#reset ??= this.#resetOnce().finally(() => {
-      this.#reset = undefined
-    })
-    return this.#reset
+  protected resetCall(): ResetCall {
+    const call = (): number => cuDevicePrimaryCtxReset(this.handle)
+    return { api: 'cuDevicePrimaryCtxReset', errors: driverErrors, needsContext: false, call }
   }
 
-  async #resetOnce(): Promise<void> {
-    this.primaryContext._requireAlive()
-    let contexts = Context._livingOn(this)
-    for (let index = 0; index < contexts.length; ) {
-      // What ended may have begun something new anywhere.
-      const hasWaited = await contexts[index]?._whenIdle()
-      contexts = Context._livingOn(this)
-      index = hasWaited ? 0 : index + 1
-    }
-    for (const context of contexts) context._requireResettable()
-    this.#primaryContext = undefined
+  protected override contextForgotten(): void {
     this.#defaultStream = undefined
-    this.#isBeingDestroyed = true
-    const failures: unknown[] = []
-    const attempt = (fn: () => void): void => {
-      try {
-        fn()
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-    try {
-      for (const context of contexts) attempt(() => context._markReset())
-      const [status = Status.success] = await offThread({}, () => cuDevicePrimaryCtxReset(this.handle))
-      attempt(() => check(status, 'cuDevicePrimaryCtxReset'))
-    } finally {
-      this.#isBeingDestroyed = false
-      for (const context of contexts) attempt(() => context._releaseAfterReset())
-    }
-    if (failures.length > 0) throw failures[0]
-  }
-
-  /**
-   * Lets go of the primary context. It is released as soon as nothing lives in it any more; using the device again
-   * retains it anew. Devices need no dispose() for a clean exit.
-   */
-  dispose(): void {
-    const context = this.#primaryContext
-    if (context === undefined) return
-    this.#forgetContext(context)
-    context._close()
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose()
-  }
-
-  get [deviceProtocol](): { readonly version: 0; readonly ordinal: number } {
-    return { version: 0, ordinal: this.ordinal }
   }
 
   get [Symbol.toStringTag](): string {
@@ -335,12 +258,6 @@ export class Device implements DeviceLike {
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return `Device ${this.ordinal} (${this.name})`
-  }
-
-  #forgetContext(context: Context): void {
-    if (this.#primaryContext !== context) return
-    this.#primaryContext = undefined
-    this.#defaultStream = undefined
   }
 }
 
