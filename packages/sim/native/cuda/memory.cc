@@ -76,7 +76,7 @@ CUresult registerHost(void* p, size_t bytes, unsigned flags) {
     const auto base = reinterpret_cast<uint64_t>(p);
     if (auto known = state().allocations.covering(base); known && !known->isHost()) return CUDA_ERROR_INVALID_VALUE;
     if (state().allocations.overlaps(base, bytes)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (!isPlainHostMemory(base, bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (!isPlainHostMemory(base, bytes, Access::read)) return CUDA_ERROR_INVALID_VALUE;
     const unsigned actual = flags | CU_MEMHOSTREGISTER_DEVICEMAP;
     auto allocation = std::make_shared<Allocation>(
         Allocation::Description{MemoryKind::registered, base, bytes, Place::host, context, nullptr, actual, nullptr});

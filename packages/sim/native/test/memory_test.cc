@@ -154,6 +154,22 @@ TEST(wrong_ranges_are_refused) {
   OK(cuMemFree_v2(memory));
 }
 
+TEST(host_memory_that_cannot_be_touched_is_refused) {
+  Primary primary;
+  CUdeviceptr memory = check::memory(8192);
+  auto* pages = static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  mprotect(pages + 4096, 4096, PROT_NONE);
+  EQUAL(cuMemcpyHtoD_v2(memory, pages, 8192), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemcpyDtoH_v2(pages, memory, 8192), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemcpyDtoH_v2(pages, memory, 4096));
+  mprotect(pages, 8192, PROT_READ);
+  OK(cuMemcpyHtoD_v2(memory, pages, 8192));
+  EQUAL(cuMemcpyDtoH_v2(pages, memory, 8192), CUDA_ERROR_INVALID_VALUE);
+  munmap(pages, 8192);
+  EQUAL(cuMemcpyHtoD_v2(memory, pages, 8192), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemFree_v2(memory));
+}
+
 TEST(stream_ordered_memory_lives_in_stream_order) {
   Primary primary;
   CUstream stream = check::stream();

@@ -16,17 +16,39 @@ namespace {
 
 std::atomic<uint64_t> nextAllocationId{1};
 
-// Asks the system page by page, so that a wrong host address is an error and not a crash.
-bool isMapped(uint64_t address, size_t length) {
-  static const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (address + length < address) return false;
-  uint64_t at = address & ~(page - 1);
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+uint64_t pageSize() {
+  static const uint64_t size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+bool canPopulate() {
+  static const bool can = [] {
+    int word = 0;
+    const auto page = reinterpret_cast<uint64_t>(&word) & ~(pageSize() - 1);
+    return madvise(reinterpret_cast<void*>(page), pageSize(), MADV_POPULATE_READ) == 0;
+  }();
+  return can;
+}
+
+// Asks the system, so that a wrong host address is an error and not a crash. The pages are touched there instead of here.
+bool isTouchable(uint64_t address, size_t length, Access access) {
+  uint64_t at = address & ~(pageSize() - 1);
   const uint64_t end = address + length;
+  if (canPopulate()) {
+    const size_t whole = (end - at + pageSize() - 1) & ~(pageSize() - 1);
+    return madvise(reinterpret_cast<void*>(at), whole, access == Access::read ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0;
+  }
+  // Older systems tell only what is mapped.
   unsigned char resident[4096];
   while (at < end) {
-    const uint64_t pages = std::min<uint64_t>((end - at + page - 1) / page, sizeof resident);
-    if (mincore(reinterpret_cast<void*>(at), pages * page, resident) != 0) return false;
-    at += pages * page;
+    const uint64_t pages = std::min<uint64_t>((end - at + pageSize() - 1) / pageSize(), sizeof resident);
+    if (mincore(reinterpret_cast<void*>(at), pages * pageSize(), resident) != 0) return false;
+    at += pages * pageSize();
   }
   return true;
 }
@@ -198,15 +220,15 @@ CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, Mem
   return CUDA_SUCCESS;
 }
 
-bool isPlainHostMemory(uint64_t address, size_t length) {
+bool isPlainHostMemory(uint64_t address, size_t length, Access access) {
   if (address == 0 || address + length < address) return false;
   // Pageable memory must not run into memory of the device: that would hide a count that is too large.
-  return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) && isMapped(address, length);
+  return !state().addresses.overlaps(address, length) && !state().allocations.overlaps(address, length) && isTouchable(address, length, access);
 }
 
 CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range) {
   if (state().allocations.covering(address)) return checkKnownRange(use, address, length, range);
-  if (!isPlainHostMemory(address, length)) return CUDA_ERROR_INVALID_VALUE;
+  if (!isPlainHostMemory(address, length, use.access)) return CUDA_ERROR_INVALID_VALUE;
   range.data = reinterpret_cast<char*>(address);
   return CUDA_SUCCESS;
 }

@@ -101,7 +101,7 @@ struct Use {
 CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, MemoryRange& range);
 // Any memory: known, or mapped in this process.
 CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range);
-// Whether the range is host memory of this process that CUDA does not know, all of it.
-bool isPlainHostMemory(uint64_t address, size_t length);
+// Whether the range is host memory of this process that CUDA does not know and that can be touched so, all of it.
+bool isPlainHostMemory(uint64_t address, size_t length, Access access);
 
 }  // namespace shoal

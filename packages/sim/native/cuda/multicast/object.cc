@@ -93,6 +93,10 @@ std::shared_ptr<MulticastObject> MulticastObject::create(const CUmulticastObject
 
 CUresult MulticastObject::open(std::shared_ptr<SharedFile> file, std::shared_ptr<MulticastObject>& object) {
   if (file->size() < sizeof(Shared)) return CUDA_ERROR_INVALID_VALUE;
+  CUmulticastObjectProp properties;
+  memcpy(&properties, file->label(), sizeof properties);
+  // Not made to be shared: somebody guessed the number of a descriptor.
+  if (properties.handleTypes == 0) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(known().mutex);
   auto& slot = known().byFile[file->identity()];
   object = slot.lock();

@@ -56,6 +56,8 @@ CUresult Pool::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& poo
   if (!file || file->content() != Content::pool) return CUDA_ERROR_INVALID_VALUE;
   CUmemPoolProps properties;
   memcpy(&properties, file->label(), sizeof properties);
+  // Not made to be shared: somebody guessed the number of a descriptor.
+  if (properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     if (const CUresult status = findDevice(properties.location.id, device)) return status;

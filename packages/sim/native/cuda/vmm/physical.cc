@@ -95,6 +95,8 @@ CUresult Physical::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Physic
   if (file->content() != Content::physical) return CUDA_ERROR_INVALID_VALUE;
   Label label;
   memcpy(&label, file->label(), sizeof label);
+  // Not made to be shared: somebody guessed the number of a descriptor.
+  if (label.properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
   if (label.size == 0 || label.size != file->size() || !isGranular(label.size)) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (const CUresult status = Location::resolve(label.properties.location, device)) return status;
