@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-// From here the packages resolve by name, as in a user's project.
-const home = join(root, 'docs/examples/all-reduce/node_modules')
 
 interface Program {
   readonly name: string
@@ -30,8 +29,12 @@ describe('programs in the documentation', () => {
   let folder: string
 
   beforeAll(() => {
-    mkdirSync(home, { recursive: true })
-    folder = mkdtempSync(join(home, '.documentation-'))
+    folder = mkdtempSync(join(tmpdir(), 'shoal-documentation-'))
+    // The packages resolve by name, as in a user's project.
+    mkdirSync(join(folder, 'node_modules/@shoal'), { recursive: true })
+    for (const name of readdirSync(join(root, 'packages'))) {
+      symlinkSync(join(root, 'packages', name), join(folder, 'node_modules/@shoal', name), 'dir')
+    }
     const compilerOptions = { noEmit: true, types: ['node'], typeRoots: [join(root, 'node_modules/@types')] }
     const config = { extends: join(root, 'tooling/config/tsconfig.package.json'), compilerOptions, include: ['*.mts'] }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
@@ -47,7 +50,7 @@ describe('programs in the documentation', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('has them', () => {
-    expect(programs.length).toBeGreaterThan(5)
+    expect(programs.length).toBeGreaterThan(15)
   })
 
   it('compiles each under strict settings', () => {
