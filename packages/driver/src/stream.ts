@@ -34,6 +34,9 @@ import { type Context, requireContext } from './context.js'
 import { Event } from './event.js'
 
 const nonBlockingFlag = 1
+/** 0, 1 and 2 are the default streams. */
+const lastDefaultStream = 2n
+const noContext: Words = { low: 0, high: 0 }
 const maximumHandle = 2n ** 64n - 1n
 
 /** How a stream is made. */
@@ -52,6 +55,11 @@ export class Stream extends Resource implements StreamLike {
   readonly _handle: CUstream
   /** @internal The handle in two halves, for calls without a bigint. */
   readonly _words: Words
+  /**
+   * @internal The context that calls with this stream need: the default streams exist in each, any other stream knows its
+   * own, and the driver then asks for no current one.
+   */
+  readonly _callContext: Words
   readonly #isOwned: boolean
   #identity: StreamHandle | undefined
 
@@ -60,6 +68,7 @@ export class Stream extends Resource implements StreamLike {
     this.context = context
     this._handle = handle
     this._words = wordsOf(handle)
+    this._callContext = handle > lastDefaultStream ? noContext : context._words
     this.#isOwned = isOwned
     if (!isOwned) return
     context._addChild()

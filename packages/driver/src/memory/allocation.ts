@@ -99,7 +99,7 @@ export class Allocation implements ShortLived {
     const { context } = stream
     stream._requireUsable()
     if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
-    const status = allocateCall(context._words, stream._words, byteLength)
+    const status = allocateCall(stream._callContext, stream._words, byteLength)
     if (status !== Status.success) throw driverError(status, 'cuMemAllocAsync')
     return new Allocation(context, allocatedLow(), allocatedHigh(), byteLength, true, stream)
   }
@@ -155,7 +155,7 @@ export class Allocation implements ShortLived {
   #freeOn(stream: Stream): void {
     const { context } = this
     if (context.disposed || processIsEnding()) return
-    const status = freeCall(context._words, stream._words, this.#low, this.#high)
+    const status = freeCall(stream._callContext, stream._words, this.#low, this.#high)
     if (status !== Status.success) checkRelease(status, 'cuMemFreeAsync')
   }
 
