@@ -13,6 +13,8 @@ export interface Library {
   name: LibrarySpecFile['library']
   specFile: string
   generatedFolder: string
+  /** What a real library exports: the list in `abi`, and what library it is of. */
+  exports: { title: string; file: string }
   /** Headers that were not found; empty when the library can be parsed. */
   missing: (headers: HeaderLocations) => string[]
   parse: (headers: HeaderLocations) => LibrarySpecFile
@@ -25,11 +27,15 @@ const needs =
       .filter((name) => headers[name] === undefined)
       .map((name) => (name === 'nvshmem' ? 'nvshmem_host.h' : `${name}.h`))
 
+/** The page that says what is covered. */
+export const coverageFile = `${root}docs/coverage.md`
+
 export const libraries: readonly Library[] = [
   {
     name: 'driver',
     specFile: `${root}tooling/bindgen/spec/driver.json`,
     generatedFolder: `${root}packages/cuda-sys/src/driver/generated`,
+    exports: { title: 'libcuda of driver 580.159', file: `${root}tooling/bindgen/abi/libcuda-580.159.symbols.txt` },
     missing: needs('cuda'),
     parse: ({ cuda }) => parseDriver(cuda as string),
   },
@@ -37,6 +43,7 @@ export const libraries: readonly Library[] = [
     name: 'runtime',
     specFile: `${root}tooling/bindgen/spec/runtime.json`,
     generatedFolder: `${root}packages/cuda-sys/src/runtime/generated`,
+    exports: { title: 'libcudart 13.0', file: `${root}tooling/bindgen/abi/libcudart-13.0.symbols.txt` },
     missing: needs('cuda'),
     parse: ({ cuda }) => parseRuntime(cuda as string),
   },
@@ -44,6 +51,7 @@ export const libraries: readonly Library[] = [
     name: 'nccl',
     specFile: `${root}tooling/bindgen/spec/nccl.json`,
     generatedFolder: `${root}packages/nccl-sys/src/generated`,
+    exports: { title: 'libnccl 2.30.7', file: `${root}tooling/bindgen/abi/libnccl-2.30.7.symbols.txt` },
     missing: needs('cuda', 'nccl'),
     parse: ({ cuda, nccl }) => parseNccl(nccl as string, cuda as string),
   },
@@ -51,6 +59,7 @@ export const libraries: readonly Library[] = [
     name: 'nvshmem',
     specFile: `${root}tooling/bindgen/spec/nvshmem.json`,
     generatedFolder: `${root}packages/nvshmem-sys/src/generated`,
+    exports: { title: 'libnvshmem_host 3.4.5', file: `${root}tooling/bindgen/abi/libnvshmem_host-3.4.5.symbols.txt` },
     missing: needs('cuda', 'nvshmem'),
     parse: ({ cuda, nvshmem }) => parseNvshmem(nvshmem as string, cuda as string),
   },

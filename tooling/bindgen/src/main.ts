@@ -1,7 +1,9 @@
+import { type Coverage, count } from './coverage/count.js'
+import { coveragePage } from './coverage/page.js'
 import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
-import { type Library, libraries } from './libraries.js'
+import { coverageFile, type Library, libraries } from './libraries.js'
 import { type Options, readOptions, usage } from './options.js'
 import { clangVersion } from './parse/clang.js'
 import { findHeaders, type HeaderLocations } from './parse/headers.js'
@@ -64,6 +66,25 @@ function processLibrary(library: Library, headers: HeaderLocations, options: Opt
   return { differences, ...(skipped === undefined ? {} : { skipped }) }
 }
 
+/** Writes or compares the page about all libraries, from the specs as they are committed. False when it differs. */
+function processCoverage(check: boolean): boolean {
+  const coverages = libraries.flatMap((library): Coverage[] => {
+    const spec = committedSpec(library)
+    const { title, file } = library.exports
+    const symbols = new Set((readText(file) ?? '').split('\n').filter((line) => line !== ''))
+    return spec === undefined ? [] : [count(spec, { title, symbols })]
+  })
+  const page = coveragePage(coverages)
+  if (!check) {
+    writeText(coverageFile, page)
+    return true
+  }
+  const current = readText(coverageFile)
+  if (current === page) return true
+  console.error(`docs/coverage.md differs from the specs${current === undefined ? '' : firstDifference(current, page)}`)
+  return false
+}
+
 function main(): number {
   const options = readOptions(process.argv.slice(2))
   if (options.help) {
@@ -90,6 +111,8 @@ function main(): number {
       console.log(`${library.name}: ${skipped === undefined ? 'spec equals headers, ' : ''}sources equal spec`)
     }
   }
+  // The page is of all libraries: a check of some does not look at it.
+  if ((!options.check || options.only.length === 0) && !processCoverage(options.check)) failed = true
   return failed ? 1 : 0
 }
 

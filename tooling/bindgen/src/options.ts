@@ -15,7 +15,8 @@ export interface Options {
 
 export const usage = `Usage: pnpm bindgen [--check] [options]
 
-Reads the CUDA, NCCL and NVSHMEM headers, writes the spec (tooling/bindgen/spec) and from it the generated sources.
+Reads the CUDA, NCCL and NVSHMEM headers, writes the spec (tooling/bindgen/spec) and from it the generated sources
+and docs/coverage.md.
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it

@@ -1,0 +1,60 @@
+import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
+
+/** What a library exports, and which library it is. */
+export interface Exported {
+  /** such as `libcuda of driver 580.159` */
+  readonly title: string
+  readonly symbols: ReadonlySet<string>
+}
+
+/** What is bound of a library and what is not, counted. */
+export interface Coverage {
+  readonly spec: LibrarySpecFile
+  readonly exported: Exported
+  /** Functions bound, each ABI counted. */
+  readonly bound: number
+  /** Of them, those that no header declares. */
+  readonly undeclared: number
+  readonly earlierAbis: number
+  readonly windowsAlone: number
+  readonly linuxAlone: number
+  /** Of the bound, those that the listed library does not export. */
+  readonly notExported: readonly FunctionSpec[]
+  readonly otherMajors: readonly FunctionSpec[]
+  /** Symbols the library exports, per-thread variants included. */
+  readonly exportedSymbols: number
+  readonly boundSymbols: number
+  readonly unboundSymbols: number
+  /** What headers declare and no binding can be made of, device code included. */
+  readonly declaredUnbound: number
+  readonly unbound: readonly UnboundSpec[]
+}
+
+export function count(spec: LibrarySpecFile, exported: Exported): Coverage {
+  const { functions, unbound = [] } = spec
+  const number = (test: (entry: FunctionSpec) => boolean) => functions.filter(test).length
+  const symbols = new Set(functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]))
+  const boundSymbols = [...symbols].filter((symbol) => exported.symbols.has(symbol)).length
+  const unboundSymbols = sum(unbound.filter((entry) => entry.exported))
+  return {
+    spec,
+    exported,
+    bound: functions.length,
+    undeclared: number(({ undeclared }) => undeclared !== undefined),
+    earlierAbis: number(({ supersededBy }) => supersededBy !== undefined),
+    windowsAlone: number(({ platform }) => platform === 'win32'),
+    linuxAlone: spec.platform === 'linux' ? functions.length : number(({ platform }) => platform === 'linux'),
+    notExported: functions.filter(({ symbol }) => !exported.symbols.has(symbol)),
+    otherMajors: functions.filter(({ otherMajors }) => otherMajors !== undefined),
+    exportedSymbols: boundSymbols + unboundSymbols,
+    boundSymbols,
+    unboundSymbols,
+    declaredUnbound: sum(unbound.filter((entry) => !entry.exported)),
+    unbound,
+  }
+}
+
+/** An entry may stand for several names. */
+export function sum(entries: readonly UnboundSpec[]): number {
+  return entries.reduce((total, entry) => total + (entry.count ?? 1), 0)
+}

@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { count } from '../src/coverage/count.js'
+import { coveragePage } from '../src/coverage/page.js'
+import { coverageFile, libraries } from '../src/libraries.js'
+import type { LibrarySpecFile } from '../src/spec/types.js'
+import { libraryNames, readSpec, root } from './environment.js'
+
+function coverageOf(spec: LibrarySpecFile, without = '') {
+  const { title, file } = libraries.find(({ name }) => name === spec.library)!.exports
+  const symbols = new Set(readFileSync(file, 'utf8').trim().split('\n'))
+  symbols.delete(without)
+  return count(spec, { title, symbols })
+}
+
+test('docs/coverage.md is what the committed specs give', () => {
+  const page = coveragePage(libraryNames.map((name) => coverageOf(readSpec(name))))
+  expect(readFileSync(join(root, 'docs/coverage.md'), 'utf8')).toBe(page)
+  expect(coverageFile).toBe(join(root, 'docs/coverage.md'))
+})
+
+test.each(libraryNames)('%s: what is exported is bound or listed, nothing twice and nothing left out', (name) => {
+  const coverage = coverageOf(readSpec(name))
+  const { title, symbols } = coverage.exported
+  // The list of NCCL leaves out the names for profilers, which the spec counts.
+  const listed = name === 'nccl' ? symbols.size + coverage.unboundSymbols : symbols.size
+  expect(coverage.exportedSymbols, title).toBe(listed)
+  expect(coverage.boundSymbols + coverage.unboundSymbols).toBe(coverage.exportedSymbols)
+})
+
+test('every function stands on the page once, under the version it needs', () => {
+  const spec = readSpec('driver')
+  const page = coveragePage([coverageOf(spec)])
+  const versions = page.slice(page.indexOf('### Since when'))
+  for (const { name } of spec.functions) expect(versions.split(`\`${name}\``), name).toHaveLength(2)
+  expect(versions).toMatch(/\| CUDA 12\.1 \| 11 \|.*`cuMulticastCreate`/)
+})
+
+test('functions of a family stand together, and all are counted', () => {
+  const page = coveragePage([coverageOf(readSpec('nvshmem'))])
+  const puts = [...page.matchAll(/`nvshmem_\{type\}_put` × (\d+)/g)].map((match) => Number(match[1]))
+  expect(puts.reduce((total, number) => total + number)).toBe(25)
+})
+
+test('a bound function that the library lacks for no known reason stops the generator', () => {
+  const coverage = coverageOf(readSpec('driver'), 'cuInit')
+  expect(() => coveragePage([coverage])).toThrow('libcuda of driver 580.159 lacks cuInit, and no reason is told')
+})
