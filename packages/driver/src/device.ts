@@ -1,8 +1,12 @@
 import {
+  type AllocationOptions,
+  allocationGranularity,
   check,
   DeviceObject,
   describeValue,
   driverErrors,
+  type Granularity,
+  PhysicalMemory,
   type ResetCall,
   requireInteger,
   requireName,
@@ -29,10 +33,13 @@ import {
   cuMemGetInfo,
   driver,
 } from '@shoal/cuda-sys/driver'
+import type { DType } from '@shoal/types'
 import type { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
 import { Event, type EventOptions } from './event.js'
 import { initialize } from './init.js'
+import { GrowableBuffer, type GrowableBufferOptions } from './memory/growableBuffer.js'
+import { MemoryPool, type MemoryPoolOptions } from './memory/memoryPool.js'
 import { Stream, type StreamOptions } from './stream.js'
 
 /** What links two devices: `CUdevice_P2PAttribute` without its prefix. */
@@ -230,6 +237,36 @@ export class Device extends DeviceObject {
   /** Makes an event, without timing unless asked (`cuEventCreate`). */
   createEvent(options: EventOptions = {}): Event {
     return Event.create(this.primaryContext, options)
+  }
+
+  /** Makes a pool of memory on the device (`cuMemPoolCreate`). */
+  createMemoryPool(options: MemoryPoolOptions = {}): MemoryPool {
+    return MemoryPool.create(this, options)
+  }
+
+  /** The pool that streams allocate from when none is named (`cuDeviceGetMemPool`). See `MemoryPool.setCurrent`. */
+  get memoryPool(): MemoryPool {
+    return MemoryPool.currentOf(this)
+  }
+
+  /** The pool that the driver made with the device (`cuDeviceGetDefaultMemPool`). */
+  get defaultMemoryPool(): MemoryPool {
+    return MemoryPool.defaultOf(this)
+  }
+
+  /** Bytes that sizes and offsets of memory on the device must be a multiple of (`cuMemGetAllocationGranularity`). */
+  allocationGranularity(options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {}): number {
+    return allocationGranularity(this, options)
+  }
+
+  /** Makes memory without an address on the device (`cuMemCreate`). */
+  createPhysicalMemory(byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
+    return PhysicalMemory.create(this, byteLength, options)
+  }
+
+  /** Makes typed memory on the device that grows and shrinks in place. */
+  createGrowableBuffer<D extends DType>(dtype: D, options: GrowableBufferOptions): GrowableBuffer<D> {
+    return GrowableBuffer.reserve(this, dtype, options)
   }
 
   /** Blocks until all work of the primary context has ended. */

@@ -95,7 +95,20 @@ export {
 } from './memory/memoryPool.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
 export { Module } from './module.js'
-export { type PointerInfo, pointerInfo } from './pointer.js'
+export {
+  type PointerAttribute,
+  type PointerAttributes,
+  type PointerInfo,
+  pointerAttribute,
+  pointerAttributes,
+  pointerInfo,
+  type RangeAttribute,
+  type RangeAttributes,
+  type RangeLocationType,
+  rangeAttribute,
+  rangeAttributes,
+  setPointerAttribute,
+} from './pointer.js'
 export type { PreparedLaunch } from './preparedLaunch.js'
 export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './signature.js'
 export { Stream, type StreamOptions } from './stream.js'

@@ -1,10 +1,13 @@
 import {
+  type CUdevice,
   CUdevice_attribute,
   type CUmemGenericAllocationHandle,
   CUmulticastGranularity_flags,
   CUmulticastObjectProp,
   cuCtxSynchronize,
+  cuDeviceGet,
   cuDeviceGetAttribute,
+  cuDeviceGetCount,
   cuMemExportToShareableHandle,
   cuMemImportFromShareableHandle,
   cuMemRelease,
@@ -21,7 +24,7 @@ import { type Context, contextOf, type DeviceWithContext } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { exportHandle, importHandle } from '../share/exchange.js'
+import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { driverVersion, startDriver } from '../start.js'
 import { type HandleKind, handleKindBits, platformHandleKind } from '../vmm/handleKinds.js'
@@ -63,21 +66,41 @@ const firstVersion = 12010
 export function requireMulticast(device?: DeviceWithContext): void {
   startDriver()
   const version = driverVersion()
-  const refuse = (reason: string): never => {
-    throw new FeatureNotSupportedError({
-      library: 'NVIDIA CUDA driver',
-      feature: 'multicast objects',
-      reason,
-      since: '12.1',
-      installed: version.toString(),
-    })
+  if (version.value < firstVersion) throw refusal(`the driver is for CUDA ${version}; they came with 12.1`)
+  if (device !== undefined && !hasMulticast(device.handle)) {
+    throw refusal(`device ${device.ordinal} does not have the attribute MULTICAST_SUPPORTED`)
   }
-  if (version.value < firstVersion) refuse(`the driver is for CUDA ${version}; they came with 12.1`)
-  if (device === undefined) return
+}
+
+const notSupported = 801
+
+/** The driver does not say what it lacks: that no device can. */
+function requireAnyDevice(): void {
+  const out = scratch()
+  check(cuDeviceGetCount(out), 'cuDeviceGetCount')
+  const count = out.i32[0] as number
+  for (let ordinal = 0; ordinal < count; ordinal += 1) {
+    check(cuDeviceGet(out, ordinal), 'cuDeviceGet')
+    if (hasMulticast(out.i32[0] as CUdevice)) return
+  }
+  throw refusal('no device has the attribute MULTICAST_SUPPORTED')
+}
+
+function hasMulticast(device: CUdevice): boolean {
   const out = scratch()
   const attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
-  check(cuDeviceGetAttribute(out, attribute, device.handle), 'cuDeviceGetAttribute')
-  if (out.i32[0] === 0) refuse(`device ${device.ordinal} does not have the attribute MULTICAST_SUPPORTED`)
+  check(cuDeviceGetAttribute(out, attribute, device), 'cuDeviceGetAttribute')
+  return out.i32[0] !== 0
+}
+
+function refusal(reason: string): FeatureNotSupportedError {
+  return new FeatureNotSupportedError({
+    library: 'NVIDIA CUDA driver',
+    feature: 'multicast objects',
+    reason,
+    since: '12.1',
+    installed: driverVersion().toString(),
+  })
 }
 
 function resolve(properties: MulticastProperties): Uint8Array<ArrayBuffer> {
@@ -99,7 +122,9 @@ function granularityOf(memory: Uint8Array, granularity: Granularity): number {
   const { CU_MULTICAST_GRANULARITY_MINIMUM: minimum, CU_MULTICAST_GRANULARITY_RECOMMENDED: recommended } =
     CUmulticastGranularity_flags
   const code = granularity === 'minimum' ? minimum : recommended
-  check(cuMulticastGetGranularity(out, memory, code), 'cuMulticastGetGranularity')
+  const status: number = cuMulticastGetGranularity(out, memory, code)
+  if (status === notSupported) requireAnyDevice()
+  check(status, 'cuMulticastGetGranularity')
   return Number(out.u64[0])
 }
 
@@ -171,13 +196,16 @@ export class MulticastObject extends Resource {
   /** A multicast object that another process exported (`cuMemImportFromShareableHandle`). */
   static import(handle: ShareableHandle<'multicast'>): MulticastObject {
     requireMulticast()
+    requireHandle(handle, 'multicast')
+    const memory = resolve({ deviceCount: 1, byteLength: handle.byteLength, handleTypes: handle.type })
+    const granularity = granularityOf(memory, 'minimum')
+    requireMultiple(handle.byteLength, 'byteLength of the handle', granularity)
     const imported = importHandle(handle, 'multicast', (from, kind) => {
       const out = scratch()
       check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
       return out.u64[0] as CUmemGenericAllocationHandle
     })
-    const memory = resolve({ deviceCount: 1, byteLength: handle.byteLength, handleTypes: handle.type })
-    return new MulticastObject(imported, handle.byteLength, granularityOf(memory, 'minimum'), undefined)
+    return new MulticastObject(imported, handle.byteLength, granularity, undefined)
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */

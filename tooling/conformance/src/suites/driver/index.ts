@@ -7,6 +7,8 @@ import { eventSuite } from './event.js'
 import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
 import { memorySuite } from './memory.js'
+import { memoryPoolSuite } from './memoryPools.js'
+import { multicastSuite } from './multicast.js'
 import { pinnedSuite } from './pinned.js'
 import { sharingSuite } from './sharing.js'
 import { streamSuite } from './stream.js'
@@ -27,4 +29,6 @@ export const driverSuites: readonly Suite[] = [
   virtualMemorySuite,
   growableSuite,
   sharingSuite,
+  memoryPoolSuite,
+  multicastSuite,
 ]
