@@ -2,10 +2,12 @@ import {
   check,
   checkWaitOptions,
   describeValue,
+  type EventLike,
   eventStatus,
   forgetLeak,
   optionalBoolean,
   Resource,
+  requireEventLike,
   requireOptions,
   Status,
   scratch,
@@ -49,12 +51,16 @@ export class Event extends Resource {
   /** @internal */
   readonly _handle: CUevent
   #waits = 0
+  /** The object that has the event, when this one borrows it. */
+  readonly #source: EventLike | undefined
 
-  private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false) {
+  private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false, source?: EventLike) {
     super()
     this.context = context
     this._handle = handle
     this.timing = timing
+    this.#source = source
+    if (source !== undefined) return
     context._addChild()
     watchForLeak(this, `An Event of device ${context.device.ordinal}`, () => {
       try {
@@ -94,9 +100,23 @@ export class Event extends Resource {
     return new Event(context, handle, false)
   }
 
+  /**
+   * An event of another package, such as `@shoal/runtime`, as one of this package: the same handle, and the other object
+   * keeps it. @throws TypeError for what is no event; DisposedError.
+   */
+  static from(context: Context, event: EventLike): Event {
+    if (event instanceof Event) return event
+    requireContext(context)
+    const { handle, timing, context: owner } = requireEventLike(event)
+    if (owner._handle !== context._handle) throw new TypeError('the event belongs to another context')
+    return new Event(context, handle, timing, false, event)
+  }
+
   /** The `CUevent`. @throws DisposedError after dispose(). */
   get handle(): CUevent {
     this._requireAlive()
+    // Throws when the object that has the event was disposed of.
+    if (this.#source !== undefined) return this.#source.handle
     return this._handle
   }
 
@@ -164,6 +184,7 @@ export class Event extends Resource {
   }
 
   #destroy(): void {
+    if (this.#source !== undefined) return
     try {
       this.context._release('cuEventDestroy', () => cuEventDestroy(this._handle))
     } finally {

@@ -2,9 +2,11 @@ import {
   checkWaitOptions,
   describeValue,
   driverError,
+  type EventLike,
   forgetLeak,
   optionalBoolean,
   Resource,
+  requireEventLike,
   requireInteger,
   requireOptions,
   Status,
@@ -62,6 +64,8 @@ export class Stream extends Resource implements StreamLike {
   readonly _callContext: Words
   readonly #isOwned: boolean
   #identity: StreamHandle | undefined
+  /** The object that has the stream, when this one borrows it. */
+  #source: StreamLike | undefined
 
   private constructor(context: Context, handle: CUstream, isOwned: boolean) {
     super()
@@ -104,6 +108,18 @@ export class Stream extends Resource implements StreamLike {
     if (handle < 0n || handle > maximumHandle) throw new RangeError(`handle must fit 64 bits, not ${handle}`)
     const { handle: checked } = toStreamHandle(handle === 0n ? null : handle)
     return new Stream(context, checked as CUstream, false)
+  }
+
+  /**
+   * A stream of another package, such as `@shoal/runtime`, as one of this package: the same handle, and the other
+   * object keeps it. @throws TypeError for what is no stream, or one of another context.
+   */
+  static from(context: Context, stream: StreamLike): Stream {
+    if (stream instanceof Stream) return stream
+    requireContext(context)
+    const borrowed = new Stream(context, streamFor(context, stream), false)
+    borrowed.#source = stream
+    return borrowed
   }
 
   /** Takes over a stream somebody else made: dispose() destroys it. */
@@ -188,10 +204,9 @@ export class Stream extends Resource implements StreamLike {
     return true
   }
 
-  /** Makes work queued from now on wait for an event, of any device (`cuStreamWaitEvent`). */
-  waitEvent(event: Event): this {
-    if (!(event instanceof Event)) throw new TypeError(`event must be an Event, not ${describeValue(event)}`)
-    const [handle, mark] = [this.handle, event.handle]
+  /** Makes work queued from now on wait for an event, of any device and of `@shoal/runtime` too (`cuStreamWaitEvent`). */
+  waitEvent(event: EventLike): this {
+    const [handle, mark] = [this.handle, requireEventLike(event).handle]
     this.context._call('cuStreamWaitEvent', () => cuStreamWaitEvent(handle, mark, 0))
     return this
   }
@@ -276,6 +291,8 @@ export class Stream extends Resource implements StreamLike {
   /** @internal */
   _requireUsable(): void {
     this._requireAlive()
+    // Throws when the object that has the stream was disposed of.
+    if (this.#source !== undefined) toStreamHandle(this.#source)
     this.context._requireAlive()
   }
 

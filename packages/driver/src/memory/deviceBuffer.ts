@@ -8,6 +8,7 @@ import {
   type ElementValue,
   elementBytes,
   elementsIn,
+  queueFill,
   Resource,
   reinterpretedLength,
   requireArrayFor,
@@ -36,7 +37,6 @@ import { type Context, type ContextSource, contextOf } from '../context.js'
 import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
-import { queueFill } from './fill.js'
 import type { PinnedBuffer } from './pinnedBuffer.js'
 
 /** Where an operation is queued. */

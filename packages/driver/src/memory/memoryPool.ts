@@ -10,10 +10,16 @@ import {
   importHandle,
   type MemoryAccess,
   type MemoryPlace,
+  type MemoryPoolOptions,
   optionalBoolean,
+  type PoolPointer,
+  type PoolUsage,
   platformHandleKind,
+  poolPointerBytes,
+  poolPointerFrom,
   processIsEnding,
   Resource,
+  type ReusePolicy,
   readAccess,
   requireInteger,
   requireOptions,
@@ -57,43 +63,11 @@ import { Stream } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 
-/** How a pool is made. */
-export interface MemoryPoolOptions {
-  /** Kinds of handle the pool can be exported as. Default: none. */
-  readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
-  /** The most it may hold, in bytes. Default: the driver's limit. */
-  readonly maximumBytes?: number | undefined
-}
-
-/** When a pool may hand memory that was freed on one stream to another. All are true at first. */
-export interface ReusePolicy {
-  /** Where the other stream waits for an event of the first. */
-  readonly followEventDependencies: boolean
-  /** Where the free has happened already, by chance. */
-  readonly opportunistic: boolean
-  /** By making the other stream wait. */
-  readonly internalDependencies: boolean
-}
-
-/** Bytes now, and the most there have been since the last reset of the high-water mark. */
-export interface PoolUsage {
-  readonly current: number
-  readonly high: number
-}
-
-/** One allocation of a pool on its way to another process: 64 bytes, its length and its type. JSON can carry it. */
-export interface PoolPointer<D extends DType = DType> {
-  readonly type: 'pool-pointer'
-  /** The 64 bytes, base64. */
-  readonly data: string
-  readonly dtype: D
-  readonly length: number
-}
+export type { MemoryPoolOptions, PoolPointer, PoolUsage, ReusePolicy } from '@shoal/cuda-base'
 
 type Origin = 'owned' | 'borrowed' | 'imported'
 
 const attribute = CUmemPool_attribute
-const pointerBytes = 64
 
 /** A pool of memory that streams allocate from and free to in their order. */
 export class MemoryPool extends Resource {
@@ -286,8 +260,7 @@ export class MemoryPool extends Resource {
     const address = buffer.address as CUdeviceptr
     const out = scratch()
     check(cuMemPoolExportPointer(out, address), 'cuMemPoolExportPointer')
-    const data = Buffer.from(out.buffer, 0, pointerBytes).toString('base64')
-    return { type: 'pool-pointer', data, dtype: buffer.dtype, length: buffer.length }
+    return poolPointerFrom(out.buffer, buffer.dtype, buffer.length)
   }
 
   /**
@@ -296,18 +269,13 @@ export class MemoryPool extends Resource {
    */
   importPointer<D extends DType>(stream: Stream, pointer: PoolPointer<D>): DeviceBuffer<D> {
     const { handle } = this
-    if (typeof pointer !== 'object' || pointer === null || pointer.type !== 'pool-pointer') {
-      throw new TypeError(`pointer must be what exportPointer() gave, not ${describeValue(pointer)}`)
-    }
-    const data = Buffer.from(String(pointer.data), 'base64')
-    if (data.length !== pointerBytes)
-      throw new RangeError(`a pool pointer has ${pointerBytes} bytes, not ${data.length}`)
+    const data = poolPointerBytes(pointer)
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
     requireInteger(pointer.length, 'length', 1, Number.MAX_SAFE_INTEGER)
     return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, (bytes) => {
       const out = scratch()
       const { context } = stream
-      context._call('cuMemPoolImportPointer', () => cuMemPoolImportPointer(out, handle, Uint8Array.from(data)))
+      context._call('cuMemPoolImportPointer', () => cuMemPoolImportPointer(out, handle, data))
       const allocation = Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this)
       try {
         const address = allocation.address as CUdeviceptr

@@ -1,4 +1,3 @@
-import { check } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
   type CUstream,
@@ -8,6 +7,7 @@ import {
   cuMemsetD32Async,
 } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context.js'
+import { check } from '../errors.js'
 
 /** Queues the writing of `count` copies of an element of 1, 2, 4, 8 or 16 bytes. */
 export function queueFill(context: Context, stream: CUstream, target: bigint, element: DataView, count: number): void {
@@ -40,7 +40,8 @@ function queueWideFill(context: Context, stream: CUstream, target: bigint, eleme
   })
 }
 
-function isUniform(element: DataView): boolean {
+/** Whether all bytes of an element are the same. */
+export function isUniform(element: DataView): boolean {
   const first = element.getUint8(0)
   for (let offset = 1; offset < element.byteLength; offset += 1) if (element.getUint8(offset) !== first) return false
   return true
