@@ -10,6 +10,7 @@ import { memorySuite } from './memory.js'
 import { memoryPoolSuite } from './memoryPools.js'
 import { multicastSuite } from './multicast.js'
 import { pinnedSuite } from './pinned.js'
+import { pointerSuite } from './pointer.js'
 import { sharingSuite } from './sharing.js'
 import { streamSuite } from './stream.js'
 import { virtualMemorySuite } from './virtualMemory.js'
@@ -31,4 +32,5 @@ export const driverSuites: readonly Suite[] = [
   sharingSuite,
   memoryPoolSuite,
   multicastSuite,
+  pointerSuite,
 ]

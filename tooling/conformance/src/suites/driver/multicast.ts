@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { openSync } from 'node:fs'
 import {
   AddressRange,
   allocationGranularity,
@@ -17,7 +18,7 @@ import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { assertNothingLeft } from '../../support/leftovers.js'
 import { type Mapped, mapNew, orders } from '../../support/mapping.js'
-import { hand, startPartner } from './sharing.js'
+import { hand, retold, startPartner } from './sharing.js'
 
 /** Multicast objects are never made on a GPU here: a failure there can take the links of a shared host down. */
 const software = { only: 'software' } as const
@@ -282,7 +283,7 @@ export const multicastSuite: Suite = {
       requires: software,
       async run(t) {
         const unit = multicastGranularity({ deviceCount: 1, byteLength: 1 })
-        await assertNothingLeft(t, () => {
+        await assertNothingLeft(t, async () => {
           const object = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' })
           const handle = object.export()
           assert.deepEqual(handle.toJSON(), { type: 'posix-fd', content: 'multicast', byteLength: unit })
@@ -295,7 +296,7 @@ export const multicastSuite: Suite = {
           const memory = physical.export()
           assert.throws(() => MulticastObject.import(memory as never), TypeError)
           // A descriptor that is not what it is said to be.
-          const lie = new DescriptorHandle(memory.descriptor, { content: 'multicast', byteLength: unit })
+          const lie = await retold(memory, { content: 'multicast' })
           const wrong = importOrError(lie)
           if (wrong instanceof MulticastObject) {
             assert.throws(() => wrong.addDevice(t.device), StatusError)
@@ -303,6 +304,7 @@ export const multicastSuite: Suite = {
           } else {
             assert.ok(wrong instanceof StatusError)
           }
+          lie.dispose()
           memory.dispose()
           handle.dispose()
           physical.dispose()
@@ -311,8 +313,9 @@ export const multicastSuite: Suite = {
           assert.throws(() => closed.export(), StatusError)
           closed.dispose()
           const size = allocationGranularity(t.device)
-          const odd = new DescriptorHandle(0, { content: 'multicast', byteLength: size + 1 })
+          const odd = new DescriptorHandle(openSync('/dev/null', 'r'), { content: 'multicast', byteLength: size + 1 })
           assert.throws(() => MulticastObject.import(odd), outOfRange('multiple', size + 1))
+          odd.dispose()
         })
       },
     },

@@ -14,6 +14,7 @@ import {
   DisposedError,
   FabricHandle,
   FeatureNotSupportedError,
+  type HandleContent,
   IpcMemory,
   type IpcMemoryHandle,
   ipcEventHandle,
@@ -66,6 +67,20 @@ async function share(t: CaseContext, options: { readonly access?: 'read'; readon
 
 function failed(check: (failure: RemoteError['failure']) => boolean): (error: unknown) => boolean {
   return (error) => error instanceof RemoteError && check(error.failure)
+}
+
+/** A handle that came through a socket with other facts than it was sent with. */
+export async function retold<C extends HandleContent>(
+  handle: DescriptorHandle,
+  facts: { readonly content: C; readonly byteLength?: number },
+): Promise<DescriptorHandle<C>> {
+  const [left, right] = DescriptorSocket.pair()
+  const text = JSON.stringify({ ...handle.toJSON(), ...facts })
+  await left.send({ bytes: Buffer.from(text), descriptors: [handle.descriptor] })
+  const arrived = await receiveHandle(right, facts.content)
+  left.dispose()
+  right.dispose()
+  return arrived as DescriptorHandle<C>
 }
 
 async function leaves(child: Child): Promise<void> {
@@ -286,36 +301,42 @@ export const sharingSuite: Suite = {
           for (const bad of [undefined, null, 5, {}, handle.descriptor, handle.toJSON()]) {
             assert.throws(take(bad), TypeError)
           }
-          // Of something else.
-          for (const content of ['pool', 'multicast'] as const) {
-            const other = new DescriptorHandle(handle.descriptor, { content, byteLength: unit })
-            assert.throws(take(other), { name: 'TypeError', message: /not of memory/ })
-            assert.throws(() => MemoryPool.import(handle as never, t.device), TypeError)
+          const openNull = (change: object): DescriptorHandle<'memory'> =>
+            new DescriptorHandle(openSync('/dev/null', 'r'), { ...facts, ...change })
+          const refuse = (wrong: DescriptorHandle<'memory'>, check: (error: unknown) => boolean): void => {
+            assert.throws(take(wrong), check)
+            wrong.dispose()
           }
+          // Of something else.
+          for (const content of ['pool', 'multicast']) {
+            refuse(openNull({ content }), (error) => error instanceof TypeError && /not of memory/.test(error.message))
+          }
+          assert.throws(() => MemoryPool.import(handle as never, t.device), TypeError)
           // Of a size that it cannot have.
-          const odd = new DescriptorHandle(handle.descriptor, { ...facts, byteLength: unit + 1 })
-          assert.throws(take(odd), (error) => error instanceof RangeError && error.message.includes(`${unit + 1}`))
+          const odd = unit + 1
+          refuse(openNull({ byteLength: odd }), (error) => {
+            return error instanceof RangeError && error.message.includes(`${odd}`)
+          })
           // Closed, disposed of, a file.
           const closed = physical.export()
           closeSync(closed.descriptor)
           assert.throws(take(closed), { name: 'TypeError', message: new RegExp(`${closed.descriptor} is not open`) })
+          // Whoever closed it did so behind the back of its owner, who is told.
+          assert.throws(() => closed.dispose(), { code: 'EBADF' })
           const disposed = physical.export()
           disposed.dispose()
           disposed.dispose()
           assert.throws(take(disposed), DisposedError)
           assert.throws(() => disposed.descriptor, DisposedError)
-          const file = openSync(processScript, 'r')
-          assert.throws(take(new DescriptorHandle(file, facts)), { name: 'TypeError', message: /memoryProcess/ })
-          closeSync(file)
-          const nothing = openSync('/dev/null', 'r')
-          assert.throws(take(new DescriptorHandle(nothing, facts)), (error) => {
+          refuse(new DescriptorHandle(openSync(processScript, 'r'), facts), (error) => {
+            return error instanceof TypeError && error.message.includes('memoryProcess')
+          })
+          refuse(openNull({}), (error) => {
             return error instanceof TypeError || (error instanceof StatusError && !error.isSticky)
           })
-          closeSync(nothing)
           // On a device that this process does not see.
           const deviceUuid = 'GPU-00000000-0000-0000-0000-000000000000'
-          const far = new DescriptorHandle(handle.descriptor, { ...facts, deviceUuid })
-          assert.throws(take(far), (error) => {
+          refuse(openNull({ deviceUuid }), (error) => {
             return error instanceof FeatureNotSupportedError && error.message.includes(deviceUuid)
           })
           assert.throws(() => PhysicalMemory.import(handle, 0 as unknown as Device), TypeError)
@@ -338,12 +359,11 @@ export const sharingSuite: Suite = {
     },
     {
       name: 'memory that is shorter than its handle says cannot be mapped longer',
-      run(t) {
+      async run(t) {
         const unit = allocationGranularity(t.device)
         const physical = t.own(PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' }))
         const handle = t.own(physical.export())
-        const facts = { content: 'memory', byteLength: unit * 2, deviceUuid: t.device.uuid } as const
-        const longer = new DescriptorHandle(handle.descriptor, facts)
+        const longer = t.own(await retold(handle, { content: 'memory', byteLength: unit * 2 }))
         let imported: PhysicalMemory
         try {
           imported = PhysicalMemory.import(longer, t.device)
