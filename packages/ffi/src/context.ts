@@ -9,6 +9,7 @@ export interface StatusWords {
 }
 
 let describe: ((status: number) => StatusWords | undefined) | undefined
+let areSet = false
 
 /**
  * Gives the addon the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent`. Everything here works on whatever current
@@ -22,6 +23,7 @@ export function setContextFunctions(
 ): void {
   addon().setContextFunctions(getCurrent, setCurrent)
   describe = words
+  areSet = true
 }
 
 /**
@@ -39,12 +41,13 @@ let leave: (() => number) | undefined
 /** The error of a context that could not be made current. */
 export function contextError(status: number, where = ''): StatusError {
   const words = describe?.(status)
+  const why = areSet ? words?.description : 'call ensureContextFunctions() of @shoal/cuda-sys first'
   return new StatusError({
     library: 'CUDA driver',
     api: 'cuCtxSetCurrent',
     status,
     code: words?.name ?? `CUresult(${status})`,
-    description: `the context could not be made current${where}${words === undefined ? '' : `: ${words.description}`}`,
+    description: `the context could not be made current${where}${why === undefined ? '' : `: ${why}`}`,
     isSticky: false,
   })
 }
