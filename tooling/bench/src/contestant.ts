@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline'
 
 /** A program that measures on request: one line in, one line out. It sits idle while others have their turn. */
 export class Contestant {
+  static readonly #running = new Set<Contestant>()
   readonly #child: ChildProcessWithoutNullStreams
   readonly #lines: AsyncIterator<string>
   readonly #name: string
@@ -15,6 +16,7 @@ export class Contestant {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = (this.#errors + text).slice(-4000)
     })
+    Contestant.#running.add(this)
     // A child that is gone shows as the end of its output; the broken pipe says nothing more.
     child.stdin.on('error', () => undefined)
   }
@@ -45,8 +47,14 @@ export class Contestant {
 
   /** Ends the program. */
   close(): void {
+    Contestant.#running.delete(this)
     this.#child.stdin.end()
     this.#child.kill()
+  }
+
+  /** Ends all that run: one that waits for requests would keep a benchmark that failed from ending. */
+  static closeAll(): void {
+    for (const contestant of Contestant.#running) contestant.close()
   }
 
   async #line(): Promise<string> {

@@ -14,40 +14,72 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type Device, DeviceBuffer, driverVersion, type Kernel, Module } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { atMost, number, table } from './bars.js'
+import { atMost } from './bars.js'
 import { compile, cudaIncludeFolder } from './compile.js'
 import { Contestant } from './contestant.js'
 import { devicesFor, libraryPath } from './devices.js'
 import type { Outcome, RunOptions } from './options.js'
-import { medianRatio, series } from './statistics.js'
+import { type Case, type Entrant, printRows, type Row, takeTurns } from './turns.js'
 
 // A burst fits the launch queue, so that what is timed is the call and not the wait for a free place in it.
 const callsPerBurst = 200
 const copyBytes = 1024
 const poolBytes = 4096
 
+const burstsPerLoop = 20
 const titles: Readonly<Record<string, string>> = {
   launch0: 'cuLaunchKernel, no argument',
   launch4: 'cuLaunchKernel, 4 arguments',
   copy: 'cuMemcpyDtoDAsync, 1 KiB',
   record: 'cuEventRecord',
   query: 'cuStreamQuery',
-  pool: 'cuMemAllocAsync + cuMemFreeAsync',
+  pool: 'cuMemAllocAsync + cuMemFreeAsync, 4 KiB',
   current: 'cuCtxGetCurrent',
 }
 
-type Ask = (name: string, bursts: number) => number | Promise<number>
-
-interface Entrant {
-  readonly name: string
-  readonly cases: readonly string[]
-  readonly ask: Ask
+/** What was found out about calls of the driver. */
+export interface CallFigures {
+  readonly rows: readonly Row[]
+  readonly names: readonly string[]
+  readonly peers: Peers
 }
 
 /** Calls of the CUDA driver: in C, through the raw package, through the driver package, and in Python. */
 export async function benchGpu(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const kernels = kernelFolder(options)
+  const { rows, names, peers } = await measureCalls(device, kernels, options, Object.keys(titles))
+  console.log('Calls of the CUDA driver (median of rounds, each the best of 5 loops), and the ratio to C\n')
+  printRows(rows, names)
+  printPeers(peers)
+  const launch = rows.find((row) => row.case === 'launch4')
+  const bars =
+    launch === undefined
+      ? []
+      : [
+          atMost(
+            '4-argument launch through the driver package, ratio to C',
+            launch.ratioToC['driver'] ?? Number.NaN,
+            1.05,
+          ),
+        ]
+  const details = {
+    device: device.name,
+    driverVersion: driverVersion().toString(),
+    software: options.device === 'sim',
+    callsPerBurst,
+    peers,
+  }
+  return { results: { ...details, cases: rows }, bars }
+}
+
+/** Measures some of the cases. Without a folder of kernels there are no launches and no Python programs. */
+export async function measureCalls(
+  device: Device,
+  kernels: string | undefined,
+  options: RunOptions,
+  wanted: readonly string[],
+): Promise<CallFigures> {
   const include = cudaIncludeFolder()
   const library = libraryPath('cuda')
   const program = compile('calls.c', 'calls', [`-I${include}`, library, `-Wl,-rpath,${dirname(library)}`])
@@ -90,80 +122,29 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
         : [],
     ),
   ]
-  const results = []
-  for (const test of Object.keys(titles)) {
-    const taking = entrants.filter((entrant) => entrant.cases.includes(test))
-    const rounds = new Map<string, number[]>(taking.map((entrant) => [entrant.name, []]))
-    for (const entrant of taking) await entrant.ask(test, 20)
-    for (let round = 0; round < options.rounds; round += 1) {
-      for (const entrant of taking) rounds.get(entrant.name)?.push(await bestOf(entrant, test))
-    }
-    if (taking.length > 0) results.push(row(test, rounds))
-  }
+  const cases = Object.fromEntries(
+    wanted.map((test) => [
+      test,
+      { title: titles[test] ?? test, unit: 'ns', count: burstsPerLoop, loops: 5 } satisfies Case,
+    ]),
+  )
+  const rows = await takeTurns(cases, entrants, options.rounds)
   c.close()
   python?.close()
-  print(results, entrants, peers)
-  const launch = results.find((result) => result.case === 'launch4')
-  const bars =
-    launch === undefined
-      ? []
-      : [
-          atMost(
-            '4-argument launch through the driver package, ratio to C',
-            launch.ratioToC['driver'] ?? Number.NaN,
-            1.05,
-          ),
-        ]
-  const details = {
-    device: device.name,
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
-    callsPerBurst,
-    peers,
-  }
-  return { results: { ...details, cases: results }, bars }
+  loops.dispose()
+  return { rows, names: entrants.map((entrant) => entrant.name), peers }
 }
 
-async function bestOf(entrant: Entrant, test: string): Promise<number> {
-  let best = Number.POSITIVE_INFINITY
-  for (let loop = 0; loop < 5; loop += 1) best = Math.min(best, await entrant.ask(test, 20))
-  return best
-}
-
-function row(test: string, rounds: ReadonlyMap<string, readonly number[]>) {
-  const c = rounds.get('C') ?? []
-  return {
-    case: test,
-    title: titles[test] ?? test,
-    unit: 'ns a call',
-    contestants: Object.fromEntries([...rounds].map(([name, values]) => [name, series(values)])),
-    ratioToC: Object.fromEntries([...rounds].map(([name, values]) => [name, medianRatio(values, c)])),
-  }
-}
-
-function print(results: readonly ReturnType<typeof row>[], entrants: readonly Entrant[], peers: Peers): void {
-  const names = entrants.map((entrant) => entrant.name)
-  console.log('Calls of the CUDA driver, ns a call (median of rounds, each the best of 5 loops), and the ratio to C\n')
-  console.log(
-    table(
-      ['', ...names],
-      results.map((result) => [
-        result.title,
-        ...names.map((name) => {
-          const figures = result.contestants[name]
-          if (figures === undefined) return '–'
-          return name === 'C'
-            ? number(figures.median)
-            : `${number(figures.median)} (${number(result.ratioToC[name] ?? Number.NaN)})`
-        }),
-      ]),
-    ),
-  )
+/** Says which Python programs are not there, and what those that are cannot do. */
+export function printPeers(peers: Peers, cases: readonly string[] = Object.keys(titles)): void {
   for (const [name, peer] of Object.entries(peers)) {
-    if ('missing' in peer) console.log(`without ${name}: ${peer.missing}`)
-    else
-      for (const [test, reason] of Object.entries(peer.refused))
-        console.log(`without ${test} of ${name} ${peer.version}: ${reason}`)
+    if ('missing' in peer) {
+      console.log(`without ${name}: ${peer.missing}`)
+      continue
+    }
+    for (const [test, reason] of Object.entries(peer.refused)) {
+      if (cases.includes(test)) console.log(`without ${test} of ${name} ${peer.version}: ${reason}`)
+    }
   }
 }
 
@@ -174,6 +155,7 @@ interface Loops {
   readonly driver: Readonly<Record<string, Loop>>
   readonly prepared: Readonly<Record<string, Loop>>
   readonly wait: () => void
+  readonly dispose: () => void
 }
 
 function burst(loops: Loops, loop: Loop | undefined, bursts: number): number {
@@ -242,8 +224,9 @@ function prepare(device: Device, kernels: string | undefined): Loops {
     },
   }
   const prepared: Record<string, Loop> = {}
+  let module: Module | undefined
   if (kernels !== undefined) {
-    const module = Module.load(device, readFileSync(join(kernels, 'empty.ptx')))
+    module = Module.load(device, readFileSync(join(kernels, 'empty.ptx')))
     const empty0 = module.kernel('empty0', [])
     const empty4 = module.kernel('empty4', ['f32', 'ptr', 'ptr', 'i32'])
     Object.assign(raw, rawLaunches(empty0, empty4, streamHandle, source, target))
@@ -263,7 +246,10 @@ function prepare(device: Device, kernels: string | undefined): Loops {
       for (let i = 0; i < calls; i += 1) plan4.launch()
     }
   }
-  return { raw, driver, prepared, wait: () => void stream.synchronizeSync() }
+  const dispose = (): void => {
+    for (const object of [module, from, to, event, stream]) object?.dispose()
+  }
+  return { raw, driver, prepared, wait: () => void stream.synchronizeSync(), dispose }
 }
 
 function rawLaunches(
@@ -296,9 +282,14 @@ function rawLaunches(
   }
 }
 
+/** The folder with empty.ptx, where one is named. */
+export function namedKernelFolder(): string | undefined {
+  return process.env['SHOAL_KERNELS'] || undefined
+}
+
 function kernelFolder(options: RunOptions): string | undefined {
-  const folder = process.env['SHOAL_KERNELS']
-  if (folder !== undefined && folder !== '') return folder
+  const folder = namedKernelFolder()
+  if (folder !== undefined) return folder
   if (options.device === 'sim') {
     console.log('without launches: SHOAL_KERNELS names no folder with empty.ptx\n')
     return undefined
@@ -309,7 +300,7 @@ function kernelFolder(options: RunOptions): string | undefined {
 type Peer =
   | { readonly version: string; readonly cases: readonly string[]; readonly refused: Readonly<Record<string, string>> }
   | { readonly missing: string }
-type Peers = Readonly<Record<string, Peer>>
+export type Peers = Readonly<Record<string, Peer>>
 
 async function startPeers(kernels: string): Promise<[Contestant | undefined, Peers]> {
   const script = fileURLToPath(new URL('../python/peers.py', import.meta.url))

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { arch, cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
 import { printBars } from './bars.js'
+import { Contestant } from './contestant.js'
 import { NoDeviceError, type Outcome, type RunOptions, UsageError } from './options.js'
 
 const usage = `usage: shoal-bench COMMAND [options]
@@ -10,6 +11,7 @@ const usage = `usage: shoal-bench COMMAND [options]
 commands
   stub         calls of a library that does nothing: C, Shoal, koffi
   gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
+  memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce of 8 B to 256 MiB on all devices: C and Shoal with the same libnccl
   import       time, memory and libraries of import '@shoal/driver'
   event-loop   delay of the event loop while a stream is awaited
@@ -20,13 +22,13 @@ options
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
   --devices N      nccl: number of devices (default: all)
   --max-bytes N    nccl: largest message (default: 268435456)
-  --no-peers       gpu: without the Python bindings
+  --no-peers       gpu, memory: without the Python bindings
   --check          exit status 1 when a bar is missed
 
 environment
-  SHOAL_KERNELS         folder with empty.ptx (gpu)
+  SHOAL_KERNELS         folder with empty.ptx (gpu; memory, for its Python bindings)
   SHOAL_NCCL_LIBRARY    the libnccl that both sides use (nccl)
-  CUDA_HOME             toolkit with cuda.h (gpu, nccl)`
+  CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl)`
 
 type Command = (options: RunOptions) => Promise<Outcome>
 
@@ -34,6 +36,7 @@ type Command = (options: RunOptions) => Promise<Outcome>
 const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
   gpu: async () => (await import('./gpu.js')).benchGpu,
+  memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl.js')).benchNccl,
   import: async () => (await import('./importCost.js')).benchImport,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
@@ -117,6 +120,7 @@ main().then(
     process.exitCode = code
   },
   (error: unknown) => {
+    Contestant.closeAll()
     if (error instanceof UsageError) console.error(`shoal-bench: ${error.message}\n\n${usage}`)
     else if (error instanceof NoDeviceError) console.error(`shoal-bench: ${error.message}`)
     else console.error(error)

@@ -65,7 +65,7 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test.each(['gpu', 'nccl', 'event-loop'])('%s says what it needs where there is no GPU', (command) => {
+  test.each(['gpu', 'memory', 'nccl', 'event-loop'])('%s says what it needs where there is no GPU', (command) => {
     const { status, stderr } = spawnSync(process.execPath, [main, command], {
       encoding: 'utf8',
       env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
@@ -123,6 +123,23 @@ describe('on the software device the code runs', () => {
     const sizes = results['sizes'] as { bytes: number; timeRatio: number }[]
     expect(sizes.map((row) => row.bytes)).toEqual([8, 64, 1024])
     for (const row of sizes) expect(row.timeRatio).toBeGreaterThan(0)
+  })
+
+  test('memory', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('memory', '--device', 'sim', '--rounds', '1', '--no-peers')
+    const cases = results['cases'] as { case: string; contestants: object; ratioToC: Record<string, number> }[]
+    const names = ['map', 'mapWithoutWait', 'grow', 'giveBack', 'growByCopy', 'pool', 'toDevice', 'toHost', 'exchange']
+    expect(cases.map((row) => row.case)).toEqual(names)
+    for (const row of cases) expect(row.ratioToC['C']).toBe(1)
+    for (const name of ['map', 'grow', 'pool', 'toDevice', 'toHost', 'exchange']) {
+      expect(Object.keys(cases.find((row) => row.case === name)?.contestants ?? {})).toContain('driver')
+    }
+    // These hold on every device.
+    for (const what of ['address and first step', 'growth of device memory', 'descriptors left open']) {
+      expect(bars.find((bar) => bar.what.includes(what))).toMatchObject({ met: true })
+    }
+    expect(bars).toHaveLength(10)
   })
 
   test('event-loop', () => {

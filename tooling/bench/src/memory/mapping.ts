@@ -1,0 +1,141 @@
+import { randomBytes } from 'node:crypto'
+import {
+  CUmemAccess_flags,
+  CUmemAccessDesc,
+  CUmemAllocationProp,
+  CUmemAllocationType,
+  type CUmemGenericAllocationHandle,
+  CUmemLocationType,
+  cuCtxSynchronize,
+  cuMemCreate,
+  cuMemMap,
+  cuMemRelease,
+  cuMemSetAccess,
+  cuMemUnmap,
+} from '@shoal/cuda-sys/driver'
+import { AddressRange, type Device, GrowableBuffer, PhysicalMemory } from '@shoal/driver'
+import { NativeMemory } from '@shoal/ffi'
+import type { Contestant } from '../contestant.js'
+import { type Case, type Entrant, type Row, takeTurns } from '../turns.js'
+import { inWords, type Sizes } from './sizes.js'
+
+type Loop = (count: number) => number
+
+/** Mapping and growing. `c` is native/memory.c. */
+export async function measureMapping(
+  device: Device,
+  c: Contestant,
+  sizes: Sizes,
+  rounds: number,
+): Promise<{ rows: Row[]; isIntact: boolean }> {
+  const { mapBytes, stepBytes, steps, counts } = sizes
+  const mapped = `create, map, set access, ${inWords(mapBytes)}`
+  const grown = `${inWords(stepBytes * steps)} in steps of ${inWords(stepBytes)}`
+  const cases: Record<string, Case> = {
+    map: { title: `${mapped}, wait, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
+    mapWithoutWait: { title: `${mapped}, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
+    grow: { title: `growable buffer, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
+    giveBack: { title: `given back, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
+    growByCopy: { title: `allocated anew and copied, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
+  }
+  const range = AddressRange.reserve(mapBytes)
+  const raw = rawLoops(device, range.address, mapBytes)
+  const driver = driverLoops(device, range, sizes)
+  const inProcess = (name: string, loops: Readonly<Record<string, Loop>>): Entrant => ({
+    name,
+    cases: Object.keys(loops),
+    ask: (test, count) => device.primaryContext.run(() => (loops[test] as Loop)(count) / 1000),
+  })
+  const entrants: Entrant[] = [
+    {
+      name: 'C',
+      cases: Object.keys(cases),
+      ask: async (test, count) => (await c.ask(`${test} ${count}`)) / 1000,
+    },
+    inProcess('raw', raw),
+    inProcess('driver', driver),
+  ]
+  const isIntact = staysInPlace(device, sizes)
+  const rows = await takeTurns(cases, entrants, rounds)
+  range.dispose()
+  return { rows, isIntact }
+}
+
+function must(status: number): void {
+  if (status !== 0) throw new Error(`a call of the CUDA driver failed with ${status}`)
+}
+
+function timed(body: () => void): number {
+  const start = process.hrtime.bigint()
+  body()
+  return Number(process.hrtime.bigint() - start)
+}
+
+function rawLoops(device: Device, address: bigint, bytes: number): Record<string, Loop> {
+  const location = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: device.ordinal }
+  const type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+  const properties = CUmemAllocationProp.allocate({ type, location })
+  const access = CUmemAccessDesc.allocate({ location, flags: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE })
+  const out = NativeMemory.allocate(8)
+  const loop = (count: number, waits: boolean): number =>
+    timed(() => {
+      for (let i = 0; i < count; i += 1) {
+        must(cuMemCreate(out, bytes, properties, 0))
+        const memory = out.u64[0] as CUmemGenericAllocationHandle
+        must(cuMemMap(address, bytes, 0, memory, 0))
+        must(cuMemSetAccess(address, bytes, access, 1))
+        if (waits) must(cuCtxSynchronize())
+        must(cuMemUnmap(address, bytes))
+        must(cuMemRelease(memory))
+      }
+    }) / count
+  return { map: (count) => loop(count, true), mapWithoutWait: (count) => loop(count, false) }
+}
+
+function driverLoops(device: Device, range: AddressRange, { mapBytes, stepBytes, steps }: Sizes): Record<string, Loop> {
+  const growth = (count: number): { readonly growing: number; readonly ending: number } => {
+    let [growing, ending] = [0, 0]
+    for (let i = 0; i < count; i += 1) {
+      let buffer: GrowableBuffer | undefined
+      growing += timed(() => {
+        buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: stepBytes * steps, stepBytes })
+        for (let step = 1; step <= steps; step += 1) buffer.resize(step * stepBytes)
+      })
+      ending += timed(() => buffer?.dispose())
+    }
+    return { growing: growing / count, ending: ending / count }
+  }
+  return {
+    map: (count) =>
+      timed(() => {
+        for (let i = 0; i < count; i += 1) {
+          const memory = PhysicalMemory.create(device, mapBytes)
+          range.map(memory).dispose()
+          memory.dispose()
+        }
+      }) / count,
+    grow: (count) => growth(count).growing,
+    giveBack: (count) => growth(count).ending,
+  }
+}
+
+/** Whether a buffer that grew has its address and the contents of its first step. */
+function staysInPlace(device: Device, { stepBytes, steps }: Sizes): boolean {
+  const buffer = GrowableBuffer.reserve(device, 'u8', {
+    maximumLength: stepBytes * steps,
+    stepBytes,
+    length: stepBytes,
+  })
+  try {
+    const { address } = buffer
+    const contents = new Uint8Array(randomBytes(stepBytes))
+    buffer.buffer.copyFromSync(contents)
+    for (let step = 2; step <= steps; step += 1) buffer.resize(step * stepBytes)
+    // What is new is written, too, so that a mapping of the wrong memory would show.
+    buffer.buffer.slice(stepBytes).fillSync(0x5a)
+    const found = buffer.buffer.slice(0, stepBytes).toArraySync()
+    return buffer.address === address && Buffer.compare(found, contents) === 0
+  } finally {
+    buffer.dispose()
+  }
+}
