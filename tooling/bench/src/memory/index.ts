@@ -98,7 +98,7 @@ function barsOf({ mapping, pool, copies, exchange, ranges, isIntact, sizes }: Fi
     atLeast(`pinned host to device, ${copied}, bandwidth against C`, bandwidth('toDevice'), 0.99),
     atLeast(`device to pinned host, ${copied}, bandwidth against C`, bandwidth('toHost'), 0.99),
     atMost('export, send to another process, import, map, time above C', aboveC, 1, ' ms'),
-    atMost(`${made}, growth of resident memory`, (last.residentBytes - first.residentBytes) / mebibyte, 4, ' MiB'),
+    atMost(`${made}, growth of resident memory`, (last.residentBytes - first.residentBytes) / mebibyte, 2, ' MiB'),
     atMost(`${made}, growth of device memory`, (first.freeDeviceBytes - last.freeDeviceBytes) / mebibyte, 0, ' MiB'),
     atMost(`${made}, descriptors left open`, last.descriptors - first.descriptors, 0),
   ]

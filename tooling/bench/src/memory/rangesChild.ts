@@ -1,4 +1,4 @@
-// Makes ranges and gives them back: reserve, create, map, export, dispose. Started by ranges.ts with --expose-gc.
+// Makes ranges and gives them back: reserve, create, map, export, dispose. Started by ranges.ts, which sets up V8.
 import { readdirSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AddressRange, allocationGranularity, Device, PhysicalMemory } from '@shoal/driver'
