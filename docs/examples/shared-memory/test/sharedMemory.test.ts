@@ -3,7 +3,6 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { libraries, libraryFolder } from '@shoal/sim'
 import { afterAll, expect, test } from 'vitest'
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-shared-memory-'))
@@ -22,8 +21,10 @@ interface Program {
   said(words: RegExp): Promise<void>
 }
 
-function start(name: string, ...options: string[]): Program {
-  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '' }
+const start = (name: string, ...options: string[]) => startWith({}, name, ...options)
+
+function startWith(environment: NodeJS.ProcessEnv, name: string, ...options: string[]): Program {
+  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '', ...environment }
   const script = fileURLToPath(new URL(`../dist/${name}.js`, import.meta.url))
   const child = spawn(process.execPath, [script, ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let output = ''
@@ -116,25 +117,23 @@ test('the owner stops when asked to, with a guest that has not answered', async 
   await visitor.end
 })
 
-test('a guest in Python: reads what Node wrote, and Node reads its answer', async (context) => {
-  const python = 'python3'
-  const version = spawnSync(python, ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
+test('Node and Python: reads what Node wrote, and Node reads its answer', async (context) => {
+  const version = spawnSync('python3', ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
   if (version.stdout?.trim() !== 'True')
     return context.skip('no Python 3.9 or newer here (socket.recv_fds came with it)')
-  const path = newPath()
-  const owner = start('owner', path, '--guests', '1')
-  await owner.said(/listening/)
-  const script = fileURLToPath(new URL('../python/visitor.py', import.meta.url))
-  const env = { ...process.env, SHOAL_CUDA_LIBRARY: join(libraryFolder(), libraries.cuda) }
-  const visitor = spawn(python, [script, path], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  let output = ''
-  visitor.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  const code = await new Promise((resolve) => visitor.once('close', resolve))
+  const { code, output } = await start('withPython').end
   expect(output).toMatch(/guest \d+ \(Python\): read, all 1000000 elements are right/)
+  expect(output).toMatch(/host \d+: read the answer, all 1000000 elements are right/)
   expect(code).toBe(0)
-  const end = await owner.end
-  expect(end.output).toMatch(/read the answer, all 1000000 elements are right/)
-  expect(end.code).toBe(0)
+})
+
+test('Node and Python: an interpreter that is not there, and one that ends at once', async () => {
+  const missing = await startWith({ PYTHON: '/nowhere/python3' }, 'withPython').end
+  expect(missing.errors).toContain('withPython: spawn /nowhere/python3 ENOENT')
+  expect(missing.code).toBe(2)
+  const useless = await startWith({ PYTHON: 'true' }, 'withPython').end
+  expect(useless.errors).toContain('withPython: Python ended before it connected')
+  expect(useless.code).toBe(2)
 })
 
 test.each([
