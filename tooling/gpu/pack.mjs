@@ -28,7 +28,13 @@ const finished = join(root, '.gpu')
 const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
-const entries = ['tooling/conformance', 'docs/examples/all-reduce', 'tooling/bench', 'tooling/sweep']
+const examples = ['all-reduce', 'growable-tensor', 'shared-memory', 'multicast']
+const entries = [
+  'tooling/conformance',
+  'tooling/bench',
+  'tooling/sweep',
+  ...examples.map((name) => `docs/examples/${name}`),
+]
 
 await runMain(() => {
   if (process.platform !== 'linux' || process.arch !== 'x64') {

@@ -19,7 +19,8 @@ const sweep =
     job,
     ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json],
   ]
-const demo = file('node_modules/@shoal/example-all-reduce/dist/main.js')
+const example = (name, program = 'main') => file(`node_modules/@shoal/example-${name}/dist/${program}.js`)
+const demo = example('all-reduce')
 
 /** In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, which runs none. */
 export const jobs = [
@@ -33,6 +34,12 @@ export const jobs = [
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },
   { name: 'demo', limit: 90, command: () => [demo] },
   { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
+  { name: 'growable-tensor', limit: 60, command: () => [example('growable-tensor')] },
+  { name: 'shared-memory', limit: 60, command: () => [example('shared-memory', 'parent')] },
+  { name: 'shared-memory-killed', limit: 60, command: () => [example('shared-memory', 'parent'), '--kill'] },
+  { name: 'shared-memory-python', limit: 60, command: () => [example('shared-memory', 'withPython')] },
+  // On GPUs it asks for attribute and granularity, and stops.
+  { name: 'multicast', limit: 60, command: () => [example('multicast')] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-nccl', limit: 180, gpus: 2, command: bench('nccl', '--rounds', '15') },
