@@ -1,7 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -73,5 +82,20 @@ describe('programs in the documentation', () => {
     })
     expect(stderr.replace(/^shoal: software device in use.*\n/m, '')).toBe('')
     expect(status).toBe(0)
+  })
+})
+
+describe('links in the documentation', () => {
+  const isPage = (path: string) => path.endsWith('.md') && !/(^|\/)(node_modules|dist|site)\//.test(path)
+  const below = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path))
+  const packagePages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`)
+  const all = ['README.md', 'CONTRIBUTING.md', ...packagePages, ...below('docs'), 'tooling/bindgen/README.md']
+
+  it.each(all.filter((path) => isPage(path) && existsSync(join(root, path))))('of %s lead somewhere', (page) => {
+    const text = readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
+    const targets = [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)].map((match) => match[1]!)
+    const local = targets.filter((target) => !/^[a-z]+:/.test(target))
+    expect(local.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([])
   })
 })
