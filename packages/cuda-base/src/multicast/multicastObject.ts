@@ -1,9 +1,11 @@
 import {
   type CUdevice,
   CUdevice_attribute,
+  type CUdeviceptr,
   type CUmemGenericAllocationHandle,
   CUmulticastGranularity_flags,
   CUmulticastObjectProp,
+  CUpointer_attribute,
   cuCtxSynchronize,
   cuDeviceGet,
   cuDeviceGetAttribute,
@@ -17,11 +19,12 @@ import {
   cuMulticastCreate,
   cuMulticastGetGranularity,
   cuMulticastUnbind,
+  cuPointerGetAttribute,
 } from '@shoal/cuda-sys/driver'
 import { FeatureNotSupportedError, type MemoryLike, toMemoryRange } from '@shoal/types'
 import { describeValue, requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
-import { check, checkRelease } from '../errors.js'
+import { check, checkRelease, Status } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
@@ -259,7 +262,7 @@ export class MulticastObject extends Resource {
   bindAddress(memory: MemoryLike, options: BindOptions = {}): this {
     const { handle } = this
     const range = toMemoryRange(memory)
-    const device = range.device < 0 ? undefined : range.device
+    const device = this.#deviceAt(range.address as CUdeviceptr)
     const { offset, memoryOffset, byteLength } = this.#region(options, range.byteLength, device)
     const address = range.address + BigInt(memoryOffset)
     check(cuMulticastBindAddr(handle, offset, address, byteLength, 0), 'cuMulticastBindAddr')
@@ -315,6 +318,16 @@ export class MulticastObject extends Resource {
     } finally {
       for (const context of this._contexts.splice(0)) context._removeChild()
     }
+  }
+
+  /** Where memory lies, which its user need not be; undefined for an address that is no memory of a device. */
+  #deviceAt(address: CUdeviceptr): number | undefined {
+    const out = scratch()
+    const attribute = CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    const ask = (): number => cuPointerGetAttribute(out, attribute, address)
+    const status = this._contexts[0]?.run(ask) ?? ask()
+    const ordinal = out.i32[0] as number
+    return status === Status.success && ordinal >= 0 ? ordinal : undefined
   }
 
   #wait(): void {

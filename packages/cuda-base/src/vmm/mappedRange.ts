@@ -209,8 +209,9 @@ function requireMappable(memory: Mappable): { handle: CUmemGenericAllocationHand
   if (typeof memory !== 'object' || memory === null || typeof memory._granularity !== 'number') {
     throw new TypeError(`memory must be PhysicalMemory or a MulticastObject, not ${describeValue(memory)}`)
   }
+  const { handle } = memory
   memory._requireComplete?.('it is mapped')
-  return { handle: memory.handle, granularity: memory._granularity }
+  return { handle, granularity: memory._granularity }
 }
 
 function ownAccess(memory: Mappable): ResolvedGrant[] {

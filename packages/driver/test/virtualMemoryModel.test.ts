@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+
+Object.assign(process.env, {
+  SHOAL_DEVICE: 'sim',
+  SHOAL_SIM_DEVICES: '2',
+  // So little that sequences run out of it.
+  SHOAL_SIM_MEMORY_BYTES: String(48 * 2 ** 20),
+  // How long a call waits for devices that other processes may add to a multicast object.
+  SHOAL_SIM_TIMEOUT_SECONDS: '0.001',
+})
+const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, allocationGranularity } = await import(
+  '@shoal/driver'
+)
+const { World } = await import('./model/world.js')
+const { commands, outcomes } = await import('./model/commands.js')
+
+/** SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one. */
+const runs = Number(process.env['SHOAL_MODEL_RUNS'] ?? 500)
+const seed = process.env['SHOAL_MODEL_SEED']
+
+const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+/** Pieces of address space that memory of the software device is mapped at. */
+const mappings = (): number => readFileSync('/proc/self/maps', 'utf8').split('memfd:').length - 1
+
+/** Commands that never succeed, or that count nothing because they cannot fail. */
+const alwaysRefused = new Set(['createOdd', 'dispose'])
+
+/** Streams, threads and sockets that a process gets once and keeps. */
+async function makeWhatStays(devices: readonly import('@shoal/driver').Device[], unit: number): Promise<void> {
+  for (const device of devices) {
+    using memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
+    using range = AddressRange.reserve(unit)
+    const mapped = range.map(memory)
+    DeviceBuffer.view(device, mapped, 'u8').slice(0, 9).fillSync(1)
+    await mapped[Symbol.asyncDispose]()
+    using multicast = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' })
+    multicast.addDevice(device).bindMemory(memory)
+  }
+}
+
+test(`${runs} sequences of what can be done with mapped memory go as the model says, and leave nothing`, async () => {
+  const devices = Device.all()
+  const unit = allocationGranularity(devices[0] as never)
+  await makeWhatStays(devices, unit)
+  const baseline = { descriptors: openDescriptors(), mappings: mappings() }
+  let longest = 0
+  let steps = 0
+  const property = fc.asyncProperty(
+    fc.commands(commands, { size: 'large', maxCommands: 200 }),
+    fc.nat(1000),
+    async (list, start) => {
+      const world = new World(devices, unit)
+      try {
+        await fc.asyncModelRun(() => ({ model: {}, real: world }), list)
+        const done = [...list].length
+        steps += done
+        longest = Math.max(longest, done)
+      } finally {
+        world.disposeAll(start)
+      }
+      for (const device of devices) {
+        const { free, total } = device.memoryInfo()
+        expect(total - free).toBe(0)
+      }
+      const left = { descriptors: openDescriptors(), mappings: mappings() }
+      expect(left).toEqual(baseline)
+    },
+  )
+  const options = { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) }
+  const begin = performance.now()
+  await fc.assert(property, options)
+  const seconds = (performance.now() - begin) / 1000
+  const made = [...outcomes].map(([name, { done, refused }]) => `${name} ${done} done, ${refused} refused`)
+  console.log(
+    `${runs} sequences, ${steps} commands (at most ${longest} in one) in ${seconds.toFixed(1)} s\n${made.join('\n')}`,
+  )
+  if (runs < 500) return
+  for (const [name, { done }] of outcomes) if (!alwaysRefused.has(name)) expect([name, done]).not.toEqual([name, 0])
+}, 3_600_000)
