@@ -40,8 +40,14 @@ export const jobs = [
   { name: 'shared-memory-python', limit: 60, command: () => [example('shared-memory', 'withPython')] },
   // On GPUs it asks for attribute and granularity, and stops.
   { name: 'multicast', limit: 60, command: () => [example('multicast')] },
+  {
+    name: 'python-memory',
+    limit: 300,
+    command: ({ json }) => [file('node_modules/@shoal/interop/dist/run.js'), '--json', json],
+  },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
+  { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
   { name: 'bench-nccl', limit: 180, gpus: 2, command: bench('nccl', '--rounds', '15') },
   { name: 'bench-import', limit: 90, command: bench('import') },
   { name: 'bench-event-loop', limit: 90, command: bench('event-loop') },

@@ -75,8 +75,9 @@ function renderJob({ name, status, output = [], data }) {
   if (data?.cases) lines.push(...renderCases(data))
   if (data?.resolve) lines.push(...renderResolve(data))
   if (data?.sweep) lines.push(...renderSweep(data))
+  if (data?.interop) lines.push(...renderInterop(data.interop))
   // The tables say what the job printed.
-  if (status === 'passed' && (data?.resolve || data?.sweep)) return lines
+  if (status === 'passed' && (data?.resolve || data?.sweep || data?.interop)) return lines
   const kept = status === 'failed' ? output.slice(-60) : output.slice(-80)
   if (kept.length > 0) lines.push('```text', ...kept.map((line) => line.trimEnd().replaceAll('```', "'''")), '```', '')
   return lines
@@ -130,6 +131,24 @@ function renderSweep({ sweep, differences, byNature }) {
     '',
     ...(wrong.length > 0 ? [...table(['group', 'question', 'difference'], wrong), ''] : []),
     ...(natures.length > 0 ? [...table(['not compared byte by byte', 'functions'], natures), ''] : []),
+  ]
+}
+
+/** Which memory went from Node to Python and back, by Python's library. */
+function renderInterop({ libraries, exchanges }) {
+  const titles = [...new Set(exchanges.map(({ direction, title }) => `${direction}, ${title}`))]
+  const cell = (library, title) => {
+    const one = exchanges.find((each) => each.library === library && `${each.direction}, ${each.title}` === title)
+    if (!one) return '–'
+    return one.error === undefined ? `${one.bytes} bytes` : `**failed**: ${one.error}`
+  }
+  const name = ({ library, version, error }) => `${library}${version ? ` ${version}` : ''}${error ? ' (failed)' : ''}`
+  const rows = titles.map((title) => [title, ...libraries.map(({ library }) => cell(library, title))])
+  const missing = libraries.filter(({ error }) => error !== undefined)
+  return [
+    ...table(['every byte compared on both sides', ...libraries.map(name)], rows),
+    '',
+    ...missing.flatMap(({ library, error }) => [`${library}: ${error.split('\n')[0]}`, '']),
   ]
 }
 

@@ -146,6 +146,41 @@ describe('the page, of the jobs that look at the raw packages', () => {
   })
 })
 
+describe('the page, of memory between Node and Python', () => {
+  const title = 'POSIX descriptor'
+  const about = { library: 'CuPy', way: 'descriptor', title }
+  const jobs = [
+    {
+      name: 'python-memory',
+      status: 'failed',
+      seconds: 9,
+      output: 'what the job printed',
+      data: {
+        interop: {
+          device: 'NVIDIA H200',
+          libraries: [
+            { library: 'CuPy', version: '14.2', python: '3.12' },
+            { library: 'PyTorch', error: 'the Python package torch is missing\n  at x' },
+          ],
+          exchanges: [
+            { ...about, direction: 'Node → Python', bytes: 4194304, milliseconds: 3 },
+            { ...about, direction: 'Python → Node', error: '3 of 9 bytes are wrong' },
+          ],
+        },
+      },
+    },
+  ]
+
+  it('shows for each library what went through and what failed', () => {
+    const page = renderPage([{ file: 'one.json', record: recordOf({ ...report(), jobs }) }])
+    expect(page).toContain('| every byte compared on both sides | CuPy 14.2 | PyTorch (failed) |')
+    expect(page).toContain('| Node → Python, POSIX descriptor | 4194304 bytes | – |')
+    expect(page).toContain('| Python → Node, POSIX descriptor | **failed**: 3 of 9 bytes are wrong | – |')
+    expect(page).toContain('PyTorch: the Python package torch is missing\n')
+    expect(page).toContain('what the job printed')
+  })
+})
+
 describe('docs/hardware', () => {
   it('is rendered from the kept results', () => {
     const script = fileURLToPath(new URL('../hardware.mjs', import.meta.url))

@@ -1,0 +1,215 @@
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  AddressRange,
+  allocationGranularity,
+  type Device,
+  DeviceBuffer,
+  IpcMemory,
+  type IpcMemoryHandle,
+  ipcMemoryHandle,
+  MemoryPool,
+  PhysicalMemory,
+  type PoolPointer,
+  receiveHandle,
+  type ShareableHandle,
+  sendHandle,
+} from '@shoal/driver'
+import { answerTimeout, type PythonPeer } from './pythonPeer.js'
+
+/** How memory goes from one process to the other. */
+export type Way = 'ipc' | 'descriptor' | 'pool'
+export const ways: readonly Way[] = ['ipc', 'descriptor', 'pool']
+
+export const wayTitles: Readonly<Record<Way, string>> = {
+  ipc: 'legacy IPC handle',
+  descriptor: 'POSIX descriptor',
+  pool: 'memory pool and pool pointer',
+}
+
+type Bytes = DeviceBuffer<'u8'>
+const travel = { timeout: answerTimeout }
+/** No multiple of anything, where the way allows that. */
+const oddBytes = 3 * 1024 * 1024 + 77
+
+/** What one side lets the other use, on this side. */
+interface Shared {
+  readonly buffer: Bytes
+  release(): void
+}
+
+/**
+ * Node makes memory of random bytes; Python uses it, compares and inverts it; Node compares. Resolves with its length.
+ * @throws Error that says which side found what.
+ */
+export async function nodeToPython(way: Way, device: Device, peer: PythonPeer): Promise<number> {
+  const data = new Uint8Array(randomBytes(way === 'descriptor' ? granules(device) : oddBytes))
+  const shared = await offer[way](device, data, peer)
+  try {
+    const { sha256 } = await peer.answer<{ readonly sha256: string }>()
+    requireSame('Python read', sha256, checksum(data))
+    requireBytes('what Python wrote back', shared.buffer.toArraySync(), inverse(data))
+    await peer.request({ command: 'release' })
+    await peer.answer()
+  } finally {
+    shared.release()
+  }
+  return data.length
+}
+
+/** The other way round: Python makes the memory, Node compares and inverts it, Python compares. */
+export async function pythonToNode(way: Way, device: Device, peer: PythonPeer): Promise<number> {
+  await peer.request({ command: 'export', kind: way, bytes: way === 'descriptor' ? granules(device) : oddBytes })
+  const { sha256, shared } = await take[way](device, peer)
+  const { length } = shared.buffer
+  try {
+    const data = shared.buffer.toArraySync()
+    requireSame('Node read', checksum(data), sha256)
+    shared.buffer.copyFromSync(inverse(data))
+    // Python may use another stream.
+    device.primaryContext.synchronizeSync()
+    await peer.request({ command: 'check' })
+    requireSame('Python found', (await peer.answer<{ readonly sha256: string }>()).sha256, checksum(inverse(data)))
+  } finally {
+    shared.release()
+  }
+  await peer.request({ command: 'release' })
+  await peer.answer()
+  return length
+}
+
+const offer: Readonly<
+  Record<Way, (device: Device, data: Uint8Array<ArrayBuffer>, peer: PythonPeer) => Promise<Shared>>
+> = {
+  async ipc(device, data, peer) {
+    // A part of an allocation: the offset has to arrive, too.
+    const whole = DeviceBuffer.allocate(device, 'u8', data.length + 512)
+    const buffer = whole.slice(256, 256 + data.length).copyFromSync(data)
+    await peer.request({ command: 'import', kind: 'ipc', handle: ipcMemoryHandle(buffer), sha256: checksum(data) })
+    return { buffer, release: () => whole.dispose() }
+  },
+
+  async descriptor(device, data, peer) {
+    const memory = PhysicalMemory.create(device, data.length, { handleTypes: 'posix-fd' })
+    const shared = mapped(device, memory)
+    shared.buffer.copyFromSync(data)
+    await peer.request({ command: 'import', kind: 'descriptor', sha256: checksum(data) })
+    await send(peer, memory.export())
+    memory.dispose()
+    return shared
+  },
+
+  async pool(device, data, peer) {
+    const pool = MemoryPool.create(device, { handleTypes: 'posix-fd' })
+    const stream = device.createStream()
+    const buffer = pool.allocate(stream, 'u8', data.length)
+    buffer.copyFromSync(data, { stream })
+    const pointer = pool.exportPointer(buffer)
+    await peer.request({ command: 'import', kind: 'pool', pointer, sha256: checksum(data) })
+    await send(peer, pool.export())
+    return {
+      buffer,
+      release() {
+        buffer.dispose()
+        stream.synchronizeSync()
+        stream.dispose()
+        pool.dispose()
+      },
+    }
+  },
+}
+
+interface Taken {
+  readonly sha256: string
+  readonly shared: Shared
+}
+
+const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<Taken>>> = {
+  async ipc(device, peer) {
+    const { handle, sha256 } = await peer.answer<{ handle: IpcMemoryHandle<'u8'>; sha256: string }>()
+    const memory = IpcMemory.open(device, handle)
+    return { sha256, shared: { buffer: memory.buffer, release: () => memory.dispose() } }
+  },
+
+  async descriptor(device, peer) {
+    const { sha256 } = await peer.answer<{ sha256: string }>()
+    const handle = await receiveHandle(peer.socket, 'memory', travel)
+    try {
+      const memory = PhysicalMemory.import(handle, device)
+      const shared = mapped(device, memory)
+      memory.dispose()
+      return { sha256, shared }
+    } finally {
+      close(handle)
+    }
+  },
+
+  async pool(device, peer) {
+    const { pointer, sha256 } = await peer.answer<{ pointer: PoolPointer<'u8'>; sha256: string }>()
+    const handle = await receiveHandle(peer.socket, 'pool', travel)
+    try {
+      const pool = MemoryPool.import(handle, device)
+      const stream = device.createStream()
+      const buffer = pool.importPointer(stream, pointer)
+      return {
+        sha256,
+        shared: {
+          buffer,
+          release() {
+            buffer.dispose()
+            stream.synchronizeSync()
+            stream.dispose()
+            pool.dispose()
+          },
+        },
+      }
+    } finally {
+      close(handle)
+    }
+  },
+}
+
+function mapped(device: Device, memory: PhysicalMemory): Shared {
+  const range = AddressRange.reserve(memory.byteLength)
+  const mapping = range.map(memory, { access: [{ place: device, access: 'readWrite' }] })
+  return {
+    buffer: DeviceBuffer.view(device, mapping, 'u8'),
+    release() {
+      mapping.dispose()
+      range.dispose()
+    },
+  }
+}
+
+async function send(peer: PythonPeer, handle: ShareableHandle): Promise<void> {
+  try {
+    await sendHandle(peer.socket, handle, travel)
+  } finally {
+    close(handle)
+  }
+}
+
+function close(handle: ShareableHandle): void {
+  if ('dispose' in handle) handle.dispose()
+}
+
+function granules(device: Device): number {
+  return 2 * allocationGranularity(device, { handleTypes: 'posix-fd' })
+}
+
+function checksum(data: Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex')
+}
+
+function inverse(data: Uint8Array): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(data, (byte) => 255 - byte)
+}
+
+function requireSame(what: string, found: string, wanted: string): void {
+  if (found !== wanted) throw new Error(`${what} other bytes: sha256 ${found}, not ${wanted}`)
+}
+
+function requireBytes(what: string, found: Uint8Array, wanted: Uint8Array): void {
+  let wrong = 0
+  for (let i = 0; i < wanted.length; i += 1) if (found[i] !== wanted[i]) wrong += 1
+  if (wrong > 0) throw new Error(`${what}: ${wrong} of ${wanted.length} bytes are wrong`)
+}
