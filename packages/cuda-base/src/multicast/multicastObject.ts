@@ -175,8 +175,11 @@ export class MulticastObject extends Resource {
     this.#isShared = deviceCount === undefined
     const contexts = this._contexts
     watchForLeak(this, `A MulticastObject of ${byteLength} bytes`, () => {
-      for (const context of contexts) context._removeChild()
-      checkRelease(cuMemRelease(handle), 'cuMemRelease')
+      try {
+        checkRelease(cuMemRelease(handle), 'cuMemRelease')
+      } finally {
+        for (const context of contexts) context._removeChild()
+      }
       return 'it is freed as soon as nothing maps it'
     })
   }
@@ -214,6 +217,7 @@ export class MulticastObject extends Resource {
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
   get handle(): CUmemGenericAllocationHandle {
     this._requireAlive()
+    for (const context of this._contexts) context._requireAlive()
     return this.#handle
   }
 

@@ -1,7 +1,7 @@
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
-import { Resource } from '../lifetime.js'
+import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { type AccessGrant, resolveGrants } from './access.js'
 import { AddressRange, reservationUnit } from './addressRange.js'
 import type { MappedRange } from './mappedRange.js'
@@ -46,6 +46,12 @@ export class GrowableRange extends Resource implements MemoryLike {
     super()
     this.#device = device
     this.#context = contextOf(device)
+    this.#context._addChild()
+    const context = this.#context
+    watchForLeak(this, `A GrowableRange of ${range.byteLength} bytes`, () => {
+      context._removeChild()
+      return 'what it consists of is given back with it'
+    })
     this.#range = range
     this.#step = step
     this.#granularity = granularity
@@ -70,7 +76,7 @@ export class GrowableRange extends Resource implements MemoryLike {
 
   /** The first address; the same for ever. @throws DisposedError */
   get address(): bigint {
-    this._requireAlive()
+    this.#requireUsable()
     return this.#range.address
   }
 
@@ -95,7 +101,7 @@ export class GrowableRange extends Resource implements MemoryLike {
    * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed.
    */
   resize(byteLength: number): this {
-    this._requireAlive()
+    this.#requireUsable()
     requireInteger(byteLength, 'byteLength', 0, this.maximumBytes)
     if (byteLength > this.capacity) this.#grow(byteLength)
     while (this.#pieces.length > 0 && (this.#pieces.at(-2)?.end ?? 0) >= byteLength) {
@@ -125,14 +131,34 @@ export class GrowableRange extends Resource implements MemoryLike {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
+    forgetLeak(this)
     const pieces = this.#pieces.splice(0)
-    this.#range.dispose()
-    await Promise.all(pieces.map(({ mapped }) => mapped[Symbol.asyncDispose]()))
+    try {
+      this.#range.dispose()
+      const ends = await Promise.allSettled(pieces.map(({ mapped }) => mapped[Symbol.asyncDispose]()))
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
+    } finally {
+      this.#context._removeChild()
+    }
   }
 
   protected release(): void {
-    this.#range.dispose()
-    for (const { mapped } of this.#pieces.splice(0)) mapped.dispose()
+    forgetLeak(this)
+    const failures: unknown[] = []
+    for (const object of [this.#range, ...this.#pieces.splice(0).map(({ mapped }) => mapped)]) {
+      try {
+        object.dispose()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    this.#context._removeChild()
+    if (failures.length > 0) throw failures[0]
+  }
+
+  #requireUsable(): void {
+    this._requireAlive()
+    this.#context._requireAlive()
   }
 
   #grow(byteLength: number): void {

@@ -120,6 +120,7 @@ export class MappedRange extends Resource implements MemoryLike {
   /** The first address. @throws DisposedError */
   get address(): bigint {
     this._requireAlive()
+    this.#context?._requireAlive()
     return this.#address
   }
 
@@ -144,7 +145,6 @@ export class MappedRange extends Resource implements MemoryLike {
   get [memoryProtocol](): MemoryRange {
     const { address } = this
     const context = this.#context
-    context?._requireAlive()
     this.#description ??= Object.freeze({
       version: 0,
       address,

@@ -54,8 +54,9 @@ export class PhysicalMemory extends Resource {
     this._granularity = granularity
     this._device = device
     this._contexts = context === undefined ? [] : [context]
+    context?._addChild()
     watchForLeak(this, `PhysicalMemory of ${byteLength} bytes`, () => {
-      checkRelease(cuMemRelease(handle), 'cuMemRelease')
+      giveBack(handle, context)
       return 'it is freed as soon as nothing maps it'
     })
   }
@@ -130,6 +131,7 @@ export class PhysicalMemory extends Resource {
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
   get handle(): CUmemGenericAllocationHandle {
     this._requireAlive()
+    this._contexts[0]?._requireAlive()
     return this.#handle
   }
 
@@ -154,7 +156,15 @@ export class PhysicalMemory extends Resource {
 
   protected release(): void {
     forgetLeak(this)
-    if (!processIsEnding()) checkRelease(cuMemRelease(this.#handle), 'cuMemRelease')
+    if (!processIsEnding()) giveBack(this.#handle, this._contexts[0])
+  }
+}
+
+function giveBack(handle: CUmemGenericAllocationHandle, context: Context | undefined): void {
+  try {
+    checkRelease(cuMemRelease(handle), 'cuMemRelease')
+  } finally {
+    context?._removeChild()
   }
 }
 

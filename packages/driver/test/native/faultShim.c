@@ -11,7 +11,11 @@ typedef uint64_t (*Call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint6
 
 // Every function here takes integers and pointers only, so one wrapper fits them all.
 #define FUNCTIONS(F) F(cuEventCreate) F(cuEventRecord) F(cuEventDestroy) F(cuStreamDestroy) F(cuMemFree) F(cuMemHostAlloc) \
-  F(cuMemFreeHost) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync)
+  F(cuMemFreeHost) F(cuMemcpyHtoDAsync) F(cuMemcpyDtoHAsync) F(cuMemCreate) F(cuMemRelease) F(cuMemMap) F(cuMemUnmap) \
+  F(cuMemSetAccess) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemExportToShareableHandle) \
+  F(cuMemImportFromShareableHandle) F(cuMemRetainAllocationHandle) F(cuMemGetAllocationPropertiesFromHandle) \
+  F(cuMulticastCreate) F(cuMulticastAddDevice) F(cuMulticastBindMem) F(cuMulticastUnbind) F(cuMemPoolCreate) \
+  F(cuMemPoolDestroy) F(cuMemAllocFromPoolAsync) F(cuCtxSynchronize)
 
 #define INDEX(name) index_##name,
 enum { FUNCTIONS(INDEX) count };

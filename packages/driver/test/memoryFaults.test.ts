@@ -1,0 +1,225 @@
+import { readdirSync } from 'node:fs'
+import { type CUdeviceptr, cuMemAddressFree, cuMemRelease, cuMemUnmap, driver } from '@shoal/cuda-sys/driver'
+import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { compile, shimEnvironment } from './support/shim.js'
+
+const shim = compile('faultShim')
+Object.assign(process.env, shimEnvironment(shim.path), { SHOAL_SIM_DEVICES: '1' })
+const {
+  AddressRange,
+  allocationGranularity,
+  Device,
+  DeviceBuffer,
+  GrowableRange,
+  MemoryPool,
+  MulticastObject,
+  PhysicalMemory,
+} = await import('@shoal/driver')
+
+const [invalidValue, outOfMemory] = [1, 2]
+let device: import('@shoal/driver').Device
+let unit: number
+
+function call(name: string, argument: string, ...rest: number[]): number {
+  const address = driver.rawSymbol(name)
+  if (address === undefined) throw new Error(`the fault shim has no ${name}`)
+  putCString(0, argument, name, 'name')
+  for (const [index, value] of rest.entries()) slots64[index + 1] = BigInt(value)
+  return bindCall(address, 1 + rest.length, 'i32', name)()
+}
+
+function fail(name: string, status: number = invalidValue, times = 1): void {
+  expect(call('shimFail', name, times, status)).toBe(0)
+}
+
+const calls = (name: string): number => call('shimCalls', name)
+const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+const used = (): number => {
+  const { free, total } = device.memoryInfo()
+  return total - free
+}
+
+function thrownBy(fn: () => unknown): unknown {
+  try {
+    fn()
+  } catch (error) {
+    return error
+  }
+  return undefined
+}
+
+beforeEach(() => {
+  device = Device.get(0)
+  unit = allocationGranularity(device)
+  expect(used()).toBe(0)
+})
+
+afterEach(async () => {
+  expect(used()).toBe(0)
+  device.dispose()
+  await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false))
+})
+
+afterAll(shim.remove)
+
+test.each(['cuMemMap', 'cuMemSetAccess'])('a map() that fails in %s maps nothing', (api) => {
+  using physical = PhysicalMemory.create(device, unit * 2)
+  using range = AddressRange.reserve(unit * 2)
+  const before = calls('cuMemUnmap')
+  fail(api)
+  expect(thrownBy(() => range.map(physical))).toMatchObject({ api, status: invalidValue })
+  expect(range.mappedBytes).toBe(0)
+  expect(calls('cuMemUnmap') - before).toBe(api === 'cuMemSetAccess' ? 1 : 0)
+  using mapped = range.map(physical)
+  DeviceBuffer.view(device, mapped, 'u8').fillSync(1)
+})
+
+test('an access that cannot be given changes nothing', () => {
+  using physical = PhysicalMemory.create(device, unit)
+  using range = AddressRange.reserve(unit)
+  using mapped = range.map(physical)
+  fail('cuMemSetAccess')
+  expect(thrownBy(() => mapped.setAccess(device, 'read'))).toMatchObject({ api: 'cuMemSetAccess' })
+  expect(mapped.getAccess(device)).toBe('readWrite')
+})
+
+test.each(['cuMemCreate', 'cuMemMap', 'cuMemSetAccess'])('growing that fails in %s changes nothing', (api) => {
+  using range = GrowableRange.reserve(device, { maximumBytes: unit * 8, stepBytes: unit })
+  range.resize(unit + 1)
+  const start = DeviceBuffer.view(device, range, 'u8', { length: 100 })
+  start.fillSync(7)
+  const before = used()
+  fail(api, outOfMemory)
+  expect(thrownBy(() => range.resize(unit * 5))).toMatchObject({ api, status: outOfMemory })
+  expect([range.byteLength, range.capacity, used()]).toEqual([unit + 1, unit * 2, before])
+  expect(start.toArraySync()).toEqual(new Uint8Array(100).fill(7))
+  range.resize(unit * 5)
+})
+
+test('a growable range gives all of its pieces back though one fails to go', () => {
+  const range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit })
+  for (const granules of [1, 2, 3]) range.resize(unit * granules)
+  const { address } = range
+  const before = calls('cuMemUnmap')
+  fail('cuMemUnmap')
+  expect(thrownBy(() => range.dispose())).toMatchObject({ api: 'cuMemUnmap' })
+  expect(calls('cuMemUnmap') - before).toBe(3)
+  expect(range.disposed).toBe(true)
+  range.dispose()
+  // What the shim kept from happening.
+  expect(used()).toBe(unit)
+  expect(cuMemUnmap(address as CUdeviceptr, unit)).toBe(0)
+  expect(cuMemAddressFree(address as CUdeviceptr, unit * 4)).toBe(0)
+})
+
+test.each(['dispose', 'asyncDispose'])(
+  '%s of a mapping that fails in cuMemUnmap tells so and keeps no context',
+  async (way) => {
+    const physical = PhysicalMemory.create(device, unit)
+    const range = AddressRange.reserve(unit)
+    const { address } = range
+    const mapped = range.map(physical)
+    physical.dispose()
+    fail('cuMemUnmap')
+    if (way === 'dispose') expect(thrownBy(() => mapped.dispose())).toMatchObject({ api: 'cuMemUnmap' })
+    else await expect(mapped[Symbol.asyncDispose]()).rejects.toMatchObject({ api: 'cuMemUnmap' })
+    expect(mapped.disposed).toBe(true)
+    mapped.dispose()
+    expect(cuMemUnmap(address as CUdeviceptr, unit)).toBe(0)
+    range.dispose()
+  },
+)
+
+test('a mapping whose work cannot be waited for is unmapped all the same', () => {
+  using physical = PhysicalMemory.create(device, unit)
+  using range = AddressRange.reserve(unit)
+  const mapped = range.map(physical)
+  fail('cuCtxSynchronize')
+  expect(thrownBy(() => mapped.dispose())).toMatchObject({ api: 'cuCtxSynchronize' })
+  expect(range.mappedBytes).toBe(0)
+  range.map(physical).dispose()
+})
+
+test('memory retained from an address is released when it is not what was asked for', () => {
+  using physical = PhysicalMemory.create(device, unit)
+  using range = AddressRange.reserve(unit)
+  using mapped = range.map(physical)
+  const before = calls('cuMemRelease')
+  fail('cuMemGetAllocationPropertiesFromHandle')
+  expect(thrownBy(() => PhysicalMemory.retain(mapped.address, unit, device))).toMatchObject({
+    api: 'cuMemGetAllocationPropertiesFromHandle',
+  })
+  expect(() => PhysicalMemory.retain(mapped.address, unit + 1, device)).toThrow(RangeError)
+  expect(() => PhysicalMemory.retain(mapped.address, unit, 'host')).toThrow(RangeError)
+  expect(calls('cuMemRelease') - before).toBe(3)
+})
+
+test.each([
+  ['cuMemCreate', () => PhysicalMemory.create(device, unit)],
+  ['cuMemAddressReserve', () => AddressRange.reserve(unit)],
+  ['cuMulticastCreate', () => MulticastObject.create({ deviceCount: 1, byteLength: unit })],
+  ['cuMemPoolCreate', () => MemoryPool.create(device)],
+])('what %s does not make is not there', (api, make) => {
+  fail(api, outOfMemory)
+  expect(thrownBy(make)).toMatchObject({ api, status: outOfMemory })
+  make().dispose()
+})
+
+test.each([
+  ['cuMemRelease', () => PhysicalMemory.create(device, unit)],
+  ['cuMemAddressFree', () => AddressRange.reserve(unit)],
+  ['cuMemRelease', () => MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)],
+  ['cuMemPoolDestroy', () => MemoryPool.create(device)],
+])('a dispose() that fails in %s keeps the context no longer, and is not repeated', (api, make) => {
+  const object = make()
+  const handle = 'handle' in object ? object.handle : 0n
+  const address = 'address' in object ? object.address : 0n
+  fail(api)
+  expect(thrownBy(() => object.dispose())).toMatchObject({ api, status: invalidValue })
+  expect(object.disposed).toBe(true)
+  const before = calls(api)
+  object.dispose()
+  expect(calls(api)).toBe(before)
+  if (api === 'cuMemRelease') cuMemRelease(handle as never)
+  if (api === 'cuMemAddressFree') cuMemAddressFree(address as CUdeviceptr, unit)
+})
+
+test('a device that cannot be added is not counted, and memory that cannot be bound is not bound', () => {
+  using object = MulticastObject.create({ deviceCount: 1, byteLength: unit })
+  using physical = PhysicalMemory.create(device, unit)
+  fail('cuMulticastAddDevice')
+  expect(thrownBy(() => object.addDevice(device))).toMatchObject({ api: 'cuMulticastAddDevice' })
+  expect(object.devices).toEqual([])
+  object.addDevice(device)
+  fail('cuMulticastBindMem')
+  expect(thrownBy(() => object.bindMemory(physical))).toMatchObject({ api: 'cuMulticastBindMem' })
+  object.bindMemory(physical)
+  fail('cuMulticastUnbind')
+  expect(thrownBy(() => object.unbind(device))).toMatchObject({ api: 'cuMulticastUnbind' })
+  object.unbind(device)
+})
+
+test('an export and an import that fail leave no descriptor', () => {
+  using physical = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
+  const before = openDescriptors()
+  fail('cuMemExportToShareableHandle')
+  expect(thrownBy(() => physical.export())).toMatchObject({ api: 'cuMemExportToShareableHandle' })
+  expect(openDescriptors()).toBe(before)
+  const handle = physical.export()
+  fail('cuMemImportFromShareableHandle')
+  expect(thrownBy(() => PhysicalMemory.import(handle, device))).toMatchObject({
+    api: 'cuMemImportFromShareableHandle',
+  })
+  handle.dispose()
+  expect(openDescriptors()).toBe(before)
+})
+
+test('memory that a pool cannot give is not there', async () => {
+  using pool = MemoryPool.create(device)
+  using stream = device.createStream()
+  fail('cuMemAllocFromPoolAsync', outOfMemory)
+  expect(thrownBy(() => pool.allocate(stream, 'u8', 100))).toMatchObject({ status: outOfMemory })
+  pool.allocate(stream, 'u8', 100).dispose()
+  await device.synchronize()
+})
