@@ -2,7 +2,10 @@ import { describe, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
 // A library that is named would be taken even so: the software device is meant here.
-if (process.env['SHOAL_DEVICE'] === 'sim') delete process.env['SHOAL_NCCL_LIBRARY']
+if (process.env['SHOAL_DEVICE'] === 'sim') {
+  delete process.env['SHOAL_NCCL_LIBRARY']
+  delete process.env['SHOAL_CUDART_LIBRARY']
+}
 const { runCase, suites } = await import('@shoal/conformance')
 
 for (const suite of suites) {

@@ -1,6 +1,7 @@
 import type { Suite } from '../suite.js'
 import { driverSuites } from './driver/index.js'
 import { ncclSuites } from './nccl/index.js'
+import { runtimeSuites } from './runtime/index.js'
 
 /** Every suite, in the order in which they run. */
-export const suites: readonly Suite[] = [...driverSuites, ...ncclSuites]
+export const suites: readonly Suite[] = [...driverSuites, ...runtimeSuites, ...ncclSuites]
