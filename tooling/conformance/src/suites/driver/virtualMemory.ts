@@ -493,6 +493,27 @@ export const virtualMemorySuite: Suite = {
       },
     },
     {
+      name: 'thousands of ranges made and disposed of leave nothing',
+      timeout: 180_000,
+      async run(t) {
+        const unit = allocationGranularity(t.device)
+        const times = t.isSoftware ? 500 : 5000
+        const residents: number[] = []
+        await assertNothingLeft(t, () => {
+          for (let round = 0; round < times; round += 1) {
+            const range = AddressRange.reserve(unit * 4)
+            const physical = PhysicalMemory.create(t.device, unit)
+            const mapped = range.map(physical, { offset: unit * (round % 4) })
+            const objects = [range, physical, mapped]
+            for (let index = 0; index < 3; index += 1) objects[(index + round) % 3]?.dispose()
+          }
+          residents.push(process.memoryUsage.rss())
+        })
+        const [first = 0, second = 0] = residents
+        t.note(`${times} ranges twice: resident memory ${first} bytes after the first time, ${second} after the second`)
+      },
+    },
+    {
       name: 'memory is retained from an address and outlives its mapping',
       run(t) {
         const byteLength = someBytes(t, t.device)

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { runFixture } from './support/fixture.js'
+
+/** How many ranges; SHOAL_RANGES=10000 for a long run. */
+const ranges = process.env['SHOAL_RANGES'] ?? '2000'
+const mebibyte = 2 ** 20
+
+async function outcome(way: string, ...more: string[]): Promise<Record<string, never>> {
+  // With a small young generation the heap of JavaScript stays as it is, and growth is ours.
+  const nodeArguments = ['--expose-gc', '--no-warnings', '--max-semi-space-size=1']
+  const result = await runFixture('memoryLife.mjs', undefined, { arguments: [way, ...more], nodeArguments })
+  expect(result.signal).toBeNull()
+  expect(result.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+  expect(result.code).toBe(0)
+  return JSON.parse(result.stdout)
+}
+
+const disposed = 'DisposedError'
+
+test('what is dropped is reported and given back; a descriptor is not', async () => {
+  const { warnings, before, after, active } = (await outcome('leak')) as unknown as {
+    warnings: string[]
+    before: { used: number; descriptors: number }
+    after: { used: number; descriptors: number }
+    active: boolean
+  }
+  for (const warning of warnings) expect(warning).toMatch(/^ShoalLeakWarning: .* was dropped without dispose\(\); /)
+  for (const what of [
+    /PhysicalMemory of 2097152 bytes/,
+    /An AddressRange of 4194304 bytes/,
+    /An AddressRange of 8388608 bytes/,
+    /A MappedRange of 2097152 bytes/,
+    /A MappedRange of 4194304 bytes/,
+    /A GrowableRange of 8388608 bytes/,
+    /A MulticastObject of 2097152 bytes/,
+    /A MemoryPool of device 0/,
+    /DescriptorHandle \d+ .*; the descriptor stays open/,
+  ]) {
+    expect(warnings.filter((warning) => what.test(warning))).toHaveLength(1)
+  }
+  expect(warnings).toHaveLength(9)
+  expect(after.used).toBe(before.used)
+  expect(after.descriptors).toBeGreaterThan(before.descriptors)
+  expect(active).toBe(false)
+})
+
+test('after a reset nothing that lived on the device can be used, and all of it can be disposed of', async () => {
+  const { refused, gone, works, left, active } = await outcome('reset')
+  expect(refused).toEqual({
+    physical: disposed,
+    mapped: disposed,
+    access: disposed,
+    view: disposed,
+    growable: disposed,
+    resize: disposed,
+    multicast: disposed,
+    pool: disposed,
+    // Addresses belong to no device.
+    range: 'done',
+  })
+  expect(new Set(Object.values(gone as object))).toEqual(new Set(['done']))
+  expect(new Set(Object.values(works as object))).toEqual(new Set(['done']))
+  expect(left).toBe(0)
+  expect(active).toBe(false)
+})
+
+test('what lives on a device that was disposed of goes on, and its context goes with the last of it', async () => {
+  const { works, before, gone, active } = await outcome('deviceDisposed')
+  expect(new Set(Object.values(works as object))).toEqual(new Set(['done']))
+  expect(before).toBe(true)
+  expect(new Set(Object.values(gone as object))).toEqual(new Set(['done']))
+  expect(active).toBe(false)
+})
+
+test('a reset waits for a mapping that is being disposed of', async () => {
+  expect(await outcome('resetWhileDisposing')).toEqual({ order: ['unmapped', 'reset'], left: 0, active: false })
+})
+
+test('a process ends with everything open and work in flight', async () => {
+  expect(await outcome('exit')).toBe('leaving')
+})
+
+test(`${ranges} ranges made, mapped, shared and disposed of leave nothing`, async () => {
+  const { before, after } = (await outcome('ranges', ranges)) as unknown as Record<
+    'before' | 'after',
+    { used: number; descriptors: number; resident: number; addresses: number }
+  >
+  console.log(`${ranges} ranges: resident ${before.resident} before, ${after.resident} bytes after`)
+  expect(after.used).toBe(before.used)
+  expect(after.descriptors).toBe(before.descriptors)
+  expect(after.resident - before.resident).toBeLessThan(2 * mebibyte)
+  // One range that is not given back is 128 MiB of addresses.
+  expect(after.addresses - before.addresses).toBeLessThan(128 * mebibyte)
+}, 120_000)
