@@ -12,7 +12,7 @@ export interface GuestOptions {
 
 /** Takes memory from the process at the other end, reads what it wrote, and writes the answer. */
 export async function beGuest(socket: DescriptorSocket, { pause, stay }: GuestOptions): Promise<void> {
-  using handle = await receive(socket)
+  using handle = await receiveHandle(socket, 'memory', { timeout: 10_000 })
   using shared = SharedArray.open(Device.get(0), handle)
   console.log(`guest ${process.pid}: mapped ${handle.byteLength} bytes at 0x${shared.buffer.address.toString(16)}`)
   await say(socket, 'mapped')
@@ -24,11 +24,4 @@ export async function beGuest(socket: DescriptorSocket, { pause, stay }: GuestOp
   if (!stay) return
   while ((await hear(socket)) !== undefined);
   console.log(`guest ${process.pid}: the owner is gone, ${await shared.check(answer)} still`)
-}
-
-/** A handle that closes with its scope: memory that is mapped does not need it. */
-async function receive(socket: DescriptorSocket) {
-  const handle = await receiveHandle(socket, 'memory', { timeout: 10_000 })
-  if (handle.type !== 'posix-fd') throw new Error(`expected a descriptor, got a handle of type ${handle.type}`)
-  return handle
 }

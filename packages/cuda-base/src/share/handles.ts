@@ -99,6 +99,15 @@ export class FabricHandle<C extends HandleContent = HandleContent> implements Ha
   toJSON(): HandleDescription<C> & { readonly handle: string } {
     return { ...describeHandle(this), handle: Buffer.from(this.#bytes).toString('base64') }
   }
+
+  /** Does nothing: a fabric handle is data. It is there so that `using` takes a handle of any kind. */
+  dispose(): void {
+    // Nothing to give back.
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
 }
 
 /** A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. */
@@ -124,6 +133,15 @@ export class WindowsHandle<
     this.content = content
     this.byteLength = byteLength
     this.deviceUuid = deviceUuid
+  }
+
+  /** Does nothing: `CloseHandle` for a Win32 handle is the caller's. It is there so that `using` takes a handle of any kind. */
+  dispose(): void {
+    // A Win32-KMT handle must not be closed, and a Win32 one may have come from elsewhere.
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
   }
 }
 
