@@ -14,6 +14,7 @@ commands
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce of 8 B to 256 MiB on all devices: C and Shoal with the same libnccl
   import       time, memory and libraries of import '@shoal/driver'
+  sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
 
 options
@@ -23,12 +24,14 @@ options
   --devices N      nccl: number of devices (default: all)
   --max-bytes N    nccl: largest message (default: 268435456)
   --no-peers       gpu, memory: without the Python bindings
+  --spec FOLDER    sys: the specs of the raw packages (default: those of tooling/bindgen)
   --check          exit status 1 when a bar is missed
 
 environment
   SHOAL_KERNELS         folder with empty.ptx (gpu; memory, for its Python bindings)
   SHOAL_NCCL_LIBRARY    the libnccl that both sides use (nccl)
-  CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl)`
+  CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl)
+  CC, CXX               the compilers for C and C++ (default: gcc, g++)`
 
 type Command = (options: RunOptions) => Promise<Outcome>
 
@@ -39,6 +42,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl.js')).benchNccl,
   import: async () => (await import('./importCost.js')).benchImport,
+  sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
 }
 
@@ -68,6 +72,7 @@ async function main(): Promise<number> {
     rounds: wholeNumber(values.rounds ?? '7', 'rounds', 1),
     devices: values.devices === undefined ? undefined : wholeNumber(values.devices, 'devices', 1),
     peers: values['no-peers'] !== true,
+    specFolder: values.spec,
     maximumBytes: wholeNumber(values['max-bytes'] ?? String(256 * 2 ** 20), 'max-bytes', 8),
   }
   const run = await load()
@@ -105,6 +110,7 @@ function parse() {
         device: { type: 'string' },
         devices: { type: 'string' },
         'max-bytes': { type: 'string' },
+        spec: { type: 'string' },
         'no-peers': { type: 'boolean' },
         check: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },

@@ -8,6 +8,8 @@ export interface RunOptions {
   readonly devices: number | undefined
   /** Whether Python programs run beside it, where they are installed. */
   readonly peers: boolean
+  /** Folder with the specs for `sys`; that of tooling/bindgen when left out. */
+  readonly specFolder: string | undefined
   /** The largest message of `nccl`, in bytes. */
   readonly maximumBytes: number
 }

@@ -108,6 +108,31 @@ test('import: no CUDA library is mapped', () => {
   expect(bars.find(({ what }) => what.includes('libraries mapped'))).toMatchObject({ value: 0, met: true })
 })
 
+test('sys: every function of the raw packages can be bound, and the bars are there', {
+  timeout: 180_000,
+}, (context) => {
+  try {
+    execFileSync('g++', ['--version'], { stdio: 'ignore' })
+  } catch {
+    context.skip('no g++ on this machine')
+  }
+  const { results, bars } = report('sys', '--rounds', '1')
+  const { functions, imports } = results as unknown as {
+    functions: Record<string, number>
+    imports: { entries: { bound: Record<string, { bound: number }> }[]; everything: { bound: number } }
+  }
+  const counts = Object.values(functions)
+  expect(imports.entries.map(({ bound }) => [bound['0']?.bound, bound['10']?.bound, bound['all']?.bound])).toEqual(
+    counts.map((count) => [0, 10, count]),
+  )
+  expect(imports.everything.bound).toBe(counts.reduce((sum, count) => sum + count, 0))
+  // Times depend on what else the machine does; memory and sizes do not.
+  for (const bar of bars.filter(({ what }) => /resident memory|packed/.test(what)))
+    expect(bar).toMatchObject({ met: true })
+  expect(bars.filter(({ what }) => what.startsWith('import'))).toHaveLength(4)
+  expect(bars.filter(({ what }) => what.startsWith('type-check'))).toHaveLength(4)
+})
+
 describe('on the software device the code runs', () => {
   test('gpu', (context) => {
     needsCompiler(context, true)

@@ -50,6 +50,7 @@ export const jobs = [
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
   { name: 'bench-nccl', limit: 180, gpus: 2, command: bench('nccl', '--rounds', '15') },
   { name: 'bench-import', limit: 90, command: bench('import') },
+  { name: 'bench-sys', limit: 180, command: bench('sys', '--spec', file('spec')) },
   { name: 'bench-event-loop', limit: 90, command: bench('event-loop') },
   { name: 'bench-stub', limit: 90, command: bench('stub') },
 ]

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { atMost, type Bar, number, table } from '../bars.js'
+import type { Outcome, RunOptions } from '../options.js'
+import { median, series } from '../statistics.js'
+import type { BindSample } from './bindChild.js'
+import { type SysEntry, sysEntries } from './entries.js'
+import { measurePackedSizes } from './packedSize.js'
+import { buildRecorders, type Recorders } from './recorders.js'
+import { measureTypeChecks, type TypeCheckFigures } from './typeCheck.js'
+
+const child = fileURLToPath(new URL('bindChild.js', import.meta.url))
+const mebibyte = 2 ** 20
+const boundCounts = ['0', '10', 'all'] as const
+/** A function that a program of each library calls. */
+const typical = { driver: 'cuMemCreate', runtime: 'cudaMalloc', nccl: 'ncclAllReduce', nvshmem: 'nvshmem_putmem' }
+
+/** What the raw packages cost: to import and bind, in memory, for the compiler, to download. */
+export async function benchSys(options: RunOptions): Promise<Outcome> {
+  console.log('building libraries that have every function …\n')
+  const recorders = await buildRecorders(options.specFolder)
+  const imports = measureImports(recorders, options.rounds)
+  const checks = measureTypeChecks(Math.min(options.rounds, 3), typical)
+  const sizes = measurePackedSizes()
+  printImports(imports, recorders, options.rounds)
+  printTypeChecks(checks)
+  printSizes(sizes)
+  const bars = [
+    ...imports.entries.map(({ specifier, bound }) =>
+      atMost(`import '${specifier}'`, bound['0'].importMilliseconds.median, 30, ' ms'),
+    ),
+    atMost(
+      'all functions of all four bound, resident memory over bare Node',
+      imports.everything.megabytesOverBareNode.median,
+      60,
+      ' MB',
+    ),
+    ...(typeof checks === 'string' ? [] : typeCheckBars(checks)),
+    ...(typeof sizes === 'string'
+      ? []
+      : Object.entries(sizes).map(([name, bytes]) => atMost(`${name}, packed`, bytes / mebibyte, 1, ' MiB'))),
+  ]
+  return { results: { functions: recorders.counts, imports, typeChecks: checks, packedBytes: sizes }, bars }
+}
+
+type BoundCount = (typeof boundCounts)[number]
+
+interface Cost {
+  readonly bound: number
+  readonly importMilliseconds: ReturnType<typeof series>
+  readonly bindMilliseconds: ReturnType<typeof series>
+  readonly megabytesOverBareNode: ReturnType<typeof series>
+}
+
+interface ImportFigures {
+  readonly bareBytes: ReturnType<typeof series>
+  readonly entries: readonly { readonly specifier: string; readonly bound: Readonly<Record<BoundCount, Cost>> }[]
+  readonly everything: Cost
+}
+
+function measureImports(recorders: Recorders, rounds: number): ImportFigures {
+  const take = (count: BoundCount, entries: readonly SysEntry[]): BindSample => sample(recorders, count, entries)
+  const kinds = [
+    ...sysEntries.flatMap((entry) => boundCounts.map((count) => ({ count, entries: [entry] }))),
+    { count: 'all' as const, entries: sysEntries },
+  ].map((kind) => ({ ...kind, samples: [] as BindSample[] }))
+  for (const { count, entries } of kinds) take(count, entries) // brings the files into the page cache
+  const bare: BindSample[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    bare.push(take('0', []))
+    for (const kind of kinds) kind.samples.push(take(kind.count, kind.entries))
+  }
+  const bareBytes = median(bare.map(({ residentBytes }) => residentBytes))
+  const costs = kinds.map(({ samples }) => costOf(samples, bareBytes))
+  return {
+    bareBytes: series(bare.map(({ residentBytes }) => residentBytes)),
+    entries: sysEntries.map(({ specifier }, index) => {
+      const [none, ten, all] = costs.slice(index * boundCounts.length) as [Cost, Cost, Cost]
+      return { specifier, bound: { 0: none, 10: ten, all } }
+    }),
+    everything: costs.at(-1) as Cost,
+  }
+}
+
+function sample(
+  { environment, functionsFile }: Recorders,
+  count: BoundCount,
+  entries: readonly SysEntry[],
+): BindSample {
+  const { SHOAL_DEVICE: _, ...inherited } = process.env
+  const list = entries.map(({ library, specifier }) => `${library}=${specifier}`)
+  const output = execFileSync(process.execPath, [child, functionsFile, count, ...list], {
+    encoding: 'utf8',
+    env: { ...inherited, ...environment },
+  })
+  const found = JSON.parse(output) as BindSample
+  const mapped = found.libraries.filter((file) => !file.includes('librecorder'))
+  if (mapped.length > 0) throw new Error(`${mapped.join(', ')} is mapped, which only the recorders should be`)
+  if (count === '0' && found.libraries.length > 0) throw new Error('an import has loaded a library')
+  return found
+}
+
+function costOf(samples: readonly BindSample[], bareBytes: number): Cost {
+  return {
+    bound: samples[0]?.bound ?? 0,
+    importMilliseconds: series(samples.map((one) => one.importMilliseconds)),
+    bindMilliseconds: series(samples.map((one) => one.bindMilliseconds)),
+    megabytesOverBareNode: series(samples.map((one) => (one.residentBytes - bareBytes) / 1e6)),
+  }
+}
+
+function typeCheckBars({ files }: TypeCheckFigures): Bar[] {
+  return sysEntries.map(({ specifier }) =>
+    atMost(
+      `type-check of a file that imports '${specifier}'`,
+      (files[specifier]?.median ?? Number.NaN) / 1000,
+      1.5,
+      ' s',
+    ),
+  )
+}
+
+function printImports({ entries, everything, bareBytes }: ImportFigures, { counts }: Recorders, rounds: number): void {
+  console.log(
+    `Import and binding in a fresh process, median of ${rounds}; bare Node ${process.version} takes ${number(bareBytes.median / 1e6)} MB\n`,
+  )
+  const cells = (name: string, cost: Cost): string[] => [
+    name,
+    String(cost.bound),
+    number(cost.importMilliseconds.median),
+    cost.bound === 0 ? '–' : number(cost.bindMilliseconds.median),
+    number(cost.megabytesOverBareNode.median),
+  ]
+  console.log(
+    table(
+      ['', 'functions bound', 'import ms', 'binding ms', 'MB over bare Node'],
+      [
+        ...entries.flatMap(({ specifier, bound }) => boundCounts.map((count) => cells(specifier, bound[count]))),
+        cells('all four', everything),
+      ],
+    ),
+  )
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  console.log(
+    `Binding is one call of each; ${all} functions, all but those with which the packages look for the others.`,
+  )
+}
+
+function printTypeChecks(checks: TypeCheckFigures | string): void {
+  if (typeof checks === 'string') {
+    console.log(`without type-checks: ${checks}`)
+    return
+  }
+  console.log(`\ntsc ${checks.typescript} --noEmit with skipLibCheck, as a process, s\n`)
+  const rows = Object.entries(checks.files).map(([name, { median: middle }]) => [name, (middle / 1000).toFixed(2)])
+  console.log(table(['a file that imports', 's'], rows))
+}
+
+function printSizes(sizes: Readonly<Record<string, number>> | string): void {
+  if (typeof sizes === 'string') {
+    console.log(`without packed sizes: ${sizes}`)
+    return
+  }
+  console.log('')
+  console.log(
+    table(
+      ['packed', 'KiB'],
+      Object.entries(sizes).map(([name, bytes]) => [name, (bytes / 1024).toFixed(0)]),
+    ),
+  )
+}

@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process'
+import { sysEntries } from './entries.js'
+import { packageFolder, withoutDeclarations } from './typeCheck.js'
+
+/** Bytes of the tarball of each raw package, as npm packs it. A string says why there are none. */
+export function measurePackedSizes(): Readonly<Record<string, number>> | string {
+  const lacking = withoutDeclarations()
+  if (lacking !== undefined) return lacking
+  const names = [...new Set(sysEntries.map((each) => each.package))]
+  try {
+    return Object.fromEntries(names.map((name) => [name, packedBytes(packageFolder(name))]))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'npm is not installed here'
+    throw error
+  }
+}
+
+function packedBytes(folder: string): number {
+  const output = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [tarball] = JSON.parse(output) as { size: number }[]
+  return tarball?.size ?? Number.NaN
+}
