@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
 // and that each installs and imports alone, in an empty project, with only the packages it names.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
@@ -15,6 +15,9 @@ const uses = {
   '@shoal/ffi': ["const { NativeMemory } = await import('@shoal/ffi'); NativeMemory.allocate(64).dispose()"],
 }
 
+/** The most that a raw package may have to be downloaded, in bytes. */
+const sysPackageLimit = 2 ** 20
+
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 
 await runMain(async () => {
@@ -24,13 +27,14 @@ await runMain(async () => {
   let failures = 0
   for (const one of packages.values()) {
     const tarball = tarballs.get(one.name)
-    const problems = contentProblems(tarball)
+    const problems = [...contentProblems(tarball), ...sizeProblems(one.name, tarball)]
     if (problems.length === 0) {
       problems.push(...(await publintProblems(tarball)), ...typeProblems(tarball, env))
       problems.push(...installProblems(one, packages, tarballs, env))
     }
     failures += problems.length > 0 ? 1 : 0
-    process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}\n`)
+    const size = `${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`
+    process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}, ${size}\n`)
     for (const problem of problems) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
   }
   return failures === 0 ? 0 : 1
@@ -60,6 +64,16 @@ function contentProblems({ files }) {
     problems.push('content: native source without a built binary; run turbo build:native')
   }
   return problems
+}
+
+function sizeProblems(name, tarball) {
+  const bytes = bytesOf(tarball)
+  if (!name.endsWith('-sys') || bytes <= sysPackageLimit) return []
+  return [`size: ${bytes} bytes packed, above the ${sysPackageLimit} that a raw package may have`]
+}
+
+function bytesOf({ file }) {
+  return statSync(file).size
 }
 
 async function publintProblems({ file }) {
