@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest'
+import { runFixture } from './support/fixture.js'
+
+const withoutNotice = (text: string): string => text.replace(/^shoal: software device.*\n/, '')
+
+describe('the library', () => {
+  test('a file that is not there is named in the error', async () => {
+    const environment = { SHOAL_DEVICE: 'sim', SHOAL_CUDART_LIBRARY: '/nowhere/libcudart.so.13' }
+    const result = await runFixture('library.mjs', environment, { arguments: ['error'] })
+    expect(result.code).toBe(0)
+    const { name, message } = JSON.parse(result.stdout)
+    expect(name).toBe('LibraryNotFoundError')
+    expect(message).toContain('/nowhere/libcudart.so.13')
+  })
+
+  test('importing loads no native library and takes milliseconds', async ({ skip }) => {
+    skip(process.platform !== 'linux', 'reads /proc/self/maps, which only Linux has')
+    const result = await runFixture('library.mjs', {}, { arguments: ['import'] })
+    expect(result.stderr).toBe('')
+    const files = JSON.parse(result.stdout) as string[]
+    expect(files.length).toBeGreaterThan(0)
+    expect(files.filter((file) => /cuda|nvidia|shoal|koffi/i.test(file.split('/').at(-1) ?? ''))).toEqual([])
+  })
+
+  test('with no device there are 0', async () => {
+    const environment = { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '0' }
+    const result = await runFixture('library.mjs', environment, { arguments: ['count'] })
+    expect(JSON.parse(result.stdout)).toEqual({ count: 0, get: 'RangeError' })
+  })
+
+  test('the per-thread stream mode is honoured', async () => {
+    const result = await runFixture('library.mjs', undefined, { arguments: ['perThread'] })
+    expect(withoutNotice(result.stderr)).toBe('')
+    expect(JSON.parse(result.stdout)).toEqual({ handle: '2', mode: 'per-thread', data: [7, 7, 7], beforeLegacy: true })
+  })
+
+  test('NVIDIA’s own libcudart, where it is installed, answers without a GPU with an error of its own', async ({
+    skip,
+  }) => {
+    const result = await runFixture('library.mjs', {}, { arguments: ['real'] })
+    const answer = JSON.parse(result.stdout)
+    skip(answer.missing === true, 'libcudart is not installed')
+    skip(answer.count > 0, 'there is a GPU: the conformance suite asks it')
+    expect(answer.version).toBeGreaterThanOrEqual(11000)
+    if (answer.count === 0) return
+    expect(answer.library).toBe('CUDA runtime')
+    expect(answer.code).toMatch(/^cudaError/)
+    expect(answer.description.length).toBeGreaterThan(10)
+  })
+})
+
+describe('objects that are dropped', () => {
+  test('are reported and freed', async () => {
+    const result = await runFixture('leaks.mjs', undefined, { nodeArguments: ['--expose-gc', '--no-warnings'] })
+    expect(result.code).toBe(0)
+    const { warnings, before, after } = JSON.parse(result.stdout)
+    expect(warnings.map((warning: { name: string }) => warning.name)).toEqual(Array(7).fill('ShoalLeakWarning'))
+    const messages = warnings.map((warning: { message: string }) => warning.message).sort()
+    expect(messages).toEqual([
+      expect.stringContaining('A MemoryPool of device 0 was dropped without dispose()'),
+      expect.stringContaining('A Stream of device 0 was dropped without dispose()'),
+      expect.stringContaining('An Event of device 0 was dropped without dispose()'),
+      expect.stringContaining('DeviceMemory of 20000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('DeviceMemory of 40000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('ManagedMemory of 3000000 bytes was dropped without dispose()'),
+      expect.stringContaining('PinnedMemory of 1000 bytes was dropped without dispose()'),
+    ])
+    expect(before - after).toBeLessThan(1_000_000)
+  })
+})
+
+describe('the end of the process', () => {
+  test.each(['process-exit', 'dispose-at-exit', 'natural'])('%s with work in flight', async (way) => {
+    const result = await runFixture('exit.mjs', undefined, { arguments: [way] })
+    expect(result.signal).toBeNull()
+    expect(withoutNotice(result.stderr)).toBe('')
+    expect(result.code).toBe(0)
+    expect(result.stdout).toBe(way === 'natural' ? 'all done\n' : '')
+    expect(result.milliseconds).toBeLessThan(15_000)
+  })
+})
