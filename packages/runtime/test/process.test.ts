@@ -31,7 +31,7 @@ describe('the library', () => {
   test('the per-thread stream mode is honoured', async () => {
     const result = await runFixture('library.mjs', undefined, { arguments: ['perThread'] })
     expect(withoutNotice(result.stderr)).toBe('')
-    expect(JSON.parse(result.stdout)).toEqual({ handle: '2', mode: 'per-thread', data: [7, 7, 7], beforeLegacy: true })
+    expect(JSON.parse(result.stdout)).toEqual({ handle: '2', mode: 'per-thread', data: [7, 7, 7], isStillBusy: true })
   })
 
   test('NVIDIA’s own libcudart, where it is installed, answers without a GPU with an error of its own', async ({
