@@ -178,6 +178,7 @@ class LibCuda:
     # Legacy IPC
 
     def ipc_handle(self, address):
+        """For the start of an allocation: the handle stands for all of it."""
         handle = Bytes64()
         self._call("cuIpcGetMemHandle", byref(handle), address)
         return bytes(handle.bytes)

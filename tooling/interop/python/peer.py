@@ -93,7 +93,7 @@ class Peer:
         start = self.library.allocation_of(address)
         handle = {
             "type": "ipc-memory",
-            "handle": base64.b64encode(self.library.ipc_handle(address)).decode(),
+            "handle": base64.b64encode(self.library.ipc_handle(start)).decode(),
             "byteOffset": address - start,
             "dtype": "u8",
             "length": length,
