@@ -122,6 +122,116 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     change(attributes.internalDependencies, internalDependencies, 'internalDependencies')
   }
 
+  /**
+   * Gives memory back to the system until at most this many bytes are kept. Memory that was freed on a stream counts once a
+   * blocking wait, such as `stream.synchronizeSync()`, has seen that work end; awaiting `synchronize()` is not enough.
+   */
+  trimTo(context: Context, pool: CUmemoryPool, bytesToKeep: number): void
+  setAccess(context: Context, pool: CUmemoryPool, descriptions: Uint8Array, count: number): void
+  getAccess(context: Context, pool: CUmemoryPool, out: NativeMemory, location: Uint8Array): void
+  exportTo(context: Context, pool: CUmemoryPool, out: NativeMemory, kind: CUmemAllocationHandleType): void
+}
+
+/** `CUmemPool_attribute`, which `cudaMemPoolAttr` has the same numbers as. */
+const attributes = {
+  followEventDependencies: 1,
+  opportunistic: 2,
+  internalDependencies: 3,
+  releaseThreshold: 4,
+  reservedCurrent: 5,
+  reservedHigh: 6,
+  usedCurrent: 7,
+  usedHigh: 8,
+} as const
+
+/** Where a pool comes from: a borrowed one is left alone by dispose(). */
+export type PoolOrigin = 'owned' | 'borrowed' | 'imported'
+
+/** A pool of memory that streams allocate from and free to in their order. */
+export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithContext> extends Resource {
+  protected readonly kind = 'MemoryPool'
+  readonly device: D
+  /** @internal */
+  readonly _context: Context
+  readonly #handle: CUmemoryPool
+  readonly #origin: PoolOrigin
+  readonly #calls: PoolCalls
+
+  protected constructor(device: D, handle: CUmemoryPool, origin: PoolOrigin, calls: PoolCalls) {
+    super()
+    this.device = device
+    this.#handle = handle
+    this.#origin = origin
+    this.#calls = calls
+    const context = device.primaryContext
+    this._context = context
+    if (origin === 'borrowed') return
+    context._addChild()
+    watchForLeak(this, `A MemoryPool of device ${device.ordinal}`, () => {
+      try {
+        calls.destroy(context, handle)
+      } finally {
+        context._removeChild()
+      }
+      return 'it is destroyed when nothing allocated from it is left'
+    })
+  }
+
+  /** The handle, the same for the driver and the runtime. @throws DisposedError */
+  get handle(): CUmemoryPool {
+    this._requireAlive()
+    this._context._requireAlive()
+    return this.#handle
+  }
+
+  /** Bytes that stay with the pool when the device is synchronised; more go back to the system. Default: 0. */
+  get releaseThreshold(): number {
+    return this.#get(attributes.releaseThreshold)
+  }
+
+  set releaseThreshold(bytes: number) {
+    const most = Number.MAX_SAFE_INTEGER
+    const value = bytes === Number.POSITIVE_INFINITY ? 2n ** 64n - 1n : BigInt(requireInteger(bytes, 'bytes', 0, most))
+    this.#set(attributes.releaseThreshold, value)
+  }
+
+  /** Bytes the pool has from the system. */
+  get reserved(): PoolUsage {
+    return this.#usage(attributes.reservedCurrent, attributes.reservedHigh)
+  }
+
+  /** Bytes that programs have from the pool. */
+  get used(): PoolUsage {
+    return this.#usage(attributes.usedCurrent, attributes.usedHigh)
+  }
+
+  /** Sets both high-water marks to what is there now. */
+  resetHighWaterMarks(): void {
+    this.#set(attributes.reservedHigh, 0n)
+    this.#set(attributes.usedHigh, 0n)
+  }
+
+  /** When freed memory may go to another stream. */
+  get reuse(): ReusePolicy {
+    return {
+      followEventDependencies: this.#get(attributes.followEventDependencies) !== 0,
+      opportunistic: this.#get(attributes.opportunistic) !== 0,
+      internalDependencies: this.#get(attributes.internalDependencies) !== 0,
+    }
+  }
+
+  /** Changes what is named and leaves the rest. */
+  setReuse(policy: Partial<ReusePolicy>): void {
+    requireOptions(policy, 'policy', '{ opportunistic: false }')
+    const change = (code: number, value: boolean | undefined, name: string): void => {
+      if (value !== undefined) this.#set(code, optionalBoolean(value, name, true) ? 1n : 0n)
+    }
+    const { followEventDependencies, opportunistic, internalDependencies } = policy
+    change(attributes.followEventDependencies, followEventDependencies, 'followEventDependencies')
+    change(attributes.opportunistic, opportunistic, 'opportunistic')
+    change(attributes.internalDependencies, internalDependencies, 'internalDependencies')
+  }
+
   /** Gives memory back to the system until at most this many bytes are kept. */
   trimTo(bytesToKeep = 0): void {
     requireInteger(bytesToKeep, 'bytesToKeep', 0, Number.MAX_SAFE_INTEGER)
