@@ -27,14 +27,17 @@ struct Copy {
   size_t height = 1;
 
   CUresult run() const {
+    Held held;
+    if (const CUresult status = held.add(from.range)) return status;
+    if (const CUresult status = held.add(to.range)) return status;
     if (height == 1 || (from.pitch == width && to.pitch == width)) {
       memmove(to.range.data, from.range.data, width * height);
-      return to.range.wrote(0, width * height);
+      return held.wrote(to.range, 0, width * height);
     }
     CUresult result = CUDA_SUCCESS;
     for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
       memmove(to.range.data + row * to.pitch, from.range.data + row * from.pitch, width);
-      result = to.range.wrote(row * to.pitch, width);
+      result = held.wrote(to.range, row * to.pitch, width);
     }
     return result;
   }

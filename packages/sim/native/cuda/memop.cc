@@ -40,9 +40,11 @@ CUresult write(CUstream handle, CUdeviceptr address, Word value, unsigned flags,
     MemoryRange range;
     if (const CUresult status = checkWord<Word>(*stream->context, Access::write, address, range)) return status;
     Operation operation;
-    operation.run = [range = std::move(range), value] {
+    operation.run = [range = std::move(range), value]() -> CUresult {
+      Held held;
+      if (const CUresult status = held.add(range)) return status;
       __atomic_store_n(reinterpret_cast<Word*>(range.data), value, __ATOMIC_SEQ_CST);
-      return range.wrote(0, sizeof value);
+      return held.wrote(range, 0, sizeof value);
     };
     stream->enqueue(std::move(operation));
     return CUDA_SUCCESS;
@@ -57,9 +59,14 @@ CUresult wait(CUstream handle, CUdeviceptr address, Word value, unsigned flags, 
     MemoryRange range;
     if (const CUresult status = checkWord<Word>(*stream->context, Access::read, address, range)) return status;
     Operation operation;
-    operation.run = [range = std::move(range), value, condition = flags & kConditionMask, context = stream->context] {
+    operation.run = [range = std::move(range), value, condition = flags & kConditionMask, context = stream->context]() -> CUresult {
       long pause = 1000;
-      while (!isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition)) {
+      for (;;) {
+        {
+          Held held;  // only while it looks, so that nobody who takes the memory away waits for the value
+          if (const CUresult status = held.add(range)) return status;
+          if (isMet<Word>(__atomic_load_n(reinterpret_cast<Word*>(range.data), __ATOMIC_SEQ_CST), value, condition)) break;
+        }
         if (context->isEnding || context->error != CUDA_SUCCESS) break;
         const timespec nap = {0, pause};
         nanosleep(&nap, nullptr);

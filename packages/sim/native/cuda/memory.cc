@@ -196,7 +196,7 @@ CUresult cuMemHostUnregister(void* p) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   return inContext([&](auto&) -> CUresult {
     auto allocation = state().allocations.covering(dptr);
-    if (!allocation) return CUDA_ERROR_NOT_FOUND;
+    if (!allocation || (allocation->backing != nullptr && !allocation->backing->isReachable())) return CUDA_ERROR_NOT_FOUND;
     if (pbase != nullptr) *pbase = allocation->base;
     if (psize != nullptr) *psize = allocation->size;
     return CUDA_SUCCESS;

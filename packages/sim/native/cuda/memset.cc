@@ -33,10 +33,11 @@ CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t he
     const bool toHost = range.isHost();
     Operation operation;
     operation.run = [range = std::move(range), pitch, value, width, height] {
-      CUresult result = CUDA_SUCCESS;
+      Held held;
+      CUresult result = held.add(range);
       for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
         fillRow(range.data + row * pitch, value, width);
-        result = range.wrote(row * pitch, width * sizeof value);
+        result = held.wrote(range, row * pitch, width * sizeof value);
       }
       return result;
     };

@@ -16,9 +16,10 @@ CUresult put(void* data, Value value) {
   return CUDA_SUCCESS;
 }
 
-// Of the host's memory it is the device of the context that it was made in; -2 says that there is none.
+// Of the host's memory it is the device of the context that it was made in, and 0 when it is mapped; -2 says that there is none.
 int ordinalOf(const Allocation& allocation) {
   if (allocation.device != nullptr) return allocation.device->ordinal;
+  if (allocation.kind == MemoryKind::mapped && allocation.isHost()) return 0;
   return allocation.context != nullptr ? allocation.context->device.ordinal : -2;
 }
 
@@ -31,14 +32,19 @@ unsigned rightsOf(const Allocation& allocation) {
 }
 
 CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer, const Allocation& allocation) {
-  const bool isManaged = allocation.kind == MemoryKind::managed;
   const Backing* backing = allocation.backing.get();
-  const auto start = reinterpret_cast<void*>(allocation.base);
+  const bool isManaged = allocation.kind == MemoryKind::managed || (backing != nullptr && backing->isManaged());
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, allocation.context != nullptr ? allocation.context->handle() : nullptr);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: {
+      // Memory of a pool belongs to the pool.
+      const bool hasContext = allocation.context != nullptr && allocation.kind != MemoryKind::pooled;
+      return put(data, hasContext ? allocation.context->handle() : nullptr);
+    }
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put<unsigned>(data, allocation.isHost() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put<CUdeviceptr>(data, pointer);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      if (backing != nullptr && !backing->isReachable()) return CUDA_ERROR_INVALID_VALUE;
+      return put<CUdeviceptr>(data, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!allocation.isHost() && !isManaged) return CUDA_ERROR_INVALID_VALUE;
       return put<void*>(data, reinterpret_cast<void*>(pointer));
@@ -51,8 +57,9 @@ CUresult describe(void* data, CUpointer_attribute attribute, CUdeviceptr pointer
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put<unsigned>(data, isManaged ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put<int>(data, ordinalOf(allocation));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put<int>(data, backing != nullptr && backing->isLegacyIpcCapable());
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put<void*>(data, start);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<size_t>(data, allocation.size);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, backing != nullptr && backing->rangeSize() != 0 ? backing->rangeBase() : allocation.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<size_t>(data, backing != nullptr && backing->rangeSize() != 0 ? backing->rangeSize() : allocation.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put<int>(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<unsigned long long>(data, backing != nullptr ? backing->handleTypes() : 0);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<int>(data, backing != nullptr && backing->isRdmaCapable());

@@ -56,19 +56,26 @@ CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard
   return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
     if (run == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     std::vector<MemoryRange> read, written;
-    std::vector<size_t> lengths;
     for (size_t index = 0; index < rangeCount; ++index) {
       const ShoalSimRange& wanted = ranges[index];
       const Use use{*context, wanted.isWritten != 0 ? Access::write : Access::read, true};
       MemoryRange range;
       if (const CUresult status = checkKnownRange(use, wanted.address, wanted.length, range)) return status;
-      if (wanted.isWritten != 0) lengths.push_back(wanted.length);
       (wanted.isWritten != 0 ? written : read).push_back(std::move(range));
     }
     Operation operation;
-    operation.run = [run, userData, read = std::move(read), written = std::move(written), lengths = std::move(lengths)] {
-      CUresult result = run(userData);
-      for (size_t index = 0; index < written.size() && result == CUDA_SUCCESS; ++index) result = written[index].wrote(0, lengths[index]);
+    operation.run = [run, discard, userData, read = std::move(read), written = std::move(written)] {
+      Held held;
+      CUresult result = CUDA_SUCCESS;
+      for (auto* kind : {&read, &written}) {
+        for (auto& each : *kind) result = result != CUDA_SUCCESS ? result : held.add(each);
+      }
+      if (result != CUDA_SUCCESS) {
+        if (discard != nullptr) discard(userData);
+        return result;
+      }
+      result = run(userData);
+      for (auto& each : written) result = result != CUDA_SUCCESS ? result : held.wrote(each, 0, each.length);
       return result;
     };
     if (discard != nullptr) operation.discard = [discard, userData] { discard(userData); };

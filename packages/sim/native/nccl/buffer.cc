@@ -29,8 +29,15 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
     CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                     CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     void* answers[] = {&start, &size, &type, &isManaged, &device};
-    const CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
+    CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
     if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
+    // The range of mapped memory is what was reserved, with or without memory.
+    const bool hasMapping = isMapped(address);
+    if (hasMapping) {
+      CUpointer_attribute mapping[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+      status = cuPointerGetAttributes(2, mapping, answers, address);
+      if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
+    }
     if (checked != 0 && type == 0) {
       return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes, checked);
     }
@@ -40,7 +47,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
                      communicator.device);
     }
     // Only what cuMemMap put there is continued by what lies behind; other memory ends where it ends.
-    if (checked + size - (address - start) < bytes && !isMapped(address)) {
+    if (checked + size - (address - start) < bytes && !hasMapping) {
       return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its allocation ends after %zu", function, name, bytes,
                      checked + static_cast<size_t>(size - (address - start)));
     }

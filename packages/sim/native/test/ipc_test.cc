@@ -115,7 +115,7 @@ TEST(memory_of_another_process_is_opened) {
   OK(cuIpcCloseMemHandle(memory));
   child.send(1);
   child.receive<int>();
-  EQUAL(open(&memory, handle), CUDA_ERROR_MAP_FAILED);
+  EQUAL(open(&memory, handle), CUDA_ERROR_INVALID_VALUE);
   child.send(1);
   EQUAL(child.wait(), 0);
 }
@@ -134,7 +134,7 @@ TEST(memory_outlives_the_process_that_made_it) {
   fill(memory, 5, 10000);
   EQUAL(byteAt(memory + 9999), 5);
   OK(cuIpcCloseMemHandle(memory));
-  EQUAL(open(&memory, handle), CUDA_ERROR_MAP_FAILED);
+  EQUAL(open(&memory, handle), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST(imported_memory_goes_with_its_context) {
@@ -233,10 +233,10 @@ TEST(wrong_event_handles_are_refused) {
   Primary primary;
   CUipcEventHandle handle = {};
   CUevent event = nullptr, plain = check::event(CU_EVENT_DISABLE_TIMING), shared = sharedEvent();
-  EQUAL(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_HANDLE);
   EQUAL(cuIpcGetEventHandle(&handle, nullptr), CUDA_ERROR_INVALID_HANDLE);
   EQUAL(cuIpcGetEventHandle(nullptr, shared), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuIpcOpenEventHandle(&event, handle), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuIpcOpenEventHandle(&event, handle), CUDA_ERROR_MAP_FAILED);
   OK(cuIpcGetEventHandle(&handle, shared));
   EQUAL(cuIpcOpenEventHandle(&event, handle), CUDA_ERROR_INVALID_CONTEXT);
   OK(cuEventRecord(shared, nullptr));

@@ -105,16 +105,16 @@ class Chaos {
     if (cuMemMap(at, bytes, offset(), handle(), 0) == CUDA_SUCCESS) mapped_[at] = bytes;
   }
   void unmapSome() {
+    OK(cuCtxSynchronize());  // queued work would fail
     if (mapped_.empty() || random_() % 4 == 0) {
       const CUdeviceptr at = address();
       const size_t bytes = size();
       if (cuMemUnmap(at, bytes) != CUDA_SUCCESS) return;
-      // Whole mappings, one behind the other.
-      for (size_t covered = 0; covered < bytes;) {
-        const size_t one = mapped_.at(at + covered);
-        mapped_.erase(at + covered);
-        covered += one;
-      }
+      // Whole mappings and holes, as far as the reservation goes.
+      const auto around = std::find_if(ranges_.begin(), ranges_.end(), [at](auto& each) { return at >= each.first && at < each.first + each.second; });
+      CHECK(around != ranges_.end());
+      const CUdeviceptr end = std::min(at + bytes, around->first + around->second);
+      mapped_.erase(mapped_.lower_bound(at), mapped_.lower_bound(end));
       return;
     }
     const auto [at, bytes] = pick(mapped_);
@@ -122,6 +122,7 @@ class Chaos {
     mapped_.erase(at);
   }
   void allowSome() {
+    OK(cuCtxSynchronize());
     const CUmemAccessDesc access[] = {{{CU_MEM_LOCATION_TYPE_DEVICE, device()}, static_cast<CUmemAccess_flags>(random_() % 4)},
                                       {{static_cast<CUmemLocationType>(random_() % 5), 0}, CU_MEM_ACCESS_FLAGS_PROT_READ}};
     if (mapped_.empty() || random_() % 4 == 0) {

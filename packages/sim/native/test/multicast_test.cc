@@ -38,10 +38,10 @@ struct Memory {
   CUdeviceptr at = 0;
 };
 
-CUdeviceptr map(CUmemGenericAllocationHandle object, size_t size, size_t offset = 0) {
+CUdeviceptr map(CUmemGenericAllocationHandle object, size_t size) {
   CUdeviceptr at = 0;
   OK(cuMemAddressReserve(&at, size, 0, 0, 0));
-  OK(cuMemMap(at, size, offset, object, 0));
+  OK(cuMemMap(at, size, 0, object, 0));
   return at;
 }
 
@@ -134,22 +134,24 @@ TEST(a_write_reaches_every_bound_memory) {
   EQUAL(freeBytes(), before);
 }
 
-TEST(a_part_of_an_object_is_mapped) {
+TEST(memory_is_bound_to_a_part_of_an_object) {
   Primary primary;
   const auto object = makeObject(1, 4 * kPiece);
   OK(cuMulticastAddDevice(object, 0));
   Memory memory(0, kPiece);
   OK(cuMulticastBindMem(object, 2 * kPiece, memory.handle, 0, kPiece, 0));
-  const CUdeviceptr part = map(object, 2 * kPiece, kPiece);
-  allow(part, 2 * kPiece, 0);
-  fill(part + kPiece - 8, 3, 16);
+  const CUdeviceptr all = map(object, 4 * kPiece);
+  allow(all, 4 * kPiece, 0);
+  fill(all + 2 * kPiece - 8, 3, 16);
   EQUAL(byteAt(memory.at + 7), 3);
   EQUAL(byteAt(memory.at + 8), 0);
   CUmemGenericAllocationHandle retained = 0;
-  OK(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(part)));
+  OK(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(all)));
   CHECK(retained == object);
   OK(cuMemRelease(retained));
-  unmap(part, 2 * kPiece);
+  unmap(all, 4 * kPiece);
+  // Like memory, an object is mapped as a whole.
+  EQUAL(cuMemMap(all, 2 * kPiece, kPiece, object, 0), CUDA_ERROR_NOT_SUPPORTED);
   memory.drop();
   OK(cuMemRelease(object));
 }
@@ -188,7 +190,7 @@ TEST(wrong_objects_are_refused) {
   refused(CUDA_ERROR_INVALID_VALUE, {2, kPiece + 4096, 0, 0});
   refused(CUDA_ERROR_INVALID_VALUE, {2, kPiece, 0, 1});
   refused(CUDA_ERROR_INVALID_VALUE, {2, kPiece, 128, 0});
-  refused(CUDA_ERROR_NOT_SUPPORTED, {2, kPiece, CU_MEM_HANDLE_TYPE_WIN32, 0});
+  refused(CUDA_ERROR_INVALID_VALUE, {2, kPiece, CU_MEM_HANDLE_TYPE_WIN32, 0});
   EQUAL(cuMulticastCreate(&object, nullptr), CUDA_ERROR_INVALID_VALUE);
   const CUmulticastObjectProp properties = {2, kPiece, 0, 0};
   EQUAL(cuMulticastCreate(nullptr, &properties), CUDA_ERROR_INVALID_VALUE);
@@ -217,8 +219,10 @@ TEST(wrong_bindings_are_refused) {
   EQUAL(cuMulticastBindMem(object, 0, memory.handle, 0, kPiece, 0), CUDA_ERROR_ILLEGAL_STATE);
   EQUAL(cuMulticastBindAddr(object, 0, memory.at, kPiece, 0), CUDA_ERROR_ILLEGAL_STATE);
   CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, 2 * kPiece, 0, 0, 0));
+  EQUAL(cuMemMap(range, 2 * kPiece, 0, object, 0), CUDA_ERROR_ILLEGAL_STATE);
+  OK(cuMemAddressFree(range, 2 * kPiece));
   OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
-  EQUAL(cuMemMap(range, kPiece, 0, object, 0), CUDA_ERROR_ILLEGAL_STATE);
   OK(cuMulticastAddDevice(object, 1));
   EQUAL(cuMulticastBindMem(object, kPiece, memory.handle, 0, 2 * kPiece, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMulticastBindMem(object, far, memory.handle, 0, kPiece, 0), CUDA_ERROR_INVALID_VALUE);

@@ -83,6 +83,7 @@ TEST(collectives_need_the_right_to_their_buffers) {
   };
   allow(memory, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
   NCCL(reduce(memory, memory + kPiece));
+  OK(cuStreamSynchronize(stream));  // it would fail without its rights
   EQUAL(reduce(memory + kPiece, memory), ncclUnhandledCudaError);
   allow(memory, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   EQUAL(reduce(memory, memory + kPiece), ncclUnhandledCudaError);

@@ -79,21 +79,24 @@ TEST(statistics_follow_allocations) {
   const size_t before = freeBytes();
   EQUAL(attribute(pool, kReserved), 0u);
   CUdeviceptr one = take(pool, 1000, stream), two = take(pool, 3 << 20, stream);
-  EQUAL(attribute(pool, kUsed), 1024u + (3 << 20));
-  EQUAL(attribute(pool, kReserved), 6u << 20);
-  EQUAL(before - freeBytes(), 6u << 20);
+  EQUAL(attribute(pool, kUsed), 1000u + (3 << 20));
+  EQUAL(attribute(pool, kReserved), 32u << 20);
+  CUdeviceptr three = take(pool, (32 << 20) + 1, stream);
+  EQUAL(attribute(pool, kReserved), 96u << 20);
+  EQUAL(before - freeBytes(), 96u << 20);
+  OK(cuMemFreeAsync(three, stream));
   OK(cuMemFreeAsync(two, stream));
-  EQUAL(attribute(pool, kUsed), 1024u);
-  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1024u + (3 << 20));
+  EQUAL(attribute(pool, kUsed), 1000u);
+  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1001u + (35 << 20));
   // The threshold is 0: waiting gives back what is not used.
   OK(cuStreamSynchronize(stream));
-  EQUAL(attribute(pool, kReserved), 2u << 20);
-  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 6u << 20);
+  EQUAL(attribute(pool, kReserved), 32u << 20);
+  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 96u << 20);
   uint64_t zero = 0, one64 = 1;
   OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
   OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
-  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 2u << 20);
-  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1024u);
+  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 32u << 20);
+  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1000u);
   EQUAL(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one64), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemPoolSetAttribute(pool, kUsed, &zero), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemPoolSetAttribute(pool, static_cast<CUmemPool_attribute>(99), &zero), CUDA_ERROR_INVALID_VALUE);
@@ -109,18 +112,18 @@ TEST(a_threshold_keeps_memory_for_the_next) {
   Primary primary;
   CUstream stream = check::stream();
   CUmemoryPool pool = makePool(poolOn(0));
-  set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 8 << 20);
-  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 8u << 20);
+  set(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 128 << 20);
+  EQUAL(attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 128u << 20);
   CUdeviceptr memory[8];
-  for (auto& each : memory) each = take(pool, 2 << 20, stream);
-  EQUAL(attribute(pool, kReserved), 16u << 20);
+  for (auto& each : memory) each = take(pool, 32 << 20, stream);
+  EQUAL(attribute(pool, kReserved), 256u << 20);
   for (auto& each : memory) OK(cuMemFreeAsync(each, stream));
   OK(cuStreamSynchronize(stream));
-  EQUAL(attribute(pool, kReserved), 8u << 20);
-  OK(cuMemPoolTrimTo(pool, 3 << 20));
-  EQUAL(attribute(pool, kReserved), 4u << 20);
+  EQUAL(attribute(pool, kReserved), 128u << 20);
+  OK(cuMemPoolTrimTo(pool, 33 << 20));
+  EQUAL(attribute(pool, kReserved), 64u << 20);
   OK(cuMemPoolTrimTo(pool, 100 << 20));
-  EQUAL(attribute(pool, kReserved), 4u << 20);
+  EQUAL(attribute(pool, kReserved), 64u << 20);
   OK(cuMemPoolTrimTo(pool, 0));
   EQUAL(attribute(pool, kReserved), 0u);
   OK(cuMemPoolDestroy(pool));
@@ -195,7 +198,7 @@ TEST(a_destroyed_pool_lives_until_its_memory_is_freed) {
   CHECK(seen == pool);
   size_t mappingSize = 0;
   OK(cuPointerGetAttribute(&mappingSize, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, memory));
-  EQUAL(mappingSize, 2u << 20);
+  EQUAL(mappingSize, 32u << 20);
   OK(cuMemPoolDestroy(pool));
   OK(cuDeviceGetMemPool(&current, 0));
   CHECK(current == byDefault);
@@ -217,7 +220,7 @@ TEST(unused_memory_of_pools_is_given_to_who_needs_it) {
   CUdeviceptr memory = take(pool, 900 << 20, stream);
   OK(cuMemFreeAsync(memory, stream));
   OK(cuStreamSynchronize(stream));
-  EQUAL(attribute(pool, kReserved), 900u << 20);
+  EQUAL(attribute(pool, kReserved), 928u << 20);
   memory = check::memory(500 << 20);
   EQUAL(attribute(pool, kReserved), 0u);
   OK(cuMemFree_v2(memory));
@@ -239,7 +242,7 @@ TEST(pools_have_rights_for_each_device) {
   EQUAL(rights, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   OK(cuMemPoolGetAccess(&rights, pool, &there));
   EQUAL(rights, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-  EQUAL(cuMemPoolGetAccess(&rights, pool, &nowhere), CUDA_ERROR_INVALID_DEVICE);
+  EQUAL(cuMemPoolGetAccess(&rights, pool, &nowhere), CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr memory = take(pool, 4096, stream);
   OK(cuStreamSynchronize(stream));
   CUmemAccessDesc access = {there, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -251,10 +254,12 @@ TEST(pools_have_rights_for_each_device) {
   }
   EQUAL(byteAt(memory), 5);
   access = {here, CU_MEM_ACCESS_FLAGS_PROT_NONE};
-  EQUAL(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_VALUE);
-  access = {nowhere, CU_MEM_ACCESS_FLAGS_PROT_READ};
   EQUAL(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_DEVICE);
-  EQUAL(cuMemPoolSetAccess(pool, &access, 0), CUDA_ERROR_INVALID_VALUE);
+  access = {there, CU_MEM_ACCESS_FLAGS_PROT_READ};
+  EQUAL(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_NOT_SUPPORTED);
+  access = {nowhere, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  EQUAL(cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_DEVICE);
+  OK(cuMemPoolSetAccess(pool, &access, 0));
   EQUAL(cuMemPoolSetAccess(pool, nullptr, 1), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemFreeAsync(memory, stream));
   OK(cuStreamSynchronize(stream));
@@ -286,9 +291,49 @@ TEST(each_place_has_its_pool) {
   OK(cuMemGetMemPool(&current, &other, CU_MEM_ALLOCATION_TYPE_PINNED));
   CHECK(current == pool);
   OK(cuMemPoolDestroy(pool));
-  EQUAL(cuMemGetMemPool(&current, &device, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_ERROR_NOT_SUPPORTED);
-  EQUAL(cuDeviceGetMemPool(&current, 9), CUDA_ERROR_INVALID_DEVICE);
+  CUmemoryPool managed = nullptr;
+  OK(cuMemGetMemPool(&managed, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
+  CHECK(managed != ofDevice);
+  EQUAL(cuMemSetMemPool(&device, CU_MEM_ALLOCATION_TYPE_PINNED, managed), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuDeviceGetMemPool(&current, 9), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuDeviceGetDefaultMemPool(&current, 9), CUDA_ERROR_INVALID_DEVICE);
   EQUAL(cuDeviceGetMemPool(nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(pools_of_managed_memory_are_everybodys) {
+  Primary primary;
+  CUstream stream = check::stream();
+  for (auto place : {CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_NONE}) {
+    CUmemPoolProps properties = poolOn(0);
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+    properties.location.type = place;
+    CUmemoryPool pool = makePool(properties);
+    const CUdeviceptr memory = take(pool, 4096, stream);
+    OK(cuMemsetD8Async(memory, 42, 4096, stream));
+    OK(cuStreamSynchronize(stream));
+    EQUAL(*reinterpret_cast<unsigned char*>(memory + 4095), 42);
+    {
+      Primary other(1);
+      fill(memory, 43, 16);
+    }
+    unsigned isManaged = 0;
+    OK(cuPointerGetAttribute(&isManaged, CU_POINTER_ATTRIBUTE_IS_MANAGED, memory));
+    EQUAL(isManaged, 1u);
+    OK(cuMemFreeAsync(memory, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemPoolDestroy(pool));
+    properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    EQUAL(cuMemPoolCreate(&pool, &properties), CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+// Where there is no fabric, only the export tells.
+TEST(a_pool_for_the_fabric_needs_one_to_be_exported) {
+  Primary primary;
+  CUmemoryPool pool = makePool(poolOn(0, CU_MEM_HANDLE_TYPE_FABRIC));
+  CUmemFabricHandle handle;
+  EQUAL(cuMemPoolExportToShareableHandle(&handle, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_NOT_PERMITTED);
+  OK(cuMemPoolDestroy(pool));
 }
 
 TEST(wrong_pools_are_refused) {
@@ -296,14 +341,14 @@ TEST(wrong_pools_are_refused) {
   CUmemoryPool pool = nullptr;
   auto refused = [&](CUresult want, const CUmemPoolProps& properties) { EQUAL(cuMemPoolCreate(&pool, &properties), want); };
   auto properties = poolOn(9);
-  refused(CUDA_ERROR_INVALID_DEVICE, properties);
+  refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = poolOn(0);
   properties.allocType = static_cast<CUmemAllocationType>(0);
   refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = poolOn(0);
   properties.reserved[3] = 1;
   refused(CUDA_ERROR_INVALID_VALUE, properties);
-  refused(CUDA_ERROR_NOT_SUPPORTED, poolOn(0, CU_MEM_HANDLE_TYPE_FABRIC));
+  refused(CUDA_ERROR_INVALID_VALUE, poolOn(0, CU_MEM_HANDLE_TYPE_WIN32));
   refused(CUDA_ERROR_INVALID_VALUE, poolOn(0, 64));
   properties = poolOn(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   properties.location.type = CU_MEM_LOCATION_TYPE_HOST;
@@ -324,13 +369,13 @@ TEST(wrong_pools_are_refused) {
   OK(cuMemFree_v2(memory));
   CUmemoryPool imported = nullptr;
   EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(uintptr_t{1}), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-        CUDA_ERROR_INVALID_VALUE);
+        CUDA_ERROR_UNKNOWN);
   // Physical memory is no pool, a pool is no physical memory.
   const auto handle = create(kPiece, onDevice(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   EQUAL(cuMemPoolImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-        CUDA_ERROR_INVALID_VALUE);
+        CUDA_ERROR_NOT_SUPPORTED);
   close(descriptor);
   OK(cuMemRelease(handle));
   OK(cuMemPoolDestroy(pool));

@@ -21,9 +21,10 @@ TEST(granularity_is_two_mebibytes) {
     OK(cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(option)));
     EQUAL(granularity, kPiece);
   }
+  // Also of what cannot be created.
   auto properties = onDevice(99);
-  EQUAL(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_DEVICE);
-  properties = onDevice(0);
+  OK(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  EQUAL(granularity, kPiece);
   EQUAL(cuMemGetAllocationGranularity(&granularity, &properties, static_cast<CUmemAllocationGranularity_flags>(2)), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemGetAllocationGranularity(&granularity, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_ERROR_INVALID_VALUE);
@@ -55,7 +56,8 @@ TEST(address_ranges_are_reserved_and_freed) {
   EQUAL(range % (size_t{1} << 30), 0);
   OK(cuMemAddressFree(range, kPiece));
   EQUAL(cuMemAddressReserve(&range, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemAddressReserve(&range, 100, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  for (size_t odd : {100, 4096, 65536, 3 << 20}) EQUAL(cuMemAddressReserve(&range, odd, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemAddressReserve(&range, kPiece, 0, 100, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(&range, kPiece, 3 << 20, 0, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(&range, kPiece, 0, 0, 1), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemAddressReserve(nullptr, kPiece, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
@@ -78,12 +80,10 @@ TEST(wrong_properties_are_refused) {
   properties.type = static_cast<CUmemAllocationType>(0);
   refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = onDevice(0);
-  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(16);
-  refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32;
-  refused(CUDA_ERROR_NOT_SUPPORTED, properties);
+  refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
-  refused(CUDA_ERROR_NOT_SUPPORTED, properties);
+  refused(CUDA_ERROR_NOT_PERMITTED, properties);
   for (int type : {0, 4, 9}) {
     properties = onDevice(0);
     properties.location.type = static_cast<CUmemLocationType>(type);
@@ -99,8 +99,8 @@ TEST(wrong_properties_are_refused) {
   properties.allocFlags.compressionType = 7;
   refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = onDevice(0);
-  properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-  refused(CUDA_ERROR_NOT_SUPPORTED, properties);
+  properties.allocFlags.reserved[3] = 1;
+  refused(CUDA_ERROR_INVALID_VALUE, properties);
   properties = onDevice(0);
   EQUAL(cuMemCreate(&handle, kPiece, &properties, 1), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemCreate(nullptr, kPiece, &properties, 0), CUDA_ERROR_INVALID_VALUE);
@@ -110,7 +110,8 @@ TEST(wrong_properties_are_refused) {
 TEST(properties_come_back) {
   Primary primary;
   auto properties = onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  properties.allocFlags.gpuDirectRDMACapable = 1;
+  properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | 16);  // unknown ones are ignored
+  properties.allocFlags.gpuDirectRDMACapable = 2;
   properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
   const auto handle = create(kPiece, properties);
   CUmemAllocationProp read = {};
@@ -154,31 +155,36 @@ TEST(wrong_mappings_are_refused) {
   CUdeviceptr range = 0;
   OK(cuMemAddressReserve(&range, 4 * kPiece, 0, 0, 0));
   const auto handle = create(2 * kPiece, onDevice(0));
-  EQUAL(cuMemMap(range + 4096, kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, 4096, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  // Memory is mapped as a whole.
+  EQUAL(cuMemMap(range, kPiece, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range, kPiece, kPiece, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range, 4096, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range, 2 * kPiece, 4096, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range, 4 * kPiece, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range, 2 * kPiece, ~size_t{0} << 21, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EQUAL(cuMemMap(range + 4096, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemMap(range, 0, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, kPiece, 4096, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, 4 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, 2 * kPiece, kPiece, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, kPiece, ~size_t{0} << 21, handle, 0), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemMap(range + 3 * kPiece, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, kPiece, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range, kPiece, 0, 0x1234567890, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(kPiece, kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  OK(cuMemMap(range + kPiece, kPiece, 0, handle, 0));
+  EQUAL(cuMemMap(range, 2 * kPiece, 0, handle, 1), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemMap(range, 2 * kPiece, 0, 0x1234567890, 0), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemMap(kPiece, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemMap(range + kPiece, 2 * kPiece, 0, handle, 0));
   EQUAL(cuMemMap(range, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemMap(range + kPiece, kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemUnmap(range, kPiece), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemMap(range + kPiece, 2 * kPiece, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+  // No mapping may be cut, and there may be nothing at all.
   EQUAL(cuMemUnmap(range, 2 * kPiece), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemUnmap(range + kPiece, 2 * kPiece), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemUnmap(range + 2 * kPiece, 2 * kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemUnmap(range + kPiece, 0), CUDA_ERROR_INVALID_VALUE);
-  EQUAL(cuMemUnmap(0, kPiece), CUDA_ERROR_INVALID_VALUE);
+  EQUAL(cuMemUnmap(kPiece, kPiece), CUDA_ERROR_INVALID_VALUE);
+  OK(cuMemUnmap(range, kPiece));
   EQUAL(cuMemAddressFree(range, 4 * kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemFree_v2(range + kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemFreeAsync(range + kPiece, nullptr), CUDA_ERROR_INVALID_VALUE);
-  OK(cuMemUnmap(range + kPiece, kPiece));
+  OK(cuMemUnmap(range, 9 * kPiece));
+  OK(cuMemUnmap(range, 4 * kPiece));
   OK(cuMemRelease(handle));
   OK(cuMemAddressFree(range, 4 * kPiece));
+  EQUAL(cuMemUnmap(range, 4 * kPiece), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemMapArrayAsync(nullptr, 0, nullptr), CUDA_ERROR_NOT_SUPPORTED);
 }
 
@@ -187,20 +193,18 @@ TEST(the_same_memory_shows_through_all_its_mappings) {
   CUdeviceptr range = 0;
   OK(cuMemAddressReserve(&range, 6 * kPiece, 0, 0, 0));
   const auto handle = create(2 * kPiece, onDevice(0));
-  OK(cuMemMap(range, 2 * kPiece, 0, handle, 0));
-  OK(cuMemMap(range + 2 * kPiece, 2 * kPiece, 0, handle, 0));
-  OK(cuMemMap(range + 4 * kPiece, kPiece, kPiece, handle, 0));  // the second half alone
-  mapped::allow(range, 5 * kPiece, 0);
+  for (size_t at : {0, 2, 4}) OK(cuMemMap(range + at * kPiece, 2 * kPiece, 0, handle, 0));
+  mapped::allow(range, 6 * kPiece, 0);
   fill(range, 1, 2 * kPiece);
   EQUAL(byteAt(range + 2 * kPiece + 5), 1);
-  fill(range + 4 * kPiece, 9, kPiece);
+  fill(range + 5 * kPiece, 9, kPiece);
   EQUAL(byteAt(range + kPiece), 9);
   EQUAL(byteAt(range + 3 * kPiece), 9);
   EQUAL(byteAt(range + kPiece - 1), 1);
   // One goes, the others stay.
   OK(cuMemUnmap(range, 2 * kPiece));
   EQUAL(byteAt(range + 2 * kPiece), 1);
-  OK(cuMemUnmap(range + 2 * kPiece, 3 * kPiece));
+  OK(cuMemUnmap(range, 6 * kPiece));
   OK(cuMemRelease(handle));
   OK(cuMemAddressFree(range, 6 * kPiece));
 }
@@ -265,9 +269,9 @@ TEST(each_device_has_its_own_rights) {
   CUmemAccessDesc wrong = {here, static_cast<CUmemAccess_flags>(2)};
   EQUAL(cuMemSetAccess(range, 2 * kPiece, &wrong, 1), CUDA_ERROR_INVALID_VALUE);
   wrong = {nowhere, CU_MEM_ACCESS_FLAGS_PROT_READ};
-  EQUAL(cuMemSetAccess(range, 2 * kPiece, &wrong, 1), CUDA_ERROR_INVALID_DEVICE);
-  wrong = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
   EQUAL(cuMemSetAccess(range, 2 * kPiece, &wrong, 1), CUDA_ERROR_INVALID_VALUE);
+  wrong = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+  EQUAL(cuMemSetAccess(range, 2 * kPiece, &wrong, 1), CUDA_ERROR_NOT_SUPPORTED);
   wrong = {here, CU_MEM_ACCESS_FLAGS_PROT_READ};
   EQUAL(cuMemSetAccess(range, kPiece, &wrong, 1), CUDA_ERROR_INVALID_VALUE);
   EQUAL(cuMemSetAccess(range + kPiece, kPiece, &wrong, 1), CUDA_ERROR_INVALID_VALUE);
@@ -309,21 +313,70 @@ TEST(pages_are_protected_from_the_program_too) {
   OK(cuMemAddressFree(range, kPiece));
 }
 
-TEST(taking_memory_away_waits_for_its_operations) {
-  Primary primary;
-  CUstream stream = check::stream();
-  CUdeviceptr range = 0;
-  OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
-  for (const bool unmaps : {false, true}) {
+TEST(queued_work_fails_where_its_memory_was_taken_away) {
+  enum class Taken { memory, rights, writing };
+  for (const Taken taken : {Taken::memory, Taken::rights, Taken::writing}) {
+    // A context of its own: it is of no use afterwards.
+    CUcontext context = nullptr;
+    OK(cuInit(0));
+    OK(cuCtxCreate_v2(&context, 0, 0));
+    CUstream stream = check::stream();
+    CUdeviceptr range = 0;
+    OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
     mapped::grow(range, kPiece, 0);
     OK(shoalSimStreamDelay(stream, 20000000));
     OK(cuMemsetD8Async(range, 1, kPiece, stream));
+    // Nobody waits for what has not begun.
+    if (taken == Taken::memory) OK(cuMemUnmap(range, kPiece));
+    if (taken == Taken::rights) mapped::allow(range, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    if (taken == Taken::writing) mapped::allow(range, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
     EQUAL(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
-    if (!unmaps) mapped::allow(range, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EQUAL(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuCtxDestroy_v2(context));
     OK(cuMemUnmap(range, kPiece));
-    OK(cuStreamSynchronize(stream));
+    OK(cuMemAddressFree(range, kPiece));
   }
-  OK(cuMemAddressFree(range, kPiece));
+}
+
+TEST(queued_work_finds_the_memory_that_is_there_then) {
+  Primary primary;
+  CUstream stream = check::stream();
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, 2 * kPiece, 0, 0, 0));
+  mapped::grow(range, 2 * kPiece, 0);
+  OK(shoalSimStreamDelay(stream, 20000000));
+  OK(cuMemsetD8Async(range, 1, 2 * kPiece, stream));
+  OK(cuMemUnmap(range, 2 * kPiece));
+  mapped::grow(range, kPiece, 0);
+  mapped::grow(range + kPiece, kPiece, 0);
+  OK(cuStreamSynchronize(stream));
+  EQUAL(byteAt(range + 2 * kPiece - 1), 1);
+  OK(cuMemUnmap(range, 2 * kPiece));
+  OK(cuMemAddressFree(range, 2 * kPiece));
+}
+
+// Work that is under way must not lose its memory under its hands.
+TEST(memory_is_taken_away_between_operations) {
+  for (int round = 0; round < 20; ++round) {
+    CUcontext context = nullptr;
+    OK(cuInit(0));
+    OK(cuCtxCreate_v2(&context, 0, 0));
+    CUstream stream = check::stream();
+    CUdeviceptr range = 0;
+    constexpr size_t size = 16 * kPiece;
+    OK(cuMemAddressReserve(&range, size, 0, 0, 0));
+    mapped::grow(range, size, 0);
+    for (int fills = 0; fills < 4; ++fills) OK(cuMemsetD8Async(range, 1, size, stream));
+    OK(cuStreamWaitValue32_v2(stream, range, 2, CU_STREAM_WAIT_VALUE_EQ));  // never
+    usleep(static_cast<useconds_t>(round) * 1000);
+    if (round % 2 == 0) OK(cuMemUnmap(range, size));
+    else mapped::allow(range, size, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+    OK(cuCtxDestroy_v2(context));
+    OK(cuMemUnmap(range, size));
+    OK(cuMemAddressFree(range, size));
+  }
 }
 
 TEST(handles_are_retained_from_addresses) {
@@ -384,8 +437,19 @@ TEST(mapped_pointers_tell_what_they_point_to) {
   OK(cuMemAddressReserve(&range, 2 * kPiece, 0, 0, 0));
   const auto handle = create(kPiece, onDevice(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   OK(cuMemMap(range + kPiece, kPiece, 0, handle, 0));
+  EQUAL(cuMemGetAddressRange_v2(&base, &size, range + kPiece), CUDA_ERROR_NOT_FOUND);
+  EQUAL(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, range + kPiece), CUDA_ERROR_INVALID_VALUE);
   mapped::allow(range + kPiece, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ);
   OK(cuMemGetAddressRange_v2(&base, &size, range + kPiece + 5));
+  CHECK(base == range + kPiece);
+  EQUAL(size, kPiece);
+  // As an attribute, the range is all that was reserved.
+  OK(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, range + kPiece));
+  OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, range + kPiece));
+  CHECK(base == range);
+  EQUAL(size, 2 * kPiece);
+  OK(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, range + kPiece));
+  OK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, range + kPiece));
   CHECK(base == range + kPiece);
   EQUAL(size, kPiece);
   EQUAL(cuMemGetAddressRange_v2(&base, &size, range), CUDA_ERROR_NOT_FOUND);

@@ -134,70 +134,95 @@ void physicalMemory() {
   say("counted when released", before - after >= 64 * kPiece);
 }
 
-void mappings() {
-  primary();
-  const CUdeviceptr range = reserve(8 * kPiece);
-  const auto handle = make(2 * kPiece);
-  CUmemGenericAllocationHandle retained = 0;
-  CUdeviceptr base = 0;
-  size_t size = 0;
-  say("odd address", cuMemMap(range + 4096, kPiece, 0, handle, 0));
-  say("odd size", cuMemMap(range, 4096, 0, handle, 0));
-  say("size 0", cuMemMap(range, 0, 0, handle, 0));
-  say("odd offset", cuMemMap(range, kPiece, 4096, handle, 0));
-  say("too large", cuMemMap(range, 4 * kPiece, 0, handle, 0));
-  say("offset too large", cuMemMap(range, 2 * kPiece, kPiece, handle, 0));
-  say("beyond the range", cuMemMap(range + 7 * kPiece, 2 * kPiece, 0, handle, 0));
-  say("flags 1", cuMemMap(range, kPiece, 0, handle, 1));
-  say("no range", cuMemMap(kPiece, kPiece, 0, handle, 0));
-  say("part", cuMemMap(range + kPiece, kPiece, 0, handle, 0));
-  say("part at an offset", cuMemMap(range + 2 * kPiece, kPiece, kPiece, handle, 0));
-  say("the same again", cuMemMap(range + 4 * kPiece, 2 * kPiece, 0, handle, 0));
-  say("overlapping", cuMemMap(range, 2 * kPiece, 0, handle, 0));
-  say("taken", cuMemMap(range + kPiece, kPiece, 0, handle, 0));
-  say("free the range", cuMemAddressFree(range, 8 * kPiece));
-  say("retain", cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range + 5 * kPiece + 7)));
-  say("retain same handle", retained == handle);
-  say("retain of nothing", cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range)));
-  say("retain NULL", cuMemRetainAllocationHandle(nullptr, reinterpret_cast<void*>(range + kPiece)));
-  say("address range before access", cuMemGetAddressRange_v2(&base, &size, range + kPiece + 5));
-  allow(range + kPiece, 2 * kPiece);
-  allow(range + 4 * kPiece, 2 * kPiece);
-  say("address range", cuMemGetAddressRange_v2(&base, &size, range + 5 * kPiece + 5));
-  say("address range base", static_cast<long long>(base - range));
-  say("address range size", static_cast<long long>(size));
-  say("address range of the hole", cuMemGetAddressRange_v2(&base, &size, range));
+namespace {
+
+// All attributes of a pointer into the range, under a name of their own.
+void describe(const std::string& what, CUdeviceptr pointer, CUdeviceptr range) {
   for (int attribute = 1; attribute <= 21; ++attribute) {
     unsigned char out[64] = {};
-    const std::string name = "attribute " + std::to_string(attribute);
-    const int status = cuPointerGetAttribute(out, static_cast<CUpointer_attribute>(attribute), range + 5 * kPiece + 5);
+    const std::string name = what + " " + std::to_string(attribute);
+    const int status = cuPointerGetAttribute(out, static_cast<CUpointer_attribute>(attribute), pointer);
     say(name, status);
+    if (status != 0) continue;
     uint64_t wide = 0;
     memcpy(&wide, out, 8);
     const bool isWord = attribute == 2 || attribute == 6 || attribute == 8 || attribute == 9 || attribute == 10 || attribute == 13;
-    if (status == 0 && isWord) say(name + " value", static_cast<uint32_t>(wide));
-    if (status == 0 && (attribute == 1 || attribute == 17)) say(name + " is set", wide != 0);
-    if (status == 0 && (attribute == 11 || attribute == 19)) say(name + " offset", static_cast<long long>(wide - range));
-    if (status == 0 && (attribute == 12 || attribute == 14 || attribute == 16 || attribute == 18)) say(name + " value", static_cast<long long>(wide));
-    unsigned char none[64] = {};
-    say(name + " of the hole", cuPointerGetAttribute(none, static_cast<CUpointer_attribute>(attribute), range));
+    if (isWord) say(name + " value", static_cast<int32_t>(wide));
+    if (attribute == 1 || attribute == 17) say(name + " is set", wide != 0);
+    if (attribute == 11 || attribute == 19) say(name + " offset", wide == 0 ? -1 : static_cast<long long>(wide - range));
+    if (attribute == 12 || attribute == 14 || attribute == 16 || attribute == 18) say(name + " value", static_cast<long long>(wide));
   }
-  say("fill across two mappings", cuMemsetD8_v2(range + 2 * kPiece - 16, 1, 32));
-  std::vector<unsigned char> bytes(32);
-  cuMemsetD8_v2(range + 4 * kPiece, 42, 32);
-  say("copy of the same memory", cuMemcpyDtoH_v2(bytes.data(), range + kPiece, 32));
+}
+
+}  // namespace
+
+void mappings() {
+  primary();
+  const CUdeviceptr range = reserve(8 * kPiece);
+  const auto handle = make(2 * kPiece), small = make(kPiece);
+  CUmemGenericAllocationHandle retained = 0;
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  say("size 0", cuMemMap(range, 0, 0, handle, 0));
+  say("flags 1", cuMemMap(range, 2 * kPiece, 0, handle, 1));
+  say("odd address", cuMemMap(range + 4096, 2 * kPiece, 0, handle, 0));
+  say("odd size", cuMemMap(range, 4096, 0, handle, 0));
+  say("odd offset", cuMemMap(range, 2 * kPiece, 4096, handle, 0));
+  say("part", cuMemMap(range, kPiece, 0, handle, 0));
+  say("part at an offset", cuMemMap(range, kPiece, kPiece, handle, 0));
+  say("too large", cuMemMap(range, 4 * kPiece, 0, handle, 0));
+  say("offset too large", cuMemMap(range, 2 * kPiece, kPiece, handle, 0));
+  say("no range", cuMemMap(kPiece, 2 * kPiece, 0, handle, 0));
+  describe("attribute of reserved", range + 5, range);
+  say("address range of reserved", cuMemGetAddressRange_v2(&base, &size, range + 5));
+  say("unmap of reserved", cuMemUnmap(range, 8 * kPiece));
+  say("unmap of a piece of reserved", cuMemUnmap(range + kPiece, kPiece));
+  say("unmap odd of reserved", cuMemUnmap(range + 4096, 4096));
+  say("unmap of nothing", cuMemUnmap(kPiece, kPiece));
+  // From here on: two pieces twice, one beside them, and then three pieces without memory.
+  say("map", cuMemMap(range, 2 * kPiece, 0, handle, 0));
+  say("the same again", cuMemMap(range + 2 * kPiece, 2 * kPiece, 0, handle, 0));
+  say("beside them", cuMemMap(range + 4 * kPiece, kPiece, 0, small, 0));
+  say("overlapping", cuMemMap(range + kPiece, 2 * kPiece, 0, handle, 0));
+  say("taken", cuMemMap(range, 2 * kPiece, 0, handle, 0));
+  say("free the range", cuMemAddressFree(range, 8 * kPiece));
+  say("retain", cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range + 3 * kPiece + 7)));
+  say("retain same handle", retained == handle);
+  say("retain of reserved", cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range + 6 * kPiece)));
+  say("retain NULL", cuMemRetainAllocationHandle(nullptr, reinterpret_cast<void*>(range)));
+  describe("attribute without rights", range + 3 * kPiece + 5, range);
+  say("address range before access", cuMemGetAddressRange_v2(&base, &size, range + kPiece + 5));
+  say("allow all at once", allow(range, 5 * kPiece));
+  describe("attribute", range + 3 * kPiece + 5, range);
+  say("address range", cuMemGetAddressRange_v2(&base, &size, range + 3 * kPiece + 5));
+  say("address range base", static_cast<long long>(base - range));
+  say("address range size", static_cast<long long>(size));
+  say("address range of the rest", cuMemGetAddressRange_v2(&base, &size, range + 6 * kPiece));
+  say("fill across mappings", cuMemsetD8_v2(range, 1, 5 * kPiece));
+  say("fill beyond the mappings", cuMemsetD8_v2(range + 5 * kPiece - 16, 1, 32));
+  std::vector<unsigned char> bytes(2 * kPiece);
+  cuMemsetD8_v2(range + 2 * kPiece, 42, 32);
+  say("copy of the same memory", cuMemcpyDtoH_v2(bytes.data(), range, 32));
   say("copy of the same memory value", bytes[31]);
-  say("unmap nothing", cuMemUnmap(range, kPiece));
-  say("unmap with a hole", cuMemUnmap(range, 2 * kPiece));
-  say("unmap half", cuMemUnmap(range + 4 * kPiece, kPiece));
-  say("unmap too much", cuMemUnmap(range + 4 * kPiece, 4 * kPiece));
-  say("unmap size 0", cuMemUnmap(range + kPiece, 0));
+  say("copy across mappings out", cuMemcpyDtoH_v2(bytes.data(), range + kPiece, 2 * kPiece));
+  say("copy across mappings in", cuMemcpyHtoD_v2(range + kPiece, bytes.data(), 2 * kPiece));
+  say("copy across mappings on the device", cuMemcpyDtoD_v2(range + kPiece, range + 3 * kPiece, 2 * kPiece));
+  say("copy beyond the mappings", cuMemcpyDtoH_v2(bytes.data(), range + 4 * kPiece, 2 * kPiece));
+  say("sync", cuCtxSynchronize());
+  say("unmap half", cuMemUnmap(range, kPiece));
+  say("unmap across halves", cuMemUnmap(range + kPiece, 2 * kPiece));
+  say("unmap size 0", cuMemUnmap(range, 0));
+  say("unmap more than is reserved", cuMemUnmap(range, 16 * kPiece));
+  say("take rights away", allow(range, 2 * kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+  say("address range without rights again", cuMemGetAddressRange_v2(&base, &size, range));
+  describe("attribute without rights again", range + 5, range);
   say("release while mapped", cuMemRelease(handle));
-  say("copy after release", cuMemcpyDtoH_v2(bytes.data(), range + kPiece, 32));
-  say("unmap two at once", cuMemUnmap(range + kPiece, 2 * kPiece));
-  say("unmap", cuMemUnmap(range + 4 * kPiece, 2 * kPiece));
-  say("unmap twice", cuMemUnmap(range + 4 * kPiece, 2 * kPiece));
+  say("copy after release", cuMemcpyDtoH_v2(bytes.data(), range + 2 * kPiece, 32));
+  say("unmap two at once", cuMemUnmap(range, 4 * kPiece));
+  say("unmap with what is reserved", cuMemUnmap(range + 4 * kPiece, 4 * kPiece));
+  say("unmap twice", cuMemUnmap(range + 4 * kPiece, kPiece));
   say("free", cuMemAddressFree(range, 8 * kPiece));
+  say("unmap after free", cuMemUnmap(range, kPiece));
   int descriptor = -1;
   const CUdeviceptr plain = mapped();
   allow(plain, kPiece);
@@ -284,6 +309,30 @@ void rights() {
   }
 }
 
+namespace {
+
+// What becomes of a fill that is queued behind something when `change` happens to its memory; the device goes on by itself.
+template <class Change>
+CUresult whileQueued(Change&& change) {
+  void* pinned = nullptr;
+  CUstream stream = nullptr;
+  cuMemHostAlloc(&pinned, 64, 0);
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  auto* word = static_cast<volatile unsigned*>(pinned);
+  *word = 0;
+  const CUdeviceptr at = mapped();
+  allow(at, kPiece);
+  cuStreamWaitValue32_v2(stream, reinterpret_cast<CUdeviceptr>(pinned), 1, 0);
+  cuMemsetD8Async(at, 1, kPiece, stream);
+  std::thread([word] { usleep(500000); *word = 1; }).detach();
+  say("change", change(at));
+  say("waited", *word);
+  say("sync", cuStreamSynchronize(stream));
+  return cuCtxSynchronize();
+}
+
+}  // namespace
+
 // What may poison a context or crash a driver: each in a process of its own.
 const std::vector<Call>& mappedCalls() {
   static const std::vector<Call> calls = {
@@ -300,6 +349,11 @@ const std::vector<Call>& mappedCalls() {
       {"fill of other device's memory", [] { CUcontext other; const CUdeviceptr at = mapped(); allow(at, kPiece); cuDevicePrimaryCtxRetain(&other, 1); cuCtxSetCurrent(other); return cuMemsetD8_v2(at, 1, 16); }},
       {"HtoD of other device's memory", [] { int word = 1; CUcontext other; const CUdeviceptr at = mapped(); allow(at, kPiece); cuDevicePrimaryCtxRetain(&other, 1); cuCtxSetCurrent(other); return cuMemcpyHtoD_v2(at, &word, 4); }},
       {"fill beyond the mapping", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemsetD8_v2(at + kPiece - 16, 1, 32); }},
+      {"map beyond the range", [] { return cuMemMap(reserve(8 * kPiece) + 7 * kPiece, 2 * kPiece, 0, make(2 * kPiece), 0); }},
+      {"unmap under queued work", [] { return whileQueued([](CUdeviceptr at) { return cuMemUnmap(at, kPiece); }); }},
+      {"rights taken under queued work", [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE); }); }},
+      {"writing taken under queued work", [] { return whileQueued([](CUdeviceptr at) { return allow(at, kPiece, 0, CU_MEM_ACCESS_FLAGS_PROT_READ); }); }},
+      {"memory exchanged under queued work", [] { return whileQueued([](CUdeviceptr at) { cuMemUnmap(at, kPiece); cuMemMap(at, kPiece, 0, make(kPiece), 0); return allow(at, kPiece); }); }},
       {"cuMemFree", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemFree_v2(at); }},
       {"cuMemFreeAsync", [] { const CUdeviceptr at = mapped(); allow(at, kPiece); return cuMemFreeAsync(at, nullptr); }},
       {"copy after unmap", [] { int word = 1; const CUdeviceptr at = mapped(); allow(at, kPiece); cuMemUnmap(at, kPiece); return cuMemcpyDtoH_v2(&word, at, 4); }},

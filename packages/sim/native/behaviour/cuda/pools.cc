@@ -72,10 +72,9 @@ void pools() {
   }
   cuMemPoolDestroy(pool);
   cuMemPoolCreate(&pool, &properties);
-  CUstream stream = nullptr, second = nullptr;
+  CUstream stream = nullptr;
   cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-  cuStreamCreate(&second, CU_STREAM_NON_BLOCKING);
-  CUdeviceptr memory = 0, other = 0;
+  CUdeviceptr memory = 0;
   constexpr auto used = CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
   constexpr auto reserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
   say("allocate 0", cuMemAllocFromPoolAsync(&memory, 0, pool, stream));
@@ -83,8 +82,7 @@ void pools() {
   say("allocate 2^50", cuMemAllocFromPoolAsync(&memory, size_t{1} << 50, pool, stream));
   say("allocate", cuMemAllocFromPoolAsync(&memory, 1000, pool, stream));
   say("used", static_cast<long long>(read(pool, used)));
-  fprintf(stderr, "reserved after 1000 bytes: %llu\n", static_cast<unsigned long long>(read(pool, reserved)));
-  say("reserved any", read(pool, reserved) != 0);
+  say("reserved", static_cast<long long>(read(pool, reserved)));
   for (int attribute = 1; attribute <= 21; ++attribute) {
     unsigned char out[64] = {};
     const std::string name = "pointer " + std::to_string(attribute);
@@ -104,7 +102,20 @@ void pools() {
   say("range", cuMemGetAddressRange_v2(&base, &size, memory + 5));
   say("range size", static_cast<long long>(size));
   say("fill beyond", cuMemsetD8_v2(memory, 1, 1001));
-  // Freed behind work that has not come by.
+}
+
+// Freed behind work that has not come by.
+void poolOrder() {
+  primary();
+  CUmemoryPool pool = nullptr;
+  CUmemPoolProps properties = poolOn(0);
+  cuMemPoolCreate(&pool, &properties);
+  CUstream stream = nullptr, second = nullptr;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  cuStreamCreate(&second, CU_STREAM_NON_BLOCKING);
+  CUdeviceptr memory = 0, other = 0;
+  constexpr auto used = CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+  cuMemAllocFromPoolAsync(&memory, 1000, pool, stream);
   void* pinned = nullptr;
   cuMemHostAlloc(&pinned, 64, 0);
   auto* word = static_cast<volatile unsigned*>(pinned);
@@ -123,11 +134,30 @@ void pools() {
   say("fill memory of a destroyed pool", cuMemsetD8_v2(other, 1, 16));
   say("cuMemFree of pooled", cuMemFree_v2(other));
   say("free in another stream", cuMemFreeAsync(third, stream));
-  cuCtxSynchronize();
-  // The threshold.
+  say("sync at the end", cuCtxSynchronize());
+}
+
+// What a pool keeps.
+void poolThreshold() {
+  primary();
+  CUmemoryPool pool = nullptr;
+  CUmemPoolProps properties = poolOn(0);
+  CUstream stream = nullptr;
+  CUdeviceptr memory = 0, large = 0;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  constexpr auto used = CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+  constexpr auto reserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
   cuMemPoolCreate(&pool, &properties);
   cuMemAllocFromPoolAsync(&memory, 64 << 20, pool, stream);
+  say("reserved for 64 MiB", static_cast<long long>(read(pool, reserved)));
+  cuMemAllocFromPoolAsync(&large, (64 << 20) + 1, pool, stream);
+  say("reserved for 64 MiB and a byte more", static_cast<long long>(read(pool, reserved)));
+  say("used for both", static_cast<long long>(read(pool, used)));
+  cuMemFreeAsync(large, stream);
+  cuStreamSynchronize(stream);
+  say("reserved after one was freed", static_cast<long long>(read(pool, reserved)));
   cuMemFreeAsync(memory, stream);
+  say("used after a free", static_cast<long long>(read(pool, used)));
   cuStreamSynchronize(stream);
   say("reserved after sync", static_cast<long long>(read(pool, reserved)));
   uint64_t threshold = ~uint64_t{0};
@@ -139,7 +169,19 @@ void pools() {
   say("trim to 0", cuMemPoolTrimTo(pool, 0));
   say("reserved after trim", static_cast<long long>(read(pool, reserved)));
   say("trim to 2^50", cuMemPoolTrimTo(pool, size_t{1} << 50));
-  // Rights.
+  properties.maxSize = 3 << 20;
+  CUmemoryPool bounded = nullptr;
+  say("create with a maximum", cuMemPoolCreate(&bounded, &properties));
+  say("allocate to the maximum", cuMemAllocFromPoolAsync(&memory, 3 << 20, bounded, stream));
+  say("allocate one more", cuMemAllocFromPoolAsync(&memory, 1 << 20, bounded, stream));
+  say("allocate many more", cuMemAllocFromPoolAsync(&memory, 64 << 20, bounded, stream));
+}
+
+void poolRights() {
+  primary();
+  CUmemoryPool pool = nullptr;
+  CUmemPoolProps properties = poolOn(0);
+  cuMemPoolCreate(&pool, &properties);
   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, there = {CU_MEM_LOCATION_TYPE_DEVICE, 1}, nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
   CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
@@ -169,6 +211,60 @@ void pools() {
     say("set other", cuMemPoolSetAccess(pool, &access, 1));
     cuMemPoolGetAccess(&flags, pool, &there);
     say("get other value set", flags);
+  }
+}
+
+// Pools of managed memory, of the host's, and those that a fabric could share.
+void poolKinds() {
+  primary();
+  CUstream stream = nullptr;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  struct {
+    const char* name;
+    CUmemLocation location;
+    unsigned handleTypes;
+    int type;
+  } kinds[] = {{"managed", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, 2}, {"managed on the host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 2},
+               {"managed nowhere", {CU_MEM_LOCATION_TYPE_NONE, 0}, 0, 2}, {"managed with descriptor", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 1, 2},
+               {"managed on device 99", {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 0, 2},
+               {"host", {CU_MEM_LOCATION_TYPE_HOST, 0}, 0, 1}, {"node 0", {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, 0, 1},
+               {"fabric", {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 8, 1}};
+  for (auto& kind : kinds) {
+    const std::string name = kind.name;
+    CUmemPoolProps properties = poolOn(0, kind.handleTypes);
+    properties.location = kind.location;
+    properties.allocType = static_cast<CUmemAllocationType>(kind.type);
+    CUmemoryPool pool = nullptr;
+    const int status = cuMemPoolCreate(&pool, &properties);
+    say(name + " create", status);
+    if (status != 0) continue;
+    CUdeviceptr memory = 0;
+    const int allocated = cuMemAllocFromPoolAsync(&memory, 4096, pool, stream);
+    say(name + " allocate", allocated);
+    if (kind.handleTypes == 8) {
+      CUmemFabricHandle fabric;
+      say(name + " export", cuMemPoolExportToShareableHandle(&fabric, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0));
+    }
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    say(name + " rights", cuMemPoolGetAccess(&flags, pool, &here));
+    say(name + " rights value", flags);
+    const CUmemAccessDesc access = {here, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    say(name + " set rights", cuMemPoolSetAccess(pool, &access, 1));
+    if (allocated != 0) continue;
+    say(name + " fill", cuMemsetD8Async(memory, 42, 4096, stream));
+    say(name + " sync", cuStreamSynchronize(stream));
+    for (const int attribute : {1, 2, 4, 8, 9, 10, 13, 16}) {
+      unsigned char out[64] = {};
+      const int described = cuPointerGetAttribute(out, static_cast<CUpointer_attribute>(attribute), memory);
+      say(name + " pointer " + std::to_string(attribute), described);
+      int32_t word = 0;
+      memcpy(&word, out, 4);
+      if (described == 0 && attribute != 1 && attribute != 4) say(name + " pointer " + std::to_string(attribute) + " value", word);
+    }
+    if (kind.type == 2) say(name + " read by the host", *reinterpret_cast<unsigned char*>(memory));
+    say(name + " free", cuMemFreeAsync(memory, stream));
+    say(name + " sync at the end", cuStreamSynchronize(stream));
   }
 }
 

@@ -36,6 +36,12 @@ void shareableHandles() {
   unsigned char byte = 0;
   cuMemcpyDtoH_v2(&byte, range + kPiece + 77, 1);
   say("import is the same memory", byte);
+  say("import exported again", cuMemExportToShareableHandle(&other, imported, posix, 0));
+  for (auto& [name, at] : {std::pair<const char*, CUdeviceptr>{"own", range}, {"import", range + kPiece}}) {
+    unsigned long long types = 77;
+    cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, at);
+    say(std::string(name) + " handle types", static_cast<long long>(types));
+  }
   say("import again", cuMemImportFromShareableHandle(&imported, asPointer(descriptor), posix));
   say("import NULL", cuMemImportFromShareableHandle(nullptr, asPointer(descriptor), posix));
   say("import type 0", cuMemImportFromShareableHandle(&imported, asPointer(descriptor), CU_MEM_HANDLE_TYPE_NONE));
@@ -56,7 +62,10 @@ void shareableHandles() {
   say("pool export", cuMemPoolExportToShareableHandle(&descriptor, pool, posix, 0));
   say("pool as memory", cuMemImportFromShareableHandle(&imported, asPointer(descriptor), posix));
   say("pool import in its process", cuMemPoolImportFromShareableHandle(&importedPool, asPointer(descriptor), posix, 0));
-  say("memory as pool", cuMemPoolImportFromShareableHandle(&importedPool, asPointer(plain), posix, 0));
+  say("plain file as pool", cuMemPoolImportFromShareableHandle(&importedPool, asPointer(plain), posix, 0));
+  int memoryDescriptor = -1;
+  cuMemExportToShareableHandle(&memoryDescriptor, handle, posix, 0);
+  say("memory as pool", cuMemPoolImportFromShareableHandle(&importedPool, asPointer(memoryDescriptor), posix, 0));
   CUdeviceptr memory = 0;
   cuMemAllocFromPoolAsync(&memory, 4096, pool, nullptr);
   CUmemPoolPtrExportData data;
@@ -73,8 +82,8 @@ void legacyIpc() {
   int out[2], back[2];
   if (pipe(out) != 0 || pipe(back) != 0) return;
   struct Sent {
-    CUipcMemHandle memory, interior;
-    CUipcEventHandle event;
+    CUipcMemHandle memory, interior, freed;
+    CUipcEventHandle event, destroyed;
   } sent;
   const pid_t child = fork();
   if (child == 0) {
@@ -91,6 +100,14 @@ void legacyIpc() {
     cuIpcGetMemHandle(&mine.memory, memory);
     cuIpcGetMemHandle(&mine.interior, memory + 5000);
     cuIpcGetEventHandle(&mine.event, event);
+    CUdeviceptr freed = 0;
+    CUevent destroyed = nullptr;
+    cuMemAlloc_v2(&freed, 8 << 20);
+    cuIpcGetMemHandle(&mine.freed, freed);
+    cuMemFree_v2(freed);
+    cuEventCreate(&destroyed, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
+    cuIpcGetEventHandle(&mine.destroyed, destroyed);
+    cuEventDestroy_v2(destroyed);
     char byte;
     _exit(write(out[1], &mine, sizeof mine) == sizeof mine && read(back[0], &byte, 1) >= 0 ? 0 : 1);
   }
@@ -130,6 +147,8 @@ void legacyIpc() {
   say("event get of opened", cuIpcGetEventHandle(&eventHandle, event));
   say("event open NULL", cuIpcOpenEventHandle(nullptr, sent.event));
   say("event destroy", cuEventDestroy_v2(event));
+  say("open freed", cuIpcOpenMemHandle_v2(&memory, sent.freed, 1));
+  say("event open destroyed", cuIpcOpenEventHandle(&event, sent.destroyed));
   cuMemAlloc_v2(&own, 1000);
   cuEventCreate(&mine, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
   cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING);
@@ -166,6 +185,7 @@ void legacyIpc() {
   waitpid(child, nullptr, 0);
   say("open of ended process", cuIpcOpenMemHandle_v2(&memory, sent.memory, 1));
   say("event open of ended process", cuIpcOpenEventHandle(&event, sent.event));
+  say("event query of ended process", cuEventQuery(event));
 }
 
 }  // namespace ask

@@ -160,64 +160,60 @@ bool AddressTable::overlaps(uint64_t address, size_t size) const {
 
 namespace {
 
-// Memory that can be taken away from its address stays where it is while the pin lives.
-std::shared_ptr<Allocation> pin(std::shared_ptr<Allocation> allocation) {
-  UseCount* uses = allocation->backing != nullptr ? allocation->backing->uses() : nullptr;
-  if (uses == nullptr) return allocation;
-  uses->enter();
-  Allocation* plain = allocation.get();
-  return std::shared_ptr<Allocation>(plain, [allocation = std::move(allocation), uses](Allocation*) mutable {
-    uses->leave();
-    allocation.reset();
-  });
-}
-
-// The pin comes before the rights are looked at: who takes rights away does it before waiting for pins.
-bool take(const Use& use, std::shared_ptr<Allocation> found, std::shared_ptr<Allocation>& kept) {
-  kept = pin(std::move(found));
-  return kept->allows(use.context, use.access, use.isCopy);
+// Every allocation that the range lies in goes through `accept`, in order; only mappings continue each other, other memory
+// ends where it ends.
+template <class Accept>
+bool forEachAllocation(uint64_t address, size_t length, Accept&& accept) {
+  auto found = state().allocations.covering(address);
+  for (uint64_t at = address;;) {
+    if (!found || !accept(found)) return false;
+    if (found->holds(at, length)) return true;
+    if (found->kind != MemoryKind::mapped) return false;
+    const uint64_t end = found->base + found->size;
+    length -= end - at;
+    at = end;
+    found = state().allocations.startingAt(end);
+    if (found && found->kind != MemoryKind::mapped) return false;
+  }
 }
 
 }  // namespace
 
-CUresult MemoryRange::wrote(size_t offset, size_t length) const {
-  if (allocation == nullptr || allocation->backing == nullptr) return CUDA_SUCCESS;
+Held::~Held() {
+  for (auto& each : mappings_) each->backing->uses()->leave();
+}
+
+CUresult Held::add(const MemoryRange& range) {
+  if (range.allocation == nullptr || range.allocation->backing == nullptr || range.allocation->backing->uses() == nullptr) return CUDA_SUCCESS;
+  const bool isThere = forEachAllocation(reinterpret_cast<uint64_t>(range.data), range.length, [&](const std::shared_ptr<Allocation>& each) {
+    if (each->kind != MemoryKind::mapped) return false;
+    if (std::find(mappings_.begin(), mappings_.end(), each) == mappings_.end()) {
+      // Counted before the rights are looked at: who takes them away does that before waiting for those who count.
+      each->backing->uses()->enter();
+      mappings_.push_back(each);
+    }
+    return each->allows(*range.user, range.access, range.isCopy);
+  });
+  return isThere ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+CUresult Held::wrote(const MemoryRange& range, size_t offset, size_t length) const {
   bool isDone = true;
-  uint64_t from = reinterpret_cast<uint64_t>(data) + offset;
-  const uint64_t end = from + length;
-  auto tell = [&](const Allocation& each) {
-    const uint64_t until = std::min<uint64_t>(end, each.base + each.size);
-    if (from < each.base || from >= until) return;
-    isDone = each.backing->wrote(from, until - from) && isDone;
-    from = until;
-  };
-  tell(*allocation);
-  for (auto& each : behind) tell(*each);
+  const uint64_t start = reinterpret_cast<uint64_t>(range.data) + offset;
+  for (auto& each : mappings_) {
+    const uint64_t from = std::max(start, each->base), until = std::min<uint64_t>(start + length, each->base + each->size);
+    if (from < until) isDone = each->backing->wrote(from, until - from) && isDone;
+  }
   return isDone ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult checkKnownRange(const Use& use, CUdeviceptr address, size_t length, MemoryRange& range) {
-  auto found = state().allocations.covering(address);
-  if (!found || !take(use, std::move(found), range.allocation)) return CUDA_ERROR_INVALID_VALUE;
-  range.data = reinterpret_cast<char*>(address);
-  range.behind.clear();
-  const Allocation* last = range.allocation.get();
-  size_t left = length;
-  uint64_t at = address;
-  while (!last->holds(at, left)) {
-    // Only mappings continue each other; other memory ends where it ends.
-    if (last->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t end = last->base + last->size;
-    left -= end - at;
-    at = end;
-    auto next = state().allocations.startingAt(end);
-    if (!next || next->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
-    std::shared_ptr<Allocation> kept;
-    if (!take(use, std::move(next), kept)) return CUDA_ERROR_INVALID_VALUE;
-    range.behind.push_back(std::move(kept));
-    last = range.behind.back().get();
-  }
-  return CUDA_SUCCESS;
+  range = {reinterpret_cast<char*>(address), length, nullptr, &use.context, use.access, use.isCopy};
+  const bool isAllowed = forEachAllocation(address, length, [&](const std::shared_ptr<Allocation>& each) {
+    if (range.allocation == nullptr) range.allocation = each;
+    return each->allows(use.context, use.access, use.isCopy);
+  });
+  return isAllowed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool isPlainHostMemory(uint64_t address, size_t length, Access access) {
@@ -229,7 +225,7 @@ bool isPlainHostMemory(uint64_t address, size_t length, Access access) {
 CUresult checkRange(const Use& use, uint64_t address, size_t length, MemoryRange& range) {
   if (state().allocations.covering(address)) return checkKnownRange(use, address, length, range);
   if (!isPlainHostMemory(address, length, use.access)) return CUDA_ERROR_INVALID_VALUE;
-  range.data = reinterpret_cast<char*>(address);
+  range = {reinterpret_cast<char*>(address), length, nullptr, &use.context, use.access, use.isCopy};
   return CUDA_SUCCESS;
 }
 

@@ -79,22 +79,40 @@ class AddressTable {
   std::map<uint64_t, size_t> ranges_;
 };
 
-// A checked piece of memory that an operation works on; keeps it alive and in its place until the operation has ended.
-struct MemoryRange {
-  char* data = nullptr;
-  std::shared_ptr<Allocation> allocation;          // null: pageable host memory
-  std::vector<std::shared_ptr<Allocation>> behind;  // where several mappings lie side by side, those after the first
-  bool isPageable() const { return allocation == nullptr; }
-  bool isHost() const { return allocation != nullptr && allocation->isHost(); }
-  // To be called after writing: some memory has to pass on what was written. The operation's result.
-  CUresult wrote(size_t offset, size_t length) const;
-};
-
 // What an operation is about to do.
 struct Use {
   Context& context;
   Access access;
   bool isCopy = false;
+};
+
+// A checked piece of memory that an operation will work on; keeps it alive until the operation has ended. Mapped memory can
+// go, change or become somebody else's before: the operation holds it while it works.
+struct MemoryRange {
+  char* data = nullptr;
+  size_t length = 0;
+  std::shared_ptr<Allocation> allocation;  // the first of mappings that lie side by side; null: pageable host memory
+  Context* user = nullptr;
+  Access access = Access::read;
+  bool isCopy = false;
+  bool isPageable() const { return allocation == nullptr; }
+  bool isHost() const { return allocation != nullptr && allocation->isHost(); }
+};
+
+// Mapped memory that stays in its place, with its rights, while this lives.
+class Held {
+ public:
+  Held() = default;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held();
+  // What is at the range's addresses now; CUDA_ERROR_ILLEGAL_ADDRESS when that is nothing, or may not be touched any more.
+  CUresult add(const MemoryRange& range);
+  // To be called after writing: some memory has to pass on what was written. The operation's result.
+  CUresult wrote(const MemoryRange& range, size_t offset, size_t length) const;
+
+ private:
+  std::vector<std::shared_ptr<Allocation>> mappings_;
 };
 
 // Memory that CUDA knows: CUDA_ERROR_INVALID_VALUE unless the whole range lies in live memory that the use is allowed.

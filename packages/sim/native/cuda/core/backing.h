@@ -16,7 +16,7 @@ namespace shoal {
 
 enum class Access { read, write };
 
-// Counts the operations that hold memory, for those who are about to take it away from its address.
+// Counts the operations that are at work on memory, for those who are about to take it away from its address.
 class UseCount {
  public:
   void enter() { count_.fetch_add(1); }
@@ -45,16 +45,22 @@ class Backing {
   // What to hold so that this memory stays when its address goes.
   virtual std::shared_ptr<const void> memory() const { return nullptr; }
   virtual bool isReadable() const { return true; }
+  // False while nobody has any right to it: the address leads nowhere then.
+  virtual bool isReachable() const { return true; }
   // Called after an operation wrote there; false when what was written could not be passed on.
   virtual bool wrote(uint64_t /*address*/, size_t /*length*/) { return true; }
 
   virtual unsigned handleTypes() const { return 0; }
+  virtual bool isManaged() const { return false; }
   virtual bool isRdmaCapable() const { return false; }
   virtual bool isLegacyIpcCapable() const { return false; }
   virtual CUmemoryPool pool() const { return nullptr; }
   // The mapping that the memory is a part of; zeros: its own.
   virtual uint64_t mappingBase() const { return 0; }
   virtual size_t mappingSize() const { return 0; }
+  // The addresses that it was mapped into; zeros: its own.
+  virtual uint64_t rangeBase() const { return 0; }
+  virtual size_t rangeSize() const { return 0; }
 };
 
 }  // namespace shoal

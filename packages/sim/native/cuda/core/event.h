@@ -36,6 +36,7 @@ class Event {
   const unsigned flags;
   std::atomic<bool> contextDestroyed{false};
   std::shared_ptr<SharedEvent> shared;  // what other processes see, of an interprocess event; set before it gets a handle
+  bool isOpened = false;                // made by another process; likewise
 
  private:
   std::mutex mutex_;

@@ -13,7 +13,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
     std::shared_ptr<Event> found;
     if (pHandle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = resolveEvent(event, found)) return status;
-    if (!found->shared) return CUDA_ERROR_INVALID_VALUE;
+    if (!found->shared || found->isOpened) return CUDA_ERROR_INVALID_HANDLE;
     const auto& file = found->shared->file;
     Ticket ticket = offer(TicketKind::event, file->identity().inode, [weak = std::weak_ptr<SharedFile>(file)] { return weak.lock(); });
     ticket.device = found->context->device.ordinal;
@@ -25,12 +25,14 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle* pHandle, CUevent event) {
 CUresult cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
   return inContext([&](auto& context) -> CUresult {
     Ticket ticket;
-    if (phEvent == nullptr || !readTicket(&handle, TicketKind::event, ticket)) return CUDA_ERROR_INVALID_VALUE;
+    if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!readTicket(&handle, TicketKind::event, ticket)) return CUDA_ERROR_MAP_FAILED;
     if (isOwn(ticket)) return CUDA_ERROR_INVALID_CONTEXT;
-    auto shared = SharedEvent::open(fetch(ticket));
-    if (!shared) return CUDA_ERROR_MAP_FAILED;
     auto event = std::make_shared<Event>(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
-    event->shared = std::move(shared);
+    event->isOpened = true;
+    event->shared = SharedEvent::open(fetch(ticket));
+    // Destroyed, or its process has ended: an event that has passed, as on hardware.
+    if (!event->shared) event->shared = SharedEvent::create();
     const uint64_t number = state().events.reserve();
     state().events.put(number, std::move(event));
     *phEvent = reinterpret_cast<CUevent>(number);

@@ -1,6 +1,7 @@
 // Legacy IPC of memory: what cuMemAlloc gave one process, mapped in another.
 #include <sys/mman.h>
 
+#include <cstring>
 #include <map>
 
 #include "core/addresses.h"
@@ -83,7 +84,11 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
       return CUDA_SUCCESS;
     }
     auto file = fetch(ticket);
-    if (!file) return CUDA_ERROR_MAP_FAILED;  // freed, or its process has ended
+    if (!file) {
+      ProcessName name;
+      memcpy(name.bytes, ticket.process, sizeof name.bytes);
+      return isReachable(name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;  // freed, or its process has ended
+    }
     if (file->content() != Content::arena || ticket.size == 0 || ticket.offset > file->size() || ticket.size > file->size() - ticket.offset) {
       return CUDA_ERROR_INVALID_VALUE;
     }

@@ -36,7 +36,6 @@ CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectP
   return initialised([&]() -> CUresult {
     if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (option != CU_MULTICAST_GRANULARITY_MINIMUM && option != CU_MULTICAST_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->numDevices == 0 || prop->numDevices > state().devices.size() || prop->flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *granularity = kGranularity;
     return CUDA_SUCCESS;
   });
@@ -45,7 +44,7 @@ CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectP
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* mcHandle, const CUmulticastObjectProp* prop) {
   return initialised([&]() -> CUresult {
     if (mcHandle == nullptr || prop == nullptr || prop->flags != 0 || prop->size == 0 || !isGranular(prop->size)) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->numDevices == 0 || prop->numDevices > state().devices.size() || prop->handleTypes > UINT32_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (prop->numDevices == 0 || prop->numDevices > state().devices.size() || (prop->handleTypes & ~uint64_t{kKnownHandleTypes}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkHandleTypes(static_cast<unsigned>(prop->handleTypes))) return status;
     *mcHandle = memoryHandles().add(MulticastObject::create(*prop));
     return CUDA_SUCCESS;
@@ -86,7 +85,11 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOff
     if (!file) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = checkPlace(*object, mcOffset, size, flags)) return status;
     auto owner = allocation->backing->memory();
-    return bindMemory(*object, mcOffset, size, allocation->device, allocation->backing->handleTypes(), std::move(file), memoryOffset, std::move(owner));
+    // What an import does not allow its handle the memory itself may.
+    const unsigned types = allocation->kind == MemoryKind::mapped
+                               ? static_cast<unsigned>(static_cast<const Physical*>(owner.get())->properties.requestedHandleTypes)
+                               : allocation->backing->handleTypes();
+    return bindMemory(*object, mcOffset, size, allocation->device, types, std::move(file), memoryOffset, std::move(owner));
   });
 }
 

@@ -96,7 +96,7 @@ CUresult MulticastObject::open(std::shared_ptr<SharedFile> file, std::shared_ptr
   CUmulticastObjectProp properties;
   memcpy(&properties, file->label(), sizeof properties);
   // Not made to be shared: somebody guessed the number of a descriptor.
-  if (properties.handleTypes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.handleTypes == 0) return CUDA_ERROR_UNKNOWN;
   std::lock_guard lock(known().mutex);
   auto& slot = known().byFile[file->identity()];
   object = slot.lock();

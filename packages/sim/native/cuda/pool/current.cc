@@ -1,5 +1,6 @@
 // Which pool a place has: the default one, and the current one that cuMemAllocAsync takes memory from.
 #include <map>
+#include <tuple>
 
 #include "core/entry.h"
 #include "pool.h"
@@ -14,10 +15,10 @@ struct PlacePools {
   std::shared_ptr<Pool> current;
 };
 
-// By kind of place and ordinal or node; made when they are first asked for.
+// By kind of memory, kind of place, and ordinal or node; made when they are first asked for.
 struct Places {
   std::mutex mutex;
-  std::map<std::pair<int, int>, PlacePools> pools;
+  std::map<std::tuple<int, int, int>, PlacePools> pools;
 };
 
 Places& places() {
@@ -26,12 +27,13 @@ Places& places() {
 }
 
 // The caller holds the mutex.
-PlacePools& poolsOf(const CUmemLocation& location, Device* device) {
-  const int id = location.type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location.id;
-  PlacePools& found = places().pools[{location.type, id}];
+PlacePools& poolsOf(const CUmemLocation& location, CUmemAllocationType type, Device* device) {
+  const bool isNumbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  const int id = isNumbered ? location.id : 0;
+  PlacePools& found = places().pools[{type, location.type, id}];
   if (!found.byDefault) {
     CUmemPoolProps properties = {};
-    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.allocType = type;
     properties.location = {location.type, id};
     found.byDefault = Pool::create(properties, device, true);
     found.current = found.byDefault;
@@ -46,12 +48,13 @@ template <class Body>
 CUresult atPlace(const CUmemLocation* location, CUmemAllocationType type, Body&& use) {
   return initialised([&]() -> CUresult {
     if (location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
-    if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    const bool isManaged = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED && !isManaged) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
-    if (const CUresult status = Location::resolve(*location, device)) return status;
+    const bool isNowhere = isManaged && location->type == CU_MEM_LOCATION_TYPE_NONE;
+    if (!isNowhere && Location::resolve(*location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(places().mutex);
-    return use(poolsOf(*location, device));
+    return use(poolsOf(*location, type, device));
   });
 }
 
@@ -73,8 +76,9 @@ CUresult setCurrent(const CUmemLocation* location, CUmemAllocationType type, CUm
     std::shared_ptr<Pool> pool;
     if (const CUresult status = findPool(handle, pool)) return status;
     const CUmemLocation& own = pool->properties.location;
-    const bool isHere = own.type == location->type && (own.type == CU_MEM_LOCATION_TYPE_HOST || own.id == location->id);
-    if (pool->isImported || !isHere) return CUDA_ERROR_INVALID_VALUE;
+    const bool isNumbered = own.type == CU_MEM_LOCATION_TYPE_DEVICE || own.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    const bool isHere = own.type == location->type && (!isNumbered || own.id == location->id);
+    if (pool->isImported || pool->properties.allocType != type || !isHere) return CUDA_ERROR_INVALID_VALUE;
     pools.current = std::move(pool);
     return CUDA_SUCCESS;
   });
@@ -84,7 +88,7 @@ CUresult setCurrent(const CUmemLocation* location, CUmemAllocationType type, CUm
 
 std::shared_ptr<Pool> shoal::currentPool(Device& device) {
   std::lock_guard lock(places().mutex);
-  return poolsOf(onDevice(device.ordinal), &device).current;
+  return poolsOf(onDevice(device.ordinal), CU_MEM_ALLOCATION_TYPE_PINNED, &device).current;
 }
 
 void shoal::forgetPool(const std::shared_ptr<Pool>& pool) {
@@ -95,6 +99,9 @@ void shoal::forgetPool(const std::shared_ptr<Pool>& pool) {
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
+  // Unlike the others it has an answer of its own for this.
+  Device* device = nullptr;
+  if (pool_out != nullptr && state().initialised && findDevice(dev, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
   const CUmemLocation location = onDevice(dev);
   return getDefault(pool_out, &location, CU_MEM_ALLOCATION_TYPE_PINNED);
 }

@@ -20,18 +20,21 @@ CUresult onPool(CUmemoryPool handle, Body&& body) {
 }
 
 CUresult checkProperties(const CUmemPoolProps& properties, Device*& device) {
-  if (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
-  if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult status = Location::resolve(properties.location, device)) return status;
   const auto types = static_cast<unsigned>(properties.handleTypes);
-  if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult status = checkHandleTypes(types)) return status;
-  if (properties.win32SecurityAttributes != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (std::any_of(std::begin(properties.reserved), std::end(properties.reserved), [](auto byte) { return byte != 0; })) {
+  if (properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED) {
+    // Its place is only where it would rather be.
+    if (types != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (properties.location.type == CU_MEM_LOCATION_TYPE_NONE) return CUDA_SUCCESS;
+  } else if (properties.allocType != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if ((properties.usage & ~CU_MEM_CREATE_USAGE_HW_DECOMPRESS) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return properties.usage != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  if (Location::resolve(properties.location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+  // Where there is no fabric a pool may be made for it all the same, but not exported.
+  if ((types & ~(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.win32SecurityAttributes != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool isClear = std::all_of(std::begin(properties.reserved), std::end(properties.reserved), [](auto byte) { return byte == 0; });
+  return isClear ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -76,17 +79,20 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, vo
 
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
   return onPool(handle, [&](auto& pool) -> CUresult {
-    if (map == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (size_t index = 0; index < count; ++index) {
       const CUmemAccessDesc& each = map[index];
       const bool isKnown = each.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                            each.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-      if (!isKnown || each.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+      if (!isKnown) return CUDA_ERROR_INVALID_VALUE;
+      // Everything or nothing, and only for devices.
+      if (each.location.type != CU_MEM_LOCATION_TYPE_DEVICE || each.flags == CU_MEM_ACCESS_FLAGS_PROT_READ) return CUDA_ERROR_NOT_SUPPORTED;
       Device* device = nullptr;
       if (const CUresult status = Location::resolve(each.location, device)) return status;
       // Its own device always has it.
-      if (device == pool->device && each.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+      if (device == pool->device && each.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
     }
+    if (pool->isManaged()) return CUDA_SUCCESS;
     for (size_t index = 0; index < count; ++index) pool->setRights(map[index].location.id, static_cast<unsigned>(map[index].flags));
     return CUDA_SUCCESS;
   });
@@ -96,7 +102,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle, CUmem
   return onPool(handle, [&](auto& pool) -> CUresult {
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = nullptr;
-    if (const CUresult status = Location::resolve(*location, device)) return status;
+    if (Location::resolve(*location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     *flags = static_cast<CUmemAccess_flags>(device != nullptr ? pool->rightsOf(device->ordinal) : pool->hostRights());
     return CUDA_SUCCESS;
   });

@@ -15,7 +15,9 @@ namespace shoal {
 namespace {
 
 constexpr size_t kGranule = 512;
-constexpr size_t kSegment = size_t{2} << 20;
+// Memory is taken from the device in steps as large as those of hardware, and in smaller ones when it is short.
+constexpr size_t kSegment = size_t{32} << 20;
+constexpr size_t kSmallSegment = size_t{2} << 20;
 constexpr size_t kHostExtent = size_t{64} << 30;
 
 size_t roundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -27,9 +29,13 @@ std::atomic<bool> mayTrim{false};
 
 PoolBlock::PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, size_t segment, size_t segmentSize)
     : owner(std::move(pool)), offset(offset), size(size), segment(segment), segmentSize(segmentSize) {}
+bool PoolBlock::isManaged() const { return owner->isManaged(); }
 
 PoolBlock::~PoolBlock() { owner->giveBack(*this); }
-std::optional<unsigned> PoolBlock::rightsOf(int device) const { return owner->rightsOf(device); }
+// Managed memory is everybody's.
+std::optional<unsigned> PoolBlock::rightsOf(int device) const {
+  return owner->isManaged() ? std::nullopt : std::optional<unsigned>(owner->rightsOf(device));
+}
 unsigned PoolBlock::handleTypes() const { return static_cast<unsigned>(owner->properties.handleTypes); }
 CUmemoryPool PoolBlock::pool() const { return owner->handle(); }
 uint64_t PoolBlock::mappingBase() const { return owner->base_ + segment; }
@@ -41,6 +47,7 @@ std::shared_ptr<SharedFile> PoolBlock::locate(uint64_t address, size_t& inFile) 
 
 Pool::Pool(const CUmemPoolProps& properties, Device* device, bool isDefault, bool isImported)
     : properties(properties), device(device), isDefault(isDefault), isImported(isImported) {
+  if (isManaged()) return;
   if (device != nullptr) rights_[static_cast<size_t>(device->ordinal)] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   else hostRights_ = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
@@ -53,11 +60,11 @@ std::shared_ptr<Pool> Pool::create(const CUmemPoolProps& properties, Device* dev
 }
 
 CUresult Pool::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& pool) {
-  if (!file || file->content() != Content::pool) return CUDA_ERROR_INVALID_VALUE;
+  if (file->content() != Content::pool) return CUDA_ERROR_NOT_SUPPORTED;
   CUmemPoolProps properties;
   memcpy(&properties, file->label(), sizeof properties);
   // Not made to be shared: somebody guessed the number of a descriptor.
-  if (properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  if (properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_UNKNOWN;
   Device* device = nullptr;
   if (properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     if (const CUresult status = findDevice(properties.location.id, device)) return status;
@@ -83,7 +90,7 @@ void Pool::prepare() {
     file_ = SharedFile::create(Content::pool, roundUp(extent, kSegment), &properties, sizeof properties);
   }
   extent_ = file_->size();
-  const uint64_t start = reserveAddresses(extent_, kSegment, 0);
+  const uint64_t start = reserveAddresses(extent_, kSmallSegment, 0);
   if (start == 0) throw std::bad_alloc();
   file_->map(0, extent_, PROT_READ | PROT_WRITE, reinterpret_cast<void*>(start));
   madvise(reinterpret_cast<void*>(start), extent_, MADV_DONTFORK);
@@ -111,22 +118,24 @@ void Pool::countUse(size_t bytes) {
   usedHigh_ = std::max(usedHigh_, used_);
 }
 
-std::shared_ptr<PoolBlock> Pool::cut(size_t need) {
+std::shared_ptr<PoolBlock> Pool::cut(size_t need, size_t bytes) {
   for (auto& [start, segment] : segments_) {
     for (auto block = segment.free.begin(); block != segment.free.end(); ++block) {
       if (block->second < need) continue;
       const size_t offset = block->first, rest = block->second - need;
       segment.free.erase(block);
       if (rest != 0) segment.free[offset + need] = rest;
-      countUse(need);
-      return std::make_shared<PoolBlock>(shared_from_this(), offset, need, start, segment.size);
+      countUse(bytes);
+      auto cut = std::make_shared<PoolBlock>(shared_from_this(), offset, need, start, segment.size);
+      cut->used = bytes;
+      return cut;
     }
   }
   return nullptr;
 }
 
-bool Pool::reserveSegment(size_t need) {
-  const size_t size = roundUp(need, kSegment);
+bool Pool::reserveSegment(size_t need, size_t step) {
+  const size_t size = roundUp(need, step);
   if (properties.maxSize != 0 && reserved_ + size > properties.maxSize) return false;
   size_t start = 0;
   for (auto& [offset, segment] : segments_) {
@@ -135,7 +144,7 @@ bool Pool::reserveSegment(size_t need) {
   }
   if (start > extent_ || extent_ - start < size) return false;
   if (device != nullptr && !device->arena.take(size)) return false;
-  segments_[start] = Segment{size, {{0 + start, size}}};
+  segments_[start] = Segment{size, {{start, size}}};
   reserved_ += size;
   reservedHigh_ = std::max(reservedHigh_, reserved_);
   return true;
@@ -143,19 +152,19 @@ bool Pool::reserveSegment(size_t need) {
 
 // Memory that was freed in a stream which has not come by yet. The same stream may have it at once; another one has to wait
 // for that, which `after` is for.
-std::shared_ptr<PoolBlock> Pool::reuse(size_t need, const std::shared_ptr<Stream>& stream, Dependency* after) {
+std::shared_ptr<PoolBlock> Pool::reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream, Dependency* after) {
   auto best = pending_.end();
   for (auto each = pending_.begin(); each != pending_.end(); ++each) {
     if ((each->stream == stream) == (after != nullptr) || each->block->size < need) continue;
-    if (after == nullptr && each->block->size > std::max(need * 2, kSegment)) continue;  // too much for so little
+    if (after == nullptr && each->block->size > std::max(need * 2, kSmallSegment)) continue;  // too much for so little
     if (best == pending_.end() || each->block->size < best->block->size) best = each;
   }
   if (best == pending_.end()) return nullptr;
   auto block = std::move(best->block);
   if (after != nullptr) *after = {best->stream, best->sequence};
   pending_.erase(best);
-  block->isUsed = true;
-  countUse(block->size);
+  block->used = bytes;
+  countUse(bytes);
   return block;
 }
 
@@ -169,10 +178,10 @@ CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std
     if (attempt == 1) trimPoolsOf(device);
     std::lock_guard lock(mutex_);
     prepare();
-    block = reuse(need, stream, nullptr);
-    if (!block) block = cut(need);
-    if (!block && reserveSegment(need)) block = cut(need);
-    if (!block && attempt == 1 && reuse_[2] != 0) block = reuse(need, stream, &after);
+    block = reuse(need, bytes, stream, nullptr);
+    if (!block) block = cut(need, bytes);
+    if (!block && (reserveSegment(need, kSegment) || reserveSegment(need, kSmallSegment))) block = cut(need, bytes);
+    if (!block && attempt == 1 && reuse_[2] != 0) block = reuse(need, bytes, stream, &after);
   }
   if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
   if (after.stream != nullptr) {
@@ -181,17 +190,16 @@ CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std
     wait.after.push_back(after);
     stream->enqueue(std::move(wait));
   }
-  const Place place = device == nullptr ? Place::host : Place::device;
   const uint64_t address = base_ + block->offset;
   allocation = std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, address, bytes, place, stream->context, device, 0, std::move(block)});
+      Allocation::Description{MemoryKind::pooled, address, bytes, place(), stream->context, device, 0, std::move(block)});
   return CUDA_SUCCESS;
 }
 
 void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream) {
   std::lock_guard lock(mutex_);
-  block->isUsed = false;
-  used_ -= block->size;
+  used_ -= block->used;
+  block->used = 0;
   pending_.push_back({block, stream, 0});
   auto entry = std::prev(pending_.end());
   Operation operation;
@@ -217,7 +225,7 @@ void Pool::finishFree(const PoolBlock* block) {
 void Pool::giveBack(PoolBlock& block) {
   std::lock_guard lock(mutex_);
   if (isImported) return;
-  if (block.isUsed) used_ -= block.size;
+  used_ -= block.used;
   auto& free = segments_.at(block.segment).free;
   auto [at, isNew] = free.emplace(block.offset, block.size);
   auto after = std::next(at);
@@ -239,9 +247,8 @@ CUresult Pool::import(size_t offset, size_t bytes, const std::shared_ptr<Context
   const uint64_t start = base();
   if (bytes == 0 || offset > extent_ || bytes > extent_ - offset) return CUDA_ERROR_INVALID_VALUE;
   auto block = std::make_shared<PoolBlock>(shared_from_this(), offset, bytes, 0, extent_);
-  const Place place = device == nullptr ? Place::host : Place::device;
   auto allocation = std::make_shared<Allocation>(
-      Allocation::Description{MemoryKind::pooled, start + offset, bytes, place, context, device, 0, std::move(block)});
+      Allocation::Description{MemoryKind::pooled, start + offset, bytes, place(), context, device, 0, std::move(block)});
   if (!state().allocations.put(std::move(allocation))) return CUDA_ERROR_ALREADY_MAPPED;
   address = start + offset;
   return CUDA_SUCCESS;

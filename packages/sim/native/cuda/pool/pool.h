@@ -27,6 +27,7 @@ class PoolBlock : public Backing, public std::enable_shared_from_this<PoolBlock>
   std::shared_ptr<SharedFile> locate(uint64_t address, size_t& offset) const override;
   std::shared_ptr<const void> memory() const override { return shared_from_this(); }
   unsigned handleTypes() const override;
+  bool isManaged() const override;
   CUmemoryPool pool() const override;
   uint64_t mappingBase() const override;
   size_t mappingSize() const override { return segmentSize; }
@@ -36,7 +37,7 @@ class PoolBlock : public Backing, public std::enable_shared_from_this<PoolBlock>
   const size_t size;
   const size_t segment;
   const size_t segmentSize;
-  bool isUsed = true;  // guarded by the pool's mutex; false once it was freed in a stream
+  size_t used = 0;  // what was asked for, guarded by the pool's mutex; 0 once it was freed in a stream
 };
 
 class Pool : public std::enable_shared_from_this<Pool> {
@@ -68,8 +69,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   unsigned hostRights() const { return hostRights_; }
   void setRights(int device, unsigned rights) { rights_[static_cast<size_t>(device)] = rights; }
 
+  bool isManaged() const { return properties.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
+  Place place() const { return device == nullptr && !isManaged() ? Place::host : Place::device; }
+
   const CUmemPoolProps properties;
-  Device* const device;  // null: the host's
+  Device* const device;  // null: the host's, or managed memory that prefers no device
   const bool isDefault;
   const bool isImported;
 
@@ -91,9 +95,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   // All of these are called with the mutex held.
   void prepare();
-  std::shared_ptr<PoolBlock> cut(size_t need);
-  bool reserveSegment(size_t need);
-  std::shared_ptr<PoolBlock> reuse(size_t need, const std::shared_ptr<Stream>& stream, Dependency* after);
+  std::shared_ptr<PoolBlock> cut(size_t need, size_t bytes);
+  bool reserveSegment(size_t need, size_t step);
+  std::shared_ptr<PoolBlock> reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream, Dependency* after);
   void countUse(size_t bytes);
 
   void giveBack(PoolBlock& block);

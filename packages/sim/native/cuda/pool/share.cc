@@ -28,10 +28,8 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle,
     std::shared_ptr<Pool> pool;
     if (handle_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findPool(handle, pool)) return status;
-    if (const CUresult status = checkHandleType(handleType)) return status;
-    if (pool->isImported || (static_cast<unsigned>(pool->properties.handleTypes) & static_cast<unsigned>(handleType)) == 0) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (pool->isImported) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = checkExport(static_cast<unsigned>(pool->properties.handleTypes), handleType)) return status;
     if (handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
       const int descriptor = pool->file()->duplicate();
       memcpy(handle_out, &descriptor, sizeof descriptor);
@@ -45,14 +43,16 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle,
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle, CUmemAllocationHandleType handleType, unsigned long long flags) {
   return initialised([&]() -> CUresult {
     if (pool_out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult status = checkHandleType(handleType)) return status;
+    if (const CUresult status = checkImport(handleType)) return status;
     std::shared_ptr<SharedFile> file;
     if (handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
       const auto number = reinterpret_cast<uintptr_t>(handle);
       if (number <= INT32_MAX) file = SharedFile::open(static_cast<int>(number));
+      if (!file) return CUDA_ERROR_UNKNOWN;
     } else {
       Ticket ticket;
       if (handle != nullptr && readTicket(handle, TicketKind::fabric, ticket)) file = fetch(ticket);
+      if (!file) return CUDA_ERROR_INVALID_VALUE;
     }
     std::shared_ptr<Pool> pool;
     if (const CUresult status = Pool::open(std::move(file), pool)) return status;

@@ -56,7 +56,7 @@ bool isHostLocation(CUmemLocationType type) { return Location::isHost(type) || t
 CUresult checkReach(const Mapping& mapping, const CUmemLocation& from) {
   if (isHostLocation(from.type)) {
     const bool isOnHost = mapping.handle->physical && mapping.handle->physical->device == nullptr;
-    return isOnHost ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return isOnHost ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
   }
   // Through a multicast object goes only who is of the team.
   if (mapping.handle->multicast && !mapping.handle->multicast->hasDevice(from.id)) return CUDA_ERROR_INVALID_DEVICE;
@@ -72,7 +72,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
       if (!isValid(desc[index].flags)) return CUDA_ERROR_INVALID_VALUE;
       if (isHostLocation(desc[index].location.type)) continue;  // the id is ignored
       Device* device = nullptr;
-      if (const CUresult status = Location::resolve(desc[index].location, device)) return status;
+      if (Location::resolve(desc[index].location, device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
     }
     std::vector<Mapping::Grant> grants;
     for (size_t index = 0; index < count; ++index) {
@@ -94,7 +94,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* des
         if (!mapping->grant(grants)) unsettled.push_back(mapping);
       }
     }
-    // Operations that saw more rights than there are now may still run.
+    // Operations that saw more rights than there are now may still run; those that come later fail.
     for (auto& mapping : unsettled) {
       mapping->waitUntilUnused();
       std::lock_guard lock(space.mutex);

@@ -10,25 +10,20 @@ using namespace shoal;
 
 namespace shoal {
 
-Mapping::Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<MemoryHandle> handle)
-    : base(base), size(size), offset(offset), handle(std::move(handle)) {
+Mapping::Mapping(Range reserved, uint64_t base, size_t size, std::shared_ptr<MemoryHandle> handle)
+    : base(base), size(size), handle(std::move(handle)), reserved_(reserved) {
   void* at = reinterpret_cast<void*>(base);
   // A multicast object has no memory of its own: its pages only take what is written, to be passed on.
-  if (this->handle->physical) this->handle->physical->file->map(offset, size, PROT_NONE, at);
+  if (this->handle->physical) this->handle->physical->file->map(0, size, PROT_NONE, at);
 }
 
 bool Mapping::wrote(uint64_t address, size_t length) {
-  return !handle->multicast || handle->multicast->pass(offset + (address - base), reinterpret_cast<const char*>(address), length);
+  return !handle->multicast || handle->multicast->pass(address - base, reinterpret_cast<const char*>(address), length);
 }
 
 std::shared_ptr<SharedFile> Mapping::locate(uint64_t address, size_t& inFile) const {
-  inFile = offset + (address - base);
+  inFile = address - base;
   return handle->physical ? handle->physical->file : nullptr;
-}
-
-unsigned Mapping::handleTypes() const {
-  if (handle->multicast) return handle->multicast->handleTypes();
-  return static_cast<unsigned>(handle->physical->properties.requestedHandleTypes);
 }
 
 bool Mapping::isRdmaCapable() const { return handle->physical && handle->physical->properties.allocFlags.gpuDirectRDMACapable != 0; }
@@ -49,11 +44,13 @@ bool overlapsMapping(const Reservation& reservation, uint64_t address, size_t si
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return initialised([&]() -> CUresult {
-    if (flags != 0 || size == 0 || !isGranular(ptr) || !isGranular(size) || !isGranular(offset)) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = memoryHandles().find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
     const size_t available = memory->physical ? memory->physical->size : memory->multicast->size();
-    if (offset > available || size > available - offset) return CUDA_ERROR_INVALID_VALUE;
+    // As on hardware, memory is mapped as a whole.
+    if (offset != 0 || size != available) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!isGranular(ptr)) return CUDA_ERROR_INVALID_VALUE;
     // Real drivers wait here until the team is complete.
     if (memory->multicast) {
       if (const CUresult status = memory->multicast->waitForTeam()) return status;
@@ -62,7 +59,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     std::lock_guard lock(space.mutex);
     Reservation* reservation = space.around(ptr, size);
     if (reservation == nullptr || overlapsMapping(*reservation, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
-    auto mapping = std::make_shared<Mapping>(ptr, size, offset, memory);
+    auto mapping = std::make_shared<Mapping>(Mapping::Range{reservation->base, reservation->size}, ptr, size, memory);
     const Physical* physical = memory->physical.get();
     const Place place = physical != nullptr && physical->device == nullptr ? Place::host : Place::device;
     Device* device = physical != nullptr ? physical->device : nullptr;
@@ -73,14 +70,14 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   });
 }
 
+// Work that is queued does not keep the memory: it fails when it comes to it, as on hardware. Work that has begun is waited for.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return initialised([&]() -> CUresult {
     AddressSpace& space = addressSpace();
     std::vector<std::shared_ptr<Mapping>> leaving;
     {
       std::lock_guard lock(space.mutex);
-      leaving = space.mappingsOf(ptr, size);
-      if (leaving.empty()) return CUDA_ERROR_INVALID_VALUE;
+      if (!space.mappingsIn(ptr, size, leaving)) return CUDA_ERROR_INVALID_VALUE;
       for (auto& mapping : leaving) {
         mapping->leave();
         if (auto allocation = state().allocations.startingAt(mapping->base)) state().allocations.remove(allocation);
@@ -89,7 +86,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     for (auto& mapping : leaving) mapping->waitUntilUnused();
     // Until here the range counts as taken, so nobody has mapped anything over it.
     std::lock_guard lock(space.mutex);
-    Reservation* reservation = space.around(ptr, size);
+    Reservation* reservation = space.around(ptr, 1);
     for (auto& mapping : leaving) {
       emptyAddresses(mapping->base, mapping->size);
       reservation->mappings.erase(mapping->base);

@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "core/entry.h"
@@ -55,18 +57,25 @@ CUresult Location::resolve(const CUmemLocation& location, Device*& device) {
 }
 
 CUresult checkHandleTypes(unsigned types) {
-  constexpr unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
-  constexpr unsigned all = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | windows | CU_MEM_HANDLE_TYPE_FABRIC;
-  if ((types & ~all) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((types & windows) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  if ((types & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !state().hasFabric) return CUDA_ERROR_NOT_SUPPORTED;
-  return CUDA_SUCCESS;
+  if ((types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  // What a driver answers that has no channel for it.
+  return (types & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !state().hasFabric ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
-CUresult checkHandleType(CUmemAllocationHandleType type) {
+CUresult checkExport(unsigned allowed, CUmemAllocationHandleType type) {
   const auto bits = static_cast<unsigned>(type);
-  if (bits == 0 || (bits & (bits - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bits == 0 || (bits & (bits - 1)) != 0 || (allowed & bits) == 0) return CUDA_ERROR_INVALID_VALUE;
   return checkHandleTypes(bits);
+}
+
+CUresult checkImport(CUmemAllocationHandleType type) {
+  switch (type) {
+    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: return CUDA_SUCCESS;
+    case CU_MEM_HANDLE_TYPE_FABRIC: return state().hasFabric ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    case CU_MEM_HANDLE_TYPE_WIN32:
+    case CU_MEM_HANDLE_TYPE_WIN32_KMT: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& properties, std::shared_ptr<SharedFile> file, bool isCounted)
@@ -92,11 +101,11 @@ std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationPro
 }
 
 CUresult Physical::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Physical>& physical) {
-  if (file->content() != Content::physical) return CUDA_ERROR_INVALID_VALUE;
+  if (file->content() != Content::physical) return CUDA_ERROR_NOT_SUPPORTED;
   Label label;
   memcpy(&label, file->label(), sizeof label);
   // Not made to be shared: somebody guessed the number of a descriptor.
-  if (label.properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  if (label.properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_UNKNOWN;
   if (label.size == 0 || label.size != file->size() || !isGranular(label.size)) return CUDA_ERROR_INVALID_VALUE;
   Device* device = nullptr;
   if (const CUresult status = Location::resolve(label.properties.location, device)) return status;
@@ -127,14 +136,16 @@ uint64_t MemoryHandles::put(std::shared_ptr<MemoryHandle> handle) {
   return handle->number;
 }
 
-uint64_t MemoryHandles::add(std::shared_ptr<Physical> physical) {
+uint64_t MemoryHandles::add(std::shared_ptr<Physical> physical, unsigned types) {
   auto handle = std::make_shared<MemoryHandle>();
   handle->physical = std::move(physical);
+  handle->types = types;
   return put(std::move(handle));
 }
 
 uint64_t MemoryHandles::add(std::shared_ptr<MulticastObject> multicast) {
   auto handle = std::make_shared<MemoryHandle>();
+  handle->types = multicast->handleTypes();
   handle->multicast = std::move(multicast);
   return put(std::move(handle));
 }
@@ -163,7 +174,6 @@ MemoryHandles& memoryHandles() {
 
 namespace {
 
-// What creation and granularity have in common.
 CUresult checkProperties(const CUmemAllocationProp& properties, Device*& device) {
   if (properties.type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult status = Location::resolve(properties.location, device)) return status;
@@ -171,12 +181,10 @@ CUresult checkProperties(const CUmemAllocationProp& properties, Device*& device)
   if (properties.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult status = checkHandleTypes(types)) return status;
   if (properties.win32HandleMetaData != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (properties.allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC || properties.allocFlags.gpuDirectRDMACapable > 1) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  constexpr unsigned knownUsage = CU_MEM_CREATE_USAGE_TILE_POOL | CU_MEM_CREATE_USAGE_HW_DECOMPRESS;
-  if ((properties.allocFlags.usage & ~knownUsage) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return properties.allocFlags.usage != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  if (properties.allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC) return CUDA_ERROR_INVALID_VALUE;
+  const auto& reserved = properties.allocFlags.reserved;
+  const bool isClear = std::all_of(std::begin(reserved), std::end(reserved), [](auto byte) { return byte == 0; });
+  return isClear ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -185,8 +193,7 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
   return initialised([&]() -> CUresult {
     if (granularity == nullptr || prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
-    Device* device = nullptr;
-    if (const CUresult status = checkProperties(*prop, device)) return status;
+    // As on hardware, nobody looks at the properties here.
     *granularity = kGranularity;
     return CUDA_SUCCESS;
   });
@@ -202,9 +209,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
     CUmemAllocationProp properties = *prop;
     // Compression is a hint, and nothing here compresses: the properties tell what was got.
     properties.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_NONE;
+    properties.allocFlags.gpuDirectRDMACapable = prop->allocFlags.gpuDirectRDMACapable != 0;
+    const unsigned types = static_cast<unsigned>(prop->requestedHandleTypes) & kKnownHandleTypes;
+    properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(types);
+    // The host's memory lies on one of its nodes.
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST) properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
     auto physical = Physical::create(size, properties, device);
     if (!physical) return CUDA_ERROR_OUT_OF_MEMORY;
-    *handle = memoryHandles().add(std::move(physical));
+    *handle = memoryHandles().add(std::move(physical), types);
     return CUDA_SUCCESS;
   });
 }
@@ -219,6 +231,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
     auto found = memoryHandles().find(handle);
     if (!found || !found->physical) return CUDA_ERROR_INVALID_VALUE;
     *prop = found->physical->properties;
+    prop->requestedHandleTypes = static_cast<CUmemAllocationHandleType>(found->types);
     return CUDA_SUCCESS;
   });
 }

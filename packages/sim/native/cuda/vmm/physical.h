@@ -22,10 +22,14 @@ struct Location {
   static CUresult resolve(const CUmemLocation& location, Device*& device);
 };
 
-// A bit mask of handle types that memory may be created with.
+constexpr unsigned kKnownHandleTypes =
+    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT | CU_MEM_HANDLE_TYPE_FABRIC;
+
+// A bit mask of handle types that memory and multicast objects may be created with.
 CUresult checkHandleTypes(unsigned types);
-// Exactly one type, as exports and imports name it.
-CUresult checkHandleType(CUmemAllocationHandleType type);
+// Whether what allows `allowed` may be exported as exactly this type.
+CUresult checkExport(unsigned allowed, CUmemAllocationHandleType type);
+CUresult checkImport(CUmemAllocationHandleType type);
 
 class Physical {
  public:
@@ -53,13 +57,14 @@ struct MemoryHandle {
   uint64_t number = 0;
   std::shared_ptr<Physical> physical;
   std::shared_ptr<MulticastObject> multicast;
+  unsigned types = 0;  // that it may be exported as; an import as none
   int references = 0;  // guarded by the table's mutex below
 };
 
 // Handles are valid while somebody holds a reference; one that is only mapped comes back when its mapping is asked for it.
 class MemoryHandles {
  public:
-  uint64_t add(std::shared_ptr<Physical> physical);
+  uint64_t add(std::shared_ptr<Physical> physical, unsigned types);
   uint64_t add(std::shared_ptr<MulticastObject> multicast);
   std::shared_ptr<MemoryHandle> find(uint64_t number);
   bool release(uint64_t number);

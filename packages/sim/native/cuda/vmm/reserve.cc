@@ -1,13 +1,11 @@
 // Address ranges.
+#include <algorithm>
+
 #include "core/addresses.h"
 #include "core/entry.h"
 #include "space.h"
 
 using namespace shoal;
-
-namespace {
-constexpr size_t kHostPage = 4096;
-}
 
 namespace shoal {
 
@@ -47,11 +45,24 @@ std::vector<std::shared_ptr<Mapping>> AddressSpace::mappingsOf(uint64_t address,
   return chosen;
 }
 
+bool AddressSpace::mappingsIn(uint64_t address, size_t size, std::vector<std::shared_ptr<Mapping>>& inside) {
+  Reservation* reservation = size == 0 ? nullptr : around(address, 1);
+  if (reservation == nullptr) return false;
+  // As on hardware, only the start has to lie in the reservation.
+  const uint64_t end = address + std::min<uint64_t>(size, reservation->base + reservation->size - address);
+  for (auto& [base, mapping] : reservation->mappings) {
+    if (base >= end || base + mapping->size <= address) continue;
+    if (base < address || base + mapping->size > end) return false;
+    if (mapping->isUsable()) inside.push_back(mapping);
+  }
+  return true;
+}
+
 }  // namespace shoal
 
 CUresult cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
   return initialised([&]() -> CUresult {
-    if (ptr == nullptr || flags != 0 || size == 0 || size % kHostPage != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == nullptr || flags != 0 || size == 0 || !isGranular(size) || !isGranular(addr)) return CUDA_ERROR_INVALID_VALUE;
     if ((alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t base = reserveAddresses(size, alignment < kGranularity ? kGranularity : alignment, addr);
     if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;

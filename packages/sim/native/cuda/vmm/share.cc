@@ -14,13 +14,8 @@ const std::shared_ptr<SharedFile>& fileOf(const MemoryHandle& handle) {
   return handle.physical ? handle.physical->file : handle.multicast->file();
 }
 
-unsigned typesOf(const MemoryHandle& handle) {
-  return handle.physical ? static_cast<unsigned>(handle.physical->properties.requestedHandleTypes) : handle.multicast->handleTypes();
-}
-
-// Memory or a multicast object: the label in the file tells. Null: the descriptor was no such file.
+// Memory or a multicast object: the label in the file tells.
 CUresult import(std::shared_ptr<SharedFile> file, CUmemGenericAllocationHandle* handle) {
-  if (!file) return CUDA_ERROR_INVALID_VALUE;
   if (file->content() == Content::multicast) {
     std::shared_ptr<MulticastObject> multicast;
     if (const CUresult status = MulticastObject::open(std::move(file), multicast)) return status;
@@ -29,7 +24,7 @@ CUresult import(std::shared_ptr<SharedFile> file, CUmemGenericAllocationHandle* 
   }
   std::shared_ptr<Physical> physical;
   if (const CUresult status = Physical::open(std::move(file), physical)) return status;
-  *handle = memoryHandles().add(std::move(physical));
+  *handle = memoryHandles().add(std::move(physical), 0);
   return CUDA_SUCCESS;
 }
 
@@ -41,8 +36,7 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
     if (shareableHandle == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto memory = memoryHandles().find(handle);
     if (!memory) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult status = checkHandleType(handleType)) return status;
-    if ((typesOf(*memory) & static_cast<unsigned>(handleType)) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = checkExport(memory->types, handleType)) return status;
     if (memory->multicast) memory->multicast->markShared();
     if (handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
       const int descriptor = fileOf(*memory)->duplicate();
@@ -57,14 +51,16 @@ CUresult cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocat
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle, CUmemAllocationHandleType shHandleType) {
   return initialised([&]() -> CUresult {
     if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult status = checkHandleType(shHandleType)) return status;
+    if (const CUresult status = checkImport(shHandleType)) return status;
     if (shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
       const auto number = reinterpret_cast<uintptr_t>(osHandle);
-      return number > INT32_MAX ? CUDA_ERROR_INVALID_VALUE : import(SharedFile::open(static_cast<int>(number)), handle);
+      auto file = number > INT32_MAX ? nullptr : SharedFile::open(static_cast<int>(number));
+      return file ? import(std::move(file), handle) : CUDA_ERROR_UNKNOWN;
     }
     Ticket ticket;
     if (osHandle == nullptr || !readTicket(osHandle, TicketKind::fabric, ticket)) return CUDA_ERROR_INVALID_VALUE;
-    return import(fetch(ticket), handle);
+    auto file = fetch(ticket);
+    return file ? import(std::move(file), handle) : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

@@ -18,17 +18,24 @@ constexpr size_t kDeviceSlots = 64;
 // A piece of a reservation with memory behind it. Each device has its own right to it; at first none has any.
 class Mapping : public Backing {
  public:
-  Mapping(uint64_t base, size_t size, size_t offset, std::shared_ptr<MemoryHandle> handle);
+  struct Range {
+    uint64_t base;
+    size_t size;
+  };
+  Mapping(Range reserved, uint64_t base, size_t size, std::shared_ptr<MemoryHandle> handle);
 
   std::optional<unsigned> rightsOf(int device) const override;
   bool isStrict() const override { return true; }
   UseCount* uses() override { return &uses_; }
   bool isUsable() const override { return isMapped_; }
   bool isReadable() const override { return handle->physical != nullptr; }
+  bool isReachable() const override { return together() != 0; }
   bool wrote(uint64_t address, size_t length) override;
   std::shared_ptr<SharedFile> locate(uint64_t address, size_t& offset) const override;
   std::shared_ptr<const void> memory() const override { return handle->physical; }
-  unsigned handleTypes() const override;
+  unsigned handleTypes() const override { return handle->types; }
+  uint64_t rangeBase() const override { return reserved_.base; }
+  size_t rangeSize() const override { return reserved_.size; }
   bool isRdmaCapable() const override;
 
   unsigned hostRights() const { return hostRights_; }
@@ -48,10 +55,10 @@ class Mapping : public Backing {
 
   const uint64_t base;
   const size_t size;
-  const size_t offset;
   const std::shared_ptr<MemoryHandle> handle;
 
  private:
+  const Range reserved_;
   unsigned together() const;
   void protect(unsigned rights) const;
   UseCount uses_;
@@ -77,6 +84,8 @@ struct AddressSpace {
   std::shared_ptr<Mapping> mappingAt(uint64_t address);
   // The mappings that fill the range, one behind the other; empty unless they do.
   std::vector<std::shared_ptr<Mapping>> mappingsOf(uint64_t address, size_t size);
+  // Those that lie in the range; false when the range cuts one, or starts where nothing is reserved.
+  bool mappingsIn(uint64_t address, size_t size, std::vector<std::shared_ptr<Mapping>>& inside);
 };
 
 AddressSpace& addressSpace();
