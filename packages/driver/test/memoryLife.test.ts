@@ -5,25 +5,25 @@ import { runFixture } from './support/fixture.js'
 const ranges = process.env['SHOAL_RANGES'] ?? '2000'
 const mebibyte = 2 ** 20
 
-async function outcome(way: string, ...more: string[]): Promise<Record<string, never>> {
+async function outcome<T = Record<string, unknown>>(way: string, ...more: string[]): Promise<T> {
   // With a small young generation the heap of JavaScript stays as it is, and growth is ours.
   const nodeArguments = ['--expose-gc', '--no-warnings', '--max-semi-space-size=1']
   const result = await runFixture('memoryLife.mjs', undefined, { arguments: [way, ...more], nodeArguments })
   expect(result.signal).toBeNull()
   expect(result.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
   expect(result.code).toBe(0)
-  return JSON.parse(result.stdout)
+  return JSON.parse(result.stdout) as T
 }
 
 const disposed = 'DisposedError'
 
 test('what is dropped is reported and given back; a descriptor is not', async () => {
-  const { warnings, before, after, active } = (await outcome('leak')) as unknown as {
+  const { warnings, before, after, active } = await outcome<{
     warnings: string[]
     before: { used: number; descriptors: number }
     after: { used: number; descriptors: number }
     active: boolean
-  }
+  }>('leak')
   for (const warning of warnings) expect(warning).toMatch(/^ShoalLeakWarning: .* was dropped without dispose\(\); /)
   for (const what of [
     /PhysicalMemory of 2097152 bytes/,
@@ -81,10 +81,8 @@ test('a process ends with everything open and work in flight', async () => {
 })
 
 test(`${ranges} ranges made, mapped, shared and disposed of leave nothing`, async () => {
-  const { before, after } = (await outcome('ranges', ranges)) as unknown as Record<
-    'before' | 'after',
-    { used: number; descriptors: number; resident: number; addresses: number }
-  >
+  type State = Record<'used' | 'descriptors' | 'resident' | 'addresses', number>
+  const { before, after } = await outcome<Record<'before' | 'after', State>>('ranges', ranges)
   console.log(`${ranges} ranges: resident ${before.resident} before, ${after.resident} bytes after`)
   expect(after.used).toBe(before.used)
   expect(after.descriptors).toBe(before.descriptors)

@@ -169,8 +169,9 @@ function giveBack(handle: CUmemGenericAllocationHandle, context: Context | undef
 }
 
 function requirePlace(actual: MemoryLocation, wanted: MemoryLocation): void {
-  const isNode = actual.type === 'host-node' && wanted.type === 'host-node' && wanted.node === 'current'
-  if (isNode || JSON.stringify(actual) === JSON.stringify(wanted)) return
+  // Memory made for the host as such is told to lie on one of its nodes.
+  const isAnyNode = wanted.type === 'host' || (wanted.type === 'host-node' && wanted.node === 'current')
+  if ((actual.type === 'host-node' && isAnyNode) || JSON.stringify(actual) === JSON.stringify(wanted)) return
   throw new RangeError(`the memory lies on ${describeLocation(actual)}, not on ${describeLocation(wanted)}`)
 }
 

@@ -143,7 +143,11 @@ const create = command('create', [device, some, fc.boolean()], (world, on, size,
   const options = isShared ? ({ handleTypes: 'posix-fd' } as const) : {}
   const made = attempt(reasons, () => PhysicalMemory.create(world.devices[on] as never, byteLength, options))
   if (made === undefined) return
-  world.physicals.push({ real: made.value, memory: world.addMemory(new Memory(on, size, isShared)) })
+  world.physicals.push({
+    real: made.value,
+    memory: world.addMemory(new Memory(on, size, isShared)),
+    canExport: isShared,
+  })
 })
 
 const createOdd = command('createOdd', [fc.integer({ min: 1, max: 2 ** 21 - 1 })], (world, byteLength) => () => {
@@ -226,6 +230,8 @@ const map = command('map', [index, index, region, grants], (world, rangeAt, targ
       offset + length > range.granules && 'RangeError',
       world.mappedIn(range).some((one) => overlaps(one, offset, length)) && 'RangeError',
       strangers && 'StatusError',
+      // Drivers map memory as a whole only.
+      (memoryOffset !== 0 || length !== available) && 'StatusError',
     ] as const
     const list = given?.map(([on, what]) => ({ place: world.devices[on] as never, access: what }))
     const options = { ...bytesOf(world, wanted), ...(list === undefined ? {} : { access: list }) }
@@ -240,7 +246,7 @@ const map = command('map', [index, index, region, grants], (world, rangeAt, targ
       range,
       offset,
       granules: length,
-      memoryOffset,
+      canExport: 'canExport' in target && target.canExport,
       ...(memory === undefined ? {} : { memory }),
       ...(team === undefined ? {} : { team }),
       access: rights,
@@ -298,11 +304,10 @@ const write = command('write', [index, device, index, byte], (world, at, on, whi
       mapping.access[on] !== 'readWrite' && 'StatusError',
     ] as const
     if (attempt(reasons, () => start(world, mapping, on, granule).fillSync(value)) === undefined) return
-    const inMemory = mapping.memoryOffset + granule
-    if (mapping.memory !== undefined) mapping.memory.bytes[inMemory] = value
+    if (mapping.memory !== undefined) mapping.memory.bytes[granule] = value
     for (const binding of mapping.team?.bindings ?? []) {
-      if (!overlaps(binding, inMemory, 1)) continue
-      binding.memory.bytes[binding.memoryOffset + inMemory - binding.offset] = value
+      if (!overlaps(binding, granule, 1)) continue
+      binding.memory.bytes[binding.memoryOffset + granule - binding.offset] = value
     }
   }
 })
@@ -319,7 +324,7 @@ const read = command('read', [index, device, index], (world, at, on, which) => {
       mapping.access[on] === 'none' && 'StatusError',
     ] as const
     const got = attempt(reasons, () => start(world, mapping, on, granule).toArraySync())
-    if (got !== undefined) requireAll(got.value, mapping.memory?.bytes[mapping.memoryOffset + granule])
+    if (got !== undefined) requireAll(got.value, mapping.memory?.bytes[granule])
   }
 })
 
@@ -332,7 +337,7 @@ const exportHandle = command('export', [index], (world, at) => {
   const target = pick(targets(world), at)
   if (target === undefined) return undefined
   return () => {
-    const canShare = 'memory' in target ? target.memory.isShared : target.team.canShare
+    const canShare = 'memory' in target ? target.canExport : target.team.canShare
     const reasons = [target.real.disposed && 'DisposedError', !canShare && 'StatusError'] as const
     const made = attempt(reasons, () => target.real.export())
     if (made === undefined) return
@@ -350,7 +355,8 @@ const importHandle = command('import', [index, device, fc.boolean()], (world, at
     const reasons = [isMixedUp && 'TypeError', handle.real.disposed && 'DisposedError'] as const
     if ((memory !== undefined) !== isMixedUp) {
       const made = attempt(reasons, () => PhysicalMemory.import(handle.real as never, world.devices[on] as never))
-      if (made !== undefined && memory !== undefined) world.physicals.push({ real: made.value, memory })
+      if (made !== undefined && memory !== undefined)
+        world.physicals.push({ real: made.value, memory, canExport: false })
     } else {
       const made = attempt(reasons, () => MulticastObject.import(handle.real as never))
       if (made === undefined || team === undefined) return
@@ -376,7 +382,7 @@ const retain = command('retain', [index, index, device], (world, at, which, on) 
     const place = world.devices[on] as never
     const made = attempt(reasons, () => PhysicalMemory.retain(address, size * world.unit, place))
     if (made !== undefined && mapping.memory !== undefined) {
-      world.physicals.push({ real: made.value, memory: mapping.memory })
+      world.physicals.push({ real: made.value, memory: mapping.memory, canExport: mapping.canExport })
     }
   }
 })
@@ -428,7 +434,6 @@ const bind = command('bind', [index, index, smallRegion, fc.boolean()], (world, 
     const { team, real } = multicast
     const isMapping = 'granules' in source
     const { memory } = source
-    const shift = isMapping ? source.memoryOffset : 0
     const available = isMapping ? source.granules : (memory?.bytes.length ?? 0)
     const { offset, memoryOffset, length } = resolve(wanted, available)
     const isAlone = !multicast.isImported && !team.isShared
@@ -454,7 +459,7 @@ const bind = command('bind', [index, index, smallRegion, fc.boolean()], (world, 
     const act = (): unknown =>
       isMapping ? real.bindAddress(source.real, options) : real.bindMemory(source.real, options)
     if (attempt(reasons, act) === undefined || memory === undefined) return
-    team.bindings.push({ memory, offset, memoryOffset: shift + memoryOffset, granules: length, by: real })
+    team.bindings.push({ memory, offset, memoryOffset, granules: length, by: real })
   }
 })
 

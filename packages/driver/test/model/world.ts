@@ -65,6 +65,8 @@ export interface RangeModel {
 export interface PhysicalModel {
   readonly real: PhysicalMemory
   readonly memory: Memory
+  /** Whether this handle may be exported: not one that was imported. */
+  readonly canExport: boolean
 }
 
 export interface MulticastModel {
@@ -80,7 +82,7 @@ export interface MappingModel {
   readonly range: RangeModel
   readonly offset: number
   readonly granules: number
-  readonly memoryOffset: number
+  readonly canExport: boolean
   /** One of the two. */
   readonly memory?: Memory
   readonly team?: Team

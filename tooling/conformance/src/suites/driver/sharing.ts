@@ -212,7 +212,10 @@ export const sharingSuite: Suite = {
         })
         const again = t.own(PhysicalMemory.import(handle, t.device))
         const twice = t.own(PhysicalMemory.import(handle, t.device))
-        assert.deepEqual(again.properties, physical.properties)
+        assert.deepEqual(again.properties.location, physical.properties.location)
+        // It goes on to others only from where it was made.
+        assert.deepEqual(again.properties.handleTypes, [])
+        assert.throws(() => again.export(), StatusError)
         const other = mapAgain(t, t.device, again)
         const data = t.random.bytes(byteLength)
         bytes.copyFromSync(data)

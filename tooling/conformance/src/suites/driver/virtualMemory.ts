@@ -128,7 +128,8 @@ export const virtualMemorySuite: Suite = {
           const memory = t.own(PhysicalMemory.create(place, byteLength))
           const { location, handleTypes, gpuDirectRdma, compressible } = memory.properties
           if (onDevice !== undefined) assert.deepEqual(location, { type: 'device', device: onDevice.ordinal })
-          else if (place === 'host') assert.equal(location.type, 'host')
+          // Where it was made for the host as such, one of its nodes is told.
+          else if (place === 'host') assert.ok(location.type === 'host' || location.type === 'host-node', location.type)
           else assert.deepEqual(location, { type: 'host-node', node: (place as { hostNode: number }).hostNode })
           assert.deepEqual(handleTypes, [])
           assert.equal(gpuDirectRdma, false)
@@ -275,22 +276,12 @@ export const virtualMemorySuite: Suite = {
           { byteLength: unit * 2 },
           { memoryOffset: unit * 2, byteLength: unit, offset: unit * 3 },
         ]) {
-          const { memoryOffset = 0, byteLength = unit * 4 - memoryOffset } = options
-          const map = (): MappedRange => range.map(physical, options)
-          if (t.isSoftware) {
-            const mapped = map()
-            const part = DeviceBuffer.view(t.device, mapped, 'u8')
-            assertSameBits(part.toArraySync(), data.subarray(memoryOffset, memoryOffset + byteLength), 'the part')
-            part.fillSync(3)
-            data.fill(3, memoryOffset, memoryOffset + byteLength)
-            assertSameBits(bytes.toArraySync(), data, 'written through the part')
-            mapped.dispose()
-          } else {
-            assert.throws(map, harmless(801, 'cuMemMap'))
-          }
+          // No driver so far does.
+          assert.throws(() => range.map(physical, options), harmless(801, 'cuMemMap'))
           assert.equal(range.mappedBytes, 0)
         }
-        t.own(range.map(physical))
+        const mapped = t.own(range.map(physical))
+        assertSameBits(DeviceBuffer.view(t.device, mapped, 'u8').toArraySync(), data, 'the whole')
       },
     },
     {
