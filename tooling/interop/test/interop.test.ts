@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -61,7 +61,7 @@ describe('memory between Node and Python on the software device', () => {
     const json = join(folder, 'missing.json')
     // Without site-packages there is no package but Python's own.
     const python = join(folder, 'python')
-    execFileSync('sh', ['-c', `printf '#!/bin/sh\\nexec python3 -S -E "$@"\\n' > ${python}; chmod +x ${python}`])
+    writeFileSync(python, '#!/bin/sh\nexec python3 -S -E "$@"\n', { mode: 0o755 })
     const { status, stdout } = runInterop('--through', 'CuPy,libcuda', '--python', python, '--json', json)
     expect(status).toBe(1)
     expect(stdout).toContain('FAILED  CuPy: in Python: the Python package cupy is missing')
@@ -69,6 +69,33 @@ describe('memory between Node and Python on the software device', () => {
     expect(found).toHaveLength(2)
     // What follows runs all the same.
     expect(exchanges.filter(({ error }) => error === undefined)).toHaveLength(6)
+  })
+
+  test('one wrong byte is found, on either side', (context) => {
+    needsPython(context)
+    needsSoftwareDevice(context)
+    const json = join(folder, 'wrong.json')
+    const python = join(folder, 'lying-python')
+    const program = join(folder, 'lying.py')
+    // Every write to the device has its last byte changed.
+    writeFileSync(
+      program,
+      `import os, runpy, sys
+sys.dont_write_bytecode = True
+sys.argv = sys.argv[2:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+import libcuda
+write = libcuda.LibCuda.write
+libcuda.LibCuda.write = lambda self, address, data: write(self, address, data[:-1] + bytes([data[-1] ^ 1]))
+runpy.run_path(sys.argv[0], run_name="__main__")
+`,
+    )
+    writeFileSync(python, `#!/bin/sh\nexec python3 ${program} "$@"\n`, { mode: 0o755 })
+    const { status } = runInterop('--python', python, '--json', json)
+    expect(status).toBe(1)
+    const { exchanges } = (JSON.parse(readFileSync(json, 'utf8')) as Report).interop
+    expect(exchanges.filter(({ error }) => error?.includes('what Python wrote back: 1 of'))).toHaveLength(3)
+    expect(exchanges.filter(({ error }) => error?.includes('Node read other bytes'))).toHaveLength(3)
   })
 
   test('an interpreter that is not there is an error and not a wait', (context) => {
@@ -123,7 +150,6 @@ reading, writing = os.pipe()
 os.write(writing, b"from Python")
 peer.send(text, [reading])
 `
-    const { openSync, writeFileSync, closeSync, readSync } = await import('node:fs')
     const files = ['one', 'two', 'three'].map((text) => {
       const file = join(folder, text)
       writeFileSync(file, text)
