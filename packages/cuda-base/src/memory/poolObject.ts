@@ -124,7 +124,8 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
 
   /**
    * Gives memory back to the system until at most this many bytes are kept. Memory that was freed on a stream counts once a
-   * blocking wait, such as `stream.synchronizeSync()`, has seen that work end; awaiting `synchronize()` is not enough.
+   * wait of the driver itself has seen that work end: `stream.synchronizeSync()` or a wait for the device, not
+   * `stream.synchronize()`, which only asks about an event.
    */
   trimTo(bytesToKeep = 0): void {
     requireInteger(bytesToKeep, 'bytesToKeep', 0, Number.MAX_SAFE_INTEGER)
