@@ -46,11 +46,17 @@ export class Child {
   }
 
   /** Starts a script of this package. An inherited descriptor is number 4 there. */
-  static start(t: CaseContext, script: string, descriptor?: number): Child {
+  static start(
+    t: CaseContext,
+    script: string,
+    options: { readonly descriptor?: number; readonly environment?: Readonly<Record<string, string>> } = {},
+  ): Child {
+    const { descriptor, environment = {} } = options
     const stdio = ['ignore', 'inherit', 'inherit', 'ipc', ...(descriptor === undefined ? [] : [descriptor])] as const
-    const process = fork(script, [], { execArgv: [], serialization: 'advanced', stdio: [...stdio] })
-    t.defer(() => void process.kill('SIGKILL'))
-    return new Child(process)
+    const env = { ...process.env, ...environment }
+    const child = fork(script, [], { execArgv: [], serialization: 'advanced', stdio: [...stdio], env })
+    t.defer(() => void child.kill('SIGKILL'))
+    return new Child(child)
   }
 
   get pid(): number {

@@ -58,9 +58,11 @@ function map(physical: PhysicalMemory, device: Device, access: 'read' | 'readWri
 
 async function takeMemory(handle: ShareableHandle<'memory'>, ordinal: number, access?: 'read'): Promise<number> {
   const device = Device.get(ordinal)
-  const physical = own(PhysicalMemory.import(handle, device))
-  if ('dispose' in handle) handle.dispose()
-  return map(physical, device, access)
+  try {
+    return map(own(PhysicalMemory.import(handle, device)), device, access)
+  } finally {
+    if ('dispose' in handle) handle.dispose()
+  }
 }
 
 interface Taking {
@@ -89,8 +91,11 @@ answerCommands({
 
   async receivePool({ device = 0 }: Taking) {
     const handle = await receiveHandle(line(), 'pool')
-    pool = own(MemoryPool.import(handle, Device.get(device)))
-    if ('dispose' in handle) handle.dispose()
+    try {
+      pool = own(MemoryPool.import(handle, Device.get(device)))
+    } finally {
+      if ('dispose' in handle) handle.dispose()
+    }
   },
 
   openPointer(pointer: PoolPointer<'u8'>) {

@@ -39,10 +39,13 @@ const processScript = fileURLToPath(new URL('memoryProcess.js', import.meta.url)
 const strangerScript = fileURLToPath(new URL('stranger.js', import.meta.url))
 
 /** A process at the other end of a socket. */
-export function startPartner(t: CaseContext): { readonly child: Child; readonly socket: DescriptorSocket } {
+export function startPartner(
+  t: CaseContext,
+  environment: Readonly<Record<string, string>> = {},
+): { readonly child: Child; readonly socket: DescriptorSocket } {
   const [socket, theirs] = DescriptorSocket.pair()
   t.own(socket)
-  const child = Child.start(t, processScript, theirs.descriptor)
+  const child = Child.start(t, processScript, { descriptor: theirs.descriptor, environment })
   theirs.dispose()
   return { child, socket }
 }
@@ -289,6 +292,33 @@ export const sharingSuite: Suite = {
         assertSameBits((await child.run('read')) as Uint8Array, data, 'read by the other device')
         await child.run('fill', 0x42)
         assertSameBits(bytes.toArraySync(), data.fill(0x42), 'written by the other device')
+      },
+    },
+    {
+      name: 'memory on a device that the other process does not see is refused there, and stays',
+      requires: { devices: 2 },
+      async run(t) {
+        const second = t.devices[1] as Device
+        const { physical, bytes } = mapNew(t, second, allocationGranularity(second), { isShared: true })
+        bytes.fillSync(0x19)
+        const pool = t.own(MemoryPool.create(second, { handleTypes: 'posix-fd' }))
+        const { child, socket } = startPartner(t, { CUDA_VISIBLE_DEVICES: '0', SHOAL_SIM_DEVICES: '1' })
+        const before = await child.run('disposeAll')
+        const refused = failed(
+          ({ name, message }) => name === 'FeatureNotSupportedError' && message.includes(second.uuid),
+        )
+        for (const [command, handle] of [
+          ['receiveMemory', physical.export()],
+          ['receivePool', pool.export()],
+        ] as const) {
+          const attempt = child.run(command, {})
+          await hand(socket, handle)
+          await assert.rejects(attempt, refused)
+        }
+        const buffer = t.own(DeviceBuffer.zeros(second, 'u8', 100))
+        await assert.rejects(child.run('openIpc', ipcMemoryHandle(buffer)), refused)
+        assert.deepEqual(await child.run('disposeAll'), before)
+        assertSameBits(bytes.toArraySync(), new Uint8Array(bytes.length).fill(0x19), 'the memory')
       },
     },
     {
