@@ -39,9 +39,9 @@ export interface Mappable {
 export interface MapOptions {
   /** Bytes from the start of the range. Default: 0. */
   readonly offset?: number | undefined
-  /** Bytes from the start of the memory. Drivers take only 0 so far. Default: 0. */
+  /** Bytes from the start of the memory. Drivers take only 0 so far: `CUDA_ERROR_NOT_SUPPORTED`. Default: 0. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on. */
+  /** Default: all of the memory from `memoryOffset` on. Drivers take no less so far: `CUDA_ERROR_NOT_SUPPORTED`. */
   readonly byteLength?: number | undefined
   /** Who may use it. Default: the device it lies on, for reading and writing. */
   readonly access?: readonly AccessGrant[] | undefined

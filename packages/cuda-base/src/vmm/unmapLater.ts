@@ -3,22 +3,24 @@ import { offThread } from '@shoal/ffi'
 import type { Context } from '../context.js'
 import { checkRelease } from '../errors.js'
 
-/** Waits for the work of the contexts and unmaps, on a native thread. The contexts lose one child each. */
+/**
+ * Waits for the work of the contexts and unmaps, on a native thread. Until then nobody resets the contexts. They lose one
+ * child each.
+ */
 export async function unmapOffThread(address: bigint, byteLength: number, users: Iterable<Context>): Promise<void> {
   const contexts = [...users]
+  const waiting: Context[] = []
   try {
     for (const context of contexts) {
       if (context.disposed) continue
       context._addWait()
-      try {
-        await offThread({ context: context._handle }, () => cuCtxSynchronize())
-      } finally {
-        context._endWait()
-      }
+      waiting.push(context)
+      await offThread({ context: context._handle }, () => cuCtxSynchronize())
     }
     const [status = 0] = await offThread({}, () => cuMemUnmap(address, byteLength))
     checkRelease(status, 'cuMemUnmap')
   } finally {
+    for (const context of waiting) context._endWait()
     for (const context of contexts) context._removeChild()
   }
 }
