@@ -61,7 +61,7 @@ export function watchForLeak(object: object, what: string, reclaim: () => string
 /** What is made and disposed of so often that watching each one would cost more than the call of the driver. */
 export interface ShortLived {
   /** Whether it was disposed of. */
-  readonly freed: boolean
+  readonly disposed: boolean
   /** @internal Set once the collector watches it. */
   _isWatched: boolean
   /** @internal Has the collector watch it, with {@link watchForLeak}. */
@@ -90,7 +90,7 @@ export function watchLater(object: ShortLived): void {
 
 function growUp(): void {
   willGrowUp = false
-  for (const object of young) if (!object.freed) startWatching(object)
+  for (const object of young) if (!object.disposed) startWatching(object)
   young.length = 0
 }
 

@@ -47,14 +47,29 @@ export function requireAccess(access: MemoryAccess): MemoryAccess {
   throw new TypeError(`access must be 'none', 'read' or 'readWrite', not ${describeValue(access)}`)
 }
 
-/** Grants as the array of structs that the driver reads. */
+/** The struct of each grant there was: there are few, and each mapping needs one. */
+const known = new Map<string, Uint8Array>()
+
+function writeGrant({ place: { type, id }, access }: ResolvedGrant): Uint8Array {
+  const key = `${type} ${id} ${access}`
+  let memory = known.get(key)
+  if (memory === undefined) {
+    memory = CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] })
+    known.set(key, memory)
+  }
+  return memory
+}
+
+/** Grants as the array of structs that the driver reads. It is shared: nobody writes to it. */
 export function writeGrants(grants: readonly ResolvedGrant[]): { readonly memory: Uint8Array; readonly count: number } {
-  const memory = new Uint8Array(grants.length * CUmemAccessDesc.size)
-  grants.forEach(({ place, access }, index) => {
-    const value = { location: { type: place.type, id: place.id }, flags: codes[access] }
-    CUmemAccessDesc.write(memory, value, index * CUmemAccessDesc.size)
+  const count = grants.length
+  const [first] = grants
+  if (count === 1 && first !== undefined) return { memory: writeGrant(first), count }
+  const memory = new Uint8Array(count * CUmemAccessDesc.size)
+  grants.forEach((grant, index) => {
+    memory.set(writeGrant(grant), index * CUmemAccessDesc.size)
   })
-  return { memory, count: grants.length }
+  return { memory, count }
 }
 
 /** Access as the driver writes it. */

@@ -9,7 +9,7 @@ import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { describeValue, requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import {
   type AccessGrant,
   getAccess,
@@ -48,7 +48,7 @@ export interface MapOptions {
 }
 
 /** Physical memory at an address. Devices with access use it like any other memory. */
-export class MappedRange extends Resource implements MemoryLike {
+export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'MappedRange'
   readonly range: AddressRange
   readonly memory: Mappable
@@ -59,7 +59,9 @@ export class MappedRange extends Resource implements MemoryLike {
   /** The context it counts as memory of; none for host memory. */
   readonly #context: Context | undefined
   /** Contexts whose work may use the memory: it has to end before the memory goes. */
-  readonly #users = new Set<Context>()
+  readonly #users: Context[] = []
+  /** @internal */
+  _isWatched = false
   #description: MemoryRange | undefined
 
   private constructor(range: AddressRange, memory: Mappable, address: bigint, offset: number, byteLength: number) {
@@ -70,6 +72,13 @@ export class MappedRange extends Resource implements MemoryLike {
     this.byteLength = byteLength
     this.#address = address
     this.#context = memory._contexts[0]
+    watchLater(this)
+  }
+
+  /** @internal */
+  _watch(): void {
+    const { range, offset, byteLength } = this
+    const address = this.#address
     const users = this.#users
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
       unmapOffThread(address, byteLength, users).then(
@@ -163,7 +172,7 @@ export class MappedRange extends Resource implements MemoryLike {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
-    forgetLeak(this)
+    if (this._isWatched) forgetLeak(this)
     try {
       await unmapOffThread(this.#address, this.byteLength, this.#users)
     } finally {
@@ -173,7 +182,7 @@ export class MappedRange extends Resource implements MemoryLike {
 
   /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
   protected release(): void {
-    forgetLeak(this)
+    if (this._isWatched) forgetLeak(this)
     if (processIsEnding()) return
     try {
       this.#wait()
@@ -198,8 +207,8 @@ export class MappedRange extends Resource implements MemoryLike {
 
   #note(grants: readonly ResolvedGrant[]): void {
     for (const { place, access } of grants) {
-      if (place.context === undefined || access === 'none' || this.#users.has(place.context)) continue
-      this.#users.add(place.context)
+      if (place.context === undefined || access === 'none' || this.#users.includes(place.context)) continue
+      this.#users.push(place.context)
       place.context._addChild()
     }
   }

@@ -11,7 +11,7 @@ import {
 import { requireAddress, requireInteger } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
 import { check, checkRelease } from '../errors.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { visibleUuids } from '../share/deviceUuid.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
@@ -30,7 +30,7 @@ import {
 } from './properties.js'
 
 /** Memory without an address. Map it, once or several times, into an `AddressRange` to use it. */
-export class PhysicalMemory extends Resource {
+export class PhysicalMemory extends Resource implements ShortLived {
   protected readonly kind = 'PhysicalMemory'
   readonly byteLength: number
   /** @internal The context of the device it lies on; none for host memory. */
@@ -39,6 +39,8 @@ export class PhysicalMemory extends Resource {
   readonly _granularity: number
   /** @internal Ordinal of the device it lies on, which for imported memory need not be the one that uses it. */
   readonly _device: number | undefined
+  /** @internal */
+  _isWatched = false
   readonly #handle: CUmemGenericAllocationHandle
 
   private constructor(
@@ -55,7 +57,14 @@ export class PhysicalMemory extends Resource {
     this._device = device
     this._contexts = context === undefined ? [] : [context]
     context?._addChild()
-    watchForLeak(this, `PhysicalMemory of ${byteLength} bytes`, () => {
+    watchLater(this)
+  }
+
+  /** @internal */
+  _watch(): void {
+    const handle = this.#handle
+    const [context] = this._contexts
+    watchForLeak(this, `PhysicalMemory of ${this.byteLength} bytes`, () => {
       giveBack(handle, context)
       return 'it is freed as soon as nothing maps it'
     })
@@ -155,7 +164,7 @@ export class PhysicalMemory extends Resource {
   }
 
   protected release(): void {
-    forgetLeak(this)
+    if (this._isWatched) forgetLeak(this)
     if (!processIsEnding()) giveBack(this.#handle, this._contexts[0])
   }
 }

@@ -36,26 +36,38 @@ export type Granularity = 'minimum' | 'recommended'
 /** Properties on their way to the driver. */
 export interface ResolvedProperties {
   readonly place: ResolvedPlace
+  /** The struct. It is shared: nobody writes to it. */
   readonly memory: Uint8Array<ArrayBuffer>
+  /** Granularities that the driver was asked for already. */
+  readonly granularities: Map<CUmemAllocationGranularity_flags, number>
 }
 
 const genericCompression = 1
+
+/** There are few different properties, and each allocation needs some: written once, asked about once. */
+const known = new Map<string, Omit<ResolvedProperties, 'place'>>()
 
 /** Checks place and options, and writes the struct that the driver reads. */
 export function resolveProperties(place: MemoryPlace, options: AllocationOptions): ResolvedProperties {
   requireOptions(options, 'options', '{ handleTypes }')
   const resolved = resolvePlace(place, 'place')
+  const { type, id } = resolved
   const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
-  const memory = CUmemAllocationProp.allocate({
-    type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
-    requestedHandleTypes: handleTypes,
-    location: { type: resolved.type, id: resolved.id },
-    allocFlags: {
-      compressionType: optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0,
-      gpuDirectRDMACapable: optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0,
-    },
-  })
-  return { place: resolved, memory }
+  const compressionType = optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0
+  const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0
+  const key = `${type} ${id} ${handleTypes} ${compressionType} ${gpuDirectRDMACapable}`
+  let found = known.get(key)
+  if (found === undefined) {
+    const memory = CUmemAllocationProp.allocate({
+      type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+      requestedHandleTypes: handleTypes,
+      location: { type, id },
+      allocFlags: { compressionType, gpuDirectRDMACapable },
+    })
+    found = { memory, granularities: new Map() }
+    known.set(key, found)
+  }
+  return { place: resolved, memory: found.memory, granularities: found.granularities }
 }
 
 /** The struct as data. */
@@ -94,10 +106,15 @@ function granularityCode(granularity: Granularity): CUmemAllocationGranularity_f
 
 /** The granularity for properties that were checked. */
 export function granularityOf(
-  { memory }: ResolvedProperties,
+  { memory, granularities }: ResolvedProperties,
   code: CUmemAllocationGranularity_flags = minimum,
 ): number {
-  return granularityFor(memory, code)
+  let granularity = granularities.get(code)
+  if (granularity === undefined) {
+    granularity = granularityFor(memory, code)
+    granularities.set(code, granularity)
+  }
+  return granularity
 }
 
 /** The granularity for the struct that the driver reads or wrote. */

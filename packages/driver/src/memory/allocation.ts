@@ -81,6 +81,10 @@ export class Allocation implements ShortLived {
     return new Allocation(context, low, high, byteLength, isOwned, stream, keep, memory)
   }
 
+  get disposed(): boolean {
+    return this.freed
+  }
+
   get address(): bigint {
     this.#address ??= wordsValue({ low: this.#low, high: this.#high })
     return this.#address
