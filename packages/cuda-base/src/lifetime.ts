@@ -62,14 +62,14 @@ export function watchForLeak(object: object, what: string, reclaim: () => string
 export interface ShortLived {
   /** Whether it was disposed of. */
   readonly disposed: boolean
-  /** @internal Set once the collector watches it. */
-  _isWatched: boolean
-  /** @internal Has the collector watch it, with {@link watchForLeak}. */
+  /** @internal Has the collector watch it, with {@link watchForLeak}, which dispose() then has to take back. */
   _watch(): void
 }
 
-const young: ShortLived[] = []
 const mostYoung = 1024
+/** Filled up to `youngCount`. It keeps its length: growing it anew would cost more than what it is for. */
+const young: (ShortLived | undefined)[] = new Array(mostYoung).fill(undefined)
+let youngCount = 0
 let willGrowUp = false
 
 /**
@@ -78,11 +78,12 @@ let willGrowUp = false
  */
 export function watchLater(object: ShortLived): void {
   if (traceLeaks) {
-    startWatching(object)
+    object._watch()
     return
   }
-  if (young.length >= mostYoung) growUp()
-  young.push(object)
+  if (youngCount === mostYoung) growUp()
+  young[youngCount] = object
+  youngCount += 1
   if (willGrowUp) return
   willGrowUp = true
   setImmediate(growUp).unref()
@@ -90,13 +91,13 @@ export function watchLater(object: ShortLived): void {
 
 function growUp(): void {
   willGrowUp = false
-  for (const object of young) if (!object.disposed) startWatching(object)
-  young.length = 0
-}
-
-function startWatching(object: ShortLived): void {
-  object._isWatched = true
-  object._watch()
+  const count = youngCount
+  youngCount = 0
+  for (let index = 0; index < count; index += 1) {
+    const object = young[index]
+    young[index] = undefined
+    if (object !== undefined && !object.disposed) object._watch()
+  }
 }
 
 /** The object was disposed of: nothing to report. */

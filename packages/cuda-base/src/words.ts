@@ -1,4 +1,4 @@
-/** A 64-bit number in two halves: what the argument block takes without a bigint. */
+/** A 64-bit number in two halves, signed or not: what the argument block takes without a bigint. */
 export interface Words {
   readonly low: number
   readonly high: number
@@ -9,5 +9,5 @@ export function wordsOf(value: bigint): Words {
 }
 
 export function wordsValue({ low, high }: Words): bigint {
-  return (BigInt(high) << 32n) | BigInt(low)
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0)
 }

@@ -60,8 +60,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   readonly #context: Context | undefined
   /** Contexts whose work may use the memory: it has to end before the memory goes. */
   readonly #users: Context[] = []
-  /** @internal */
-  _isWatched = false
+  #isWatched = false
   #description: MemoryRange | undefined
 
   private constructor(range: AddressRange, memory: Mappable, address: bigint, offset: number, byteLength: number) {
@@ -77,6 +76,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
 
   /** @internal */
   _watch(): void {
+    this.#isWatched = true
     const { range, offset, byteLength } = this
     const address = this.#address
     const users = this.#users
@@ -172,7 +172,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
-    if (this._isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     try {
       await unmapOffThread(this.#address, this.byteLength, this.#users)
     } finally {
@@ -182,7 +182,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
 
   /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
   protected release(): void {
-    if (this._isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
     try {
       this.#wait()

@@ -39,8 +39,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
   readonly _granularity: number
   /** @internal Ordinal of the device it lies on, which for imported memory need not be the one that uses it. */
   readonly _device: number | undefined
-  /** @internal */
-  _isWatched = false
+  #isWatched = false
   readonly #handle: CUmemGenericAllocationHandle
 
   private constructor(
@@ -62,6 +61,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
 
   /** @internal */
   _watch(): void {
+    this.#isWatched = true
     const handle = this.#handle
     const [context] = this._contexts
     watchForLeak(this, `PhysicalMemory of ${this.byteLength} bytes`, () => {
@@ -164,7 +164,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   protected release(): void {
-    if (this._isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     if (!processIsEnding()) giveBack(this.#handle, this._contexts[0])
   }
 }

@@ -1,11 +1,10 @@
 import {
   checkRelease,
-  driverError,
   forgetLeak,
-  processIsEnding,
   type ShortLived,
   Status,
   scratch,
+  type Words,
   watchForLeak,
   watchLater,
   wordsOf,
@@ -24,7 +23,7 @@ import { offThread } from '@shoal/ffi'
 import { DisposedError, type MemoryLike, toMemoryRange } from '@shoal/types'
 import type { Context } from '../context.js'
 import type { Stream } from '../stream.js'
-import { allocateCall, allocatedHigh, allocatedLow, freeCall } from './streamOrdered.js'
+import { freeOn } from './streamOrdered.js'
 
 /** One piece of device memory, shared by a buffer and the views of it. */
 export class Allocation implements ShortLived {
@@ -32,8 +31,7 @@ export class Allocation implements ShortLived {
   readonly byteLength: number
   /** Whether the memory was given back. */
   freed = false
-  /** @internal */
-  _isWatched = false
+  #isWatched = false
   /** The stream it was allocated on, which also frees it. */
   readonly #stream: Stream | undefined
   readonly #isOwned: boolean
@@ -63,9 +61,21 @@ export class Allocation implements ShortLived {
     this.#isOwned = isOwned && byteLength > 0
     this.keep = keep
     this.source = memory
-    if (!this.#isOwned) return
-    context._addChild()
+  }
+
+  /** For memory that is to be given back: its context stays, and the collector looks out for it. */
+  #own(): this {
+    if (!this.#isOwned) return this
+    this.context._addChild()
     watchLater(this)
+    return this
+  }
+
+  /** Memory that {@link allocateOn} made, from the buffer that had it so far. */
+  static takeOver(stream: Stream, { low, high }: Words, byteLength: number): Allocation {
+    const allocation = new Allocation(stream.context, low, high, byteLength, true, stream)
+    watchLater(allocation)
+    return allocation
   }
 
   static #at(
@@ -78,7 +88,7 @@ export class Allocation implements ShortLived {
     memory?: MemoryLike,
   ): Allocation {
     const { low, high } = wordsOf(address)
-    return new Allocation(context, low, high, byteLength, isOwned, stream, keep, memory)
+    return new Allocation(context, low, high, byteLength, isOwned, stream, keep, memory).#own()
   }
 
   get disposed(): boolean {
@@ -92,26 +102,21 @@ export class Allocation implements ShortLived {
 
   /** `cuMemAlloc`. CUDA has no empty allocation: zero bytes are address 0. */
   static allocate(context: Context, byteLength: number): Allocation {
-    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
+    if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
     context._call('cuMemAlloc', () => cuMemAlloc(out, byteLength))
     return Allocation.#at(context, out.u64[0] as bigint, byteLength, true)
   }
 
-  /** `cuMemAllocAsync`: the memory can be used by work queued on the stream from now on. */
-  static allocateOn(stream: Stream, byteLength: number): Allocation {
-    const { context } = stream
-    stream._requireUsable()
-    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
-    const status = allocateCall(stream._callContext, stream._words, byteLength)
-    if (status !== Status.success) throw driverError(status, 'cuMemAllocAsync')
-    return new Allocation(context, allocatedLow(), allocatedHigh(), byteLength, true, stream)
+  /** No memory: CUDA has no empty allocation. */
+  static empty(context: Context): Allocation {
+    return new Allocation(context, 0, 0, 0, false)
   }
 
   /** `cuMemAllocFromPoolAsync`; `keep` is the pool's object. */
   static allocateFrom(keep: object, pool: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle } = stream
-    if (byteLength === 0) return new Allocation(context, 0, 0, 0, false)
+    if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
     context._call('cuMemAllocFromPoolAsync', () => cuMemAllocFromPoolAsync(out, byteLength, pool, handle))
     return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, keep)
@@ -157,10 +162,7 @@ export class Allocation implements ShortLived {
   }
 
   #freeOn(stream: Stream): void {
-    const { context } = this
-    if (context.disposed || processIsEnding()) return
-    const status = freeCall(stream._callContext, stream._words, this.#low, this.#high)
-    if (status !== Status.success) checkRelease(status, 'cuMemFreeAsync')
+    freeOn(stream, this.#low, this.#high)
   }
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */
@@ -183,12 +185,13 @@ export class Allocation implements ShortLived {
     if (this.freed) return false
     this.freed = true
     if (!this.#isOwned) return false
-    if (this._isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     return true
   }
 
   /** @internal */
   _watch(): void {
+    this.#isWatched = true
     const { context, address, byteLength } = this
     const stream = this.#stream
     watchForLeak(this, `A DeviceBuffer of ${byteLength} bytes on device ${context.device.ordinal}`, () => {

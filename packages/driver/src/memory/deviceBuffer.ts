@@ -16,9 +16,11 @@ import {
   requireLength,
   requireOptions,
   requireWithin,
+  type ShortLived,
   sliceOf,
   type ViewOptions,
   viewOf,
+  watchLater,
 } from '@shoal/cuda-base'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import {
@@ -38,6 +40,7 @@ import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
 import type { PinnedBuffer } from './pinnedBuffer.js'
+import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
@@ -57,26 +60,27 @@ export type CopyTarget<D extends DType> = TypedArrayOf<D> | PinnedBuffer<D>
  * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
  * `Sync` block the thread; methods that return a promise wait without blocking it.
  */
-export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike {
-  protected readonly kind = 'DeviceBuffer'
+export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike, ShortLived {
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
-  readonly byteLength: number
-  /** @internal */
-  readonly _allocation: Allocation
-  /** @internal */
+  /** The allocation; or, until somebody needs one, the stream the memory is freed on. */
+  #owner: Allocation | Stream
+  /** Halves of the address, as long as a stream is the owner. */
+  readonly #low: number
+  readonly #high: number
   /** Where a view starts; undefined for a buffer that has the whole allocation. */
   readonly #viewAddress: bigint | undefined
   #range: MemoryRange | undefined
 
-  private constructor(allocation: Allocation, dtype: D, length: number, byteLength: number, viewAddress?: bigint) {
+  private constructor(owner: Allocation | Stream, dtype: D, length: number, viewAddress?: bigint, low = 0, high = 0) {
     super()
-    this._allocation = allocation
+    this.#owner = owner
+    this.#low = low
+    this.#high = high
     this.#viewAddress = viewAddress
     this.dtype = dtype
     this.length = length
-    this.byteLength = byteLength
   }
 
   /** Memory for `length` elements, with whatever was there before (`cuMemAlloc`). */
@@ -84,7 +88,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const context = contextOf(source)
     const { bytes } = requireDType(dtype)
     const allocation = Allocation.allocate(context, requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
+    return new DeviceBuffer(allocation, dtype, length)
   }
 
   /** Memory for `length` elements, all bits zero; ready for use on any stream. */
@@ -128,8 +132,13 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   static allocateAsync<D extends DType>(stream: Stream, dtype: D, length: number): DeviceBuffer<D> {
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
     const { bytes } = requireDType(dtype)
-    const allocation = Allocation.allocateOn(stream, requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
+    const byteLength = requireLength(length, 'length', bytes) * bytes
+    stream._requireUsable()
+    if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, 0)
+    allocateOn(stream, byteLength)
+    const buffer = new DeviceBuffer(stream, dtype, length, undefined, allocatedLow(), allocatedHigh())
+    watchLater(buffer)
+    return buffer
   }
 
   /** @internal Elements in memory that `allocate` makes, given their bytes. */
@@ -140,7 +149,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   ): DeviceBuffer<D> {
     const { bytes } = requireDType(dtype)
     const allocation = allocate(requireLength(length, 'length', bytes) * bytes)
-    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
+    return new DeviceBuffer(allocation, dtype, length)
   }
 
   /**
@@ -159,7 +168,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (typeof address !== 'bigint') throw new TypeError(`address must be a bigint, not ${describeValue(address)}`)
     if (address < 0n || address >= 2n ** 64n) throw new RangeError(`address must fit 64 bits, not ${address}`)
     const allocation = Allocation.borrow(context, address, requireLength(length, 'length', bytes) * bytes, keep)
-    return new DeviceBuffer(allocation, dtype, length, allocation.byteLength)
+    return new DeviceBuffer(allocation, dtype, length)
   }
 
   /**
@@ -176,8 +185,30 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   ): DeviceBuffer<D> {
     const context = contextOf(source)
     const { address, length } = viewOf(memory, dtype, options)
-    const byteLength = length * dtypeInfo(dtype).bytes
-    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, byteLength, address)
+    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, address)
+  }
+
+  get byteLength(): number {
+    return this.length * dtypeInfo(this.dtype).bytes
+  }
+
+  /** @internal The allocation, which from now on is the one to give the memory back. */
+  get _allocation(): Allocation {
+    const owner = this.#owner
+    if (owner instanceof Allocation) return owner
+    const allocation = Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength)
+    if (this._disposed) allocation.freed = true
+    this.#owner = allocation
+    return allocation
+  }
+
+  /** @internal The buffer outlives the turn it was made in: its allocation is what the collector watches. */
+  _watch(): void {
+    void this._allocation
+  }
+
+  protected get kind(): string {
+    return 'DeviceBuffer'
   }
 
   /** @internal The address without the check that it is still there. */
@@ -186,11 +217,11 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   }
 
   get context(): Context {
-    return this._allocation.context
+    return this.#owner.context
   }
 
   get device(): Context['device'] {
-    return this._allocation.context.device
+    return this.#owner.context.device
   }
 
   /** The `CUdeviceptr` of the first element; 0n when there is none. @throws DisposedError */
@@ -200,7 +231,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   /** Whether dispose() was called for this buffer or for the one it is a view of. */
   override get disposed(): boolean {
-    return this._disposed || this._allocation.freed
+    return this._disposed || (this.#owner instanceof Allocation && this.#owner.freed)
   }
 
   /**
@@ -213,7 +244,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const { first, length } = sliceOf(start, end, this.length)
     const { bytes } = dtypeInfo(this.dtype)
     const address = this._address + BigInt(first * bytes)
-    return new DeviceBuffer(this._allocation, this.dtype, length, length * bytes, address)
+    return new DeviceBuffer(this._allocation, this.dtype, length, address)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
@@ -225,7 +256,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   reinterpret<E extends DType>(dtype: E): DeviceBuffer<E> {
     const address = this._use()
     const length = reinterpretedLength(address, this.byteLength, dtype)
-    return new DeviceBuffer(this._allocation, dtype, length, this.byteLength, address)
+    return new DeviceBuffer(this._allocation, dtype, length, address)
   }
 
   /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
@@ -309,14 +340,16 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (this._disposed) return
     streamFor(this.context, stream)
     this._disposed = true
-    if (this.#viewAddress === undefined) this._allocation.free(stream)
+    this.#free(stream)
   }
 
   /** Frees the memory without blocking the thread while work still uses it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
-    if (this.#viewAddress === undefined) await this._allocation.freeOffThread()
+    if (this.#viewAddress !== undefined) return
+    if (this.#owner instanceof Allocation) await this.#owner.freeOffThread()
+    else this.#free()
   }
 
   get [memoryProtocol](): MemoryRange {
@@ -353,7 +386,22 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
   protected release(): void {
-    if (this.#viewAddress === undefined) this._allocation.free()
+    this.#free()
+  }
+
+  #free(stream?: Stream): void {
+    if (this.#viewAddress !== undefined) return
+    const owner = this.#owner
+    if (owner instanceof Allocation) owner.free(stream)
+    else if (owner.disposed)
+      Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
+    else {
+      try {
+        freeOn(stream ?? owner, this.#low, this.#high)
+      } finally {
+        owner.context._removeChild()
+      }
+    }
   }
 
   #finish(result: this, options: QueueOptions): this {
