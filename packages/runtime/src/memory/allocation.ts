@@ -33,8 +33,7 @@ export class Allocation implements ShortLived {
   readonly keep: unknown
   /** Whether the memory was given back. */
   freed = false
-  /** @internal */
-  _isWatched = false
+  #isWatched = false
   readonly #stream: Stream | undefined
   readonly #isOwned: boolean
 
@@ -49,6 +48,10 @@ export class Allocation implements ShortLived {
     if (!this.#isOwned) return
     context._addChild()
     watchLater(this)
+  }
+
+  get disposed(): boolean {
+    return this.freed
   }
 
   /** `cudaMalloc`; zero bytes are address 0. */
@@ -130,12 +133,13 @@ export class Allocation implements ShortLived {
     if (this.freed) return false
     this.freed = true
     if (!this.#isOwned) return false
-    if (this._isWatched) forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     return true
   }
 
   /** @internal */
   _watch(): void {
+    this.#isWatched = true
     const { context, address, byteLength } = this
     const stream = this.#stream
     watchForLeak(this, `DeviceMemory of ${byteLength} bytes on device ${context.device.ordinal}`, () => {
