@@ -287,6 +287,26 @@ typedef enum CUpointer_attribute_enum SHOAL_INT {
   CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE = 21,
 } CUpointer_attribute;
 
+// Managed memory
+typedef enum CUmem_advise_enum SHOAL_INT {
+  CU_MEM_ADVISE_SET_READ_MOSTLY = 1,
+  CU_MEM_ADVISE_UNSET_READ_MOSTLY = 2,
+  CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3,
+  CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION = 4,
+  CU_MEM_ADVISE_SET_ACCESSED_BY = 5,
+  CU_MEM_ADVISE_UNSET_ACCESSED_BY = 6,
+} CUmem_advise;
+typedef enum CUmem_range_attribute_enum SHOAL_INT {
+  CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY = 1,
+  CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION = 2,
+  CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY = 3,
+  CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION = 4,
+  CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE = 5,
+  CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID = 6,
+  CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE = 7,
+  CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID = 8,
+} CUmem_range_attribute;
+
 // Where memory lies, how it may be shared and touched
 typedef enum CUmemLocationType_enum SHOAL_INT {
   CU_MEM_LOCATION_TYPE_NONE = 0,
@@ -551,6 +571,16 @@ SHOAL_CU(cuMemGetAddressRange_v2, (CUdeviceptr* pbase, size_t* psize, CUdevicept
 SHOAL_CU(cuPointerGetAttribute, (void* data, CUpointer_attribute attribute, CUdeviceptr ptr))
 SHOAL_CU(cuPointerGetAttributes, (unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr))
 SHOAL_CU(cuPointerSetAttribute, (const void* value, CUpointer_attribute attribute, CUdeviceptr ptr))
+
+// Managed memory
+SHOAL_CU(cuMemAdvise, (CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device))
+SHOAL_CU(cuMemAdvise_v2, (CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location))
+SHOAL_CU_PTSZ(cuMemPrefetchAsync, (CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream))
+SHOAL_CU_PTSZ(cuMemPrefetchAsync_v2, (CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream))
+SHOAL_CU_PTSZ(cuStreamAttachMemAsync, (CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags))
+SHOAL_CU(cuMemRangeGetAttribute, (void* data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr, size_t count))
+SHOAL_CU(cuMemRangeGetAttributes, (void** data, size_t* dataSizes, CUmem_range_attribute* attributes, size_t numAttributes,
+                                   CUdeviceptr devPtr, size_t count))
 
 // Memory pools
 SHOAL_CU_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream))

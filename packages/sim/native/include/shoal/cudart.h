@@ -130,6 +130,8 @@ typedef enum cudaMemcpyKind SHOAL_INT {
 
 // Of the same layout and values as in the driver.
 typedef CUmemLocation cudaMemLocation;
+typedef CUmem_advise cudaMemoryAdvise;
+typedef CUmem_range_attribute cudaMemRangeAttribute;
 typedef CUmemAccessDesc cudaMemAccessDesc;
 typedef CUmemPoolProps cudaMemPoolProps;
 typedef CUmemPoolPtrExportData cudaMemPoolPtrExportData;
@@ -221,9 +223,11 @@ SHOAL_RT_PTSZ(cudaMemset2DAsync, (void* devPtr, size_t pitch, int value, size_t 
 // Managed memory
 SHOAL_RT(cudaMallocManaged, (void** devPtr, size_t size, unsigned int flags))
 SHOAL_RT_PTSZ(cudaStreamAttachMemAsync, (cudaStream_t stream, void* devPtr, size_t length, unsigned int flags))
-SHOAL_RT(cudaMemAdvise, (const void* devPtr, size_t count, int advice, cudaMemLocation location))
+SHOAL_RT(cudaMemAdvise, (const void* devPtr, size_t count, cudaMemoryAdvise advice, cudaMemLocation location))
 SHOAL_RT_PTSZ(cudaMemPrefetchAsync, (const void* devPtr, size_t count, cudaMemLocation location, unsigned int flags, cudaStream_t stream))
-SHOAL_RT(cudaMemRangeGetAttribute, (void* data, size_t dataSize, int attribute, const void* devPtr, size_t count))
+SHOAL_RT(cudaMemRangeGetAttribute, (void* data, size_t dataSize, cudaMemRangeAttribute attribute, const void* devPtr, size_t count))
+SHOAL_RT(cudaMemRangeGetAttributes, (void** data, size_t* dataSizes, cudaMemRangeAttribute* attributes, size_t numAttributes,
+                                     const void* devPtr, size_t count))
 
 // Memory pools
 SHOAL_RT_PTSZ(cudaMallocFromPoolAsync, (void** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream))
