@@ -2,7 +2,6 @@ import { callInContext } from '@shoal/ffi'
 import {
   ncclAllGather,
   ncclBroadcast,
-  type ncclComm_t,
   ncclDataType_t,
   ncclRedOp_t,
   ncclReduce,
@@ -21,6 +20,7 @@ import {
 import { allReduceCall } from './allReduceCall.js'
 import { checkNccl, throwContextError } from './errors.js'
 import { isGroupOpen, joinGroup, noteRefusal } from './group.js'
+import type { LiveCommunicator } from './live.js'
 import {
   checkedCount,
   checkOverlap,
@@ -54,17 +54,6 @@ export interface ReductionOptions extends CollectiveOptions {
 export interface RootOptions {
   /** Rank whose data is sent (broadcast) or that gets the result (reduce). */
   readonly root: number
-}
-
-/** A communicator that can be used: what a call needs to know of it. */
-export interface LiveCommunicator {
-  readonly handle: ncclComm_t
-  readonly rank: number
-  readonly worldSize: number
-  readonly device: number
-  readonly context: bigint
-  /** The last all-reduce, where it may be recognised. */
-  lastAllReduce?: CheckedAllReduce | undefined
 }
 
 const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {

@@ -6,24 +6,15 @@ import {
   ncclCommFinalize,
   ncclCommGetAsyncError,
 } from '@shoal/nccl-sys'
-import type { DeviceLike, MemoryLike, StatusError } from '@shoal/types'
+import type { DeviceLike, StatusError } from '@shoal/types'
 import { DisposedError, toDeviceOrdinal } from '@shoal/types'
-import {
-  allGather,
-  allReduce,
-  broadcast,
-  type CollectiveOptions,
-  type LiveCommunicator,
-  type ReductionOptions,
-  type RootOptions,
-  reduce,
-  reduceScatter,
-} from './collectives.js'
 import { addContext, removeContext } from './contexts.js'
 import { checkNccl, lastErrorOf, ncclError } from './errors.js'
 import { initAllNative, initRankNative, type NativeCommunicator } from './init.js'
 import { forgetLeak, watchForLeak } from './leaks.js'
+import type { LiveCommunicator } from './live.js'
 import { named } from './operands.js'
+import { CommunicatorOperations } from './operations.js'
 import { releasePrimaryContexts } from './primaryContexts.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -56,7 +47,7 @@ const inProgress = 7
  * It lives until `destroy()` or `abort()`; `await using` calls the former. The garbage collector only reports one that
  * was forgotten, since destroying it waits for other ranks.
  */
-export class Communicator {
+export class Communicator extends CommunicatorOperations {
   /** This communicator's place among the ranks, from 0. */
   readonly rank: number
   /** Number of ranks. */
@@ -70,6 +61,7 @@ export class Communicator {
   #ending: Promise<void> | undefined
 
   private constructor(native: NativeCommunicator, rank: number, worldSize: number) {
+    super()
     this.rank = rank
     this.worldSize = worldSize
     this.device = native.context.ordinal
@@ -132,48 +124,6 @@ export class Communicator {
   /** Whether `destroy()` or `abort()` was called. */
   get disposed(): boolean {
     return this.#ending !== undefined
-  }
-
-  /**
-   * Combines the elements of `send` over all ranks and leaves the result in `recv` on every rank (`ncclAllReduce`).
-   * The same buffer twice works in place.
-   *
-   * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it refuses.
-   */
-  allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-    allReduce(this.#use('allReduce'), send, recv, options)
-  }
-
-  /**
-   * Copies `send` of rank `root` into `recv` of every rank (`ncclBroadcast`). `send` is looked at on the root only and
-   * may be null elsewhere; the same buffer twice works in place.
-   */
-  broadcast(send: MemoryLike | null, recv: MemoryLike, options: CollectiveOptions & RootOptions): void {
-    broadcast(this.#use('broadcast'), send, recv, options)
-  }
-
-  /**
-   * Combines the elements of `send` over all ranks and leaves the result in `recv` of rank `root` (`ncclReduce`).
-   * `recv` may be null on the other ranks; the same buffer twice works in place.
-   */
-  reduce(send: MemoryLike, recv: MemoryLike | null, options: ReductionOptions & RootOptions): void {
-    reduce(this.#use('reduce'), send, recv, options)
-  }
-
-  /**
-   * Puts the `send` of all ranks one after the other into `recv` of every rank (`ncclAllGather`). `count` is that of
-   * one rank. In place when `send` is this rank's part of `recv`.
-   */
-  allGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-    allGather(this.#use('allGather'), send, recv, options)
-  }
-
-  /**
-   * Combines the elements of `send` over all ranks and leaves each rank its part of the result in `recv`
-   * (`ncclReduceScatter`). `count` is that of one part. In place when `recv` is this rank's part of `send`.
-   */
-  reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-    reduceScatter(this.#use('reduceScatter'), send, recv, options)
   }
 
   /**
@@ -254,7 +204,8 @@ export class Communicator {
     if (this.#ending !== undefined) throw new DisposedError({ object: this.#name(), operation })
   }
 
-  #use(operation: string): LiveCommunicator {
+  /** @internal */
+  protected override _use(operation: string): LiveCommunicator {
     if (this.#state !== 'open') throw new DisposedError({ object: this.#name(), operation })
     return this.#live
   }
