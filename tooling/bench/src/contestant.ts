@@ -26,8 +26,9 @@ export class Contestant {
     name: string,
     command: string,
     commandArguments: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
   ): Promise<[Contestant, string]> {
-    const child = spawn(command, commandArguments, { stdio: 'pipe' })
+    const child = spawn(command, commandArguments, { stdio: 'pipe', env: { ...process.env, ...environment } })
     const contestant = new Contestant(name, child)
     const failed = new Promise<never>((_, reject) => {
       child.once('error', (error) => reject(new Error(`${name} does not start: ${error.message}`)))
@@ -38,11 +39,16 @@ export class Contestant {
 
   /** Sends a request and gives back the figure in the answer. */
   async ask(request: string): Promise<number> {
-    this.#child.stdin.write(`${request}\n`)
-    const line = await this.#line()
+    const line = await this.tell(request)
     const value = Number(line)
     if (!Number.isFinite(value)) throw new Error(`${this.#name} answers '${request}' with '${line}'`)
     return value
+  }
+
+  /** Sends a line and gives back the line that comes in answer. */
+  async tell(line: string): Promise<string> {
+    this.#child.stdin.write(`${line}\n`)
+    return await this.#line()
   }
 
   /** Ends the program. */

@@ -12,7 +12,8 @@ commands
   stub         calls of a library that does nothing: C, Shoal, koffi
   gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
-  nccl         all-reduce of 8 B to 256 MiB on all devices: C and Shoal with the same libnccl
+  nccl         all-reduce, all-gather, reduce-scatter, all-to-all of 8 B to 1 GiB on all devices, in one process and in
+               one a rank: C and Shoal with the same libnccl
   import       time, memory and libraries of import '@shoal/driver'
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
@@ -22,7 +23,8 @@ options
   --rounds N       rounds, in which the contestants take turns (default: 7)
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
   --devices N      nccl: number of devices (default: all)
-  --max-bytes N    nccl: largest message (default: 268435456)
+  --max-bytes N    nccl: largest message (default: 1 GiB, and 1 MiB on the software device)
+  --only A,B       nccl: only these operations; process, processes: only in one process, only in one a rank
   --no-peers       gpu, memory: without the Python bindings
   --spec FOLDER    sys: the specs of the raw packages (default: those of tooling/bindgen)
   --check          exit status 1 when a bar is missed
@@ -40,7 +42,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
   gpu: async () => (await import('./gpu.js')).benchGpu,
   memory: async () => (await import('./memory/index.js')).benchMemory,
-  nccl: async () => (await import('./nccl.js')).benchNccl,
+  nccl: async () => (await import('./nccl/index.js')).benchNccl,
   import: async () => (await import('./importCost.js')).benchImport,
   sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
@@ -66,14 +68,19 @@ async function main(): Promise<number> {
   const device = values.device ?? 'gpu'
   if (device !== 'gpu' && device !== 'sim') throw new UsageError(`--device must be gpu or sim, got ${device}`)
   // Before any package looks at it.
-  if (device === 'sim') process.env['SHOAL_DEVICE'] = 'sim'
+  if (device === 'sim') {
+    process.env['SHOAL_DEVICE'] = 'sim'
+    if (values.devices !== undefined) process.env['SHOAL_SIM_DEVICES'] = values.devices
+  }
   const options: RunOptions = {
     device,
     rounds: wholeNumber(values.rounds ?? '7', 'rounds', 1),
     devices: values.devices === undefined ? undefined : wholeNumber(values.devices, 'devices', 1),
     peers: values['no-peers'] !== true,
     specFolder: values.spec,
-    maximumBytes: wholeNumber(values['max-bytes'] ?? String(256 * 2 ** 20), 'max-bytes', 8),
+    maximumBytes: wholeNumber(values['max-bytes'] ?? String(2 ** 30), 'max-bytes', 8),
+    only: values.only?.split(','),
+    waitSeconds: wholeNumber(values['wait-seconds'] ?? '10', 'wait-seconds', 1),
   }
   const run = await load()
   const { results, bars } = await run(options)
@@ -110,6 +117,8 @@ function parse() {
         device: { type: 'string' },
         devices: { type: 'string' },
         'max-bytes': { type: 'string' },
+        only: { type: 'string' },
+        'wait-seconds': { type: 'string' },
         spec: { type: 'string' },
         'no-peers': { type: 'boolean' },
         check: { type: 'boolean' },

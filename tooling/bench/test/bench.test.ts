@@ -142,12 +142,40 @@ describe('on the software device the code runs', () => {
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
   })
 
-  test('nccl', (context) => {
+  test('nccl: every collective, all ranks in one process and one a process', (context) => {
     needsCompiler(context, true)
-    const { results } = report('nccl', '--device', 'sim', '--rounds', '1', '--max-bytes', '1024')
-    const sizes = results['sizes'] as { bytes: number; timeRatio: number }[]
-    expect(sizes.map((row) => row.bytes)).toEqual([8, 64, 1024])
-    for (const row of sizes) expect(row.timeRatio).toBeGreaterThan(0)
+    const { results, bars } = report(
+      'nccl',
+      '--device',
+      'sim',
+      '--rounds',
+      '1',
+      '--devices',
+      '3',
+      '--max-bytes',
+      '1024',
+    )
+    const rows = results['sizes'] as { layout: string; operation: string; bytes: number; timeRatio: number }[]
+    expect(results['without']).toEqual([])
+    for (const layout of ['process', 'processes']) {
+      const sizes = (operation: string) =>
+        rows.filter((row) => row.layout === layout && row.operation === operation).map((row) => row.bytes)
+      expect(sizes('all-reduce')).toEqual([8, 64, 1024])
+      // An element for each rank is the least that these can move.
+      for (const operation of ['all-gather', 'reduce-scatter', 'all-to-all'])
+        expect(sizes(operation)).toEqual([12, 64, 1024])
+    }
+    for (const row of rows) expect(row.timeRatio).toBeGreaterThan(0)
+    expect(bars).toHaveLength(8)
+  })
+
+  test('nccl: only what was asked for', (context) => {
+    needsCompiler(context, true)
+    const { results } = report(
+      ...['nccl', '--device', 'sim', '--rounds', '1', '--max-bytes', '8', '--only', 'processes,all-gather'],
+    )
+    expect(results['sizes']).toMatchObject([{ layout: 'processes', operation: 'all-gather', bytes: 8 }])
+    expect(run('nccl', '--device', 'sim', '--only', 'gossip').stderr).toContain('--only gossip: there are process,')
   })
 
   test('memory', (context) => {

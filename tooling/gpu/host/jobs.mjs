@@ -48,7 +48,7 @@ export const jobs = [
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
-  { name: 'bench-nccl', limit: 180, gpus: 2, command: bench('nccl', '--rounds', '15') },
+  { name: 'bench-nccl', limit: 150, gpus: 2, command: bench('nccl', '--rounds', '9') },
   { name: 'bench-import', limit: 90, command: bench('import') },
   { name: 'bench-sys', limit: 180, command: bench('sys', '--spec', file('spec')) },
   { name: 'bench-event-loop', limit: 90, command: bench('event-loop') },

@@ -1,0 +1,207 @@
+import { driverVersion } from '@shoal/driver'
+import { ncclVersion } from '@shoal/nccl'
+import { atLeast, atMost, type Bar, number, table } from '../bars.js'
+import { devicesFor, libraryPath } from '../devices.js'
+import { type Outcome, type RunOptions, UsageError } from '../options.js'
+import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
+import { Crew } from '../ranks/crew.js'
+import { medianRatio, type Series, series } from '../statistics.js'
+import { busFactor, iterationsFor, largestMessage, type Operation, operations, sizesOf } from './sizes.js'
+
+const kibibyte = 2 ** 10
+const mebibyte = 2 ** 20
+
+/** How ranks are spread: all in one process, or one a process. */
+const layouts = ['process', 'processes'] as const
+type Layout = (typeof layouts)[number]
+
+interface Row {
+  readonly layout: Layout
+  readonly operation: Operation
+  readonly bytes: number
+  readonly iterations: number
+  readonly unit: 'µs'
+  readonly C: Series
+  readonly shoal: Series
+  readonly timeRatio: number
+  readonly busBandwidthGBps: { readonly C: number; readonly shoal: number }
+  readonly busBandwidthRatio: number
+}
+
+/** Collectives over all devices, in one process and in one process a rank, in C and through @shoal/nccl. */
+export async function benchNccl(options: RunOptions): Promise<Outcome> {
+  const devices = chooseDevices(devicesFor(options), options)
+  const { wantedLayouts, wantedOperations } = choose(options.only)
+  const version = ncclVersion()
+  const libnccl = libraryPath('nccl')
+  const rows: Row[] = []
+  const without: string[] = []
+  for (const layout of wantedLayouts) {
+    const found = await measureLayout(layout, wantedOperations, devices.length, libnccl, version.value, options)
+    rows.push(...found.rows)
+    without.push(...found.without)
+  }
+  print(rows, devices.length, version.toString(), libnccl)
+  for (const line of without) console.log(line)
+  const details = {
+    devices: devices.map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    nccl: version.toString(),
+    libnccl,
+    software: options.device === 'sim',
+    without,
+  }
+  return { results: { ...details, sizes: rows }, bars: barsOf(rows) }
+}
+
+function choose(only: readonly string[] | undefined): { wantedLayouts: Layout[]; wantedOperations: Operation[] } {
+  const known: readonly string[] = [...layouts, ...operations]
+  const strange = only?.find((word) => !known.includes(word))
+  if (strange !== undefined) throw new UsageError(`--only ${strange}: there are ${known.join(', ')}`)
+  const some = <T extends string>(all: readonly T[]): T[] => {
+    const picked = all.filter((one) => only?.includes(one))
+    return picked.length > 0 ? picked : [...all]
+  }
+  return { wantedLayouts: some(layouts), wantedOperations: some(operations) }
+}
+
+async function measureLayout(
+  layout: Layout,
+  wanted: readonly Operation[],
+  ranks: number,
+  libnccl: string,
+  version: number,
+  options: RunOptions,
+): Promise<{ rows: Row[]; without: string[] }> {
+  const most = largestMessage(options)
+  const perProcess = layout === 'process' ? ranks : 1
+  const firsts = Array.from({ length: ranks / perProcess }, (_, index) => index * perProcess)
+  const program = compileForRanks('collectives.c', 'collectives')
+  const c = await Crew.start(
+    'collectives.c',
+    firsts.map((first) => ({
+      command: program,
+      arguments: [libnccl, ...[first, perProcess, ranks, most].map(String)],
+    })),
+  )
+  const shoal = await Crew.start(
+    'Shoal',
+    firsts.map((first) => nodeMember(import.meta.url, 'child.js', [first, perProcess, ranks, most])),
+  )
+  for (const [name, { greeting }] of [['C', c] as const, ['Shoal', shoal] as const]) {
+    if (!greeting.startsWith(`ready ${version}`)) throw new Error(`${name} says '${greeting}' where NCCL is ${version}`)
+  }
+  const rows: Row[] = []
+  const without: string[] = []
+  for (const operation of wanted) {
+    if (c.greeting.endsWith(`no ${operation}`)) {
+      without.push(`without ${operation}: NCCL ${version} has none (since 2.28)`)
+      continue
+    }
+    rows.push(...(await measureOperation(layout, operation, ranks, most, c, shoal, options)))
+  }
+  c.close()
+  shoal.close()
+  return { rows, without }
+}
+
+async function measureOperation(
+  layout: Layout,
+  operation: Operation,
+  ranks: number,
+  most: number,
+  c: Crew,
+  shoal: Crew,
+  options: RunOptions,
+): Promise<Row[]> {
+  const sizes = sizesOf(operation, ranks, most)
+  // Both sides at work for a while before anything is timed: V8 compiles what runs often, NCCL connects the devices.
+  const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
+  await c.ask(longWarmUp)
+  await shoal.ask(longWarmUp)
+  const rows: Row[] = []
+  for (const bytes of sizes) {
+    const { iterations, warmUps } = iterationsFor(bytes, options)
+    const request = `${operation} ${bytes} ${iterations} ${warmUps}`
+    await c.ask(request)
+    await shoal.ask(request)
+    const times = { C: [] as number[], shoal: [] as number[] }
+    for (let round = 0; round < options.rounds; round += 1) {
+      // Who goes first changes from round to round.
+      if (round % 2 === 0) times.C.push(await c.ask(request))
+      times.shoal.push(await shoal.ask(request))
+      if (round % 2 === 1) times.C.push(await c.ask(request))
+    }
+    const [cTimes, ourTimes] = [series(times.C), series(times.shoal)]
+    const bandwidth = ({ median }: Series): number => (bytes / median / 1000) * busFactor(operation, ranks)
+    rows.push({
+      layout,
+      operation,
+      bytes,
+      iterations,
+      unit: 'µs',
+      C: cTimes,
+      shoal: ourTimes,
+      timeRatio: medianRatio(times.shoal, times.C),
+      busBandwidthGBps: { C: bandwidth(cTimes), shoal: bandwidth(ourTimes) },
+      busBandwidthRatio: medianRatio(times.C, times.shoal),
+    })
+  }
+  return rows
+}
+
+function inWords(layout: Layout, ranks: number): string {
+  return layout === 'process' ? `${ranks} ranks in one process` : `${ranks} ranks, one a process`
+}
+
+function print(rows: readonly Row[], ranks: number, version: string, libnccl: string): void {
+  console.log(`Collectives of f32, out of place, NCCL ${version} (${libnccl}): medians of rounds\n`)
+  for (const layout of layouts) {
+    const these = rows.filter((row) => row.layout === layout)
+    if (these.length === 0) continue
+    console.log(`${inWords(layout, ranks)}\n`)
+    console.log(
+      table(
+        ['operation', 'bytes', 'C µs', 'Shoal µs', 'Shoal / C', 'C bus GB/s', 'Shoal bus GB/s', 'Shoal / C'],
+        these.map((row) => [
+          row.operation,
+          String(row.bytes),
+          number(row.C.median),
+          number(row.shoal.median),
+          row.timeRatio.toFixed(3),
+          number(row.busBandwidthGBps.C),
+          number(row.busBandwidthGBps.shoal),
+          row.busBandwidthRatio.toFixed(3),
+        ]),
+      ),
+    )
+    console.log('')
+  }
+}
+
+/** The worst of all sizes that a bar is about. */
+function barsOf(rows: readonly Row[]): Bar[] {
+  const groups = new Map<string, Row[]>()
+  for (const row of rows) {
+    const name = `${row.operation}, ${row.layout === 'process' ? 'one process' : 'one process a rank'}`
+    groups.set(name, [...(groups.get(name) ?? []), row])
+  }
+  return [...groups].flatMap(([name, these]) => {
+    const small = these.filter((row) => row.bytes <= kibibyte)
+    const large = these.filter((row) => row.bytes >= 16 * mebibyte)
+    return [
+      ...(small.length === 0
+        ? []
+        : [atMost(`${name}: time at most 1 KiB against C`, Math.max(...small.map((row) => row.timeRatio)), 1.1)]),
+      ...(large.length === 0
+        ? []
+        : [
+            atLeast(
+              `${name}: bus bandwidth from 16 MiB against C`,
+              Math.min(...large.map((row) => row.busBandwidthRatio)),
+              0.99,
+            ),
+          ]),
+    ]
+  })
+}

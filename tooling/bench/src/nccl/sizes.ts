@@ -1,0 +1,34 @@
+import type { RunOptions } from '../options.js'
+
+const mebibyte = 2 ** 20
+const allSizes = [
+  ...[8, 64, 1024, 8 * 1024, 64 * 1024],
+  ...[mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte, 256 * mebibyte, 1024 * mebibyte],
+]
+
+export const operations = ['all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all'] as const
+export type Operation = (typeof operations)[number]
+
+/** The largest message; the software device gets no more than shows that the code runs. */
+export function largestMessage({ device, maximumBytes }: RunOptions): number {
+  return device === 'sim' ? Math.min(maximumBytes, mebibyte) : maximumBytes
+}
+
+/** What is measured: bytes of the larger side of a rank, as nccl-tests count, and never less than an element a rank. */
+export function sizesOf(operation: Operation, ranks: number, most: number): number[] {
+  const least = operation === 'all-reduce' ? 8 : Math.max(8, 4 * ranks)
+  return [...new Set(allSizes.map((bytes) => Math.max(bytes, least)))].filter((bytes) => bytes <= most)
+}
+
+/** Operations in one loop, and before it. */
+export function iterationsFor(bytes: number, { device }: RunOptions): { iterations: number; warmUps: number } {
+  if (device === 'sim') return { iterations: bytes <= 64 * 1024 ? 20 : 3, warmUps: 1 }
+  if (bytes <= 64 * 1024) return { iterations: 1000, warmUps: 50 }
+  if (bytes <= 4 * mebibyte) return { iterations: 300, warmUps: 20 }
+  return bytes <= 64 * mebibyte ? { iterations: 60, warmUps: 5 } : { iterations: 20, warmUps: 3 }
+}
+
+/** What the bytes are multiplied with to give what the links carry, as nccl-tests count. */
+export function busFactor(operation: Operation, ranks: number): number {
+  return ((operation === 'all-reduce' ? 2 : 1) * (ranks - 1)) / ranks
+}

@@ -1,0 +1,44 @@
+import { Contestant } from '../contestant.js'
+
+/** How one process of a crew is started. */
+export interface Member {
+  readonly command: string
+  readonly arguments: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+/** Processes that work together, as ranks do: each is asked the same, and what counts is the mean of their answers. */
+export class Crew {
+  /** What the first process said when all had met. */
+  readonly greeting: string
+  readonly #members: readonly Contestant[]
+
+  private constructor(members: readonly Contestant[], greeting: string) {
+    this.#members = members
+    this.greeting = greeting
+  }
+
+  /** Starts the processes; the first one makes the id by which they meet. */
+  static async start(name: string, members: readonly Member[]): Promise<Crew> {
+    const started = await Promise.all(
+      members.map((one, index) =>
+        Contestant.start(`${name} ${index}`, one.command, one.arguments, one.environment ?? {}),
+      ),
+    )
+    const id = /^id ([0-9a-f]+)$/.exec(started[0]?.[1] ?? '')?.[1]
+    if (id === undefined) throw new Error(`${name} begins with '${started[0]?.[1]}', not with an id`)
+    const contestants = started.map(([contestant]) => contestant)
+    const greetings = await Promise.all(contestants.map((contestant) => contestant.tell(`start ${id}`)))
+    return new Crew(contestants, greetings[0] as string)
+  }
+
+  /** Sends the request to all at once; the mean of their answers, as nccl-tests report it. */
+  async ask(request: string): Promise<number> {
+    const answers = await Promise.all(this.#members.map((member) => member.ask(request)))
+    return answers.reduce((sum, value) => sum + value, 0) / answers.length
+  }
+
+  close(): void {
+    for (const member of this.#members) member.close()
+  }
+}
