@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -16,9 +16,10 @@ const { AddressRange, Device, DeviceBuffer, MulticastObject, PhysicalMemory, all
 const { World } = await import('./model/world.js')
 const { commands, outcomes } = await import('./model/commands.js')
 
-/** SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one. */
+/** SHOAL_MODEL_RUNS=10000 for a long run, SHOAL_MODEL_SEED to repeat one, SHOAL_MODEL_RESULT to keep what came of it. */
 const runs = Number(process.env['SHOAL_MODEL_RUNS'] ?? 500)
-const seed = process.env['SHOAL_MODEL_SEED']
+const seed = Number(process.env['SHOAL_MODEL_SEED'] ?? Date.now() % 2 ** 31)
+const resultFile = process.env['SHOAL_MODEL_RESULT']
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 /** Pieces of address space that memory of the software device is mapped at. */
@@ -68,14 +69,28 @@ test(`${runs} sequences of what can be done with mapped memory go as the model s
       expect(left).toEqual(baseline)
     },
   )
-  const options = { numRuns: runs, ...(seed === undefined ? {} : { seed: Number(seed) }) }
   const begin = performance.now()
-  await fc.assert(property, options)
+  await fc.assert(property, { numRuns: runs, seed })
   const seconds = (performance.now() - begin) / 1000
   const made = [...outcomes].map(([name, { done, refused }]) => `${name} ${done} done, ${refused} refused`)
   console.log(
-    `${runs} sequences, ${steps} commands (at most ${longest} in one) in ${seconds.toFixed(1)} s\n${made.join('\n')}`,
+    `${runs} sequences (seed ${seed}), ${steps} commands (at most ${longest} in one) in ${seconds.toFixed(1)} s\n${made.join('\n')}`,
   )
+  if (resultFile !== undefined) {
+    const result = {
+      date: new Date().toISOString().slice(0, 10),
+      device: 'software device',
+      node: process.version,
+      seed,
+      sequences: runs,
+      commands: steps,
+      longestSequence: longest,
+      failures: 0,
+      seconds: Math.round(seconds),
+      outcomes: Object.fromEntries([...outcomes].sort(([one], [other]) => one.localeCompare(other))),
+    }
+    writeFileSync(resultFile, `${JSON.stringify(result, null, 2)}\n`)
+  }
   if (runs < 500) return
   for (const [name, { done }] of outcomes) if (!alwaysRefused.has(name)) expect([name, done]).not.toEqual([name, 0])
 }, 3_600_000)
