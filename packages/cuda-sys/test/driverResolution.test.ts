@@ -124,20 +124,23 @@ test('a driver that is too old is told so without being asked, with the same err
   expect(lines).toEqual(['VersionTooOldError cuMemAdvise 12.2 12.0 true'])
 })
 
-test('symbol status: not found and version not sufficient', () => {
+test('a driver new enough that lacks a name, or has it with a later signature only, is not called too old', () => {
   const lines = run(
     13000,
     `import { cuGraphClone, cuGraphDestroy } from '@shoal/cuda-sys/driver'
      for (const call of [() => cuGraphDestroy(1n), () => cuGraphDestroy(1n), () => cuGraphClone(new BigUint64Array(1), 1n)]) {
-       try { call() } catch (error) { console.log(error.name) }
-     }`,
+       try { call() } catch (error) { console.log(error.name, error.symbol, error.installed, error.signatureOf) }
+     }
+     try { cuGraphClone(new BigUint64Array(1), 1n) } catch (error) { console.log(error.message) }`,
   )
   expect(lines).toEqual([
     'ask cuGraphDestroy 10000 1',
-    'SymbolNotFoundError',
-    'SymbolNotFoundError',
+    'SymbolNotFoundError cuGraphDestroy 13.0 undefined',
+    'SymbolNotFoundError cuGraphDestroy 13.0 undefined',
     'ask cuGraphClone 10000 1',
-    'VersionTooOldError',
+    'SymbolNotFoundError cuGraphClone 13.0 10.0',
+    `NVIDIA CUDA driver 13.0 (${stub(13000)}) has no function cuGraphClone with the signature that it has in 10.0. ` +
+      'Another version of the library, or another platform, may have it; has() tells before calling.',
   ])
 })
 
@@ -153,7 +156,7 @@ test('a function that the driver lacks is asked for once, however often it is ca
   )
   expect(lines).toEqual([
     'ask cuGraphClone 10000 1',
-    'SHOAL_VERSION_TOO_OLD',
+    'SHOAL_SYMBOL_NOT_FOUND',
     'ask cuGraphCreate 10000 1',
     'SHOAL_SYMBOL_NOT_FOUND',
   ])

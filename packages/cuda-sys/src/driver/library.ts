@@ -1,6 +1,6 @@
 import { defineLibrary, type NativeLibrary } from '@shoal/ffi'
 import { bindCall, type NativeCall, nestedCall, putCString, putI32, putPointer, putSize } from '@shoal/ffi/calls'
-import { streamMode, VersionTooOldError } from '@shoal/types'
+import { SymbolNotFoundError, streamMode } from '@shoal/types'
 import { formatCudaVersion } from '../version.js'
 import { perThreadSuffixes, versionedSymbols } from './generated/lookup.gen.js'
 
@@ -77,12 +77,15 @@ function resolve(library: NativeLibrary, symbol: string, since: number): bigint 
   }, call)
   const [address = 0n, symbolStatus = 0n] = cells
   if (status === 0 && address !== 0n) return address
+  // The driver is new enough and knows the name, but only with a signature of later than the one that was asked for: a
+  // newer driver is no help, and what it has must not be called.
   if (Number(symbolStatus & 0xffff_ffffn) === versionNotSufficient) {
-    throw new VersionTooOldError({
+    throw new SymbolNotFoundError({
       library: library.title,
-      api: symbol,
-      since: formatCudaVersion(since),
+      symbol,
+      path: library.load().path,
       installed: formatCudaVersion(installed),
+      signatureOf: formatCudaVersion(since),
     })
   }
   return undefined

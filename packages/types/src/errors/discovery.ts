@@ -74,10 +74,12 @@ export interface SymbolNotFoundErrorOptions {
   readonly path?: string | undefined
   /** Version of the loaded library, where it is known. */
   readonly installed?: string | undefined
+  /** Version whose signature was wanted, where the library knows the name and not with that signature. */
+  readonly signatureOf?: string | undefined
   readonly cause?: unknown
 }
 
-/** The library was loaded and has no such function. */
+/** The library was loaded and has no such function, or none with the signature that was wanted. */
 export class SymbolNotFoundError extends ShoalError {
   static {
     nameErrorClass(SymbolNotFoundError, 'SymbolNotFoundError')
@@ -88,12 +90,15 @@ export class SymbolNotFoundError extends ShoalError {
   readonly symbol: string
   declare readonly path?: string
   declare readonly installed?: string
+  declare readonly signatureOf?: string
 
   constructor(options: SymbolNotFoundErrorOptions) {
     const version = options.installed === undefined ? '' : ` ${options.installed}`
     const path = options.path === undefined ? '' : ` (${options.path})`
+    const signature =
+      options.signatureOf === undefined ? '' : ` with the signature that it has in ${options.signatureOf}`
     super(
-      `${options.library}${version}${path} has no function ${options.symbol}. ` +
+      `${options.library}${version}${path} has no function ${options.symbol}${signature}. ` +
         'Another version of the library, or another platform, may have it; has() tells before calling.',
       options,
     )
@@ -101,6 +106,7 @@ export class SymbolNotFoundError extends ShoalError {
     this.symbol = options.symbol
     if (options.path !== undefined) this.path = options.path
     if (options.installed !== undefined) this.installed = options.installed
+    if (options.signatureOf !== undefined) this.signatureOf = options.signatureOf
   }
 }
 
