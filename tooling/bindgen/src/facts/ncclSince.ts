@@ -1,22 +1,20 @@
 /**
  * First NCCL version of each function, as NCCL counts versions (2402 is 2.4.2, 22803 is 2.28.3). The headers do not say.
  *
- * Where it comes from: `nccl.h.in` and the headers of the device API in NVIDIA's repository at the releases 2.13.4,
- * 2.17.1, 2.21.5, 2.24.3, 2.26.2, 2.27.3, 2.28.3, 2.28.7, 2.29.2, 2.29.3 and 2.29.7; what the libraries 2.22.3 and 2.29.7
- * of Debian and 2.28.9 and 2.30.7 of NVIDIA's wheels export; NVIDIA's release notes and archived user guides for what is
- * older. A version is the first release that has the function, the one before it does not; patch releases that were never
- * published do not count (2.19.3 is the first of 2.19, 2.24.3 of 2.24). What is known less directly:
+ * Where it comes from: what the libraries 2.22.3 and 2.29.7 of Debian and 2.28.9 and 2.30.7 of NVIDIA's wheels export, which
+ * `abi` lists and a test compares; the headers of 2.30.7, which say what exists; and for the releases between and before
+ * those, NVIDIA's release notes, user guides and repository as far as they are known, which no test here can compare. A
+ * version is meant to be the first release that has the function; patch releases that were never published do not count
+ * (2.19.3 is the first of 2.19, 2.24.3 of 2.24). What is known least:
  *
- * - `ncclBroadcast`: the first release of 2.2, after NVIDIA's list of releases; no header of it was seen.
- *   `ncclGetVersion`: from CuPy's documentation, which names 2.3.4. `ncclRedOp...`: the first release of 2.11.
- * - `ncclCommInitRankScalable`: not in the library 2.22.3, in the header of 2.24.3; 2.23.4 is the release between them
- *   whose user guide has a chapter on several unique ids.
- * - `ncclLsaBarrierCreateRequirement`: the header of 2.28.3 has its handle and the count of barriers, the library 2.28.9
- *   the function.
+ * - `ncclBroadcast`: the first release of 2.2, after NVIDIA's list of releases. `ncclGetVersion`: from CuPy's
+ *   documentation, which names 2.3.4. `ncclRedOp...`: the first release of 2.11.
+ * - `ncclCommInitRankScalable`: not in the library 2.22.3; 2.23.4 is the release whose user guide has a chapter on several
+ *   unique ids.
+ * - `ncclLsaBarrierCreateRequirement`: in the library 2.28.9; 2.28.3 brought the rest of the device API.
  * - `ncclResetDebugInitInternal`, `ncclGin(Outbox|InboxA2A)CreateRequirement`: no header has them; not in the library
  *   before (2.22.3, 2.28.9), in the one named. Releases in between may have them.
- * - `ncclParam...`: not in the library 2.29.7; in the sources of a development version of 2.30 (with another type of
- *   status) and in the library 2.30.7. 2.30.3 is the first release of 2.30.
+ * - `ncclParam...`: not in the library 2.29.7, in the library 2.30.7. 2.30.3 is the first release of 2.30.
  */
 export const ncclSince: Readonly<Record<string, number>> = {
   // 2.0, the first release of this interface
