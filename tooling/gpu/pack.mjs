@@ -33,6 +33,7 @@ const entries = [
   'tooling/conformance',
   'tooling/bench',
   'tooling/sweep',
+  'tooling/interop',
   ...examples.map((name) => `docs/examples/${name}`),
 ]
 

@@ -86,11 +86,15 @@ export function watchLater(object: ShortLived): void {
   youngCount += 1
   if (willGrowUp) return
   willGrowUp = true
-  setImmediate(growUp).unref()
+  setImmediate(endOfTurn).unref()
+}
+
+function endOfTurn(): void {
+  willGrowUp = false
+  growUp()
 }
 
 function growUp(): void {
-  willGrowUp = false
   const count = youngCount
   youngCount = 0
   for (let index = 0; index < count; index += 1) {
@@ -108,10 +112,15 @@ export function forgetLeak(object: object): void {
 /** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
 export abstract class Resource {
   /** @internal */
-  _disposed = false
+  declare _disposed: boolean
 
   /** The name of the class in messages. */
   protected abstract readonly kind: string
+
+  // Defining it where it is declared would be a slow call of V8 for each object, as so many classes extend this one.
+  constructor() {
+    this._disposed = false
+  }
 
   /** Whether dispose() was called. */
   get disposed(): boolean {

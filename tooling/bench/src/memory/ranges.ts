@@ -33,7 +33,8 @@ export async function measureRanges(
   const first = await look()
   const nanoseconds = await c.ask(`ranges ${ranges}`)
   const inC = { first, last: await look(), microseconds: nanoseconds / 1000 }
-  // Left alone, V8 makes room for young objects bit by bit over thousands of ranges, which would look like a leak.
+  // V8 makes room for young objects, and for compiled code, bit by bit over some five thousand ranges, which would look like a
+  // leak: hence a small young generation, and as many ranges before the first look as after it.
   const flags = ['--expose-gc', '--min-semi-space-size=1', '--max-semi-space-size=1']
   const options = [...flags, childScript, String(warmUpRanges), String(ranges)]
   const output = execFileSync(process.execPath, options, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })

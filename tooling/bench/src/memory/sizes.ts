@@ -45,7 +45,7 @@ export function sizesFor(options: RunOptions): Sizes {
     steps: 16,
     copyBytes: 256 * mebibyte,
     exchangeBytes: 64 * mebibyte,
-    warmUpRanges: 2_000,
+    warmUpRanges: 10_000,
     ranges: 10_000,
     counts: { map: 20, grow: 2, copy: 5, exchange: 20 },
   }
