@@ -1,6 +1,9 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
+// How long a program that was told to end may take, in milliseconds.
+const patience = 10_000
+
 /** A program that measures on request: one line in, one line out. It sits idle while others have their turn. */
 export class Contestant {
   static readonly #running = new Set<Contestant>()
@@ -56,6 +59,17 @@ export class Contestant {
     Contestant.#running.delete(this)
     this.#child.stdin.end()
     this.#child.kill()
+  }
+
+  /** Lets the program end by itself, which it does at the end of its input, and waits until it is gone. */
+  async end(): Promise<void> {
+    Contestant.#running.delete(this)
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const gone = new Promise((resolve) => this.#child.once('exit', resolve))
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), patience)
+    this.#child.stdin.end()
+    await gone
+    clearTimeout(timer)
   }
 
   /** Ends all that run: one that waits for requests would keep a benchmark that failed from ending. */

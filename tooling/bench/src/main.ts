@@ -14,6 +14,8 @@ commands
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce, all-gather, reduce-scatter, all-to-all of 8 B to 1 GiB on all devices, in one process and in
                one a rank: C and Shoal with the same libnccl
+  nvshmem      puts and gets of 8 B to 256 MiB, barriers and atomics: C and Shoal with the same libnvshmem_host
+  ranks        ranks from the start of their processes to the first all-reduce: C and Shoal
   import       time, memory and libraries of import '@shoal/driver'
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
@@ -22,7 +24,7 @@ options
   --json FILE      writes the figures as JSON
   --rounds N       rounds, in which the contestants take turns (default: 7)
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
-  --devices N      nccl: number of devices (default: all)
+  --devices N      nccl, ranks: number of devices (default: all)
   --max-bytes N    nccl: largest message (default: 1 GiB, and 1 MiB on the software device)
   --only A,B       nccl: only these operations; process, processes: only in one process, only in one a rank
   --no-peers       gpu, memory: without the Python bindings
@@ -43,6 +45,8 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   gpu: async () => (await import('./gpu.js')).benchGpu,
   memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl/index.js')).benchNccl,
+  nvshmem: async () => (await import('./nvshmem/index.js')).benchNvshmem,
+  ranks: async () => (await import('./start/index.js')).benchRanks,
   import: async () => (await import('./importCost.js')).benchImport,
   sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,

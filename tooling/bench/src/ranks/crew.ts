@@ -9,13 +9,18 @@ export interface Member {
 
 /** Processes that work together, as ranks do: each is asked the same, and what counts is the mean of their answers. */
 export class Crew {
-  /** What the first process said when all had met. */
-  readonly greeting: string
+  /** What each process said when all had met. */
+  readonly greetings: readonly string[]
   readonly #members: readonly Contestant[]
 
-  private constructor(members: readonly Contestant[], greeting: string) {
+  private constructor(members: readonly Contestant[], greetings: readonly string[]) {
     this.#members = members
-    this.greeting = greeting
+    this.greetings = greetings
+  }
+
+  /** What the first process said. */
+  get greeting(): string {
+    return this.greetings[0] ?? ''
   }
 
   /** Starts the processes; the first one makes the id by which they meet. */
@@ -29,7 +34,7 @@ export class Crew {
     if (id === undefined) throw new Error(`${name} begins with '${started[0]?.[1]}', not with an id`)
     const contestants = started.map(([contestant]) => contestant)
     const greetings = await Promise.all(contestants.map((contestant) => contestant.tell(`start ${id}`)))
-    return new Crew(contestants, greetings[0] as string)
+    return new Crew(contestants, greetings)
   }
 
   /** Sends the request to all at once; the mean of their answers, as nccl-tests report it. */
@@ -38,7 +43,17 @@ export class Crew {
     return answers.reduce((sum, value) => sum + value, 0) / answers.length
   }
 
+  /** Sends the request to the first process alone, while the others wait. */
+  askFirst(request: string): Promise<number> {
+    return (this.#members[0] as Contestant).ask(request)
+  }
+
   close(): void {
     for (const member of this.#members) member.close()
+  }
+
+  /** Ends the processes and waits until they are gone, so that nothing of them disturbs what comes next. */
+  async end(): Promise<void> {
+    await Promise.all(this.#members.map((member) => member.end()))
   }
 }

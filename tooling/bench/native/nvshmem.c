@@ -1,0 +1,178 @@
+/* One PE of NVSHMEM, from C. Answers requests on standard input, so that its loops can take turns with others:
+ *
+ *   CASE BYTES ITERATIONS WARMUPS
+ *
+ * and answers with the microseconds of one. What has a peer works on the next PE; PE 0 alone is asked for those, all are
+ * asked for barriers.
+ *
+ *   put, get                   on a stream, back to back, one wait at the end
+ *   put-latency, get-latency   on a stream, with a wait after each
+ *   host-put, host-get         the blocking calls
+ *   p, g                       one 64-bit word
+ *   atomic-...                 on one 64-bit word; those without a result are waited for once, by nvshmem_quiet
+ *   barrier, sync              the blocking calls
+ *   barrier-on-stream          back to back, one wait at the end
+ *
+ * Arguments: the file of libnvshmem_host, this PE, how many there are, the largest message.
+ */
+#include "ranks.h"
+
+/* Sizes and versions of the structs as NVSHMEM 3 has them: version is the revision above, the size below. */
+struct unique_id {
+  int version;
+  char internal[124];
+};
+struct init_attributes {
+  int version;
+  void* mpi_comm;
+  struct {
+    int version;
+    struct {
+      int version;
+      struct unique_id* id;
+      int my_rank, ranks;
+    } by_id;
+    char rest[96];
+  } arguments;
+};
+_Static_assert(sizeof(struct unique_id) == ID_BYTES, "unique id");
+_Static_assert(sizeof(struct init_attributes) == 144, "attributes");
+#define VERSION(type) ((1 << 16) + (int)sizeof(type))
+enum { INIT_WITH_UNIQUE_ID = 1 << 3 };
+
+static struct {
+  int (*get_unique_id)(struct unique_id*);
+  int (*set_unique_id)(int, int, const struct unique_id*, struct init_attributes*);
+  int (*init)(unsigned, struct init_attributes*);
+  void (*version)(int*, int*, int*);
+  void* (*allocate)(size_t);
+  void (*put_on_stream)(void*, const void*, size_t, int, CUstream);
+  void (*get_on_stream)(void*, const void*, size_t, int, CUstream);
+  void (*barrier_on_stream)(CUstream);
+  void (*put)(void*, const void*, size_t, int);
+  void (*get)(void*, const void*, size_t, int);
+  void (*p)(uint64_t*, uint64_t, int);
+  uint64_t (*g)(const uint64_t*, int);
+  void (*add)(uint64_t*, uint64_t, int);
+  uint64_t (*fetch_add)(uint64_t*, uint64_t, int);
+  void (*set)(uint64_t*, uint64_t, int);
+  uint64_t (*fetch)(const uint64_t*, int);
+  uint64_t (*compare_swap)(uint64_t*, uint64_t, uint64_t, int);
+  void (*barrier)(void);
+  void (*sync)(void);
+  void (*quiet)(void);
+} nvshmem;
+
+static void load_nvshmem(const char* path) {
+  void* library = open_library(path);
+  nvshmem.get_unique_id = symbol(library, "nvshmemx_get_uniqueid");
+  nvshmem.set_unique_id = symbol(library, "nvshmemx_set_attr_uniqueid_args");
+  nvshmem.init = symbol(library, "nvshmemx_hostlib_init_attr");
+  nvshmem.version = symbol(library, "nvshmemx_vendor_get_version_info");
+  nvshmem.allocate = symbol(library, "nvshmem_malloc");
+  nvshmem.put_on_stream = symbol(library, "nvshmemx_putmem_on_stream");
+  nvshmem.get_on_stream = symbol(library, "nvshmemx_getmem_on_stream");
+  nvshmem.barrier_on_stream = symbol(library, "nvshmemx_barrier_all_on_stream");
+  nvshmem.put = symbol(library, "nvshmem_putmem");
+  nvshmem.get = symbol(library, "nvshmem_getmem");
+  nvshmem.p = symbol(library, "nvshmem_uint64_p");
+  nvshmem.g = symbol(library, "nvshmem_uint64_g");
+  nvshmem.add = symbol(library, "nvshmem_uint64_atomic_add");
+  nvshmem.fetch_add = symbol(library, "nvshmem_uint64_atomic_fetch_add");
+  nvshmem.set = symbol(library, "nvshmem_uint64_atomic_set");
+  nvshmem.fetch = symbol(library, "nvshmem_uint64_atomic_fetch");
+  nvshmem.compare_swap = symbol(library, "nvshmem_uint64_atomic_compare_swap");
+  nvshmem.barrier = symbol(library, "nvshmem_barrier_all");
+  nvshmem.sync = symbol(library, "nvshmem_sync_all");
+  nvshmem.quiet = symbol(library, "nvshmem_quiet");
+}
+
+static int peer;
+static CUstream stream;
+static void *here, *there;
+
+static void loop(const char* name, size_t bytes, long count) {
+  uint64_t* word = there;
+#define IF(text) else if (strcmp(name, text) == 0)
+#define REPEAT for (long i = 0; i < count; ++i)
+  if (strcmp(name, "put") == 0) {
+    REPEAT nvshmem.put_on_stream(there, here, bytes, peer, stream);
+    CUDA(cuStreamSynchronize(stream));
+  }
+  IF("get") {
+    REPEAT nvshmem.get_on_stream(here, there, bytes, peer, stream);
+    CUDA(cuStreamSynchronize(stream));
+  }
+  IF("put-latency") {
+    REPEAT {
+      nvshmem.put_on_stream(there, here, bytes, peer, stream);
+      CUDA(cuStreamSynchronize(stream));
+    }
+  }
+  IF("get-latency") {
+    REPEAT {
+      nvshmem.get_on_stream(here, there, bytes, peer, stream);
+      CUDA(cuStreamSynchronize(stream));
+    }
+  }
+  IF("host-put") { REPEAT nvshmem.put(there, here, bytes, peer); }
+  IF("host-get") { REPEAT nvshmem.get(here, there, bytes, peer); }
+  IF("p") { REPEAT nvshmem.p(word, i, peer); nvshmem.quiet(); }
+  IF("g") { REPEAT nvshmem.g(word, peer); }
+  IF("atomic-add") { REPEAT nvshmem.add(word, 1, peer); nvshmem.quiet(); }
+  IF("atomic-fetch-add") { REPEAT nvshmem.fetch_add(word, 1, peer); }
+  IF("atomic-set") { REPEAT nvshmem.set(word, i, peer); nvshmem.quiet(); }
+  IF("atomic-fetch") { REPEAT nvshmem.fetch(word, peer); }
+  IF("atomic-compare-swap") { REPEAT nvshmem.compare_swap(word, i, i + 1, peer); }
+  IF("barrier") { REPEAT nvshmem.barrier(); }
+  IF("sync") { REPEAT nvshmem.sync(); }
+  IF("barrier-on-stream") {
+    REPEAT nvshmem.barrier_on_stream(stream);
+    CUDA(cuStreamSynchronize(stream));
+  }
+  else fail(name, "no such case");
+}
+
+int main(int argc, char** argv) {
+  if (argc != 5) return fprintf(stderr, "usage: nvshmem LIBNVSHMEM PE PES BYTES\n"), 2;
+  load_nvshmem(argv[1]);
+  const int pe = atoi(argv[2]), pes = atoi(argv[3]);
+  const size_t most = strtoull(argv[4], NULL, 10);
+  peer = (pe + 1) % pes;
+  CUDA(cuInit(0));
+  enter_device(pe);
+  CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  struct unique_id id = {VERSION(struct unique_id), {0}};
+  if (pe == 0 && nvshmem.get_unique_id(&id) != 0) fail("nvshmemx_get_uniqueid", "failed");
+  exchange_id((unsigned char*)&id, pe == 0);
+  struct init_attributes attributes;
+  memset(&attributes, 0, sizeof attributes);
+  attributes.version = VERSION(struct init_attributes);
+  attributes.arguments.version = VERSION(attributes.arguments);
+  attributes.arguments.by_id.version = VERSION(attributes.arguments.by_id);
+  if (nvshmem.set_unique_id(pe, pes, &id, &attributes) != 0) fail("nvshmemx_set_attr_uniqueid_args", "failed");
+  if (nvshmem.init(INIT_WITH_UNIQUE_ID, &attributes) != 0) fail("nvshmemx_hostlib_init_attr", "failed");
+  here = nvshmem.allocate(most);
+  there = nvshmem.allocate(most);
+  if (here == NULL || there == NULL) fail("nvshmem_malloc", "no symmetric memory");
+  CUDA(cuMemsetD8((CUdeviceptr)here, 0, most));
+  CUDA(cuMemsetD8((CUdeviceptr)there, 0, most));
+  CUDA(cuCtxSynchronize());
+  nvshmem.barrier();
+  int major = 0, minor = 0, patch = 0;
+  nvshmem.version(&major, &minor, &patch);
+  printf("ready %d.%d.%d\n", major, minor, patch);
+  fflush(stdout);
+
+  char name[32];
+  size_t bytes;
+  long iterations, warmups;
+  while (scanf(" %31s %zu %ld %ld", name, &bytes, &iterations, &warmups) == 4) {
+    if (bytes > most) fail("BYTES", "more than the buffers hold");
+    loop(name, bytes, warmups);
+    const double start = now();
+    loop(name, bytes, iterations);
+    answer((now() - start) / (double)iterations);
+  }
+  return 0;
+}

@@ -1,0 +1,41 @@
+import type { RunOptions } from '../options.js'
+
+const kibibyte = 2 ** 10
+const mebibyte = 2 ** 20
+
+/** What is measured; native/nvshmem.c tells what each does. */
+export const groups = {
+  'put-get': ['put', 'get', 'put-latency', 'get-latency'],
+  barrier: ['barrier', 'sync', 'barrier-on-stream'],
+  host: ['host-put', 'host-get', 'p', 'g'],
+  // Last, since an NVSHMEM that cannot do them ends the process.
+  atomics: ['atomic-add', 'atomic-fetch-add', 'atomic-set', 'atomic-fetch', 'atomic-compare-swap'],
+} as const
+export type Group = keyof typeof groups
+export const groupNames = Object.keys(groups) as Group[]
+
+const sizes = [8, 64, 1024, 8 * kibibyte, 64 * kibibyte, mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte]
+const everySize = [...sizes, 256 * mebibyte]
+
+/** Every PE takes part in these; the others are PE 0's alone. */
+export function isCollective(test: string): boolean {
+  return (groups.barrier as readonly string[]).includes(test)
+}
+
+export function largestMessage({ device, maximumBytes }: RunOptions): number {
+  return device === 'sim' ? Math.min(maximumBytes, mebibyte) : Math.min(maximumBytes, 256 * mebibyte)
+}
+
+/** The sizes of a case; what moves one word has one. */
+export function sizesOf(test: string, most: number): number[] {
+  if (test === 'put' || test === 'get') return everySize.filter((bytes) => bytes <= most)
+  if (test.endsWith('-latency')) return everySize.filter((bytes) => bytes <= Math.min(most, kibibyte))
+  if (test.startsWith('host-')) return everySize.filter((bytes) => bytes <= Math.min(most, kibibyte))
+  return [8]
+}
+
+export function iterationsFor(bytes: number, { device }: RunOptions): { iterations: number; warmUps: number } {
+  if (device === 'sim') return { iterations: bytes <= 64 * kibibyte ? 20 : 3, warmUps: 1 }
+  if (bytes <= 64 * kibibyte) return { iterations: 500, warmUps: 50 }
+  return bytes <= 16 * mebibyte ? { iterations: 100, warmUps: 5 } : { iterations: 20, warmUps: 2 }
+}

@@ -1,0 +1,214 @@
+import { driverVersion } from '@shoal/driver'
+import { formatNvshmemVersion, nvshmem } from '@shoal/nvshmem-sys'
+import { atLeast, atMost, type Bar, number } from '../bars.js'
+import { devicesFor, libraryPath } from '../devices.js'
+import { type Outcome, type RunOptions, UsageError } from '../options.js'
+import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
+import { Crew, type Member } from '../ranks/crew.js'
+import { printRows, type Row, ratioBetween, takeTurns } from '../turns.js'
+import { type Group, groupNames, groups, isCollective, iterationsFor, largestMessage, sizesOf } from './cases.js'
+
+const kibibyte = 2 ** 10
+const mebibyte = 2 ** 20
+const probeMilliseconds = 10_000
+// Keeps the bootstrap on this machine, whatever interfaces it has.
+const environment = { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }
+const contestants = ['C', 'raw'] as const
+
+/** Puts, gets, atomics and barriers of NVSHMEM, in C, through the raw package and through the safe one. */
+export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
+  const devices = chooseDevices(devicesFor(options), options)
+  if (devices.length < 2) throw new Error('one device: puts and gets need a second one')
+  const wanted = choose(options.only)
+  const library = libraryPath('nvshmem')
+  const bench = new Bench(devices.length, library, options)
+  const rows: Row[] = []
+  try {
+    await bench.start()
+    for (const group of wanted) rows.push(...(await bench.measure(group)))
+  } finally {
+    bench.close()
+  }
+  const version = formatNvshmemVersion(nvshmem.version ?? 0)
+  console.log(
+    `NVSHMEM ${version} (${library}), ${devices.length} PEs, one a process: medians of rounds, and the ratio to C\n`,
+  )
+  printRows(rows, contestants)
+  printBandwidths(rows)
+  for (const line of bench.without) console.log(line)
+  const details = {
+    devices: devices.map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    nvshmem: version,
+    library,
+    software: options.device === 'sim',
+    without: bench.without,
+  }
+  return { results: { ...details, cases: rows }, bars: barsOf(rows) }
+}
+
+function choose(only: readonly string[] | undefined): readonly Group[] {
+  const known: readonly string[] = groupNames
+  const strange = only?.find((word) => !known.includes(word))
+  if (strange !== undefined) throw new UsageError(`--only ${strange}: there are ${known.join(', ')}`)
+  return only === undefined ? groupNames : groupNames.filter((group) => only.includes(group))
+}
+
+class Bench {
+  /** What could not be measured, and why. */
+  readonly without: string[] = []
+  readonly #pes: number
+  readonly #library: string
+  readonly #options: RunOptions
+  readonly #most: number
+  readonly #crews = new Map<string, Crew>()
+
+  constructor(pes: number, library: string, options: RunOptions) {
+    this.#pes = pes
+    this.#library = library
+    this.#options = options
+    this.#most = largestMessage(options)
+  }
+
+  async start(): Promise<void> {
+    await this.#startC()
+    for (const name of contestants.slice(1)) {
+      const script = `${name}Child.js`
+      const crew = await this.#crew(name, (pe) =>
+        nodeMember(import.meta.url, script, [pe, this.#pes, this.#most], environment),
+      )
+      this.#crews.set(name, crew)
+    }
+    const greetings = new Set([...this.#crews.values()].map((crew) => crew.greeting))
+    if (greetings.size > 1) throw new Error(`not the same NVSHMEM: ${[...greetings].join(', ')}`)
+  }
+
+  async measure(group: Group): Promise<Row[]> {
+    const rows: Row[] = []
+    for (const test of groups[group]) {
+      if (group === 'atomics' && !(await this.#isPossible(test))) continue
+      rows.push(...(await this.#measureCase(test)))
+    }
+    return rows
+  }
+
+  close(): void {
+    for (const crew of this.#crews.values()) crew.close()
+  }
+
+  async #measureCase(test: string): Promise<Row[]> {
+    const sizes = sizesOf(test, this.#most)
+    // V8 compiles what runs often.
+    for (const name of contestants) await this.#ask(name, `${test} ${sizes[0]}`, 1, this.#warmUps)
+    const cases = Object.fromEntries(
+      sizes.map((bytes) => {
+        const { iterations } = iterationsFor(bytes, this.#options)
+        const title = sizes.length > 1 ? `${test} ${bytes} B` : test
+        return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops: 1 }]
+      }),
+    )
+    const entrants = contestants.map((name) => ({
+      name,
+      cases: Object.keys(cases),
+      ask: (request: string, count: number) => {
+        const { warmUps } = iterationsFor(Number(request.split(' ')[1]), this.#options)
+        return this.#ask(name, request, count, warmUps)
+      },
+    }))
+    return takeTurns(cases, entrants, this.#options.rounds)
+  }
+
+  get #warmUps(): number {
+    return this.#options.device === 'sim' ? 20 : 3000
+  }
+
+  #ask(name: string, request: string, count: number, warmUps: number): Promise<number> {
+    const crew = this.#crews.get(name) as Crew
+    const line = `${request} ${count} ${warmUps}`
+    return isCollective(request.split(' ')[0] ?? '') ? crew.ask(line) : crew.askFirst(line)
+  }
+
+  /** Tries the case in C alone: where NVSHMEM cannot do it, it ends the process. */
+  async #isPossible(test: string): Promise<boolean> {
+    const c = this.#crews.get('C') as Crew
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer in ${probeMilliseconds / 1000} s`)), probeMilliseconds)
+    })
+    try {
+      await Promise.race([c.askFirst(`${test} 8 1 1`), late])
+      return true
+    } catch (error) {
+      this.without.push(`without ${test}, which NVSHMEM does not do here, in C either: ${(error as Error).message}`)
+      c.close()
+      await this.#startC()
+      return false
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #startC(): Promise<void> {
+    const program = compileForRanks('nvshmem.c', 'nvshmem')
+    const words = (pe: number): string[] => [this.#library, ...[pe, this.#pes, this.#most].map(String)]
+    this.#crews.set(
+      'C',
+      await this.#crew('nvshmem.c', (pe) => ({ command: program, arguments: words(pe), environment })),
+    )
+  }
+
+  #crew(name: string, member: (pe: number) => Member): Promise<Crew> {
+    return Crew.start(
+      name,
+      Array.from({ length: this.#pes }, (_, pe) => member(pe)),
+    )
+  }
+}
+
+function bytesOf(row: Row): number {
+  return Number(row.case.split(' ')[1])
+}
+
+function printBandwidths(rows: readonly Row[]): void {
+  const lines = rows
+    .filter((row) => /^(put|get) /.test(row.case) && bytesOf(row) >= mebibyte)
+    .map((row) => {
+      const each = Object.entries(row.contestants).map(
+        ([name, { median }]) => `${name} ${number(bytesOf(row) / median / 1000)}`,
+      )
+      return `${row.title}, GB/s: ${each.join(', ')}`
+    })
+  if (lines.length > 0) console.log(`\n${lines.join('\n')}`)
+}
+
+/** The worst of all that a bar is about. */
+function barsOf(rows: readonly Row[]): Bar[] {
+  const ours = contestants[contestants.length - 1] as string
+  const those = (pattern: RegExp, fits: (bytes: number) => boolean = () => true): Row[] =>
+    rows.filter((row) => pattern.test(row.case) && fits(bytesOf(row)))
+  const slowest = (what: string, found: readonly Row[]): Bar[] =>
+    found.length === 0 ? [] : [atMost(what, Math.max(...found.map((row) => row.ratioToC[ours] ?? Number.NaN)), 1.1)]
+  return [
+    ...['put', 'get'].flatMap((test) => {
+      const large = those(new RegExp(`^${test} `), (bytes) => bytes >= mebibyte)
+      return [
+        ...(large.length === 0
+          ? []
+          : [
+              atLeast(
+                `${test} on a stream from 1 MiB, bandwidth against C`,
+                Math.min(...large.map((row) => ratioBetween(row, 'C', ours))),
+                0.99,
+              ),
+            ]),
+        ...slowest(
+          `${test} on a stream at most 1 KiB, latency against C`,
+          those(new RegExp(`^${test}-latency `), (bytes) => bytes <= kibibyte),
+        ),
+      ]
+    }),
+    ...slowest('barrier of all PEs, time against C', those(/^barrier /)),
+    ...slowest('barrier on a stream, time against C', those(/^barrier-on-stream /)),
+    ...slowest('host atomics, time against C', those(/^atomic-/)),
+  ]
+}

@@ -1,0 +1,121 @@
+// One PE through the raw package, as native/nvshmem.c: PE PES BYTES
+import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
+import { Device } from '@shoal/driver'
+import {
+  formatNvshmemVersion,
+  nvshmem as library,
+  nvshmem_barrier_all,
+  nvshmem_getmem,
+  nvshmem_putmem,
+  nvshmem_quiet,
+  nvshmem_sync_all,
+  nvshmem_uint64_atomic_add,
+  nvshmem_uint64_atomic_compare_swap,
+  nvshmem_uint64_atomic_fetch,
+  nvshmem_uint64_atomic_fetch_add,
+  nvshmem_uint64_atomic_set,
+  nvshmem_uint64_g,
+  nvshmem_uint64_p,
+  nvshmemx_barrier_all_on_stream,
+  nvshmemx_getmem_on_stream,
+  nvshmemx_putmem_on_stream,
+} from '@shoal/nvshmem-sys'
+import { serve } from '../ranks/serve.js'
+import { allocateRaw, makeRawId, startRaw } from './raw.js'
+import { type Loop, timed } from './timed.js'
+
+const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
+const device = Device.get(pe)
+const peer = (pe + 1) % pes
+
+await serve({
+  ...(pe === 0 ? { makeId: makeRawId } : {}),
+  start: async (id) => {
+    const loops = inContext(() => {
+      startRaw(pe, pes, id)
+      return makeLoops()
+    })
+    const answer = timed(loops)
+    return {
+      greeting: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
+      // As in the C program, the device's context is current in the loops.
+      answer: (words) => inContext(() => answer(words)),
+    }
+  },
+})
+process.exit()
+
+function inContext<T>(work: () => T): T {
+  return device.primaryContext.run(work)
+}
+
+function makeLoops(): Record<string, Loop> {
+  const { here, there } = allocateRaw(most)
+  const stream = device.createStream({ nonBlocking: true }).handle as CUstream
+  const wait = (): void => {
+    const status = cuStreamSynchronize(stream)
+    if (status !== 0) throw new Error(`cuStreamSynchronize: ${status}`)
+  }
+  return {
+    put: (bytes, count) => {
+      for (let i = 0; i < count; i += 1) nvshmemx_putmem_on_stream(there, here, bytes, peer, stream)
+      wait()
+    },
+    get: (bytes, count) => {
+      for (let i = 0; i < count; i += 1) nvshmemx_getmem_on_stream(here, there, bytes, peer, stream)
+      wait()
+    },
+    'put-latency': (bytes, count) => {
+      for (let i = 0; i < count; i += 1) {
+        nvshmemx_putmem_on_stream(there, here, bytes, peer, stream)
+        wait()
+      }
+    },
+    'get-latency': (bytes, count) => {
+      for (let i = 0; i < count; i += 1) {
+        nvshmemx_getmem_on_stream(here, there, bytes, peer, stream)
+        wait()
+      }
+    },
+    'host-put': (bytes, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_putmem(there, here, bytes, peer)
+    },
+    'host-get': (bytes, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_getmem(here, there, bytes, peer)
+    },
+    p: (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_p(there, i, peer)
+      nvshmem_quiet()
+    },
+    g: (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_g(there, peer)
+    },
+    'atomic-add': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_add(there, 1, peer)
+      nvshmem_quiet()
+    },
+    'atomic-fetch-add': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_fetch_add(there, 1, peer)
+    },
+    'atomic-set': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_set(there, i, peer)
+      nvshmem_quiet()
+    },
+    'atomic-fetch': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_fetch(there, peer)
+    },
+    'atomic-compare-swap': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_compare_swap(there, i, i + 1, peer)
+    },
+    barrier: (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_barrier_all()
+    },
+    sync: (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmem_sync_all()
+    },
+    'barrier-on-stream': (_, count) => {
+      for (let i = 0; i < count; i += 1) nvshmemx_barrier_all_on_stream(stream)
+      wait()
+    },
+  }
+}

@@ -1,0 +1,86 @@
+import { driverVersion } from '@shoal/driver'
+import { ncclVersion } from '@shoal/nccl'
+import { atMost, number, table } from '../bars.js'
+import { devicesFor, libraryPath } from '../devices.js'
+import type { Outcome, RunOptions } from '../options.js'
+import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
+import { Crew, type Member } from '../ranks/crew.js'
+import { median, medianRatio, type Series, series } from '../statistics.js'
+
+/** One start of all ranks, in milliseconds; of ranks that differ, the slowest counts. */
+interface Start {
+  readonly init: number
+  readonly first: number
+  /** From before the first process was started until the last rank had its first sum. */
+  readonly whole: number
+}
+
+/** What it takes until ranks can work: from processes to a communicator, and to the first all-reduce. */
+export async function benchRanks(options: RunOptions): Promise<Outcome> {
+  const devices = chooseDevices(devicesFor(options), options)
+  const ranks = devices.length
+  const libnccl = libraryPath('nccl')
+  const program = compileForRanks('firstAllReduce.c', 'firstAllReduce')
+  const entrants: Record<string, () => Promise<Start>> = {
+    C: () =>
+      startCrew('firstAllReduce.c', ranks, (rank) => ({
+        command: program,
+        arguments: [libnccl, String(rank), String(ranks)],
+      })),
+    shoal: () => startCrew('Shoal', ranks, (rank) => nodeMember(import.meta.url, 'child.js', [rank, ranks])),
+  }
+  const starts = new Map<string, Start[]>(Object.keys(entrants).map((name) => [name, []]))
+  // The first start of each finds cold caches.
+  for (const run of Object.values(entrants)) await run()
+  for (let round = 0; round < options.rounds; round += 1) {
+    // Who goes first changes from round to round.
+    const order = Object.entries(entrants)
+    for (const [name, run] of round % 2 === 0 ? order : order.reverse()) starts.get(name)?.push(await run())
+  }
+  const of = (name: string, what: keyof Start): number[] => (starts.get(name) ?? []).map((start) => start[what])
+  const figures = Object.fromEntries(
+    [...starts.keys()].map((name) => [
+      name,
+      { init: series(of(name, 'init')), first: series(of(name, 'first')), whole: series(of(name, 'whole')) },
+    ]),
+  )
+  print(figures, ranks)
+  const above = of('shoal', 'whole').map((value, round) => (value - (of('C', 'whole')[round] ?? Number.NaN)) / 1000)
+  const bars = [
+    atMost(`initRank of ${ranks} ranks against C`, medianRatio(of('shoal', 'init'), of('C', 'init')), 1.2),
+    atMost(`${ranks} processes to the first all-reduce, time above C`, median(above), 1.5, ' s'),
+  ]
+  const details = {
+    devices: devices.map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    nccl: ncclVersion().toString(),
+    libnccl,
+    software: options.device === 'sim',
+  }
+  return { results: { ...details, ranks, unit: 'ms', starts: figures }, bars }
+}
+
+async function startCrew(name: string, ranks: number, member: (rank: number) => Member): Promise<Start> {
+  const begin = performance.now()
+  const crew = await Crew.start(
+    name,
+    Array.from({ length: ranks }, (_, rank) => member(rank)),
+  )
+  const whole = performance.now() - begin
+  await crew.end()
+  const times = crew.greetings.map((greeting) => greeting.split(' ').slice(2).map(Number))
+  const slowest = (index: number): number => Math.max(...times.map((each) => each[index] ?? Number.NaN)) / 1000
+  return { init: slowest(0), first: slowest(1), whole }
+}
+
+function print(figures: Readonly<Record<string, Readonly<Record<keyof Start, Series>>>>, ranks: number): void {
+  console.log(`${ranks} ranks, one a process: medians of starts, in milliseconds\n`)
+  const cell = ({ median: middle, least, greatest }: Series): string =>
+    `${number(middle)} (${number(least)}–${number(greatest)})`
+  console.log(
+    table(
+      ['', 'initRank', 'first all-reduce', 'process start to the end of it'],
+      Object.entries(figures).map(([name, { init, first, whole }]) => [name, cell(init), cell(first), cell(whole)]),
+    ),
+  )
+}
