@@ -1,0 +1,182 @@
+import { DisposedError } from '@shoal/types'
+import { RanksLostError } from './errors.js'
+import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
+import { checkName, checkRoot, checkTimeout, checkValue } from './options.js'
+import type { Connection } from './rendezvous/connection.js'
+import type { Header, Message } from './rendezvous/frames.js'
+
+/** What a rank knows of itself. */
+export interface Placement {
+  readonly launcher: Launcher
+  readonly localRank: number
+  readonly localWorldSize: number
+  readonly nodeRank: number
+  readonly deviceOrdinal: number
+  /** Number of the machine of each rank. */
+  readonly nodes: readonly number[]
+}
+
+/** A job with a rendezvous. */
+export class ConnectedJob implements Job {
+  readonly #connection: Connection
+  readonly #placement: Placement
+  readonly #space: number
+  readonly #lost = new AbortController()
+  #lostRanks: readonly number[] = []
+  /** Set once the connection is another job's, or closed. */
+  #end: 'disposed' | 'succeeded' | undefined
+  readonly rank: number
+  readonly worldSize: number
+
+  constructor(connection: Connection, placement: Placement, space: number, rank: number, worldSize: number) {
+    this.#connection = connection
+    this.#placement = placement
+    this.#space = space
+    this.rank = rank
+    this.worldSize = worldSize
+    connection.listen(
+      (event) => this.#told(event),
+      (error) => this.#lost.abort(error),
+    )
+  }
+
+  get localRank(): number {
+    return this.#placement.localRank
+  }
+
+  get localWorldSize(): number {
+    return this.#placement.localWorldSize
+  }
+
+  get nodeRank(): number {
+    return this.#placement.nodeRank
+  }
+
+  get deviceOrdinal(): number {
+    return this.#placement.deviceOrdinal
+  }
+
+  get launcher(): Launcher {
+    return this.#placement.launcher
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  get lostRanks(): readonly number[] {
+    return this.#lostRanks
+  }
+
+  async share(
+    name: string,
+    make: () => Uint8Array | Promise<Uint8Array>,
+    options: ShareOptions = {},
+  ): Promise<Uint8Array> {
+    checkName(name, 'share')
+    if (typeof make !== 'function') throw new TypeError('share: make must be a function')
+    const root = checkRoot(options.root, this.worldSize, 'share')
+    const operation = `share '${name}'`
+    const header = { op: 'share', name, root }
+    if (this.rank !== root) return (await this.#request(operation, header, undefined, options)).body
+    checkTimeout(options.timeout, operation)
+    this.#requireAlive(operation)
+    let bytes: Uint8Array
+    try {
+      bytes = await make()
+      checkValue(bytes, `${operation}, what make returned`)
+      bytes = Uint8Array.from(bytes)
+    } catch (error) {
+      const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : String(error)}`
+      // The others would wait until their limit. What make threw matters more than that they could not be told.
+      await this.#request(operation, { ...header, failed: failed.slice(0, 4096) }, undefined, {}).catch(() => undefined)
+      throw error
+    }
+    await this.#request(operation, header, bytes, options)
+    return bytes
+  }
+
+  async gather(name: string, bytes: Uint8Array, options: RendezvousOptions = {}): Promise<Uint8Array[]> {
+    checkName(name, 'gather')
+    checkValue(bytes, 'gather')
+    const { header, body } = await this.#request(`gather '${name}'`, { op: 'gather', name }, bytes, options)
+    let start = 0
+    return (header['lengths'] as number[]).map((length) => {
+      start += length
+      return body.slice(start - length, start)
+    })
+  }
+
+  async barrier(name: string, options: RendezvousOptions = {}): Promise<void> {
+    checkName(name, 'barrier')
+    await this.#request(`barrier '${name}'`, { op: 'barrier', name }, undefined, options)
+  }
+
+  async set(key: string, bytes: Uint8Array): Promise<void> {
+    checkName(key, 'set')
+    checkValue(bytes, 'set')
+    await this.#request(`set '${key}'`, { op: 'set', name: key }, bytes, {})
+  }
+
+  async get(key: string, options: RendezvousOptions = {}): Promise<Uint8Array> {
+    checkName(key, 'get')
+    return (await this.#request(`get '${key}'`, { op: 'get', name: key }, undefined, options)).body
+  }
+
+  async survivors(options: RendezvousOptions = {}): Promise<Job> {
+    const { header } = await this.#request('survivors', { op: 'survivors' }, undefined, options)
+    const members = header['members'] as number[]
+    this.#end = 'succeeded'
+    const nodes = members.map((member) => this.#placement.nodes[member] ?? 0)
+    const localWorldSize = nodes.filter((node) => node === this.#placement.nodes[this.rank]).length
+    const placement = { ...this.#placement, nodes, localWorldSize }
+    const rank = members.indexOf(this.rank)
+    return new ConnectedJob(this.#connection, placement, header['space'] as number, rank, members.length)
+  }
+
+  async dispose(): Promise<void> {
+    if (this.#end === 'succeeded') return
+    this.#end = 'disposed'
+    await this.#connection.close(new DisposedError('Job'))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Job'
+  }
+
+  async #request(
+    operation: string,
+    header: Header,
+    body: Uint8Array | undefined,
+    options: RendezvousOptions,
+  ): Promise<Message> {
+    this.#requireAlive(operation)
+    const timeout = checkTimeout(options.timeout, operation)
+    return this.#connection.request({ ...header, space: this.#space }, body, {
+      operation,
+      timeout,
+      signal: options.signal,
+    })
+  }
+
+  #requireAlive(operation: string): void {
+    if (this.#end === 'disposed') throw new DisposedError({ object: 'Job', operation })
+    if (this.#end === 'succeeded') {
+      throw new DisposedError({
+        object: 'Job',
+        operation: `${operation}: survivors() has given its place to another job`,
+      })
+    }
+  }
+
+  #told(event: Header): void {
+    if (event['event'] !== 'lost' || event['space'] !== this.#space) return
+    const ranks = event['ranks'] as number[]
+    this.#lostRanks = [...new Set([...this.#lostRanks, ...ranks])].sort((a, b) => a - b)
+    this.#lost.abort(new RanksLostError(this.#lostRanks))
+  }
+}

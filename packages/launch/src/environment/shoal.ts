@@ -1,0 +1,43 @@
+import { LaunchEnvironmentError } from '../errors.js'
+import { parseAddress } from '../rendezvous/address.js'
+import type { Target } from '../rendezvous/connection.js'
+import type { RankPlace } from './place.js'
+import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
+
+/** A rank of `shoal run`, or of another program that serves a rendezvous and says where. */
+export interface ShoalPlace extends RankPlace {
+  readonly target: Target
+  readonly deviceOrdinal: number | undefined
+}
+
+export function readShoal(environment: Environment): ShoalPlace | undefined {
+  const rendezvous = textIn(environment, 'SHOAL_RENDEZVOUS')
+  if (rendezvous === undefined) return undefined
+  const because = 'SHOAL_RENDEZVOUS names the meeting point of a job'
+  return {
+    launcher: 'shoal',
+    rank: requiredNumber(environment, 'RANK', because),
+    worldSize: requiredNumber(environment, 'WORLD_SIZE', because),
+    localRank: numberIn(environment, 'LOCAL_RANK'),
+    localWorldSize: numberIn(environment, 'LOCAL_WORLD_SIZE'),
+    nodeRank: numberIn(environment, 'GROUP_RANK'),
+    deviceOrdinal: numberIn(environment, 'SHOAL_DEVICE_ORDINAL'),
+    target: { address: parseAddress(rendezvous), secret: readSecret(environment, because) },
+  }
+}
+
+/** The secret: any text of at least 16 bytes. @throws LaunchEnvironmentError */
+export function readSecret(environment: Environment, because: string): Uint8Array {
+  const text = textIn(environment, 'SHOAL_SECRET')
+  if (text === undefined) {
+    throw new LaunchEnvironmentError(
+      `${because}, and SHOAL_SECRET is not set. Give all ranks the same random text, for example: ` +
+        'export SHOAL_SECRET=$(openssl rand -hex 32)',
+    )
+  }
+  const bytes = Buffer.from(text)
+  if (bytes.byteLength < 16) {
+    throw new LaunchEnvironmentError(`SHOAL_SECRET has ${bytes.byteLength} bytes; a secret has at least 16`)
+  }
+  return bytes
+}

@@ -1,0 +1,82 @@
+import { ShoalError } from '@shoal/types'
+
+function nameErrorClass(errorClass: { readonly prototype: Error }, name: string): void {
+  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
+}
+
+/** `rank 3`, `ranks 1, 2 and 5`; long lists are cut. */
+export function nameRanks(ranks: readonly number[]): string {
+  if (ranks.length === 1) return `rank ${ranks[0]}`
+  if (ranks.length > 16) return `ranks ${ranks.slice(0, 16).join(', ')} and ${ranks.length - 16} more`
+  return `ranks ${ranks.slice(0, -1).join(', ')} and ${ranks.at(-1)}`
+}
+
+/** The environment names a launcher, and what it says is incomplete or contradicts itself. */
+export class LaunchEnvironmentError extends ShoalError {
+  static {
+    nameErrorClass(LaunchEnvironmentError, 'LaunchEnvironmentError')
+  }
+
+  readonly code = 'SHOAL_LAUNCH_ENVIRONMENT'
+}
+
+/** The meeting point of a job could not be reached or made, refused this rank, or a rank used it wrongly. */
+export class RendezvousError extends ShoalError {
+  static {
+    nameErrorClass(RendezvousError, 'RendezvousError')
+  }
+
+  readonly code = 'SHOAL_RENDEZVOUS'
+}
+
+/** The connection to the meeting point ended: what served it is gone. */
+export class RendezvousLostError extends ShoalError {
+  static {
+    nameErrorClass(RendezvousLostError, 'RendezvousLostError')
+  }
+
+  readonly code = 'SHOAL_RENDEZVOUS_LOST'
+}
+
+/** Not all ranks came in time. */
+export class RendezvousTimeoutError extends ShoalError {
+  static {
+    nameErrorClass(RendezvousTimeoutError, 'RendezvousTimeoutError')
+  }
+
+  readonly code = 'SHOAL_RENDEZVOUS_TIMEOUT'
+  /** What was waited for, such as `barrier 'start'`. */
+  readonly operation: string
+  /** The limit in milliseconds. */
+  readonly timeout: number
+  /** The ranks that had not come, ascending; empty where that is not known. */
+  readonly missing: readonly number[]
+
+  constructor(operation: string, timeout: number, missing: readonly number[], detail?: string) {
+    const who = missing.length === 0 ? '' : `: ${nameRanks(missing)} did not come`
+    super(`${operation} did not end within ${timeout} ms${who}${detail === undefined ? '' : `. ${detail}`}`)
+    this.operation = operation
+    this.timeout = timeout
+    this.missing = missing
+  }
+}
+
+/** Ranks of the job died, or left while they were waited for. */
+export class RanksLostError extends ShoalError {
+  static {
+    nameErrorClass(RanksLostError, 'RanksLostError')
+  }
+
+  readonly code = 'SHOAL_RANKS_LOST'
+  /** Who, ascending. */
+  readonly ranks: readonly number[]
+  /** What was waited for; absent in the reason of `job.lost`. */
+  declare readonly operation?: string
+
+  constructor(ranks: readonly number[], how: 'lost' | 'left' = 'lost', operation?: string) {
+    const what = how === 'left' ? 'left the job' : ranks.length === 1 ? 'was lost' : 'were lost'
+    super(`${operation === undefined ? '' : `${operation} cannot end: `}${nameRanks(ranks)} ${what}`)
+    this.ranks = ranks
+    if (operation !== undefined) this.operation = operation
+  }
+}

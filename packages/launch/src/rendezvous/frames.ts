@@ -1,0 +1,73 @@
+/** Most bytes of one value. */
+export const maximumValueBytes = 2 ** 20
+/** Room for the header of a message beside its bytes. */
+export const headerRoom = 2 ** 17
+
+export type Header = Readonly<Record<string, unknown>>
+
+export interface Message {
+  readonly header: Header
+  readonly body: Uint8Array
+}
+
+export const noBytes = new Uint8Array(0)
+
+/** A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. */
+export function encodeMessage(header: Header, body: Uint8Array = noBytes): Uint8Array {
+  const json = Buffer.from(JSON.stringify(header))
+  const bytes = Buffer.allocUnsafe(8 + json.byteLength + body.byteLength)
+  bytes.writeUInt32LE(4 + json.byteLength + body.byteLength, 0)
+  bytes.writeUInt32LE(json.byteLength, 4)
+  bytes.set(json, 8)
+  bytes.set(body, 8 + json.byteLength)
+  return bytes
+}
+
+/** Cuts a stream of bytes: first what has a known length, then messages. Throws for what cannot be one. */
+export class Reader {
+  #chunks: Buffer[] = []
+  #held = 0
+
+  push(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#held += chunk.byteLength
+  }
+
+  get held(): number {
+    return this.#held
+  }
+
+  /** The first byte, which stays. */
+  peek(): number | undefined {
+    return this.#chunks[0]?.[0]
+  }
+
+  /** Exactly so many bytes, once they are there. */
+  take(count: number): Buffer | undefined {
+    if (this.#held < count) return undefined
+    const all = this.#joined()
+    this.#chunks = count === all.byteLength ? [] : [all.subarray(count)]
+    this.#held -= count
+    return all.subarray(0, count)
+  }
+
+  /** The next whole message of at most so many bytes. @throws RangeError, SyntaxError */
+  message(maximumBytes: number): Message | undefined {
+    if (this.#held < 4) return undefined
+    const first = this.#chunks[0] as Buffer
+    const length = (first.byteLength >= 4 ? first : this.#joined()).readUInt32LE(0)
+    if (length < 4 || length > maximumBytes) throw new RangeError(`a message of ${length} bytes`)
+    const frame = this.take(4 + length)
+    if (frame === undefined) return undefined
+    const headerLength = frame.readUInt32LE(4)
+    if (headerLength > length - 4) throw new RangeError(`a header of ${headerLength} bytes in a message of ${length}`)
+    const header: unknown = JSON.parse(frame.toString('utf8', 8, 8 + headerLength))
+    if (typeof header !== 'object' || header === null) throw new SyntaxError('the header is no object')
+    return { header: header as Header, body: Uint8Array.from(frame.subarray(8 + headerLength)) }
+  }
+
+  #joined(): Buffer {
+    if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)]
+    return this.#chunks[0] as Buffer
+  }
+}

@@ -1,0 +1,212 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { RendezvousError } from '../errors.js'
+import { type Address, formatAddress, socketOptions } from './address.js'
+import { encodeMessage, headerRoom, maximumValueBytes, Reader } from './frames.js'
+import {
+  type Introduction,
+  introductionBytes,
+  makeAcceptance,
+  makeGreeting,
+  makeRefusal,
+  type Refusal,
+  readIntroduction,
+} from './handshake.js'
+import { RendezvousState } from './state.js'
+
+/** Milliseconds in which a connection must have proven that it knows the secret. */
+const handshakeLimit = 5_000
+/** Connections that have not: beyond so many the oldest is closed. */
+const mostStrangers = 512
+
+const notOurs = 'it does not speak the protocol'
+
+export interface ServerOptions {
+  /** Ranks of the job. */
+  readonly worldSize: number
+  /** What all ranks know and nobody else: at least 16 bytes. */
+  readonly secret: Uint8Array
+  /** Where to listen; port 0 takes a free one. Default: a free port of the loopback interface. */
+  readonly address?: Address | undefined
+  /** Told of each connection that was turned away, with the reason in words. */
+  readonly onStranger?: ((reason: string) => void) | undefined
+  /** Asked how a rank ended whose connection did without a goodbye. Default: it is lost. */
+  readonly onDisconnect?: ((rank: number) => Promise<'left' | 'lost'>) | undefined
+  /** Told when the last rank that was connected is gone. */
+  readonly onEmpty?: (() => void) | undefined
+}
+
+/**
+ * The meeting point of a job, for launchers: ranks that know the secret exchange small values here. Whoever does not is
+ * kept out and cannot delay the others: a connection has 5 seconds to prove the secret, may send no more than the proof
+ * until then, and when there are too many the oldest goes.
+ */
+export class RendezvousServer {
+  readonly #options: ServerOptions
+  readonly #secret: Buffer
+  readonly #state: RendezvousState
+  readonly #server: Server
+  readonly #ranks = new Map<number, Socket>()
+  readonly #strangers = new Set<Socket>()
+  #isClosed = false
+
+  private constructor(options: ServerOptions) {
+    this.#options = options
+    this.#secret = Buffer.from(options.secret)
+    this.#state = new RendezvousState(options.worldSize)
+    this.#server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 10_000 }, (socket) =>
+      this.#greet(socket),
+    )
+  }
+
+  /** @throws RendezvousError when the address cannot be listened on. */
+  static async listen(options: ServerOptions): Promise<RendezvousServer> {
+    if (options.secret.byteLength < 16) throw new RangeError('RendezvousServer: a secret has at least 16 bytes')
+    if (!Number.isInteger(options.worldSize) || options.worldSize < 1) {
+      throw new RangeError(`RendezvousServer: worldSize must be a positive integer, got ${options.worldSize}`)
+    }
+    const rendezvous = new RendezvousServer(options)
+    const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }
+    await new Promise<void>((resolve, reject) => {
+      rendezvous.#server.once('error', (cause) =>
+        reject(
+          new RendezvousError(`cannot serve a rendezvous at ${formatAddress(address)}: ${cause.message}`, { cause }),
+        ),
+      )
+      rendezvous.#server.listen({ ...socketOptions(address), backlog: 4096 }, resolve)
+    })
+    // What accepting one connection fails with (no descriptor is left, say) must not end those that are there.
+    rendezvous.#server.removeAllListeners('error')
+    rendezvous.#server.on('error', (error) => options.onStranger?.(`a connection could not be taken: ${error.message}`))
+    return rendezvous
+  }
+
+  get address(): Address {
+    const address = this.#server.address()
+    if (address === null) throw new RendezvousError('the rendezvous is closed')
+    if (typeof address === 'string') return { kind: 'unix', path: address }
+    return { kind: 'tcp', host: address.address, port: address.port }
+  }
+
+  /** Ranks that are connected. */
+  get connected(): readonly number[] {
+    return [...this.#ranks.keys()].sort((a, b) => a - b)
+  }
+
+  /** Tells that a rank has ended, whether it ever came or not. */
+  gone(rank: number, how: 'left' | 'lost'): void {
+    this.#state.gone(rank, how)
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#server.close()
+    for (const socket of [...this.#strangers, ...this.#ranks.values()]) socket.destroy()
+  }
+
+  #greet(socket: Socket): void {
+    socket.on('error', () => undefined) // 'close' follows, and tells all that matters
+    if (this.#isClosed) {
+      socket.destroy()
+      return
+    }
+    if (this.#strangers.size >= mostStrangers) {
+      const [oldest] = this.#strangers
+      if (oldest !== undefined) this.#turnAway(oldest, 'too many connections wait to be told apart')
+    }
+    this.#strangers.add(socket)
+    const reader = new Reader()
+    const greeting = makeGreeting()
+    const timer = setTimeout(() => this.#turnAway(socket, `it said nothing for ${handshakeLimit} ms`), handshakeLimit)
+    const onData = (chunk: Buffer): void => {
+      reader.push(chunk)
+      const bytes = reader.take(introductionBytes)
+      if (bytes === undefined) return
+      clearTimeout(timer)
+      socket.off('data', onData)
+      this.#introduce(socket, reader, greeting.nonce, bytes)
+    }
+    socket.on('data', onData)
+    socket.once('close', () => {
+      clearTimeout(timer)
+      this.#strangers.delete(socket)
+    })
+    socket.write(greeting.bytes)
+  }
+
+  #introduce(socket: Socket, reader: Reader, nonce: Buffer, bytes: Buffer): void {
+    const said = readIntroduction(this.#secret, nonce, bytes)
+    const refused = this.#judge(said, reader.held)
+    if (refused !== undefined || said === undefined) {
+      this.#turnAway(socket, refused?.reason ?? notOurs, refused?.refusal)
+      return
+    }
+    const { rank } = said
+    this.#strangers.delete(socket)
+    this.#ranks.set(rank, socket)
+    socket.write(makeAcceptance(this.#secret, nonce, said.nonce))
+    this.#state.connected(rank, (header, body) => {
+      if (!socket.destroyed) socket.write(encodeMessage(header, body))
+    })
+    this.#serve(rank, socket)
+  }
+
+  #judge(said: Introduction | undefined, more: number): { reason: string; refusal?: Refusal } | undefined {
+    // Nothing follows an introduction before it is answered; the client is none of ours if something does.
+    if (said === undefined || more > 0) return { reason: notOurs }
+    const { rank, worldSize } = said
+    if (!said.isProven) return { reason: 'it does not know the secret of the job', refusal: 'secret' }
+    if (worldSize !== this.#state.worldSize) {
+      const counts = `${worldSize} ranks, and this one has ${this.#state.worldSize}`
+      return { reason: `it belongs to a job of ${counts}`, refusal: 'worldSize' }
+    }
+    if (rank >= worldSize) return { reason: `it says it is rank ${rank} of ${worldSize}`, refusal: 'rank' }
+    const presence = this.#state.presenceOf(rank)
+    if (presence === 'joined') return { reason: `rank ${rank} is here already`, refusal: 'taken' }
+    if (presence !== 'absent') return { reason: `rank ${rank} has been here and is gone`, refusal: 'gone' }
+    return undefined
+  }
+
+  #serve(rank: number, socket: Socket): void {
+    const reader = new Reader()
+    socket.on('data', (chunk: Buffer) => {
+      reader.push(chunk)
+      try {
+        for (;;) {
+          const message = reader.message(maximumValueBytes + headerRoom)
+          if (message === undefined) return
+          if (message.header['op'] === 'bye') {
+            this.#state.gone(rank, 'left')
+            socket.end()
+            return
+          }
+          this.#state.received(rank, message.header, message.body)
+        }
+      } catch (error) {
+        this.#options.onStranger?.(`rank ${rank} sent ${error instanceof Error ? error.message : String(error)}`)
+        socket.destroy()
+      }
+    })
+    socket.once('close', () => void this.#ended(rank))
+  }
+
+  async #ended(rank: number): Promise<void> {
+    this.#ranks.delete(rank)
+    if (this.#isClosed) return
+    if (this.#state.presenceOf(rank) === 'joined') {
+      const how = (await this.#options.onDisconnect?.(rank)) ?? 'lost'
+      this.#state.gone(rank, how)
+    }
+    if (this.#ranks.size === 0) this.#options.onEmpty?.()
+  }
+
+  #turnAway(socket: Socket, reason: string, refusal?: Refusal): void {
+    this.#strangers.delete(socket)
+    const { remoteAddress = 'this machine', remotePort } = socket
+    const from = remotePort === undefined ? remoteAddress : `${remoteAddress}:${remotePort}`
+    this.#options.onStranger?.(`a connection from ${from} was closed: ${reason}`)
+    if (refusal === undefined) socket.destroy()
+    else socket.end(makeRefusal(refusal), () => socket.destroy())
+  }
+}

@@ -1,0 +1,441 @@
+import { type Header, maximumValueBytes, noBytes } from './frames.js'
+
+/** Sends to one rank. */
+export type Send = (header: Header, body?: Uint8Array) => void
+
+type Presence = 'absent' | 'joined' | 'left' | 'lost'
+
+interface Member {
+  presence: Presence
+  send: Send | undefined
+  host: string
+}
+
+/** A request that is answered later. */
+interface Pending {
+  readonly rank: number
+  readonly id: number
+  timer: NodeJS.Timeout | undefined
+  /** Forgets that the request was made. */
+  readonly withdraw: () => void
+  /** Who is waited for, as ranks of the space. */
+  readonly missing: () => number[]
+}
+
+/** A barrier or a gathering under way. As nobody goes on before all have come, there is one of a name at a time. */
+interface Round {
+  readonly values: Map<number, Uint8Array>
+  readonly waiting: Map<number, Pending>
+}
+
+/** What the root gave under one name: it may be ahead of the others by any number of turns. */
+interface Share {
+  readonly root: number
+  /** Results by turn; a string is the root's failure. */
+  readonly values: Map<number, Uint8Array | string>
+  readonly turns: Map<number, number>
+  readonly waiting: Map<number, Pending>
+}
+
+type Failure =
+  | { readonly kind: 'timeout'; readonly ranks: readonly number[] }
+  | { readonly kind: 'lost' | 'left'; readonly ranks: readonly number[] }
+  | { readonly kind: 'refused'; readonly message: string }
+
+/** The ranks of one job object, with names and keys of their own: first all, later the survivors. */
+class Space {
+  readonly keys = new Map<string, Uint8Array>()
+  readonly getters = new Map<string, Set<Pending>>()
+  readonly rounds = new Map<string, Round>()
+  readonly shares = new Map<string, Share>()
+  readonly successors = new Map<number, Pending>()
+  readonly id: number
+  readonly members: readonly number[]
+  isClosed = false
+
+  constructor(id: number, members: readonly number[]) {
+    this.id = id
+    this.members = members
+  }
+
+  /** Numbers of this space for ranks of the whole job. */
+  local(ranks: Iterable<number>): number[] {
+    return [...ranks].map((rank) => this.members.indexOf(rank)).sort((a, b) => a - b)
+  }
+}
+
+/** What the meeting point knows and decides; the connections are the server's business. */
+export class RendezvousState {
+  readonly #members: Member[]
+  readonly #spaces = new Map<number, Space>()
+  readonly #pending = new Map<string, Pending>()
+  readonly #joining = new Map<number, Pending>()
+  #nextSpace = 1
+
+  constructor(worldSize: number) {
+    this.#members = Array.from({ length: worldSize }, () => ({ presence: 'absent', send: undefined, host: '' }))
+    this.#spaces.set(0, new Space(0, [...this.#members.keys()]))
+  }
+
+  get worldSize(): number {
+    return this.#members.length
+  }
+
+  presenceOf(rank: number): Presence {
+    return this.#member(rank).presence
+  }
+
+  connected(rank: number, send: Send): void {
+    const member = this.#member(rank)
+    member.presence = 'joined'
+    member.send = send
+  }
+
+  /** A rank will not come, or not come back. */
+  gone(rank: number, how: 'left' | 'lost'): void {
+    const member = this.#member(rank)
+    if (member.presence === 'left' || member.presence === 'lost') return
+    member.presence = how
+    member.send = undefined
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.rank === rank) this.#drop(pending)
+    }
+    for (const pending of [...this.#joining.values()]) this.#fail(pending, { kind: how, ranks: [rank] })
+    for (const space of [...this.#spaces.values()]) {
+      if (space.members.includes(rank)) this.#goneFrom(space, rank, how)
+    }
+  }
+
+  /** @throws TypeError, RangeError for a message that no client of ours sends. */
+  received(rank: number, header: Header, body: Uint8Array): void {
+    const { op } = header
+    if (op === 'cancel') {
+      const pending = this.#pending.get(`${rank}:${integerOf(header, 'id')}`)
+      if (pending !== undefined) this.#drop(pending)
+      return
+    }
+    if (op === 'join') {
+      this.#join(rank, header)
+      return
+    }
+    const space = this.#spaces.get(integerOf(header, 'space'))
+    if (space === undefined || !space.members.includes(rank)) throw new RangeError('no such space')
+    if (space.isClosed) {
+      this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'survivors() has ended this job' })
+      return
+    }
+    if (op === 'set') this.#set(space, rank, header, body)
+    else if (op === 'get') this.#get(space, rank, header)
+    else if (op === 'barrier' || op === 'gather') this.#meet(space, rank, header, body, op)
+    else if (op === 'share') this.#share(space, rank, header, body)
+    else if (op === 'survivors') this.#succeed(space, rank, header)
+    else throw new TypeError('no such operation')
+  }
+
+  #join(rank: number, header: Header): void {
+    this.#member(rank).host = textOf(header, 'host')
+    const missing = () => this.#ranksThat('absent')
+    this.#wait(
+      rank,
+      header,
+      missing,
+      () => this.#joining.delete(rank),
+      (pending) => this.#joining.set(rank, pending),
+    )
+    const gone = this.#failureOf(this.#spaceOfAll, undefined)
+    if (gone !== undefined) {
+      for (const pending of [...this.#joining.values()]) this.#fail(pending, gone)
+      return
+    }
+    if (this.#joining.size < this.worldSize) return
+    const hosts = this.#members.map((member) => member.host)
+    for (const pending of [...this.#joining.values()]) this.#finish(pending, { hosts })
+  }
+
+  #set(space: Space, rank: number, header: Header, body: Uint8Array): void {
+    const key = nameOf(header, 'name')
+    space.keys.set(key, checkedValue(body))
+    this.#send(rank, { id: integerOf(header, 'id') })
+    for (const pending of [...(space.getters.get(key) ?? [])]) this.#finish(pending, {}, body)
+  }
+
+  #get(space: Space, rank: number, header: Header): void {
+    const key = nameOf(header, 'name')
+    const value = space.keys.get(key)
+    if (value !== undefined) {
+      this.#send(rank, { id: integerOf(header, 'id') }, value)
+      return
+    }
+    const lost = this.#lostOf(space)
+    if (lost.length > 0) {
+      this.#answer(rank, integerOf(header, 'id'), { kind: 'lost', ranks: lost })
+      return
+    }
+    const waiting = space.getters.get(key) ?? new Set()
+    space.getters.set(key, waiting)
+    this.#wait(
+      rank,
+      header,
+      () => [],
+      (pending) => {
+        waiting.delete(pending)
+        if (waiting.size === 0 && space.getters.get(key) === waiting) space.getters.delete(key)
+      },
+      (pending) => waiting.add(pending),
+    )
+  }
+
+  #meet(space: Space, rank: number, header: Header, body: Uint8Array, kind: 'barrier' | 'gather'): void {
+    const name = `${kind} ${nameOf(header, 'name')}`
+    const failure = this.#failureOf(space, undefined)
+    if (failure !== undefined) {
+      this.#answer(rank, integerOf(header, 'id'), failure)
+      return
+    }
+    const round = space.rounds.get(name) ?? { values: new Map(), waiting: new Map() }
+    if (round.waiting.has(rank)) {
+      this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'this rank is already waiting there' })
+      return
+    }
+    space.rounds.set(name, round)
+    round.values.set(rank, checkedValue(body))
+    this.#wait(
+      rank,
+      header,
+      () => space.local(space.members.filter((member) => !round.values.has(member))),
+      () => {
+        round.values.delete(rank)
+        round.waiting.delete(rank)
+        if (round.waiting.size === 0 && space.rounds.get(name) === round) space.rounds.delete(name)
+      },
+      (pending) => round.waiting.set(rank, pending),
+    )
+    if (round.values.size < space.members.length) return
+    const values = kind === 'gather' ? space.members.map((member) => round.values.get(member) ?? noBytes) : []
+    const lengths = values.map((value) => value.byteLength)
+    const bytes = Buffer.concat(values)
+    for (const pending of [...round.waiting.values()]) this.#finish(pending, { lengths }, bytes)
+  }
+
+  #share(space: Space, rank: number, header: Header, body: Uint8Array): void {
+    const name = nameOf(header, 'name')
+    const root = space.members[integerOf(header, 'root')]
+    if (root === undefined) throw new RangeError('no such root')
+    const share = space.shares.get(name) ?? { root, values: new Map(), turns: new Map(), waiting: new Map() }
+    space.shares.set(name, share)
+    const id = integerOf(header, 'id')
+    if (share.root !== root) {
+      const theirs = space.members.indexOf(share.root)
+      const message = `this rank says that the root is rank ${space.members.indexOf(root)}, others say rank ${theirs}`
+      this.#answer(rank, id, { kind: 'refused', message })
+      return
+    }
+    if (rank === root) {
+      const turn = share.turns.get(rank) ?? 0
+      share.turns.set(rank, turn + 1)
+      const { failed } = header
+      if (space.members.length > 1) share.values.set(turn, typeof failed === 'string' ? failed : checkedValue(body))
+      this.#send(rank, { id })
+      for (const pending of [...share.waiting.values()]) this.#handOut(space, share, pending.rank, pending.id)
+      return
+    }
+    if (share.waiting.has(rank)) {
+      this.#answer(rank, id, { kind: 'refused', message: 'this rank is already waiting there' })
+      return
+    }
+    if (this.#handOut(space, share, rank, id)) return
+    const failure = this.#failureOf(space, root)
+    if (failure !== undefined) {
+      this.#answer(rank, id, failure)
+      return
+    }
+    this.#wait(
+      rank,
+      header,
+      () => space.local([root]),
+      () => share.waiting.delete(rank),
+      (pending) => share.waiting.set(rank, pending),
+    )
+  }
+
+  /** Gives a rank what is there for its turn, and forgets what all have had. */
+  #handOut(space: Space, share: Share, rank: number, id: number): boolean {
+    const turn = share.turns.get(rank) ?? 0
+    const value = share.values.get(turn)
+    if (value === undefined) return false
+    share.turns.set(rank, turn + 1)
+    const pending = share.waiting.get(rank)
+    if (pending !== undefined) this.#drop(pending)
+    if (typeof value === 'string') this.#answer(rank, id, { kind: 'refused', message: value })
+    else this.#send(rank, { id }, value)
+    this.#forgetShared(space, share)
+    return true
+  }
+
+  #forgetShared(space: Space, share: Share): void {
+    const present = space.members.filter((member) => !this.#isGone(member))
+    const oldest = Math.min(...present.map((member) => share.turns.get(member) ?? 0))
+    for (const turn of share.values.keys()) if (turn < oldest) share.values.delete(turn)
+  }
+
+  #succeed(space: Space, rank: number, header: Header): void {
+    if (space.successors.has(rank)) {
+      this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'this rank is already waiting there' })
+      return
+    }
+    this.#wait(
+      rank,
+      header,
+      () => space.local(space.members.filter((member) => !this.#isGone(member) && !space.successors.has(member))),
+      () => space.successors.delete(rank),
+      (pending) => space.successors.set(rank, pending),
+    )
+    this.#agree(space)
+  }
+
+  /** Once all who are left have asked for it, they are a space of their own. */
+  #agree(space: Space): void {
+    const present = space.members.filter((member) => !this.#isGone(member))
+    if (present.length === 0 || present.some((member) => !space.successors.has(member))) return
+    const next = new Space(this.#nextSpace, present)
+    this.#nextSpace += 1
+    this.#spaces.set(next.id, next)
+    space.isClosed = true
+    const members = space.local(present)
+    for (const pending of [...space.successors.values()]) this.#finish(pending, { space: next.id, members })
+    const message = 'survivors() has ended this job'
+    for (const pending of this.#pendingOf(space)) this.#fail(pending, { kind: 'refused', message })
+    space.keys.clear()
+  }
+
+  #goneFrom(space: Space, rank: number, how: 'left' | 'lost'): void {
+    if (space.isClosed) return
+    const ranks = space.local([rank])
+    if (how === 'lost') {
+      for (const member of space.members) this.#send(member, { event: 'lost', space: space.id, ranks })
+    }
+    const present = space.members.filter((member) => !this.#isGone(member))
+    if (how === 'lost' || present.length === 1) {
+      for (const waiting of [...space.getters.values()]) {
+        for (const pending of [...waiting]) this.#fail(pending, { kind: how, ranks })
+      }
+    }
+    for (const round of [...space.rounds.values()]) {
+      for (const pending of [...round.waiting.values()]) this.#fail(pending, { kind: how, ranks })
+    }
+    for (const share of space.shares.values()) {
+      if (share.root === rank) {
+        for (const pending of [...share.waiting.values()]) this.#fail(pending, { kind: how, ranks })
+      } else if (present.length > 0) this.#forgetShared(space, share)
+    }
+    this.#agree(space)
+  }
+
+  #pendingOf(space: Space): Pending[] {
+    return [
+      ...[...space.getters.values()].flatMap((waiting) => [...waiting]),
+      ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
+      ...[...space.shares.values()].flatMap((share) => [...share.waiting.values()]),
+    ]
+  }
+
+  #wait(
+    rank: number,
+    header: Header,
+    missing: () => number[],
+    withdraw: (pending: Pending) => void,
+    register: (pending: Pending) => void,
+  ): void {
+    const id = integerOf(header, 'id')
+    const key = `${rank}:${id}`
+    if (this.#pending.has(key)) throw new RangeError('a request number that is in use')
+    const pending: Pending = { rank, id, timer: undefined, withdraw: () => withdraw(pending), missing }
+    const { timeout } = header
+    if (typeof timeout === 'number') {
+      const expire = (): void => this.#fail(pending, { kind: 'timeout', ranks: pending.missing() })
+      pending.timer = setTimeout(expire, Math.min(Math.max(timeout, 0), 2 ** 31 - 1))
+    }
+    this.#pending.set(key, pending)
+    register(pending)
+  }
+
+  #drop(pending: Pending): void {
+    clearTimeout(pending.timer)
+    this.#pending.delete(`${pending.rank}:${pending.id}`)
+    pending.withdraw()
+  }
+
+  #finish(pending: Pending, header: Header, body?: Uint8Array): void {
+    this.#drop(pending)
+    this.#send(pending.rank, { id: pending.id, ...header }, body)
+  }
+
+  #fail(pending: Pending, failure: Failure): void {
+    this.#drop(pending)
+    this.#answer(pending.rank, pending.id, failure)
+  }
+
+  #answer(rank: number, id: number, failure: Failure): void {
+    this.#send(rank, { id, failure })
+  }
+
+  #send(rank: number, header: Header, body?: Uint8Array): void {
+    this.#member(rank).send?.(header, body)
+  }
+
+  /** Why something that needs this rank, or all, can never end. */
+  #failureOf(space: Space, needed: number | undefined): Failure | undefined {
+    for (const how of ['lost', 'left'] as const) {
+      const ranks = space.members.filter((member) => this.#member(member).presence === how)
+      const relevant = needed === undefined ? ranks : ranks.filter((rank) => rank === needed)
+      if (relevant.length > 0) return { kind: how, ranks: space.local(relevant) }
+    }
+    return undefined
+  }
+
+  #lostOf(space: Space): number[] {
+    return space.local(space.members.filter((member) => this.#member(member).presence === 'lost'))
+  }
+
+  #ranksThat(presence: Presence): number[] {
+    return [...this.#members.keys()].filter((rank) => this.#member(rank).presence === presence)
+  }
+
+  #isGone(rank: number): boolean {
+    const { presence } = this.#member(rank)
+    return presence === 'left' || presence === 'lost'
+  }
+
+  get #spaceOfAll(): Space {
+    return this.#spaces.get(0) as Space
+  }
+
+  #member(rank: number): Member {
+    const member = this.#members[rank]
+    if (member === undefined) throw new RangeError(`no rank ${rank}`)
+    return member
+  }
+}
+
+function integerOf(header: Header, field: string): number {
+  const value = header[field]
+  if (typeof value !== 'number' || !Number.isSafeInteger(value)) throw new TypeError(`${field} is no integer`)
+  return value
+}
+
+function textOf(header: Header, field: string): string {
+  const value = header[field]
+  if (typeof value !== 'string') throw new TypeError(`${field} is no text`)
+  return value
+}
+
+function nameOf(header: Header, field: string): string {
+  const name = textOf(header, field)
+  if (name === '' || Buffer.byteLength(name) > 256) throw new RangeError('a name of wrong length')
+  return name
+}
+
+function checkedValue(body: Uint8Array): Uint8Array {
+  if (body.byteLength > maximumValueBytes) throw new RangeError('a value that is too long')
+  return body
+}

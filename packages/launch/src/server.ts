@@ -1,0 +1,2 @@
+export { type Address, formatAddress, parseAddress } from './rendezvous/address.js'
+export { RendezvousServer, type ServerOptions } from './rendezvous/server.js'
