@@ -19,14 +19,18 @@ commands
   import       time, memory and libraries of import '@shoal/driver'
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
+  event-loop-ranks
+               delay of the event loop of a rank while it waits for one that comes late
 
 options
   --json FILE      writes the figures as JSON
   --rounds N       rounds, in which the contestants take turns (default: 7)
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
-  --devices N      nccl, ranks: number of devices (default: all)
-  --max-bytes N    nccl: largest message (default: 1 GiB, and 1 MiB on the software device)
+  --devices N      nccl, nvshmem, ranks: number of devices (default: all)
+  --max-bytes N    nccl, nvshmem: largest message (default: 1 GiB, 256 MiB; 1 MiB on the software device)
   --only A,B       nccl: only these operations; process, processes: only in one process, only in one a rank
+                   nvshmem: only put-get, barrier, host, atomics
+  --wait-seconds N event-loop-ranks: how late the other rank comes (default: 10)
   --no-peers       gpu, memory: without the Python bindings
   --spec FOLDER    sys: the specs of the raw packages (default: those of tooling/bindgen)
   --check          exit status 1 when a bar is missed
@@ -34,7 +38,8 @@ options
 environment
   SHOAL_KERNELS         folder with empty.ptx (gpu; memory, for its Python bindings)
   SHOAL_NCCL_LIBRARY    the libnccl that both sides use (nccl)
-  CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl)
+  SHOAL_NVSHMEM_LIBRARY the libnvshmem_host that both sides use (nvshmem)
+  CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl, nvshmem, ranks)
   CC, CXX               the compilers for C and C++ (default: gcc, g++)`
 
 type Command = (options: RunOptions) => Promise<Outcome>
@@ -50,6 +55,7 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   import: async () => (await import('./importCost.js')).benchImport,
   sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
+  'event-loop-ranks': async () => (await import('./eventLoopRanks/index.js')).benchEventLoopRanks,
 }
 
 function wholeNumber(text: string, name: string, least: number): number {

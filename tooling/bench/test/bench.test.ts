@@ -65,15 +65,18 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test.each(['gpu', 'memory', 'nccl', 'event-loop'])('%s says what it needs where there is no GPU', (command) => {
-    const { status, stderr } = spawnSync(process.execPath, [main, command], {
-      encoding: 'utf8',
-      env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
-    })
-    expect(status).toBe(2)
-    expect(stderr).toContain('this needs a GPU; --device sim tries the code')
-    expect(stderr).not.toContain('    at ')
-  })
+  test.each(['gpu', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
+    '%s says what it needs where there is no GPU',
+    (command) => {
+      const { status, stderr } = spawnSync(process.execPath, [main, command], {
+        encoding: 'utf8',
+        env: { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' },
+      })
+      expect(status).toBe(2)
+      expect(stderr).toContain('this needs a GPU; --device sim tries the code')
+      expect(stderr).not.toContain('    at ')
+    },
+  )
 
   test('--check is an exit status', (context) => {
     needsCompiler(context, false)
@@ -176,6 +179,33 @@ describe('on the software device the code runs', () => {
     )
     expect(results['sizes']).toMatchObject([{ layout: 'processes', operation: 'all-gather', bytes: 8 }])
     expect(run('nccl', '--device', 'sim', '--only', 'gossip').stderr).toContain('--only gossip: there are process,')
+  })
+
+  test('ranks', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('ranks', '--device', 'sim', '--rounds', '1', '--devices', '3')
+    const starts = results['starts'] as Record<string, Record<string, { median: number }>>
+    for (const name of ['C', 'shoal']) {
+      const { init, first, whole } = starts[name] ?? {}
+      expect(init?.median).toBeGreaterThan(0)
+      expect(first?.median).toBeGreaterThan(0)
+      expect(whole?.median).toBeGreaterThan((init?.median ?? 0) + (first?.median ?? 0))
+    }
+    expect(bars.map(({ what }) => what)).toEqual([
+      'initRank of 3 ranks against C',
+      '3 processes to the first all-reduce, time above C',
+    ])
+  })
+
+  test('event-loop-ranks: each wait is a wait, and the event loop goes on', () => {
+    const { results, bars } = report('event-loop-ranks', '--device', 'sim', '--wait-seconds', '1')
+    const waits = results['waits'] as { what: string; waited: number; samples: number }[]
+    expect(waits.map(({ what }) => what)).toEqual(['NCCL: initRank', 'NCCL: all-reduce'])
+    for (const { waited, samples } of waits) {
+      expect(waited).toBeGreaterThan(950)
+      expect(samples).toBeGreaterThan(100)
+    }
+    expect(bars).toHaveLength(6)
   })
 
   test('memory', (context) => {

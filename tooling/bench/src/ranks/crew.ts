@@ -48,6 +48,11 @@ export class Crew {
     return (this.#members[0] as Contestant).ask(request)
   }
 
+  /** Sends the line to all at once; what each answers. */
+  tell(line: string): Promise<string[]> {
+    return Promise.all(this.#members.map((member) => member.tell(line)))
+  }
+
   close(): void {
     for (const member of this.#members) member.close()
   }

@@ -8,7 +8,7 @@ export interface Server {
   readonly start: (id: Uint8Array) => Promise<{ readonly greeting: string; readonly answer: Answer }>
 }
 
-export type Answer = (words: readonly string[]) => number | Promise<number>
+export type Answer = (words: readonly string[]) => number | string | Promise<number | string>
 
 /** Answers requests on standard input, as the C programs in `native` do, until it ends. */
 export async function serve({ makeId, start }: Server): Promise<void> {

@@ -1,0 +1,71 @@
+import { driverVersion } from '@shoal/driver'
+import { atLeast, atMost, type Bar, number, table } from '../bars.js'
+import { devicesFor } from '../devices.js'
+import type { Outcome, RunOptions } from '../options.js'
+import { nodeMember } from '../ranks/contenders.js'
+import { Crew } from '../ranks/crew.js'
+import { type Delay, sleep, watchEventLoop } from './delay.js'
+
+/** What a rank waits in, by the script that does it; the pairs of ranks work at the same time. */
+const pairs = {
+  ncclChild: { init: 'NCCL: initRank', collective: 'NCCL: all-reduce' },
+} as const
+
+/** How late the event loop of a rank is while it waits for a rank that comes late. */
+export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome> {
+  const devices = devicesFor(options)
+  if (devices.length < 2) throw new Error('one device: a rank that waits needs another one to wait for')
+  const idle = await watchEventLoop(() => sleep(1000))
+  const measured = await Promise.all(
+    Object.entries(pairs).map(([script, steps]) => measurePair(script, steps, options.waitSeconds)),
+  )
+  const waits = measured.flat()
+  console.log(`Event loop of a rank while the other one comes ${options.waitSeconds} s late, in milliseconds\n`)
+  console.log(
+    table(
+      ['waits in', 'waited', 'delay: median', '99th percentile', 'longest'],
+      [{ what: 'nothing (this process, idle)', ...idle }, ...waits].map((one) => [
+        one.what,
+        ...[one.waited, one.median, one.percentile99, one.longest].map(number),
+      ]),
+    ),
+  )
+  const details = {
+    devices: devices.slice(0, 2).map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    software: options.device === 'sim',
+  }
+  return { results: { ...details, idle, waits }, bars: waits.flatMap((wait) => barsOf(wait, options.waitSeconds)) }
+}
+
+interface Wait extends Delay {
+  readonly what: string
+}
+
+async function measurePair(script: string, steps: Readonly<Record<string, string>>, seconds: number): Promise<Wait[]> {
+  const crew = await Crew.start(
+    script,
+    [0, 1].map((rank) =>
+      nodeMember(import.meta.url, `${script}.js`, [rank, seconds], { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }),
+    ),
+  )
+  const waits: Wait[] = []
+  try {
+    for (const [step, what] of Object.entries(steps)) {
+      const [answer = ''] = await crew.tell(step)
+      waits.push({ what, ...(JSON.parse(answer) as Delay) })
+    }
+    await crew.end()
+  } finally {
+    crew.close()
+  }
+  return waits
+}
+
+function barsOf({ what, waited, percentile99, longest }: Wait, seconds: number): Bar[] {
+  return [
+    atLeast(`${what}, waited`, waited / 1000, seconds * 0.95, ' s'),
+    atMost(`${what}, event-loop delay, 99th percentile`, percentile99, 5, ' ms'),
+    atMost(`${what}, event-loop delay, longest`, longest, 50, ' ms'),
+  ]
+}
