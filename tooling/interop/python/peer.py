@@ -120,10 +120,11 @@ class Peer:
         self.releases.append(lambda: self.library.destroy_pool(pool))
         address = self.library.allocate_from(pool, length)
         self.releases.append(lambda: self.library.free_to_pool(address))
-        data = base64.b64encode(self.library.export_pointer(address)).decode()
-        pointer = {"type": "pool-pointer", "data": data, "dtype": "u8", "length": length}
+        # The driver gives out pointers only of a pool that it gave out.
         descriptor = self.library.export_pool(pool)
         try:
+            data = base64.b64encode(self.library.export_pointer(address)).decode()
+            pointer = {"type": "pool-pointer", "data": data, "dtype": "u8", "length": length}
             self.socket.send_json({"pointer": pointer, "sha256": self.fill(address, length)})
             self.socket.send_handle(descriptor, "pool", 0, self.library.uuid())
         finally:

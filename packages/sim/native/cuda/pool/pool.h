@@ -76,6 +76,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Device* const device;  // null: the host's, or managed memory that prefers no device
   const bool isDefault;
   const bool isImported;
+  // Drivers give no pointer of a pool out before they gave out the pool.
+  std::atomic<bool> isExported{false};
 
   // The file and the addresses are taken from the system when memory is first asked for.
   std::shared_ptr<SharedFile> file();

@@ -36,6 +36,7 @@ CUresult cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool handle,
     } else {
       writeTicket(offerFile(pool->file()), handle_out);
     }
+    pool->isExported = true;
     return CUDA_SUCCESS;
   });
 }
@@ -66,7 +67,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdevicep
     if (shareData_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto allocation = state().allocations.startingAt(ptr);
     auto block = allocation ? std::dynamic_pointer_cast<PoolBlock>(allocation->backing) : nullptr;
-    if (!block || block->owner->isImported || block->handleTypes() == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!block || block->owner->isImported || !block->owner->isExported) return CUDA_ERROR_INVALID_VALUE;
     PointerData data = {};
     memcpy(data.magic, kMagic, sizeof kMagic);
     const auto identity = block->owner->file()->identity();
