@@ -2,6 +2,7 @@ import { isMainThread } from 'node:worker_threads'
 import type { CUdevice } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import { type DeviceLike, deviceProtocol } from '@shoal/types'
+import { describeValue } from './checks.js'
 import { Context, type DeviceWithContext } from './context.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { Status, type StatusErrors } from './errors.js'
@@ -129,4 +130,10 @@ export abstract class DeviceObject implements DeviceWithContext, DeviceLike {
     }
     if (failures.length > 0) throw failures[0]
   }
+}
+
+/** A device of one of the two packages, or a TypeError that names the parameter. */
+export function requireDevice<D extends DeviceWithContext>(device: D, name: string): D {
+  if (device instanceof DeviceObject) return device
+  throw new TypeError(`${name} must be a Device, not ${describeValue(device)}`)
 }

@@ -46,9 +46,19 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   readonly #handle: CUmemoryPool
   readonly #origin: PoolOrigin
   readonly #calls: PoolCalls
+  readonly #handleTypes: readonly HandleKind[] | undefined
+  #wasExported = false
 
-  protected constructor(device: D, handle: CUmemoryPool, origin: PoolOrigin, calls: PoolCalls) {
+  /** @param handleTypes kinds it can be exported as, where that is known. */
+  protected constructor(
+    device: D,
+    handle: CUmemoryPool,
+    origin: PoolOrigin,
+    calls: PoolCalls,
+    handleTypes?: readonly HandleKind[],
+  ) {
     super()
+    this.#handleTypes = handleTypes
     this.device = device
     this.#handle = handle
     this.#origin = origin
@@ -81,7 +91,8 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
 
   set releaseThreshold(bytes: number) {
     const most = Number.MAX_SAFE_INTEGER
-    const value = bytes === Number.POSITIVE_INFINITY ? 2n ** 64n - 1n : BigInt(requireInteger(bytes, 'bytes', 0, most))
+    const value =
+      bytes === Number.POSITIVE_INFINITY ? 2n ** 64n - 1n : BigInt(requireInteger(bytes, 'releaseThreshold', 0, most))
     this.#set(attributes.releaseThreshold, value)
   }
 
@@ -155,9 +166,23 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   /** A handle another process can import. Default: the platform's own kind. It is the caller's to dispose of. */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'pool'> {
     const { handle } = this
-    return exportHandle('pool', kind, 0, this.device.ordinal, (out, code) =>
-      this.#calls.exportTo(this._context, handle, out, code),
+    const exported = exportHandle(
+      'pool',
+      kind,
+      0,
+      this.device.ordinal,
+      () => this.#handleTypes,
+      (out, code) => this.#calls.exportTo(this._context, handle, out, code),
     )
+    this.#wasExported = true
+    return exported
+  }
+
+  /** @internal Drivers export pointers of a pool only once they have exported the pool. */
+  _exportFirst(): void {
+    this._requireAlive()
+    const [kind] = this.#handleTypes ?? []
+    if (!this.#wasExported && kind !== undefined) this.export(kind).dispose()
   }
 
   get [Symbol.toStringTag](): string {

@@ -30,9 +30,9 @@ import { scratch } from '../native.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { driverVersion, startDriver } from '../start.js'
-import { type HandleKind, handleKindBits, platformHandleKind } from '../vmm/handleKinds.js'
+import { type HandleKind, handleKindBits, handleKindsOf, makeForKinds, platformHandleKind } from '../vmm/handleKinds.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
-import { type Granularity, requireMultiple } from '../vmm/properties.js'
+import { type Granularity, requireMultiple, requirePart } from '../vmm/properties.js'
 
 /** What a multicast object is to be. */
 export interface MulticastProperties {
@@ -42,6 +42,8 @@ export interface MulticastProperties {
   readonly byteLength: number
   /** Kinds of handle it can be exported as. Default: none. */
   readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
+  /** Bits of the driver's; none has a meaning so far, and drivers refuse others than 0. Default: 0. */
+  readonly flags?: number | undefined
 }
 
 /** Which part of a multicast object and of the memory bound to it. */
@@ -108,12 +110,12 @@ function refusal(reason: string): FeatureNotSupportedError {
 
 function resolve(properties: MulticastProperties): Uint8Array<ArrayBuffer> {
   requireOptions(properties, 'properties', '{ deviceCount, byteLength }')
-  const { deviceCount, byteLength, handleTypes = [] } = properties
+  const { deviceCount, byteLength, handleTypes = [], flags = 0 } = properties
   return CUmulticastObjectProp.allocate({
     numDevices: requireInteger(deviceCount, 'deviceCount', 1, 0xffff_ffff),
     size: BigInt(requireInteger(byteLength, 'byteLength', 1, Number.MAX_SAFE_INTEGER)),
     handleTypes: BigInt(handleKindBits(handleTypes, 'handleTypes')),
-    flags: 0n,
+    flags: BigInt(requireInteger(flags, 'flags', 0, Number.MAX_SAFE_INTEGER)),
   })
 }
 
@@ -152,6 +154,8 @@ export class MulticastObject extends Resource {
   readonly byteLength: number
   /** How many devices take part; undefined for an imported object, which does not tell. */
   readonly deviceCount: number | undefined
+  /** Kinds of handle it can be exported as; undefined for an imported object, which does not tell. */
+  readonly handleTypes: readonly HandleKind[] | undefined
   /** @internal */
   readonly _contexts: Context[] = []
   readonly #handle: CUmemGenericAllocationHandle
@@ -165,14 +169,16 @@ export class MulticastObject extends Resource {
     handle: CUmemGenericAllocationHandle,
     byteLength: number,
     granularity: number,
-    deviceCount: number | undefined,
+    properties?: MulticastProperties,
   ) {
     super()
     this.#handle = handle
     this.byteLength = byteLength
-    this.deviceCount = deviceCount
+    this.deviceCount = properties?.deviceCount
+    this.handleTypes =
+      properties === undefined ? undefined : handleKindsOf(handleKindBits(properties.handleTypes ?? [], 'handleTypes'))
     this._granularity = granularity
-    this.#isShared = deviceCount === undefined
+    this.#isShared = properties === undefined
     const contexts = this._contexts
     watchForLeak(this, `A MulticastObject of ${byteLength} bytes`, () => {
       try {
@@ -194,9 +200,10 @@ export class MulticastObject extends Resource {
     const granularity = granularityOf(memory, 'minimum')
     requireMultiple(properties.byteLength, 'byteLength', granularity)
     const out = scratch()
-    check(cuMulticastCreate(out, memory), 'cuMulticastCreate')
+    const handleTypes = handleKindBits(properties.handleTypes ?? [], 'handleTypes')
+    makeForKinds(handleTypes, () => check(cuMulticastCreate(out, memory), 'cuMulticastCreate'))
     const handle = out.u64[0] as CUmemGenericAllocationHandle
-    return new MulticastObject(handle, properties.byteLength, granularity, properties.deviceCount)
+    return new MulticastObject(handle, properties.byteLength, granularity, properties)
   }
 
   /** A multicast object that another process exported (`cuMemImportFromShareableHandle`). */
@@ -211,7 +218,7 @@ export class MulticastObject extends Resource {
       check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
       return out.u64[0] as CUmemGenericAllocationHandle
     })
-    return new MulticastObject(imported, handle.byteLength, granularity, undefined)
+    return new MulticastObject(imported, handle.byteLength, granularity)
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
@@ -303,7 +310,8 @@ export class MulticastObject extends Resource {
   /** A handle another process can import. It is the caller's to dispose of. Default: the platform's own kind. */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'multicast'> {
     const { handle } = this
-    const exported = exportHandle('multicast', kind, this.byteLength, undefined, (out, code) =>
+    const made = (): readonly HandleKind[] | undefined => this.handleTypes
+    const exported = exportHandle('multicast', kind, this.byteLength, undefined, made, (out, code) =>
       check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
     )
     this.#isShared = true
@@ -357,13 +365,7 @@ export class MulticastObject extends Resource {
     }
     const unit = this._granularity
     const offset = requireMultiple(options.offset ?? 0, 'offset', unit, 0)
-    const memoryOffset = requireMultiple(options.memoryOffset ?? 0, 'memoryOffset', unit, 0)
-    const byteLength = requireMultiple(options.byteLength ?? available - memoryOffset, 'byteLength', unit)
-    if (memoryOffset + byteLength > available) {
-      throw new RangeError(
-        `memoryOffset ${memoryOffset} and ${byteLength} bytes end beyond the memory, which has ${available} bytes`,
-      )
-    }
+    const { memoryOffset, byteLength } = requirePart(options.memoryOffset, options.byteLength, available, unit)
     if (offset + byteLength > this.byteLength) {
       throw new RangeError(
         `offset ${offset} and ${byteLength} bytes end beyond the multicast object, which has ${this.byteLength} bytes`,

@@ -4,7 +4,7 @@ import type { NativeMemory } from '@shoal/ffi'
 import { FeatureNotSupportedError } from '@shoal/types'
 import { describeValue } from '../checks.js'
 import { scratch } from '../native.js'
-import { type HandleKind, handleKindCode } from '../vmm/handleKinds.js'
+import { exportAs, type HandleKind, handleKindCode } from '../vmm/handleKinds.js'
 import { deviceUuid, visibleUuids } from './deviceUuid.js'
 import {
   DescriptorHandle,
@@ -16,18 +16,22 @@ import {
   WindowsHandle,
 } from './handles.js'
 
-/** Has the driver write a handle and wraps it. `device` is the ordinal of the device the thing lies on. */
+/**
+ * Has the driver write a handle and wraps it. `device` is the ordinal of the device the thing lies on, `made` gives the
+ * kinds that it was made for, where they are known.
+ */
 export function exportHandle<K extends HandleKind, C extends HandleContent>(
   content: C,
   kind: K,
   byteLength: number,
   device: number | undefined,
+  made: () => readonly HandleKind[] | undefined,
   write: (out: NativeMemory, code: CUmemAllocationHandleType) => void,
 ): ShareableHandleOf<K, C> {
   const code = handleKindCode(kind)
   const uuid = device === undefined ? undefined : deviceUuid(device)
   const out = scratch()
-  write(out, code)
+  exportAs(kind, made, () => write(out, code))
   const facts = { content, byteLength, deviceUuid: uuid }
   return wrap(kind, out, facts) as ShareableHandleOf<K, C>
 }

@@ -1,4 +1,5 @@
 import { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
+import { StatusError } from '@shoal/types'
 import { describeValue } from '../checks.js'
 
 /**
@@ -37,4 +38,42 @@ export function handleKindBits(kinds: HandleKind | readonly HandleKind[], name: 
 /** The kinds that bits stand for. */
 export function handleKindsOf(bits: number): HandleKind[] {
   return (Object.keys(codes) as HandleKind[]).filter((kind) => (bits & codes[kind]) !== 0)
+}
+
+const isWindows = process.platform === 'win32'
+
+function reasonAgainst(kind: HandleKind): string | undefined {
+  if (kind === 'fabric') return 'fabric handles need devices of an NVLink fabric and the right to use an IMEX channel'
+  if ((kind === 'posix-fd') === isWindows) return `${kind} handles are of ${isWindows ? 'Linux' : 'Windows'}`
+  return undefined
+}
+
+/** Makes something that can be exported as these kinds; says of a refusal which kind this platform may be without. */
+export function makeForKinds<T>(bits: number, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    const reasons = handleKindsOf(bits).map(reasonAgainst)
+    throw withDetail(error, reasons.filter((reason) => reason !== undefined).join('; '))
+  }
+}
+
+/** Exports something as a kind; says of a refusal that it was made for others, where that is known. */
+export function exportAs<T>(kind: HandleKind, made: () => readonly HandleKind[] | undefined, write: () => T): T {
+  try {
+    return write()
+  } catch (error) {
+    const kinds = made()
+    if (kinds === undefined || kinds.includes(kind)) throw error
+    const others = kinds.length === 0 ? 'no handles' : `handles of kind ${kinds.join(', ')}`
+    throw withDetail(error, `it was made for ${others}, not ${kind}`)
+  }
+}
+
+/** A status of the driver or the runtime, with a line behind the library's own text. */
+function withDetail(error: unknown, detail: string): unknown {
+  if (!(error instanceof StatusError) || detail === '') return error
+  const { library, api, status, code, description, isSticky, libraryVersion } = error
+  const text = `${description}\n${detail}`
+  return new StatusError({ library, api, status, code, description: text, isSticky, libraryVersion, cause: error })
 }

@@ -20,7 +20,7 @@ import {
 } from './access.js'
 import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
-import { requireMultiple } from './properties.js'
+import { requireMultiple, requirePart } from './properties.js'
 import { unmapOffThread } from './unmapLater.js'
 
 /** What can be mapped: physical memory or a multicast object. */
@@ -93,17 +93,8 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions): MappedRange {
     requireOptions(options, 'options', '{ offset }')
     const { handle, granularity } = requireMappable(memory)
-    const memoryOffset = requireMultiple(options.memoryOffset ?? 0, 'memoryOffset', granularity, 0)
-    const byteLength = requireMultiple(
-      options.byteLength ?? memory.byteLength - memoryOffset,
-      'byteLength',
-      granularity,
-    )
-    if (memoryOffset + byteLength > memory.byteLength) {
-      throw new RangeError(
-        `memoryOffset ${memoryOffset} and ${byteLength} bytes end beyond the memory, which has ${memory.byteLength} bytes`,
-      )
-    }
+    const part = requirePart(options.memoryOffset, options.byteLength, memory.byteLength, granularity)
+    const { memoryOffset, byteLength } = part
     const offset = requireMultiple(options.offset ?? 0, 'offset', granularity, 0)
     const grants = options.access === undefined ? ownAccess(memory) : resolveGrants(options.access)
     const address = start + BigInt(offset)

@@ -10,14 +10,14 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { requireAddress, requireInteger } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
-import { check, checkRelease } from '../errors.js'
+import { check, checkRelease, Status } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { visibleUuids } from '../share/deviceUuid.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
-import { type HandleKind, platformHandleKind } from './handleKinds.js'
+import { type HandleKind, makeForKinds, platformHandleKind } from './handleKinds.js'
 import { locationOf, type MemoryLocation, type MemoryPlace, resolvePlace } from './location.js'
 import {
   type AllocationOptions,
@@ -81,7 +81,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
     const granularity = granularityOf(properties)
     requireMultiple(byteLength, 'byteLength', granularity)
     const out = scratch()
-    check(cuMemCreate(out, byteLength, properties.memory, 0), 'cuMemCreate')
+    const status: number = cuMemCreate(out, byteLength, properties.memory, 0)
+    if (status !== Status.success) makeForKinds(properties.handleTypes, () => check(status, 'cuMemCreate'))
     const handle = out.u64[0] as CUmemGenericAllocationHandle
     return new PhysicalMemory(handle, byteLength, granularity, properties.place.context)
   }
@@ -123,7 +124,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
    */
   static import(handle: ShareableHandle<'memory'>, device: DeviceWithContext): PhysicalMemory {
     startDriver()
-    const properties = resolveProperties(device, {})
+    const properties = resolveProperties(device, {}, 'device')
     const granularity = granularityOf(properties)
     requireHandle(handle, 'memory')
     requireMultiple(handle.byteLength, 'byteLength of the handle', granularity)
@@ -158,7 +159,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'memory'> {
     const { handle } = this
-    return exportHandle('memory', kind, this.byteLength, this._device, (out, code) =>
+    const made = (): readonly HandleKind[] => this.properties.handleTypes
+    return exportHandle('memory', kind, this.byteLength, this._device, made, (out, code) =>
       check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
     )
   }

@@ -38,6 +38,8 @@ export interface ResolvedProperties {
   readonly place: ResolvedPlace
   /** The struct. It is shared: nobody writes to it. */
   readonly memory: Uint8Array<ArrayBuffer>
+  /** Bits of the kinds of handle. */
+  readonly handleTypes: number
   /** Granularities that the driver was asked for already. */
   readonly granularities: Map<CUmemAllocationGranularity_flags, number>
 }
@@ -48,9 +50,13 @@ const genericCompression = 1
 const known = new Map<string, Omit<ResolvedProperties, 'place'>>()
 
 /** Checks place and options, and writes the struct that the driver reads. */
-export function resolveProperties(place: MemoryPlace, options: AllocationOptions): ResolvedProperties {
+export function resolveProperties(
+  place: MemoryPlace,
+  options: AllocationOptions,
+  placeName = 'place',
+): ResolvedProperties {
   requireOptions(options, 'options', '{ handleTypes }')
-  const resolved = resolvePlace(place, 'place')
+  const resolved = resolvePlace(place, placeName)
   const { type, id } = resolved
   const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
   const compressionType = optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0
@@ -64,10 +70,10 @@ export function resolveProperties(place: MemoryPlace, options: AllocationOptions
       location: { type, id },
       allocFlags: { compressionType, gpuDirectRDMACapable },
     })
-    found = { memory, granularities: new Map() }
+    found = { memory, handleTypes, granularities: new Map() }
     known.set(key, found)
   }
-  return { place: resolved, memory: found.memory, granularities: found.granularities }
+  return { place: resolved, memory: found.memory, handleTypes, granularities: found.granularities }
 }
 
 /** The struct as data. */
@@ -89,6 +95,7 @@ export function allocationGranularity(
   place: MemoryPlace,
   options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {},
 ): number {
+  requireOptions(options, 'options', '{ granularity }')
   startDriver()
   const { granularity = 'minimum', ...rest } = options
   const code = granularityCode(granularity)
@@ -122,6 +129,29 @@ export function granularityFor(memory: Uint8Array, code: CUmemAllocationGranular
   const out = scratch()
   check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
   return Number(out.u64[0])
+}
+
+/**
+ * A part of memory: an offset and a length that are multiples of the granularity and end within it.
+ * @param byteLength undefined for all from the offset on.
+ */
+export function requirePart(
+  memoryOffset: number | undefined,
+  byteLength: number | undefined,
+  available: number,
+  granularity: number,
+): { readonly memoryOffset: number; readonly byteLength: number } {
+  const offset = requireMultiple(memoryOffset ?? 0, 'memoryOffset', granularity, 0)
+  if (offset >= available) {
+    throw new RangeError(`memoryOffset ${offset} lies beyond the memory, which has ${available} bytes`)
+  }
+  const length = requireMultiple(byteLength ?? available - offset, 'byteLength', granularity)
+  if (offset + length > available) {
+    throw new RangeError(
+      `memoryOffset ${offset} and ${length} bytes end beyond the memory, which has ${available} bytes`,
+    )
+  }
+  return { memoryOffset: offset, byteLength: length }
 }
 
 /** A number of bytes that is a multiple of the granularity, or an error that names both. */

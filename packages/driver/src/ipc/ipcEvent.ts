@@ -1,4 +1,4 @@
-import { describeValue, scratch } from '@shoal/cuda-base'
+import { describeValue, requireDevice, scratch } from '@shoal/cuda-base'
 import { type CUevent, cuIpcGetEventHandle, cuIpcOpenEventHandle } from '@shoal/cuda-sys/driver'
 import type { Device } from '../device.js'
 import { Event } from '../event.js'
@@ -29,7 +29,7 @@ export function openIpcEvent(device: Device, handle: IpcEventHandle): Event {
     throw new TypeError(`handle must be what ipcEventHandle() gave, not ${describeValue(handle)}`)
   }
   const bytes = decodeHandle(handle.handle, 'handle')
-  const context = device.primaryContext
+  const context = requireDevice(device, 'device').primaryContext
   const out = scratch()
   context._call('cuIpcOpenEventHandle', () => cuIpcOpenEventHandle(out, bytes))
   return Event._adopt(context, out.u64[0] as CUevent)

@@ -3,7 +3,9 @@ import {
   forgetLeak,
   processIsEnding,
   Resource,
+  requireDevice,
   requireInteger,
+  requireName,
   scratch,
   uuidOf,
   visibleUuids,
@@ -98,7 +100,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
    * StatusError, also for a handle of this very process.
    */
   static open<D extends DType>(device: Device, handle: IpcMemoryHandle<D>): IpcMemory<D> {
-    const bytes = checkHandle(device, handle)
+    const bytes = checkHandle(requireDevice(device, 'device'), handle)
     const out = scratch()
     const { primaryContext } = device
     primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess))
@@ -166,6 +168,7 @@ function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
   const { bytes } = dtypeInfo(handle.dtype)
   requireInteger(handle.length, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   requireInteger(handle.byteOffset, 'byteOffset', 0, Number.MAX_SAFE_INTEGER)
+  requireName(handle.deviceUuid, 'deviceUuid')
   const uuid = uuidOf(device.handle)
   if (handle.deviceUuid !== uuid) {
     const isVisible = visibleUuids().includes(handle.deviceUuid)

@@ -1,10 +1,11 @@
 import {
   type AllocationOptions,
+  describeValue,
   GrowableRange,
   type MemoryPlace,
   Resource,
   requireDType,
-  requireLength,
+  requireInteger,
   requireOptions,
 } from '@shoal/cuda-base'
 import { type DType, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
@@ -22,6 +23,9 @@ export interface GrowableBufferOptions extends AllocationOptions {
   /** Further devices that may read and write it. */
   readonly sharedWith?: readonly MemoryPlace[] | undefined
 }
+
+/** As much as addresses can be reserved for. */
+const mostBytes = 2 ** 47
 
 /**
  * Typed memory of a device that grows and shrinks in place: the address never changes and nothing is copied, so kernels
@@ -48,7 +52,8 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
     requireOptions(options, 'options', '{ maximumLength }')
     const { bytes } = requireDType(dtype)
     const { maximumLength, length = 0, sharedWith = [], ...rest } = options
-    const maximumBytes = requireLength(maximumLength, 'maximumLength', bytes) * bytes
+    const maximumBytes = requireInteger(maximumLength, 'maximumLength', 1, Math.floor(mostBytes / bytes)) * bytes
+    if (!Array.isArray(sharedWith)) throw new TypeError(`sharedWith must be a list, not ${describeValue(sharedWith)}`)
     const access = sharedWith.map((place) => ({ place, access: 'readWrite' as const }))
     const range = GrowableRange.reserve(device, { ...rest, maximumBytes, access })
     const buffer = new GrowableBuffer(device, dtype, bytes, range)
@@ -90,7 +95,7 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
    * @throws RangeError above `maximumLength`; StatusError when memory is short, with nothing changed.
    */
   resize(length: number): this {
-    this.#range.resize(requireLength(length, 'length', this.#bytes) * this.#bytes)
+    this.#range.resize(requireInteger(length, 'length', 0, this.maximumLength) * this.#bytes)
     if (this.#view?.length !== length) this.#view = undefined
     return this
   }

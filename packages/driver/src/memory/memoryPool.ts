@@ -2,15 +2,19 @@ import {
   check,
   checkRelease,
   describeValue,
+  type HandleKind,
   handleKindBits,
+  handleKindsOf,
   importHandle,
   MemoryPoolObject,
   type MemoryPoolOptions,
+  makeForKinds,
   type PoolCalls,
   type PoolOrigin,
   type PoolPointer,
   poolPointerBytes,
   poolPointerFrom,
+  requireDevice,
   requireInteger,
   requireOptions,
   resolvePlace,
@@ -75,31 +79,32 @@ const calls: PoolCalls = {
 
 /** A pool of memory that streams allocate from and free to in their order. */
 export class MemoryPool extends MemoryPoolObject<Device> {
-  private constructor(device: Device, handle: CUmemoryPool, origin: PoolOrigin) {
-    super(device, handle, origin, calls)
+  private constructor(device: Device, handle: CUmemoryPool, origin: PoolOrigin, handleTypes?: HandleKind[]) {
+    super(device, handle, origin, calls, handleTypes)
   }
 
   /** Makes a pool on a device (`cuMemPoolCreate`). @throws StatusError when the device cannot export as asked. */
   static create(device: Device, options: MemoryPoolOptions = {}): MemoryPool {
     requireOptions(options, 'options', '{ handleTypes }')
     startDriver()
-    const { type, id } = resolvePlace(device, 'device')
+    const { type, id } = resolvePlace(requireDevice(device, 'device'), 'device')
+    const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
     const maximum = requireInteger(options.maximumBytes ?? 0, 'maximumBytes', 0, Number.MAX_SAFE_INTEGER)
     const properties = CUmemPoolProps.allocate({
       allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
-      handleTypes: handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType,
+      handleTypes,
       location: { type, id },
       maxSize: BigInt(maximum),
     })
     const out = scratch()
-    check(cuMemPoolCreate(out, properties), 'cuMemPoolCreate')
-    return new MemoryPool(device, out.u64[0] as CUmemoryPool, 'owned')
+    makeForKinds(handleTypes, () => check(cuMemPoolCreate(out, properties), 'cuMemPoolCreate'))
+    return new MemoryPool(device, out.u64[0] as CUmemoryPool, 'owned', handleKindsOf(handleTypes))
   }
 
   /** The pool that the driver made with the device (`cuDeviceGetDefaultMemPool`). dispose() leaves it alone. */
   static defaultOf(device: Device): MemoryPool {
     const out = scratch()
-    const { handle } = device
+    const { handle } = requireDevice(device, 'device')
     device.primaryContext._call('cuDeviceGetDefaultMemPool', () => cuDeviceGetDefaultMemPool(out, handle))
     return new MemoryPool(device, out.u64[0] as CUmemoryPool, 'borrowed')
   }
@@ -107,7 +112,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
   /** The pool that streams of the device allocate from when none is named (`cuDeviceGetMemPool`). */
   static currentOf(device: Device): MemoryPool {
     const out = scratch()
-    const { handle } = device
+    const { handle } = requireDevice(device, 'device')
     device.primaryContext._call('cuDeviceGetMemPool', () => cuDeviceGetMemPool(out, handle))
     return new MemoryPool(device, out.u64[0] as CUmemoryPool, 'borrowed')
   }
@@ -118,6 +123,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
    */
   static import(handle: ShareableHandle<'pool'>, device: Device): MemoryPool {
     startDriver()
+    requireDevice(device, 'device')
     const imported = importHandle(handle, 'pool', (from, kind) => {
       const out = scratch()
       const { primaryContext } = device
@@ -148,6 +154,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
     if (!(buffer instanceof DeviceBuffer))
       throw new TypeError(`buffer must be a DeviceBuffer, not ${describeValue(buffer)}`)
     const address = buffer.address as CUdeviceptr
+    this._exportFirst()
     const out = scratch()
     check(cuMemPoolExportPointer(out, address), 'cuMemPoolExportPointer')
     return poolPointerFrom(out.buffer, buffer.dtype, buffer.length)

@@ -1,9 +1,12 @@
 import {
   type MemoryPoolOptions as BaseOptions,
   describeValue,
+  type HandleKind,
   handleKindBits,
+  handleKindsOf,
   importHandle,
   MemoryPoolObject,
+  makeForKinds,
   type PoolCalls,
   type PoolOrigin,
   type PoolPointer,
@@ -80,8 +83,8 @@ const calls: PoolCalls = {
 
 /** A pool of memory that streams allocate from and free to in their order. */
 export class MemoryPool extends MemoryPoolObject<Device> {
-  private constructor(device: Device, handle: cudaMemPool_t, origin: PoolOrigin) {
-    super(device, handle, origin, calls)
+  private constructor(device: Device, handle: cudaMemPool_t, origin: PoolOrigin, handleTypes?: HandleKind[]) {
+    super(device, handle, origin, calls, handleTypes)
   }
 
   /**
@@ -101,8 +104,10 @@ export class MemoryPool extends MemoryPoolObject<Device> {
       maxSize: BigInt(maximum),
     })
     const out = scratch()
-    callOn(device.primaryContext, 'cudaMemPoolCreate', () => cudaMemPoolCreate(out, properties))
-    return new MemoryPool(device, out.u64[0] as cudaMemPool_t, 'owned')
+    const create = (): void =>
+      callOn(device.primaryContext, 'cudaMemPoolCreate', () => cudaMemPoolCreate(out, properties))
+    makeForKinds(handleTypes, create)
+    return new MemoryPool(device, out.u64[0] as cudaMemPool_t, 'owned', handleKindsOf(handleTypes))
   }
 
   /** The pool that came with the device (`cudaDeviceGetDefaultMemPool`). dispose() leaves it alone. */
@@ -174,6 +179,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
       throw new TypeError(`memory must be DeviceMemory, not ${describeValue(memory)}`)
     }
     const { address } = memory
+    this._exportFirst()
     const out = scratch()
     callOn(this._context, 'cudaMemPoolExportPointer', () => cudaMemPoolExportPointer(out, address))
     return poolPointerFrom(out.buffer, memory.dtype, memory.length)

@@ -303,7 +303,7 @@ export const virtualMemorySuite: Suite = {
         refuse({ offset: unit * 4 }, 'beyond the range', unit * 4)
         refuse({ offset: 2 ** 50 }, 'beyond the range', 2 ** 50)
         refuse({}, 'overlap', unit)
-        refuse({ memoryOffset: unit * 3 }, 'byteLength')
+        refuse({ memoryOffset: unit * 3 }, 'memoryOffset', 'beyond the memory', unit * 3)
         refuse({ memoryOffset: 5 }, 'memoryOffset', 'multiple', 5)
         refuse({ byteLength: unit * 4 }, 'beyond the memory', unit * 4, unit * 3)
         refuse({ byteLength: unit - 1 }, 'byteLength', 'multiple', unit - 1)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DeviceBuffer, PinnedBuffer } from '@shoal/driver'
+import { DeviceBuffer, PinnedBuffer, rangeAttribute, rangeAttributes } from '@shoal/driver'
 import {
   currentDevice,
   Device,
@@ -224,6 +224,23 @@ export const memorySuite: Suite = {
         assert.equal(array.length, 0)
         assert.throws(() => memory.address, DisposedError)
         assert.throws(() => managed.array, DisposedError)
+      },
+    },
+    {
+      name: 'advice that the runtime gave is read through the driver',
+      async run(t) {
+        const managed = t.own(ManagedMemory.allocate('f32', 4096))
+        managed.array.fill(1)
+        managed.advise('readMostly').advise('preferredLocation', t.device).advise('accessedBy', t.device)
+        managed.prefetch(0)
+        await t.device.defaultStream.synchronize()
+        assert.equal(rangeAttribute(t.device, managed, 'READ_MOSTLY'), true)
+        assert.equal(rangeAttribute(t.device, managed.memory.slice(16, 32), 'PREFERRED_LOCATION'), 0)
+        const names = ['ACCESSED_BY', 'LAST_PREFETCH_LOCATION', 'PREFERRED_LOCATION_TYPE'] as const
+        const all = rangeAttributes(t.device, managed, names)
+        assert.deepEqual(all, { ACCESSED_BY: [0], LAST_PREFETCH_LOCATION: 0, PREFERRED_LOCATION_TYPE: 'device' })
+        const plain = t.own(DeviceMemory.allocate('u8', 16))
+        assert.throws(() => rangeAttribute(t.device, plain, 'READ_MOSTLY'), { name: 'StatusError' })
       },
     },
     {

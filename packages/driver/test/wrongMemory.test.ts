@@ -1,0 +1,214 @@
+import { expect, test } from 'vitest'
+
+Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
+const {
+  AddressRange,
+  allocationGranularity,
+  Device,
+  DeviceBuffer,
+  GrowableBuffer,
+  IpcMemory,
+  ipcMemoryHandle,
+  MemoryPool,
+  MulticastObject,
+  openIpcEvent,
+  PhysicalMemory,
+} = await import('@shoal/driver')
+
+const device = Device.get(0)
+const unit = allocationGranularity(device)
+/** What a program without types may pass. */
+const wrong = (value: unknown): never => value as never
+
+const range = AddressRange.reserve(4 * unit)
+const memory = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
+const closed = PhysicalMemory.create(device, unit)
+const pool = MemoryPool.create(device)
+const buffer = DeviceBuffer.allocate(device, 'u8', 16)
+const growable = GrowableBuffer.reserve(device, 'f32', { maximumLength: 100 })
+const multicast = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' }).addDevice(
+  device,
+)
+const ipc = ipcMemoryHandle(buffer)
+const eventHandle = { type: 'ipc-event' as const, handle: Buffer.alloc(64).toString('base64') }
+const exported = memory.export()
+
+const invalid = 'cuMemExportToShareableHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n'
+const cases: readonly (readonly [what: string, act: () => unknown, name: string, message: string])[] = [
+  [
+    'options that are none',
+    () => allocationGranularity(device, wrong(null)),
+    'TypeError',
+    'options must be an object such as { granularity }, not null',
+  ],
+  [
+    'a part that begins beyond the memory',
+    () => range.map(memory, { memoryOffset: 2 * unit }),
+    'RangeError',
+    `memoryOffset ${2 * unit} lies beyond the memory, which has ${unit} bytes`,
+  ],
+  [
+    'a part that begins at its end',
+    () => range.map(memory, { memoryOffset: unit }),
+    'RangeError',
+    `memoryOffset ${unit} lies beyond the memory, which has ${unit} bytes`,
+  ],
+  [
+    'the same for a multicast object',
+    () => multicast.bindMemory(memory, { memoryOffset: 2 * unit }),
+    'RangeError',
+    `memoryOffset ${2 * unit} lies beyond the memory, which has ${unit} bytes`,
+  ],
+  [
+    'a kind of handle of another platform',
+    () => PhysicalMemory.create(device, unit, { handleTypes: 'win32' }),
+    'StatusError',
+    'cuMemCreate failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\nwin32 handles are of Windows',
+  ],
+  [
+    'a kind of handle that the machine has not',
+    () => PhysicalMemory.create(device, unit, { handleTypes: ['posix-fd', 'fabric'] }),
+    'StatusError',
+    'cuMemCreate failed: CUDA_ERROR_NOT_PERMITTED (800): operation is not permitted\n' +
+      'fabric handles need devices of an NVLink fabric and the right to use an IMEX channel',
+  ],
+  [
+    'memory that was made for another kind',
+    () => memory.export('fabric'),
+    'StatusError',
+    `${invalid}it was made for handles of kind posix-fd, not fabric`,
+  ],
+  [
+    'memory that was made for none',
+    () => closed.export(),
+    'StatusError',
+    `${invalid}it was made for no handles, not posix-fd`,
+  ],
+  [
+    'a multicast object that was made for another kind',
+    () => multicast.export('win32'),
+    'StatusError',
+    `${invalid}it was made for handles of kind posix-fd, not win32`,
+  ],
+  [
+    'a pool that was made for none',
+    () => pool.export(),
+    'StatusError',
+    'cuMemPoolExportToShareableHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
+      'it was made for no handles, not posix-fd',
+  ],
+  [
+    'flags without a meaning',
+    () => MulticastObject.create({ deviceCount: 1, byteLength: unit, flags: 1 }),
+    'StatusError',
+    'cuMulticastCreate failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument',
+  ],
+  [
+    'flags that are none',
+    () => MulticastObject.create({ deviceCount: 1, byteLength: unit, flags: wrong('0') }),
+    'TypeError',
+    'flags must be a number, not "0"',
+  ],
+  [
+    'a device that is none, for memory',
+    () => PhysicalMemory.import(exported, wrong(undefined)),
+    'TypeError',
+    "device must be a Device, 'host' or { hostNode }, not undefined",
+  ],
+  [
+    'a device that is none, for an event',
+    () => openIpcEvent(wrong(null), eventHandle),
+    'TypeError',
+    'device must be a Device, not null',
+  ],
+  [
+    'a device that is none, for legacy handles',
+    () => IpcMemory.open(wrong(undefined), ipc),
+    'TypeError',
+    'device must be a Device, not undefined',
+  ],
+  [
+    'a device that is none, for a pool',
+    () => MemoryPool.create(wrong(0)),
+    'TypeError',
+    'device must be a Device, not 0',
+  ],
+  [
+    'a device that is none, for the default pool',
+    () => MemoryPool.defaultOf(wrong(null)),
+    'TypeError',
+    'device must be a Device, not null',
+  ],
+  [
+    'a device that is none, for the current pool',
+    () => MemoryPool.currentOf(wrong('gpu')),
+    'TypeError',
+    'device must be a Device, not "gpu"',
+  ],
+  [
+    'a legacy handle that does not name its device',
+    () => IpcMemory.open(device, { ...ipc, deviceUuid: wrong(undefined) }),
+    'TypeError',
+    'deviceUuid must be a string, not undefined',
+  ],
+  [
+    'a threshold below zero',
+    () => {
+      pool.releaseThreshold = -1
+    },
+    'RangeError',
+    `releaseThreshold must be between 0 and ${Number.MAX_SAFE_INTEGER}, not -1`,
+  ],
+  [
+    'a growable buffer that can have no elements',
+    () => GrowableBuffer.reserve(device, 'f32', { maximumLength: 0 }),
+    'RangeError',
+    `maximumLength must be between 1 and ${2 ** 45}, not 0`,
+  ],
+  [
+    'more elements than it can have',
+    () => growable.resize(2 ** 30),
+    'RangeError',
+    `length must be between 0 and ${growable.maximumLength}, not ${2 ** 30}`,
+  ],
+  [
+    'devices that are no list',
+    () => GrowableBuffer.reserve(device, 'f32', { maximumLength: 1, sharedWith: wrong(device) }),
+    'TypeError',
+    'sharedWith must be a list, not an object of class Device',
+  ],
+]
+
+test.each(cases)('%s: refused with the rule and the value', (_, act, name, message) => {
+  expect(act).toThrow(expect.objectContaining({ name, message }) as Error)
+})
+
+test('nothing is left of what was refused', () => {
+  const before = device.memoryInfo().free
+  for (const [, act] of cases) expect(act).toThrow()
+  expect(device.memoryInfo().free).toBe(before)
+  expect(range.mappedBytes).toBe(0)
+})
+
+test('handles of one thing do not pass for those of another', () => {
+  // @ts-expect-error a handle of memory is none of a pool
+  expect(() => MemoryPool.import(exported, device)).toThrow('the handle is of memory, not of a pool')
+  // @ts-expect-error nor of a multicast object
+  expect(() => MulticastObject.import(exported)).toThrow('the handle is of memory, not of a multicast object')
+  const handle = multicast.export()
+  // @ts-expect-error nor the other way round
+  expect(() => PhysicalMemory.import(handle, device)).toThrow('the handle is of a multicast object, not of memory')
+  handle.dispose()
+  // A descriptor has no bytes, and a fabric handle no descriptor.
+  // @ts-expect-error
+  expect(exported.bytes).toBeUndefined()
+})
+
+test('a multicast object tells what it was made for', () => {
+  expect(multicast.handleTypes).toEqual(['posix-fd'])
+  const handle = multicast.export()
+  const imported = MulticastObject.import(handle)
+  expect(imported.handleTypes).toBeUndefined()
+  imported.dispose()
+  handle.dispose()
+})
