@@ -35,6 +35,7 @@ export const nvshmem: NativeLibrary = defineLibrary({
   id: 'nvshmem',
   title: 'NVIDIA NVSHMEM',
   environment: 'SHOAL_NVSHMEM_LIBRARY',
+  sim: 'libshoal-sim-nvshmem_host.so.3',
   linux: ['libnvshmem_host.so.3'],
   wheelFolders: ['nvidia/nvshmem/lib'],
   systemFolders: ['x86_64', 'aarch64'].flatMap((machine) =>

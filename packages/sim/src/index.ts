@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 
-/** The file names of the libraries, by what they stand in for. Both lie in {@link libraryFolder}. */
+/** The file names of the libraries, by what they stand in for. All lie in {@link libraryFolder}. */
 export const libraries = {
   /** Stands in for `libcuda.so.1`. */
   cuda: 'libshoal-sim-cuda.so.1',
@@ -8,6 +8,8 @@ export const libraries = {
   cudart: 'libshoal-sim-cudart.so.13',
   /** Stands in for `libnccl.so.2`; finds the first one beside it. */
   nccl: 'libshoal-sim-nccl.so.2',
+  /** Stands in for `libnvshmem_host.so.3`; finds the first one beside it. */
+  nvshmem: 'libshoal-sim-nvshmem_host.so.3',
 } as const
 
 /**

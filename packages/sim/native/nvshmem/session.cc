@@ -1,0 +1,232 @@
+#include "session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "bootstrap.h"
+#include "report.h"
+
+namespace shoal::nvshmem {
+
+namespace {
+
+struct Process {
+  std::mutex mutex;
+  std::shared_ptr<Job> job;  // never ends: a second start is in the same job, whatever it asks for
+  std::shared_ptr<Session> session;
+  int starts = 0;  // that were not ended yet
+};
+
+Process& process() {
+  static Process* own = new Process;
+  return *own;
+}
+
+constexpr uint32_t kStarting = 200;
+
+// The caller holds the mutex. True also when there is no device yet, and so no session.
+bool startSession(Process& own, std::string& problem) {
+  CUcontext context = nullptr;
+  CUdevice device = 0;
+  if (cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr || cuCtxGetDevice(&device) != CUDA_SUCCESS) return true;
+  auto session = std::make_shared<Session>(own.job, context, device);
+  if (!session->start(problem)) return false;
+  own.session = std::move(session);
+  return true;
+}
+
+int begin(unsigned flags, const nvshmemx_init_attr_t* attributes) {
+  Process& own = process();
+  std::lock_guard lock(own.mutex);
+  std::string problem;
+  if (own.starts == 0) {
+    if (!own.job) {
+      const int status = bootstrap(flags, attributes, own.job, problem);
+      if (status != 0) {
+        report("%s", problem.c_str());
+        return status;
+      }
+    }
+    if (!startSession(own, problem)) {
+      report("%s", problem.c_str());
+      return NVSHMEMX_ERROR_INTERNAL;
+    }
+  }
+  ++own.starts;
+  return NVSHMEMX_SUCCESS;
+}
+
+void finish() {
+  Process& own = process();
+  std::shared_ptr<Session> ending;
+  {
+    std::lock_guard lock(own.mutex);
+    if (own.starts == 0 || --own.starts > 0) return;
+    ending = own.session;
+  }
+  if (ending) ending->end();
+  std::lock_guard lock(own.mutex);
+  own.session.reset();
+}
+
+int status() {
+  Process& own = process();
+  std::lock_guard lock(own.mutex);
+  if (!own.job) return NVSHMEM_STATUS_NOT_INITIALIZED;
+  if (!own.session) return NVSHMEM_STATUS_IS_BOOTSTRAPPED;
+  return own.session->areDevicesShared ? NVSHMEM_STATUS_FULL_MPG : NVSHMEM_STATUS_IS_INITIALIZED;
+}
+
+}  // namespace
+
+bool Session::start(std::string& problem) {
+  job->isEnding = false;
+  PeSlot& slot = job->control->pe(job->pe);
+  slot.device = device;
+  slot.state = static_cast<uint32_t>(PeState::attached);
+  size_t bytes = 0;
+  const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS && cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+  const Group all = job->everybody(kStartSlot);
+  std::vector<Description> told;
+  if (!job->tell(all, "the start", Description{kStarting, 0, 0, device, bytes, 0, 0, isFine}, told)) {
+    const char* failure = job->control->failure();
+    problem = failure != nullptr ? failure : "the start has failed";
+    return false;
+  }
+  uint64_t limit = bytes;
+  for (int pe = 0; pe < job->size; ++pe) {
+    const Description& each = told[static_cast<size_t>(pe)];
+    if (each.value != 1) {
+      problem = "PE " + std::to_string(pe) + " cannot use its device";
+      return false;
+    }
+    limit = std::min(limit, each.count);
+    for (int before = 0; before < pe; ++before) areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
+  }
+  if (!heap.open(limit, problem)) return false;
+  return job->meet(all, "the start");
+}
+
+void Session::end() {
+  {
+    InContext scope(*this);
+    cuStreamSynchronize(stream);
+  }
+  job->meet(job->everybody(kManagementSlot), "nvshmemx_hostlib_finalize");
+  job->control->pe(job->pe).state = static_cast<uint32_t>(PeState::left);
+  job->isEnding = true;
+}
+
+Session::~Session() {
+  if (stream == nullptr) return;
+  InContext scope(*this);
+  cuStreamDestroy_v2(stream);
+}
+
+std::shared_ptr<Session> running() {
+  Process& own = process();
+  std::lock_guard lock(own.mutex);
+  return own.session;
+}
+
+std::shared_ptr<Job> joined() {
+  Process& own = process();
+  std::lock_guard lock(own.mutex);
+  return own.job;
+}
+
+std::shared_ptr<Session> require(const char* function) {
+  Process& own = process();
+  std::lock_guard lock(own.mutex);
+  if (!own.session && own.starts > 0) {
+    std::string problem;
+    if (!startSession(own, problem)) leave("%s: %s", function, problem.c_str());
+  }
+  if (!own.session) leaveUninitialised(function);
+  return own.session;
+}
+
+void mustSucceed(CUresult status, const char* function) {
+  if (status == CUDA_SUCCESS) return;
+  const char* name = nullptr;
+  cuGetErrorName(status, &name);
+  leave("%s: %s (%d)", function, name == nullptr ? "unknown error of the driver" : name, static_cast<int>(status));
+}
+
+namespace {
+
+struct Work {
+  std::shared_ptr<Session> session;
+  std::function<CUresult()> body;
+};
+
+}  // namespace
+
+CUresult enqueue(const std::shared_ptr<Session>& session, cudaStream_t stream, std::function<CUresult()> body, const std::vector<ShoalSimRange>& ranges) {
+  auto* work = new Work{session, std::move(body)};
+  InContext scope(*session);
+  const CUresult status = shoalSimEnqueue(
+      stream,
+      [](void* data) {
+        std::unique_ptr<Work> own(static_cast<Work*>(data));
+        return own->body();
+      },
+      [](void* data) { delete static_cast<Work*>(data); }, work, ranges.data(), ranges.size());
+  if (status != CUDA_SUCCESS) delete work;
+  return status;
+}
+
+}  // namespace shoal::nvshmem
+
+using namespace shoal::nvshmem;
+
+int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) { return begin(flags, attr); }
+
+void nvshmemx_hostlib_finalize(void) { finish(); }
+
+int nvshmemid_hostlib_init_attr(int, int* provided, unsigned flags, nvshmemx_init_attr_t* attr, nvshmemi_version_t version, nvshmemx_device_lib_init_cb) {
+  if (version.major != NVSHMEM_VENDOR_MAJOR_VERSION) {
+    report("the device library is of version %d.%d.%d", version.major, version.minor, version.patch);
+    return NVSHMEMX_ERROR_NOT_SUPPORTED;
+  }
+  const int status = begin(flags, attr);
+  if (status == 0 && provided != nullptr) *provided = NVSHMEM_THREAD_SERIALIZED;
+  return status;
+}
+
+void nvshmemid_hostlib_finalize(void*, void*) { finish(); }
+
+int nvshmemx_init_status(void) { return status(); }
+int nvshmemid_init_status(void) { return status(); }
+
+void nvshmem_query_thread(int* provided) {
+  if (provided != nullptr) *provided = NVSHMEM_THREAD_SERIALIZED;
+}
+
+int nvshmem_my_pe(void) {
+  const auto job = joined();
+  return job ? job->pe : 0;
+}
+
+int nvshmem_n_pes(void) {
+  const auto job = joined();
+  return job ? job->size : 0;
+}
+
+void nvshmem_global_exit(int exitStatus) {
+  if (const auto job = joined()) {
+    for (int pe = 0; pe < job->size; ++pe) {
+      if (pe != job->pe) Exchange::askToExit(job->control->pe(pe).exchange, exitStatus);
+    }
+  }
+  _exit(exitStatus);
+}
+
+const char* shoalSimNvshmemFailure(void) {
+  const auto job = joined();
+  return job ? job->control->failure() : nullptr;
+}
