@@ -1,0 +1,51 @@
+import { type Command, UsageError, usageStatus } from './command.js'
+
+interface Entry {
+  readonly summary: string
+  readonly load: () => Promise<Command>
+}
+
+const commands: Readonly<Record<string, Entry>> = {
+  run: {
+    summary: 'start one process a rank: shoal run -n 8 train.js',
+    load: async () => (await import('./run/command.js')).runCommand,
+  },
+}
+
+const usage = `usage: shoal COMMAND …
+
+${Object.entries(commands)
+  .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
+  .join('\n')}
+
+shoal COMMAND --help tells more.`
+
+/**
+ * The program `shoal`.
+ * @param commandLine - what stands behind the program's name
+ * @returns the exit status
+ */
+export async function main(commandLine: readonly string[]): Promise<number> {
+  const [name, ...rest] = commandLine
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    console.log(usage)
+    return name === undefined ? usageStatus : 0
+  }
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (entry === undefined) {
+    console.error(`shoal: there is no command '${name}'\n${usage}`)
+    return usageStatus
+  }
+  const command = await entry.load()
+  try {
+    if (rest[0] === '--help' || rest[0] === '-h') {
+      console.log(command.usage)
+      return 0
+    }
+    return await command.run(rest)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    console.error(`shoal ${name}: ${error.message}\nshoal ${name} --help tells how to use it.`)
+    return usageStatus
+  }
+}

@@ -1,0 +1,68 @@
+import type { Readable, Writable } from 'node:stream'
+
+/** A line that is longer is cut, so that a rank without line ends cannot fill the memory. */
+const longestLine = 2 ** 20
+const newline = 0x0a
+
+/**
+ * Joins the output of many ranks in one stream, in whole lines. When the stream cannot take more, the ranks wait, as they
+ * would in a pipe of their own.
+ */
+export class LineSink {
+  readonly #stream: Writable
+  readonly #sources = new Set<Readable>()
+  #isBlocked = false
+
+  /** @param onBroken - called once when nobody reads any more */
+  constructor(stream: Writable, onBroken: () => void) {
+    this.#stream = stream
+    stream.once('error', onBroken)
+    stream.on('error', () => undefined)
+    stream.on('drain', () => {
+      this.#isBlocked = false
+      for (const source of this.#sources) source.resume()
+    })
+  }
+
+  /** Takes all lines of a source, with the prefix before each, until it ends. */
+  take(source: Readable, prefix: string): void {
+    const before = Buffer.from(prefix)
+    let partial: Buffer[] = []
+    let partialBytes = 0
+    this.#sources.add(source)
+
+    const flush = (end: Buffer): void => {
+      this.#write(Buffer.concat([before, ...partial, end]))
+      partial = []
+      partialBytes = 0
+    }
+    source.on('data', (chunk: Buffer) => {
+      const lines: Buffer[] = []
+      let start = 0
+      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+        lines.push(before, ...partial, chunk.subarray(start, end + 1))
+        partial = []
+        partialBytes = 0
+        start = end + 1
+      }
+      if (lines.length > 0) this.#write(Buffer.concat(lines))
+      if (start === chunk.byteLength) return
+      // A copy: the piece may wait long, and would hold the whole chunk.
+      partial.push(Buffer.from(chunk.subarray(start)))
+      partialBytes += chunk.byteLength - start
+      if (partialBytes >= longestLine) flush(Buffer.from('\n'))
+    })
+    source.once('close', () => {
+      if (partialBytes > 0) flush(Buffer.from('\n'))
+      this.#sources.delete(source)
+    })
+    source.on('error', () => undefined) // 'close' follows
+    if (this.#isBlocked) source.pause()
+  }
+
+  #write(bytes: Buffer): void {
+    if (this.#stream.destroyed || this.#stream.write(bytes)) return
+    this.#isBlocked = true
+    for (const source of this.#sources) source.pause()
+  }
+}

@@ -1,0 +1,225 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:net'
+import { constants } from 'node:os'
+import { formatAddress, RendezvousServer } from '@shoal/launch/server'
+import { type Meeting, rankEnvironment } from './environment.js'
+import { Guard } from './guard.js'
+import type { RunOptions } from './options.js'
+import { LineSink } from './output.js'
+import type { Program } from './program.js'
+import { describeEnd, isFailure, type RankEnd, RankProcess, statusOf } from './rank.js'
+
+/** Signals that ask to end; the same signal goes on to the ranks. */
+const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
+/** Signals that mean what the program wants them to mean. */
+const passedSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
+
+/** Milliseconds for a rank whose connection ended to end itself, before it counts as lost. */
+const endLimit = 500
+/** Milliseconds for the output of a rank that has ended. */
+const outputLimit = 2_000
+
+/** Starts the ranks, and is there until the last has ended. */
+export class Supervisor {
+  readonly #options: RunOptions
+  readonly #program: Program
+  readonly #ranks: RankProcess[] = []
+  readonly #ends: RankEnd[] = []
+  #server: RendezvousServer | undefined
+  #guard: Guard | undefined
+  /** The exit status, once something other than the ranks' own ends has decided it. */
+  #status: number | undefined
+  #isStopping = false
+  #killTimer: NodeJS.Timeout | undefined
+  #strangers = 0
+
+  constructor(options: RunOptions, program: Program) {
+    this.#options = options
+    this.#program = program
+  }
+
+  /** Returns the exit status. */
+  async run(): Promise<number> {
+    const { ranks } = this.#options
+    const secret = randomBytes(32).toString('hex')
+    const server = await RendezvousServer.listen({
+      worldSize: ranks,
+      secret: Buffer.from(secret),
+      onStranger: (reason) => this.#reportStranger(reason),
+      onDisconnect: (rank) => this.#howEnded(rank),
+    })
+    this.#server = server
+    const removeListeners = this.#listen()
+    try {
+      const meeting = { address: formatAddress(server.address), secret, freePort: await freePort() }
+      await this.#startAll(meeting)
+      return this.#verdict()
+    } finally {
+      this.#killAll()
+      removeListeners()
+      clearTimeout(this.#killTimer)
+      this.#guard?.close()
+      server.close()
+    }
+  }
+
+  async #startAll(meeting: Meeting): Promise<void> {
+    const { ranks, deviceMap, prefix, stdin } = this.#options
+    // All environments before the first process: one may be refused.
+    const environments = Array.from({ length: ranks }, (_, rank) =>
+      rankEnvironment(rank, ranks, deviceMap, meeting, process.env),
+    )
+    const onBroken = (): void =>
+      this.#stop('nobody reads the output any more', 'SIGTERM', 128 + constants.signals.SIGPIPE)
+    const output = new LineSink(process.stdout, onBroken)
+    const errors = new LineSink(process.stderr, onBroken)
+    const guard = new Guard((reason) => tell(`no guard against a killed shoal run: ${reason}`))
+    this.#guard = guard
+    for (const [rank, environment] of environments.entries()) {
+      // A signal may have come between two ranks.
+      if (this.#isStopping) break
+      const reads = stdin && rank === 0
+      const one = new RankProcess(rank, this.#program.file, this.#program.argumentsOf(rank), environment, reads)
+      this.#ranks.push(one)
+      if (one.pid !== undefined) guard.add(one.pid)
+      if (one.child.stdout !== null) output.take(one.child.stdout, prefix ? prefixOf(rank, ranks, process.stdout) : '')
+      if (one.child.stderr !== null) errors.take(one.child.stderr, prefix ? prefixOf(rank, ranks, process.stderr) : '')
+      if (one.child.stdin !== null) {
+        one.child.stdin.on('error', () => undefined) // the rank does not read on, and may
+        process.stdin.pipe(one.child.stdin)
+      }
+      void one.ended.then((end) => this.#ended(one, end))
+    }
+    await Promise.all(this.#ranks.map((one) => this.#settled(one)))
+    process.stdin.unpipe()
+    process.stdin.pause()
+  }
+
+  /** The process has ended and its output is through. */
+  async #settled(one: RankProcess): Promise<void> {
+    await one.ended
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, outputLimit)
+    })
+    await Promise.race([one.closed, late])
+    clearTimeout(timer)
+    one.closeOutput()
+  }
+
+  #ended(one: RankProcess, end: RankEnd): void {
+    this.#ends.push(end)
+    if (one.pid !== undefined) this.#guard?.remove(one.pid)
+    this.#server?.gone(one.rank, isFailure(end) ? 'lost' : 'left')
+    if (!isFailure(end) || this.#isStopping) return
+    const who = `rank ${one.rank}${one.pid === undefined ? '' : ` (pid ${one.pid})`}`
+    const others = this.#ranks.filter((other) => other.isRunning).length
+    if (this.#options.onFailure === 'continue') {
+      tell(`${who} ${describeEnd(end)}; ${others === 0 ? 'it was the last' : 'the others go on'}`)
+      return
+    }
+    this.#stop(`${who} ${describeEnd(end)}`, 'SIGTERM', statusOf(end))
+  }
+
+  /** Ends all ranks that run: by the signal, and after the grace by force. */
+  #stop(reason: string, signal: NodeJS.Signals, status: number): void {
+    if (this.#isStopping) return
+    this.#isStopping = true
+    this.#status = status
+    const running = this.#ranks.filter((one) => one.isRunning)
+    tell(`${reason}${running.length === 0 ? '' : '; the others are being ended'}`)
+    for (const one of running) one.signalGroup(signal)
+    const { grace } = this.#options
+    this.#killTimer = setTimeout(() => {
+      const left = this.#ranks.filter((one) => one.isRunning).map((one) => one.rank)
+      if (left.length > 0) tell(`rank ${left.join(', ')} did not end within ${grace / 1000} s and is killed`)
+      this.#killAll()
+    }, grace)
+  }
+
+  #killAll(): void {
+    for (const one of this.#ranks) if (one.isRunning) one.signalGroup('SIGKILL')
+  }
+
+  /** Passes signals on; returns what undoes that. */
+  #listen(): () => void {
+    const listeners: [NodeJS.Signals, () => void][] = []
+    const on = (signal: NodeJS.Signals, listener: () => void): void => {
+      process.on(signal, listener)
+      listeners.push([signal, listener])
+    }
+    for (const signal of endingSignals) {
+      on(signal, () => {
+        // Asked twice: no more patience.
+        if (this.#isStopping) this.#killAll()
+        else this.#stop(`got ${signal}`, signal, 128 + constants.signals[signal])
+      })
+    }
+    for (const signal of passedSignals) on(signal, () => this.#ranks.forEach((one) => void one.signal(signal)))
+    on('SIGTSTP', () => {
+      for (const one of this.#ranks) if (one.isRunning) one.signalGroup('SIGSTOP')
+      process.kill(process.pid, 'SIGSTOP')
+    })
+    on('SIGCONT', () => {
+      for (const one of this.#ranks) if (one.isRunning) one.signalGroup('SIGCONT')
+    })
+    const onExit = (): void => this.#killAll()
+    process.on('exit', onExit)
+    return () => {
+      for (const [signal, listener] of listeners) process.off(signal, listener)
+      process.off('exit', onExit)
+    }
+  }
+
+  /** A rank's connection has ended without a goodbye: a process that then ends well has just forgotten it. */
+  async #howEnded(rank: number): Promise<'left' | 'lost'> {
+    const one = this.#ranks[rank]
+    if (one === undefined) return 'lost'
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), endLimit)
+    })
+    const end = await Promise.race([one.ended, late])
+    clearTimeout(timer)
+    return end === undefined || isFailure(end) ? 'lost' : 'left'
+  }
+
+  #verdict(): number {
+    if (this.#status !== undefined) return this.#status
+    const failures = this.#ends.filter(isFailure)
+    const first = failures[0]
+    if (first === undefined) return 0
+    return failures.length < this.#ends.length ? 0 : statusOf(first)
+  }
+
+  /** Three are told; a flood is not. */
+  #reportStranger(reason: string): void {
+    this.#strangers += 1
+    if (this.#strangers <= 3) tell(`the rendezvous turned a stranger away: ${reason}`)
+    if (this.#strangers === 3) tell('further strangers are turned away silently')
+  }
+}
+
+function tell(words: string): void {
+  process.stderr.write(`shoal run: ${words}\n`)
+}
+
+const colours = [36, 33, 32, 35, 34, 31]
+
+function prefixOf(rank: number, ranks: number, stream: NodeJS.WriteStream): string {
+  const prefix = `[${String(rank).padStart(String(ranks - 1).length)}]`
+  const isColoured = stream.isTTY && !process.env['NO_COLOR']
+  return isColoured ? `\u001b[${colours[rank % colours.length]}m${prefix}\u001b[0m ` : `${prefix} `
+}
+
+/** A port that nobody listens on at the moment. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}
