@@ -1,0 +1,165 @@
+import {
+  nvshmem_alltoallmem,
+  nvshmem_broadcastmem,
+  nvshmem_fcollectmem,
+  type nvshmem_float_alltoall,
+  type nvshmem_float_broadcast,
+  type nvshmem_float_fcollect,
+  nvshmemx_alltoallmem_on_stream,
+  nvshmemx_broadcastmem_on_stream,
+  nvshmemx_fcollectmem_on_stream,
+  type nvshmemx_float_alltoall_on_stream,
+  type nvshmemx_float_broadcast_on_stream,
+  type nvshmemx_float_fcollect_on_stream,
+} from '@shoal/nvshmem-sys'
+import { dtypeInfo } from '@shoal/types'
+import { requireOptions, requirePe } from '../checks.js'
+import { checkNvshmem } from '../errors.js'
+import { type Family, typedFamily } from '../families.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { type StreamOperand, streamAt } from '../operands.js'
+import type { WaitOptions } from '../session/callQueue.js'
+import { type CollectiveOperands, type CollectiveTeam, checkCollective, type Shape } from './operands.js'
+
+/** Collectives that move elements without computing. */
+export type Gathering = 'broadcast' | 'fcollect' | 'allToAll'
+
+export interface CountOptions {
+  /** Number of elements of one part. Default: all of both buffers, which then have to match. */
+  readonly count?: number | undefined
+}
+
+export type CollectiveOptions = CountOptions & WaitOptions
+
+export interface StreamCollectiveOptions extends CountOptions {
+  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
+  readonly stream: StreamOperand
+}
+
+export interface RootOptions {
+  /** PE whose elements are sent, by its number in the team. */
+  readonly root: number
+}
+
+type Move = typeof nvshmem_float_fcollect
+type StreamMove = typeof nvshmemx_float_fcollect_on_stream
+
+const broadcastOf = typedFamily<typeof nvshmem_float_broadcast>('nvshmem_', '_broadcast')
+const broadcastOnStreamOf = typedFamily<typeof nvshmemx_float_broadcast_on_stream>('nvshmemx_', '_broadcast_on_stream')
+
+const moves = {
+  fcollect: {
+    typed: typedFamily<typeof nvshmem_float_fcollect>('nvshmem_', '_fcollect'),
+    bytes: nvshmem_fcollectmem,
+    typedOnStream: typedFamily<typeof nvshmemx_float_fcollect_on_stream>('nvshmemx_', '_fcollect_on_stream'),
+    bytesOnStream: nvshmemx_fcollectmem_on_stream,
+  },
+  allToAll: {
+    typed: typedFamily<typeof nvshmem_float_alltoall>('nvshmem_', '_alltoall'),
+    bytes: nvshmem_alltoallmem,
+    typedOnStream: typedFamily<typeof nvshmemx_float_alltoall_on_stream>('nvshmemx_', '_alltoall_on_stream'),
+    bytesOnStream: nvshmemx_alltoallmem_on_stream,
+  },
+} satisfies Record<
+  string,
+  { typed: Family<Move>; bytes: Move; typedOnStream: Family<StreamMove>; bytesOnStream: StreamMove }
+>
+
+function shapeOf(kind: Gathering, peCount: number): Shape {
+  if (kind === 'broadcast') return { targetParts: 1, sourceParts: 1, inPlace: true }
+  if (kind === 'fcollect') return { targetParts: peCount, sourceParts: 1, inPlace: false }
+  return { targetParts: peCount, sourceParts: peCount, inPlace: false }
+}
+
+interface Checked extends CollectiveOperands {
+  /** Name of the C function, for errors. */
+  readonly api: string
+  /** Elements, or bytes where NVSHMEM has no function for the type. */
+  readonly units: number
+  readonly isTyped: boolean
+  readonly root: number
+}
+
+function check(
+  { live, team }: CollectiveTeam,
+  kind: Gathering,
+  target: SymmetricBuffer,
+  source: SymmetricBuffer,
+  options: CountOptions & Partial<RootOptions>,
+  api: string,
+): Checked {
+  requireOptions(options, api, kind === 'broadcast' ? '{ root, count }' : '{ count }')
+  const root = kind === 'broadcast' ? requirePe(options.root, team.peCount, api, 'root') : 0
+  const operands = checkCollective(live, target, source, options.count, shapeOf(kind, team.peCount), api)
+  const { bytes, nvshmemName } = dtypeInfo(operands.dtype)
+  const c = kind === 'allToAll' ? 'alltoall' : kind
+  const isTyped = nvshmemName !== undefined
+  return {
+    ...operands,
+    api: isTyped ? `nvshmem_${nvshmemName}_${c}` : `nvshmem_${c}mem`,
+    units: isTyped ? operands.count : operands.count * bytes,
+    isTyped,
+    root,
+  }
+}
+
+function call({ handle }: CollectiveTeam, kind: Gathering, checked: Checked): number {
+  const { dtype, target, source, units, isTyped, root } = checked
+  if (kind === 'broadcast') {
+    const broadcast = (isTyped ? broadcastOf(dtype) : undefined) ?? nvshmem_broadcastmem
+    return broadcast(handle, target, source, units, root)
+  }
+  const move = (isTyped ? moves[kind].typed(dtype) : undefined) ?? moves[kind].bytes
+  return move(handle, target, source, units)
+}
+
+export async function gather(
+  team: CollectiveTeam,
+  kind: Gathering,
+  target: SymmetricBuffer,
+  source: SymmetricBuffer,
+  options: CollectiveOptions & Partial<RootOptions>,
+): Promise<void> {
+  const api = `Team.${kind}`
+  const checked = check(team, kind, target, source, options, api)
+  const status = await team.live.queue.runOne(api, () => call(team, kind, checked), { wait: options })
+  checkNvshmem(status, checked.api)
+}
+
+export function gatherSync(
+  team: CollectiveTeam,
+  kind: Gathering,
+  target: SymmetricBuffer,
+  source: SymmetricBuffer,
+  options: CountOptions & Partial<RootOptions>,
+): void {
+  const api = `Team.${kind}Sync`
+  const checked = check(team, kind, target, source, options, api)
+  checkNvshmem(
+    team.live.queue.runSync(api, () => call(team, kind, checked)),
+    checked.api,
+  )
+}
+
+export function queueGather(
+  team: CollectiveTeam,
+  kind: Gathering,
+  target: SymmetricBuffer,
+  source: SymmetricBuffer,
+  options: StreamCollectiveOptions & Partial<RootOptions>,
+): Promise<void> {
+  const api = `Team.${kind}OnStream`
+  const { live, handle } = team
+  const checked = check(team, kind, target, source, options, api)
+  const stream = streamAt(live, options.stream, api)
+  const { dtype, units, isTyped, root } = checked
+  const record = (): number => {
+    if (kind === 'broadcast') {
+      const broadcast = (isTyped ? broadcastOnStreamOf(dtype) : undefined) ?? nvshmemx_broadcastmem_on_stream
+      return broadcast(handle, checked.target, checked.source, units, root, stream)
+    }
+    const move = (isTyped ? moves[kind].typedOnStream(dtype) : undefined) ?? moves[kind].bytesOnStream
+    return move(handle, checked.target, checked.source, units, stream)
+  }
+  return live.queue.startChecked(api, record, (status) => checkNvshmem(status, `${checked.api}_on_stream`))
+}

@@ -1,0 +1,61 @@
+import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
+import { type DType, dtypeInfo } from '@shoal/types'
+import { requireCount } from '../checks.js'
+import { requireRoom, symmetricAt } from '../operands.js'
+import type { LiveSession } from '../session/live.js'
+
+/** The team of a collective. */
+export interface CollectiveTeam {
+  readonly live: LiveSession
+  readonly team: { readonly pe: number; readonly peCount: number }
+  readonly handle: nvshmem_team_t
+}
+
+/** How large the two sides of a collective are, as a multiple of the count of one PE. */
+export interface Shape {
+  readonly targetParts: number
+  readonly sourceParts: number
+  /** Whether both may be the same memory. */
+  readonly inPlace: boolean
+}
+
+/** The checked operands of a collective. */
+export interface CollectiveOperands {
+  readonly dtype: DType
+  /** Elements of one part. */
+  readonly count: number
+  readonly target: bigint
+  readonly source: bigint
+}
+
+export function checkCollective(
+  live: LiveSession,
+  target: unknown,
+  source: unknown,
+  requested: number | undefined,
+  { targetParts, sourceParts, inPlace }: Shape,
+  api: string,
+): CollectiveOperands {
+  const to = symmetricAt(live, target, api, 'target')
+  const from = symmetricAt(live, source, api, 'source')
+  const { dtype } = to
+  if (from.dtype !== dtype) {
+    throw new TypeError(`${api}: target has elements of ${dtype}, source of ${from.dtype}; both must be the same`)
+  }
+  const count = requested === undefined ? from.length / sourceParts : requireCount(requested, 'count', 0, api)
+  if (requested === undefined && (!Number.isInteger(count) || to.length !== count * targetParts)) {
+    throw new RangeError(
+      `${api}: target has ${to.length} elements and source ${from.length}; ${targetParts} and ${sourceParts} parts of the ` +
+        'same length are needed. The option count says how many elements a part has.',
+    )
+  }
+  requireRoom(to.byteLength, count * targetParts, dtype, 'target', api)
+  requireRoom(from.byteLength, count * sourceParts, dtype, 'source', api)
+  const { bytes } = dtypeInfo(dtype)
+  const distance = Number(from.address - to.address)
+  const overlaps = distance < count * targetParts * bytes && -distance < count * sourceParts * bytes && count > 0
+  if (overlaps && !(inPlace && distance === 0)) {
+    throw new RangeError(`${api}: target and source overlap${inPlace ? ' without being the same' : ''}`)
+  }
+  return { dtype, count, target: to.address, source: from.address }
+}

@@ -1,0 +1,101 @@
+import {
+  nvshmem_align,
+  nvshmem_calloc,
+  nvshmem_free,
+  nvshmem_malloc,
+  nvshmemx_buffer_unregister_symmetric,
+  nvshmemx_status,
+} from '@shoal/nvshmem-sys'
+import { DisposedError } from '@shoal/types'
+import { checkNvshmem, nvshmemError } from '../errors.js'
+import { forgetLeak, watchForLeak } from '../leaks.js'
+import type { WaitOptions } from '../session/callQueue.js'
+import type { LiveSession } from '../session/live.js'
+
+/** One piece of symmetric memory: what its buffers and views have in common. */
+export class Allocation {
+  readonly live: LiveSession
+  readonly address: bigint
+  readonly byteLength: number
+  /** Memory that another library allocated and NVSHMEM maps: what it is called with to give the mapping back. */
+  readonly #isRegistered: boolean
+  #freeing: Promise<void> | undefined
+
+  constructor(live: LiveSession, address: bigint, byteLength: number, isRegistered = false) {
+    this.live = live
+    this.address = address
+    this.byteLength = byteLength
+    this.#isRegistered = isRegistered
+    watchForLeak(
+      this,
+      `${byteLength} bytes of symmetric memory of PE ${live.pe} were dropped without dispose(); they stay allocated until ` +
+        'the session ends, since freeing them waits for the other PEs',
+    )
+  }
+
+  get freed(): boolean {
+    return this.#freeing !== undefined
+  }
+
+  /** Throws DisposedError when the memory or its session is gone. */
+  requireUsable(operation?: string): void {
+    if (this.#freeing !== undefined) throw new DisposedError({ object: 'SymmetricBuffer', operation })
+    this.live.requireOpen(operation ?? 'use of a SymmetricBuffer')
+  }
+
+  /** Gives the memory back; all PEs have to. Idempotent. After the end of the session there is nothing left to do. */
+  free(wait: WaitOptions | undefined): Promise<void> {
+    this.#freeing ??= this.#free(wait)
+    return this.#freeing
+  }
+
+  async #free(wait: WaitOptions | undefined): Promise<void> {
+    forgetLeak(this)
+    try {
+      this.live.requireOpen('SymmetricBuffer.dispose')
+    } catch {
+      return
+    }
+    const { queue } = this.live
+    if (!this.#isRegistered) {
+      await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
+      return
+    }
+    const unregister = (): number => nvshmemx_buffer_unregister_symmetric(this.address, this.byteLength)
+    const status = await queue.runOne('SymmetricBuffer.dispose', unregister, { wait })
+    checkNvshmem(status, 'nvshmemx_buffer_unregister_symmetric')
+  }
+}
+
+/** How symmetric memory is allocated. */
+export interface HeapOptions extends WaitOptions {
+  /** Alignment in bytes, a power of two (`nvshmem_align`). Default: NVSHMEM's own, at least 16. */
+  readonly alignment?: number | undefined
+  /** Whether all bits are zero (`nvshmem_calloc`). Default `false`: whatever was there before. */
+  readonly zeroed?: boolean | undefined
+}
+
+/** Takes memory from the symmetric heap, which every PE has to do with the same size. */
+export async function allocate(
+  live: LiveSession,
+  byteLength: number,
+  options: HeapOptions,
+  operation: string,
+): Promise<Allocation> {
+  const { alignment, zeroed = false } = options
+  if (alignment !== undefined && zeroed) {
+    throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)
+  }
+  const [api, call] = zeroed
+    ? (['nvshmem_calloc', () => nvshmem_calloc(byteLength, 1)] as const)
+    : alignment !== undefined
+      ? (['nvshmem_align', () => nvshmem_align(alignment, byteLength)] as const)
+      : (['nvshmem_malloc', () => nvshmem_malloc(byteLength)] as const)
+  const address = await live.queue.runOne(operation, call, { wait: options })
+  if (typeof address === 'bigint' && address !== 0n) return new Allocation(live, address, byteLength)
+  throw nvshmemError(
+    nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
+    api,
+    `no ${byteLength} bytes are left in the symmetric heap (NVSHMEM_SYMMETRIC_SIZE sets its size)`,
+  )
+}

@@ -1,0 +1,164 @@
+import {
+  type CUdeviceptr,
+  cuMemcpy,
+  cuMemcpyDtoH,
+  cuMemcpyHtoD,
+  cuMemsetD2D8,
+  cuMemsetD8,
+  cuMemsetD16,
+  cuMemsetD32,
+  cuStreamSynchronize,
+} from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import { type DType, dtypeInfo, dtypeOf, encodeArray, type HostValueOf, type StorageArray } from '@shoal/types'
+import { checkCuda } from '../errors.js'
+import type { CallOptions, WaitOptions } from '../session/callQueue.js'
+import type { LiveSession } from '../session/live.js'
+
+/** A call of the driver: its name, for the error, and what makes it. */
+type Step = readonly [api: string, call: () => number]
+
+/** The bytes of a typed array. */
+export function bytesOf(array: StorageArray): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+}
+
+/** Refuses what is not the typed array that holds elements of a dtype. */
+export function requireArrayFor(array: unknown, dtype: DType, api: string, parameter: string): StorageArray {
+  const { typedArray } = dtypeInfo(dtype)
+  const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
+  if (!isTyped) throw new TypeError(`${api}: ${parameter} must be a ${typedArray.name} or memory`)
+  const held = dtypeOf(array)
+  // A Float16Array holds halves although the storage of f16 is a Uint16Array.
+  if (held !== dtypeOf(new typedArray(0)) && held !== dtype) {
+    throw new TypeError(
+      `${api}: ${parameter} is a ${array.constructor.name}; elements of ${dtype} are in a ${typedArray.name}`,
+    )
+  }
+  return array as unknown as StorageArray
+}
+
+/** Copies host elements to the device, on the session's thread. */
+export async function upload(
+  live: LiveSession,
+  address: bigint,
+  array: StorageArray,
+  wait: WaitOptions | undefined,
+  api: string,
+): Promise<void> {
+  const memory = NativeMemory.allocate(array.byteLength)
+  try {
+    memory.bytes.set(bytesOf(array))
+    await run(live, [uploadStep(address, memory, array.byteLength)], api, { wait, keep: [memory] })
+  } finally {
+    memory.dispose()
+  }
+}
+
+export function uploadSync(live: LiveSession, address: bigint, array: StorageArray, api: string): void {
+  runSync(live, [uploadStep(address, bytesOf(array), array.byteLength)], api)
+}
+
+/** Copies elements of the device to the host, on the session's thread. */
+export async function download(
+  live: LiveSession,
+  address: bigint,
+  array: StorageArray,
+  wait: WaitOptions | undefined,
+  api: string,
+): Promise<void> {
+  const memory = NativeMemory.allocate(array.byteLength)
+  try {
+    await run(live, [downloadStep(memory, address, array.byteLength)], api, { wait, keep: [memory] })
+    bytesOf(array).set(memory.bytes)
+  } finally {
+    memory.dispose()
+  }
+}
+
+export function downloadSync(live: LiveSession, address: bigint, array: StorageArray, api: string): void {
+  runSync(live, [downloadStep(bytesOf(array), address, array.byteLength)], api)
+}
+
+/** Copies memory that CUDA reaches to memory that CUDA reaches. */
+export function copyBetween(
+  live: LiveSession,
+  target: bigint,
+  source: bigint,
+  bytes: number,
+  options: CallOptions,
+  api: string,
+): Promise<void> {
+  return run(live, copySteps(target, source, bytes), api, options)
+}
+
+export function copyBetweenSync(live: LiveSession, target: bigint, source: bigint, bytes: number, api: string): void {
+  runSync(live, copySteps(target, source, bytes), api)
+}
+
+export interface Filling<D extends DType = DType> {
+  readonly dtype: D
+  readonly value: HostValueOf<D>
+  readonly length: number
+}
+
+/** Writes one value to every element. */
+export function fill(
+  live: LiveSession,
+  address: bigint,
+  filling: Filling,
+  wait: WaitOptions | undefined,
+  api: string,
+): Promise<void> {
+  return run(live, fillSteps(address, filling), api, { wait })
+}
+
+export function fillSync(live: LiveSession, address: bigint, filling: Filling, api: string): void {
+  runSync(live, fillSteps(address, filling), api)
+}
+
+async function run(live: LiveSession, steps: readonly Step[], api: string, options: CallOptions): Promise<void> {
+  const record = (): void => {
+    for (const [, call] of steps) call()
+  }
+  const statuses = await live.queue.run(api, record, options)
+  for (const [index, [name]] of steps.entries()) checkCuda(statuses[index], name)
+}
+
+function runSync(live: LiveSession, steps: readonly Step[], api: string): void {
+  live.queue.runSync(api, () => {
+    for (const [name, call] of steps) checkCuda(call(), name)
+  })
+}
+
+function uploadStep(address: bigint, source: NativeMemory | Uint8Array, bytes: number): Step {
+  return ['cuMemcpyHtoD', () => cuMemcpyHtoD(address as CUdeviceptr, source, bytes)]
+}
+
+function downloadStep(target: NativeMemory | Uint8Array, address: bigint, bytes: number): Step {
+  return ['cuMemcpyDtoH', () => cuMemcpyDtoH(target, address as CUdeviceptr, bytes)]
+}
+
+// The driver only queues copies between devices, and fillings; NVSHMEM works on streams of its own.
+const finish: Step = ['cuStreamSynchronize', () => cuStreamSynchronize(null)]
+
+function copySteps(target: bigint, source: bigint, bytes: number): Step[] {
+  return [['cuMemcpy', () => cuMemcpy(target as CUdeviceptr, source as CUdeviceptr, bytes)], finish]
+}
+
+function fillSteps(start: bigint, { dtype, value, length }: Filling): Step[] {
+  const address = start as CUdeviceptr
+  const { bytes, arrayEntries } = dtypeInfo(dtype)
+  const entries = arrayEntries === 2 ? [value, 0] : [value]
+  const array = bytesOf(encodeArray(dtype, entries as HostValueOf<DType>[]) as StorageArray)
+  const bits = new DataView(array.buffer, array.byteOffset, array.byteLength)
+  if (bytes === 1) return [['cuMemsetD8', () => cuMemsetD8(address, bits.getUint8(0), length)], finish]
+  if (bytes === 2) return [['cuMemsetD16', () => cuMemsetD16(address, bits.getUint16(0, true), length)], finish]
+  if (bytes === 4) return [['cuMemsetD32', () => cuMemsetD32(address, bits.getUint32(0, true), length)], finish]
+  // Wider elements byte by byte: each byte is a column of a matrix that has the elements as rows.
+  const columns = Array.from({ length: bytes }, (_, byte): Step => {
+    const column = (start + BigInt(byte)) as CUdeviceptr
+    return ['cuMemsetD2D8', () => cuMemsetD2D8(column, bytes, bits.getUint8(byte), 1, length)]
+  })
+  return [...columns, finish]
+}

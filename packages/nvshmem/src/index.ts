@@ -1,0 +1,24 @@
+/** Safe NVSHMEM: symmetric memory, one-sided transfers, atomics, signals, teams and collectives. */
+export type { CollectiveOptions, CountOptions, RootOptions, StreamCollectiveOptions } from './collectives/gathering.js'
+export type { ReduceOp, ReductionOptions } from './collectives/reductions.js'
+export { SessionBusyError, SessionExistsError, SessionStuckError } from './errors.js'
+export type { HeapOptions } from './heap/allocation.js'
+export { PeerMemory } from './heap/peerMemory.js'
+export { type CopySource, SymmetricBuffer } from './heap/symmetricBuffer.js'
+export type { LocalMemory, LocalOperand, StreamOperand } from './operands.js'
+export type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './rma/types.js'
+export type { WaitOptions } from './session/callQueue.js'
+export type {
+  InitOptions,
+  Launcher,
+  LauncherInitOptions,
+  ThreadLevel,
+  UniqueIdInitOptions,
+} from './session/initOptions.js'
+export { Session } from './session/session.js'
+export { type NvshmemStatus, nvshmemStatus } from './session/status.js'
+export type { OnStreamOptions } from './session/synchronization.js'
+export { UniqueId } from './session/uniqueId.js'
+export { nvshmemHeaderVersion, nvshmemName, nvshmemVersion, openShmemVersion } from './session/version.js'
+export type { CreateTeamOptions, Split2dOptions, SplitStridedOptions, TeamConfig } from './teams/split.js'
+export { type Split2d, Team } from './teams/team.js'

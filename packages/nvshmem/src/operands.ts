@@ -1,0 +1,190 @@
+import type { cudaStream_t } from '@shoal/nvshmem-sys'
+import {
+  type DType,
+  dtypeInfo,
+  isMemoryLike,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type StorageArray,
+  type StreamLike,
+  streamProtocol,
+  toMemoryRange,
+  toStreamHandle,
+} from '@shoal/types'
+import { named, requireCount, shown } from './checks.js'
+import { requireArrayFor } from './heap/hostCopies.js'
+import { SymmetricBuffer } from './heap/symmetricBuffer.js'
+import type { LiveSession } from './session/live.js'
+
+/** The local side of a transfer: symmetric, device or page-locked memory. */
+export type LocalMemory = SymmetricBuffer | MemoryLike
+
+/** The local side of a transfer that is waited for, which may be an ordinary typed array as well. */
+export type LocalOperand = LocalMemory | StorageArray
+
+/** A stream: an object that has one, a bare handle, or null for the default stream. */
+export type StreamOperand = StreamLike | bigint | null
+
+/** Symmetric memory of this session, as a call needs it. */
+export function symmetricAt(live: LiveSession, memory: unknown, api: string, parameter: string): SymmetricBuffer {
+  if (!SymmetricBuffer._is(memory)) {
+    throw new TypeError(`${api}: ${parameter} must be symmetric memory (see Session.allocate), got ${shown(memory)}`)
+  }
+  const allocation = memory._allocation
+  allocation.requireUsable(api)
+  if (allocation.live !== live) throw new TypeError(`${api}: ${parameter} belongs to another session`)
+  return memory
+}
+
+/** Memory that NVSHMEM can reach from this process. */
+export function localAt(
+  live: LiveSession,
+  memory: unknown,
+  api: string,
+  parameter: string,
+  written: boolean,
+): MemoryRange {
+  let range = (memory as Partial<MemoryLike> | null | undefined)?.[memoryProtocol]
+  if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
+    range = named(api, parameter, () => toMemoryRange(memory as MemoryLike))
+  }
+  if (range.device !== live.device && range.device !== -1) {
+    throw new TypeError(`${api}: ${parameter} belongs to device ${range.device}, the session to device ${live.device}`)
+  }
+  if (range.context !== live.context && range.context !== 0n) {
+    throw new TypeError(
+      `${api}: ${parameter} belongs to another context of device ${live.device}; NVSHMEM works in the primary context`,
+    )
+  }
+  if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
+  return range
+}
+
+/** The `cudaStream_t` behind a stream. A bare handle is taken at its word. */
+export function streamAt(live: LiveSession, stream: StreamOperand, api: string): cudaStream_t {
+  if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
+  let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
+    handle = named(api, 'stream', () => toStreamHandle(stream))
+  }
+  if (handle.device !== live.device && handle.device !== -1) {
+    throw new TypeError(`${api}: the stream belongs to device ${handle.device}, the session to device ${live.device}`)
+  }
+  if (handle.context !== live.context && handle.context !== 0n) {
+    throw new TypeError(
+      `${api}: the stream belongs to another context of device ${live.device}; NVSHMEM works in the primary context`,
+    )
+  }
+  return handle.handle as cudaStream_t
+}
+
+/** What a transfer moves: so many elements between symmetric memory of a PE and memory of this process. */
+export interface Transfer {
+  readonly dtype: DType
+  readonly count: number
+  readonly bytes: number
+  readonly remote: bigint
+  /** The local side, where it has an address; otherwise {@link array}. */
+  readonly local: bigint
+  readonly array: StorageArray | undefined
+}
+
+export interface TransferSides {
+  readonly remote: unknown
+  readonly remoteName: string
+  readonly local: unknown
+  readonly localName: string
+  /** Whether the local side is written. */
+  readonly written: boolean
+  /** Whether the local side may be an array of the JavaScript heap. */
+  readonly arrays: boolean
+}
+
+/** Checks both sides of a transfer and the count, which by default is all of both. */
+export function checkTransfer(
+  live: LiveSession,
+  sides: TransferSides,
+  requested: number | undefined,
+  api: string,
+): Transfer {
+  const remote = symmetricAt(live, sides.remote, api, sides.remoteName)
+  const { dtype } = remote
+  const { bytes } = dtypeInfo(dtype)
+  let local = 0n
+  let localBytes: number
+  let array: StorageArray | undefined
+  if (sides.arrays && !isMemoryLike(sides.local)) {
+    array = requireArrayFor(sides.local, dtype, api, sides.localName)
+    localBytes = array.byteLength
+  } else {
+    refuseArray(sides, api)
+    const range = localAt(live, sides.local, api, sides.localName, sides.written)
+    requireSameDType(range, dtype, sides, api)
+    local = range.address
+    localBytes = range.byteLength
+  }
+  if (requested === undefined) {
+    if (localBytes !== remote.byteLength) {
+      throw new RangeError(
+        `${api}: ${sides.remoteName} has ${remote.byteLength} bytes, ${sides.localName} ${localBytes}; ` +
+          'the option count, or slice(), says how many elements are meant',
+      )
+    }
+    return { dtype, count: remote.length, bytes: localBytes, remote: remote.address, local, array }
+  }
+  const count = requireCount(requested, 'count', 0, api)
+  requireRoom(remote.byteLength, count, dtype, sides.remoteName, api)
+  requireRoom(localBytes, count, dtype, sides.localName, api)
+  return { dtype, count, bytes: count * bytes, remote: remote.address, local, array }
+}
+
+function refuseArray(sides: TransferSides, api: string): void {
+  if (!ArrayBuffer.isView(sides.local)) return
+  throw new TypeError(
+    `${api}: ${sides.localName} must be memory that stays in place until the work is done, such as a PinnedBuffer or ` +
+      `device memory; an ordinary ${sides.local.constructor.name} serves where the transfer is waited for`,
+  )
+}
+
+export function requireSameDType(
+  range: MemoryRange,
+  dtype: DType,
+  sides: { readonly localName: string; readonly remoteName: string },
+  api: string,
+): void {
+  if (range.dtype === dtype) return
+  if (range.dtype !== undefined) {
+    throw new TypeError(
+      `${api}: ${sides.localName} has elements of ${range.dtype}, ${sides.remoteName} of ${dtype}; both must be the same`,
+    )
+  }
+  const { alignment } = dtypeInfo(dtype)
+  if (range.address % BigInt(alignment) !== 0n) {
+    throw new RangeError(`${api}: ${sides.localName} is not aligned for ${dtype}`)
+  }
+}
+
+/** Throws unless `bytes` have room for `count` elements. */
+export function requireRoom(bytes: number, count: number, dtype: DType, parameter: string, api: string): void {
+  const needed = count * dtypeInfo(dtype).bytes
+  if (needed <= bytes) return
+  throw new RangeError(`${api}: ${count} elements of ${dtype} are ${needed} bytes, ${parameter} has ${bytes}`)
+}
+
+/** The element of a buffer that an operation on one element means. */
+export function elementAt(
+  live: LiveSession,
+  memory: unknown,
+  index: number | undefined,
+  api: string,
+  parameter: string,
+): { readonly address: bigint; readonly dtype: DType } {
+  const buffer = symmetricAt(live, memory, api, parameter)
+  const at = index ?? 0
+  if (typeof at !== 'number') throw new TypeError(`${api}: index must be a number, got ${shown(at)}`)
+  if (!Number.isInteger(at) || at < 0 || at >= buffer.length) {
+    throw new RangeError(`${api}: there is no element ${at} in ${buffer.length} of ${parameter}`)
+  }
+  return { address: buffer.address + BigInt(at * dtypeInfo(buffer.dtype).bytes), dtype: buffer.dtype }
+}

@@ -1,0 +1,179 @@
+import { NativeMemory } from '@shoal/ffi'
+import type {
+  nvshmem_float_get,
+  nvshmem_float_get_nbi,
+  nvshmem_float_put,
+  nvshmem_float_put_nbi,
+  nvshmemx_float_get_nbi_on_stream,
+  nvshmemx_float_get_on_stream,
+  nvshmemx_float_put_nbi_on_stream,
+  nvshmemx_float_put_on_stream,
+} from '@shoal/nvshmem-sys'
+import { requireOptions, requirePe } from '../checks.js'
+import { type Family, sizedFamily } from '../families.js'
+import { bytesOf } from '../heap/hostCopies.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import {
+  checkTransfer,
+  type LocalMemory,
+  type LocalOperand,
+  streamAt,
+  type Transfer,
+  type TransferSides,
+} from '../operands.js'
+import type { LiveSession } from '../session/live.js'
+import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
+
+const families = {
+  put: sizedFamily<typeof nvshmem_float_put>('nvshmem_', 'nvshmem_put', '_put', ''),
+  get: sizedFamily<typeof nvshmem_float_get>('nvshmem_', 'nvshmem_get', '_get', ''),
+}
+
+const nonBlocking = {
+  put: sizedFamily<typeof nvshmem_float_put_nbi>('nvshmem_', 'nvshmem_put', '_put_nbi', '_nbi'),
+  get: sizedFamily<typeof nvshmem_float_get_nbi>('nvshmem_', 'nvshmem_get', '_get_nbi', '_nbi'),
+}
+
+const onStream = {
+  put: sizedFamily<typeof nvshmemx_float_put_on_stream>('nvshmemx_', 'nvshmemx_put', '_put_on_stream', '_on_stream'),
+  get: sizedFamily<typeof nvshmemx_float_get_on_stream>('nvshmemx_', 'nvshmemx_get', '_get_on_stream', '_on_stream'),
+}
+
+const nonBlockingOnStream = {
+  put: sizedFamily<typeof nvshmemx_float_put_nbi_on_stream>(
+    'nvshmemx_',
+    'nvshmemx_put',
+    '_put_nbi_on_stream',
+    '_nbi_on_stream',
+  ),
+  get: sizedFamily<typeof nvshmemx_float_get_nbi_on_stream>(
+    'nvshmemx_',
+    'nvshmemx_get',
+    '_get_nbi_on_stream',
+    '_nbi_on_stream',
+  ),
+}
+
+type Direction = 'put' | 'get'
+type HostCall = typeof nvshmem_float_put
+type StreamCall = typeof nvshmemx_float_put_on_stream
+
+const shape = '{ pe, count }'
+
+function sidesOf(direction: Direction, target: unknown, source: unknown, arrays: boolean): TransferSides {
+  return direction === 'put'
+    ? { remote: target, remoteName: 'target', local: source, localName: 'source', written: false, arrays }
+    : { remote: source, remoteName: 'source', local: target, localName: 'target', written: true, arrays }
+}
+
+/** One call: NVSHMEM takes the target first, whichever side that is. */
+function invoke(
+  direction: Direction,
+  call: HostCall,
+  transfer: Transfer,
+  local: bigint | Uint8Array,
+  pe: number,
+): void {
+  if (direction === 'put') call(transfer.remote, local, transfer.count, pe)
+  else call(local, transfer.remote, transfer.count, pe)
+}
+
+function functionFor<F>(family: Family<F>, transfer: Transfer): F {
+  // Every dtype has a function of its type or of its size.
+  return family(transfer.dtype) as F
+}
+
+/** A transfer that has ended when the promise settles: with the local side reusable (put) or written (get). */
+export async function transferAndWait(
+  live: LiveSession,
+  direction: Direction,
+  target: SymmetricBuffer | LocalOperand,
+  source: SymmetricBuffer | LocalOperand,
+  options: WaitingTransferOptions,
+): Promise<void> {
+  const api = `Session.${direction}`
+  requireOptions(options, api, shape)
+  const pe = requirePe(options.pe, live.peCount, api)
+  const transfer = checkTransfer(live, sidesOf(direction, target, source, true), options.count, api)
+  const call = functionFor(families[direction], transfer)
+  const { array, bytes } = transfer
+  if (array === undefined) {
+    const keep = [target, source]
+    await live.queue.run(api, () => invoke(direction, call, transfer, transfer.local, pe), { wait: options, keep })
+    return
+  }
+  // Calls on another thread take no memory of the JavaScript heap.
+  const memory = NativeMemory.allocate(bytes)
+  try {
+    if (direction === 'put') memory.bytes.set(bytesOf(array).subarray(0, bytes))
+    const record = (): void => invoke(direction, call, transfer, memory.address, pe)
+    await live.queue.run(api, record, { wait: options, keep: [memory, target, source] })
+    if (direction === 'get') bytesOf(array).set(memory.bytes)
+  } finally {
+    memory.dispose()
+  }
+}
+
+export function transferSync(
+  live: LiveSession,
+  direction: Direction,
+  target: SymmetricBuffer | LocalOperand,
+  source: SymmetricBuffer | LocalOperand,
+  options: TransferOptions,
+): void {
+  const api = `Session.${direction}Sync`
+  requireOptions(options, api, shape)
+  const pe = requirePe(options.pe, live.peCount, api)
+  const transfer = checkTransfer(live, sidesOf(direction, target, source, true), options.count, api)
+  const call = functionFor(families[direction], transfer)
+  const local = transfer.array === undefined ? transfer.local : bytesOf(transfer.array)
+  live.queue.runSync(api, () => invoke(direction, call, transfer, local, pe))
+}
+
+/** A transfer that is only started: `quiet()` waits for it. */
+export function startTransfer(
+  live: LiveSession,
+  direction: Direction,
+  target: LocalMemory,
+  source: LocalMemory,
+  options: TransferOptions,
+): Promise<void> {
+  const api = `Session.${direction}NonBlocking`
+  try {
+    requireOptions(options, api, shape)
+    const pe = requirePe(options.pe, live.peCount, api)
+    const transfer = checkTransfer(live, sidesOf(direction, target, source, false), options.count, api)
+    const call = functionFor(nonBlocking[direction], transfer)
+    live.holdUntilQuiet(target, source)
+    return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), [target, source])
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
+/** A transfer that is queued on a stream. */
+export function queueTransfer(
+  live: LiveSession,
+  direction: Direction,
+  target: LocalMemory,
+  source: LocalMemory,
+  options: StreamTransferOptions,
+  isNonBlocking: boolean,
+): Promise<void> {
+  const api = `Session.${direction}${isNonBlocking ? 'NonBlocking' : ''}OnStream`
+  try {
+    requireOptions(options, api, '{ pe, stream, count }')
+    const pe = requirePe(options.pe, live.peCount, api)
+    const transfer = checkTransfer(live, sidesOf(direction, target, source, false), options.count, api)
+    const stream = streamAt(live, options.stream, api)
+    const call: StreamCall = functionFor(isNonBlocking ? nonBlockingOnStream[direction] : onStream[direction], transfer)
+    const { remote, local, count } = transfer
+    return live.queue.start(
+      api,
+      direction === 'put' ? () => call(remote, local, count, pe, stream) : () => call(local, remote, count, pe, stream),
+      [target, source],
+    )
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}

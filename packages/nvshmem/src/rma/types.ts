@@ -1,0 +1,17 @@
+import type { StreamOperand } from '../operands.js'
+import type { WaitOptions } from '../session/callQueue.js'
+
+/** Which PE, and how many elements. */
+export interface TransferOptions {
+  /** The other PE, from 0 to `peCount` - 1; this process's own is allowed. */
+  readonly pe: number
+  /** Number of elements. Default: all of both sides, which then have to match. */
+  readonly count?: number | undefined
+}
+
+export type WaitingTransferOptions = TransferOptions & WaitOptions
+
+export interface StreamTransferOptions extends TransferOptions {
+  /** Stream the transfer is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
+  readonly stream: StreamOperand
+}

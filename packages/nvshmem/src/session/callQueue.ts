@@ -1,0 +1,239 @@
+import {
+  type BackgroundWork,
+  type CallResult,
+  callInContext,
+  createLane,
+  enterContext,
+  type Lane,
+  leaveContext,
+  offThread,
+} from '@shoal/ffi'
+import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
+import { requireSignal, requireTimeout } from '../checks.js'
+import { SessionBusyError, SessionStuckError } from '../errors.js'
+
+/** How long to wait for other PEs. */
+export interface WaitOptions {
+  /** Milliseconds after which the promise rejects with TimeoutError. The call itself goes on, see {@link SessionStuckError}. */
+  readonly timeout?: number | undefined
+  /** Rejects the promise with AbortedError. The call itself goes on, see {@link SessionStuckError}. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface CallOptions {
+  readonly wait?: WaitOptions | undefined
+  /** What must stay reachable, and allocated, until the call has returned. */
+  readonly keep?: readonly object[] | undefined
+}
+
+interface Entry {
+  readonly operation: string
+  readonly background: BackgroundWork
+  giveUp: ((error: unknown) => void) | undefined
+}
+
+const done: Promise<void> = Promise.resolve()
+
+/**
+ * The thread that owns the session, and the order of calls. NVSHMEM takes one call at a time, so every call either runs
+ * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way.
+ */
+export class CallQueue {
+  readonly #lane: Lane = createLane()
+  readonly #context: bigint
+  readonly #entries = new Set<Entry>()
+  readonly #limit: number | undefined
+  #aborted: { readonly reason: unknown } | undefined
+  #stuck: { readonly entry: Entry; readonly cause: unknown } | undefined
+  #removeListener: (() => void) | undefined
+  #closed: string | undefined
+
+  /** @param defaults holds for calls that name no timeout, and its signal for all calls. */
+  constructor(context: bigint, defaults: WaitOptions = {}) {
+    this.#context = context
+    this.#limit = defaults.timeout
+    const { signal } = defaults
+    if (signal === undefined) return
+    const onAbort = (): void => {
+      this.#aborted = { reason: signal.reason }
+      const [running] = this.#entries
+      if (running !== undefined) this.#stuck ??= { entry: running, cause: aborted(running.operation, signal.reason) }
+      this.giveUpAll((operation) => aborted(operation, signal.reason))
+    }
+    if (signal.aborted) onAbort()
+    else {
+      signal.addEventListener('abort', onAbort, { once: true })
+      this.#removeListener = () => signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** What is under way, undefined when nothing is. */
+  get underWay(): string | undefined {
+    for (const entry of this.#entries) return entry.operation
+    return undefined
+  }
+
+  /** The call that was given up and has not returned. */
+  get stuckIn(): string | undefined {
+    return this.#stuck?.entry.operation
+  }
+
+  /** Whether a call could run on this thread at once. */
+  get idle(): boolean {
+    return this.#entries.size === 0 && this.#closed === undefined
+  }
+
+  /** Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. */
+  run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
+    const wait = options.wait ?? {}
+    try {
+      requireTimeout(wait.timeout, operation)
+      requireSignal(wait.signal, operation)
+      this.#requireOpen(operation)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    if (this.#stuck !== undefined) return Promise.reject(this.#stuckError(operation))
+    const signal = wait.signal
+    if (this.#aborted !== undefined) return Promise.reject(aborted(operation, this.#aborted.reason))
+    if (signal?.aborted === true) return Promise.reject(aborted(operation, signal.reason))
+    const background: BackgroundWork = {}
+    const entry: Entry = { operation, background, giveUp: undefined }
+    const { keep = [] } = options
+    const returned = offThread(
+      { context: this.#context, lane: this.#lane, keep, background, stopOnError: false, results: 'value' },
+      record,
+    )
+    this.#entries.add(entry)
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined
+      const settle = (): void => {
+        entry.giveUp = undefined
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+      }
+      entry.giveUp = (error) => {
+        settle()
+        background.release?.()
+        reject(error)
+      }
+      const onAbort = (): void => this.#giveUp(entry, aborted(operation, signal?.reason))
+      returned.then(
+        (results) => {
+          this.#returned(entry)
+          settle()
+          resolve(results)
+        },
+        (error: unknown) => {
+          this.#returned(entry)
+          settle()
+          reject(error)
+        },
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      const timeout = wait.timeout ?? this.#limit
+      if (timeout !== undefined && timeout < 2 ** 31) {
+        timer = setTimeout(() => this.#giveUp(entry, new TimeoutError({ operation, timeout })), timeout)
+      }
+    })
+  }
+
+  /** Like {@link run}, for one call whose result is wanted. */
+  async runOne(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult> {
+    const [result] = await this.run(operation, record, options)
+    return result
+  }
+
+  /**
+   * A call that only starts or queues something, and returns nothing: at once on this thread when no other call is under
+   * way, otherwise in its turn. The promise settles when it has been made.
+   */
+  start(operation: string, call: () => void, keep?: readonly object[]): Promise<void> {
+    if (this.#entries.size > 0 || this.#closed !== undefined) {
+      return this.run(operation, call, { keep }).then(() => undefined)
+    }
+    callInContext(this.#context)
+    call()
+    return done
+  }
+
+  /** A call that only looks something up: at once on this thread when no other call is under way, otherwise in its turn. */
+  ask(operation: string, call: () => unknown): Promise<CallResult> {
+    if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call)
+    try {
+      return Promise.resolve(this.#inContext(call) as CallResult)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** The same for a call that returns a status, which goes to `check`. */
+  startChecked(operation: string, call: () => number, check: (status: unknown) => void): Promise<void> {
+    if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
+    check(this.#inContext(call))
+    return done
+  }
+
+  /**
+   * Runs calls on this thread and blocks it until they have returned.
+   *
+   * @throws SessionBusyError, SessionStuckError when another call is under way.
+   */
+  runSync<T>(operation: string, call: () => T): T {
+    this.#requireOpen(operation)
+    if (this.#stuck !== undefined) throw this.#stuckError(operation)
+    const underWay = this.underWay
+    if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
+    return this.#inContext(call)
+  }
+
+  /** Ends the thread after what is queued; calls that come later throw DisposedError. */
+  close(why: string): void {
+    if (this.#closed !== undefined) return
+    this.#closed = why
+    this.#removeListener?.()
+    this.#lane.dispose()
+  }
+
+  /** Gives up everything that is under way or waits for its turn. */
+  giveUpAll(error: (operation: string) => unknown): void {
+    for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
+  }
+
+  #inContext<T>(call: () => T): T {
+    const previous = enterContext(this.#context)
+    try {
+      return call()
+    } finally {
+      leaveContext(previous)
+    }
+  }
+
+  #requireOpen(operation: string): void {
+    if (this.#closed !== undefined) throw new DisposedError({ object: this.#closed, operation })
+  }
+
+  #stuckError(operation: string): SessionStuckError {
+    return new SessionStuckError(operation, this.#stuck?.entry.operation ?? 'a call', this.#stuck?.cause)
+  }
+
+  #giveUp(entry: Entry, error: unknown): void {
+    const isRunning = this.#entries.values().next().value === entry
+    entry.giveUp?.(error)
+    // A call that had not begun holds nothing up: it will run, and nobody waits for it.
+    if (!isRunning) return
+    this.#stuck = { entry, cause: error }
+    for (const waiting of [...this.#entries]) {
+      waiting.giveUp?.(this.#stuckError(waiting.operation))
+    }
+  }
+
+  #returned(entry: Entry): void {
+    this.#entries.delete(entry)
+    if (this.#stuck?.entry === entry) this.#stuck = undefined
+  }
+}
+
+function aborted(operation: string, reason: unknown): AbortedError {
+  return new AbortedError({ operation, cause: reason })
+}

@@ -1,0 +1,17 @@
+import type { CallQueue } from './callQueue.js'
+
+/** What the parts of a session need to know of it. */
+export interface LiveSession {
+  readonly queue: CallQueue
+  /** Ordinal of its device. */
+  readonly device: number
+  /** Primary context of the device. */
+  readonly context: bigint
+  /** This process's PE. */
+  readonly pe: number
+  readonly peCount: number
+  /** Keeps the operands of a transfer that was only started reachable until `quiet()` has ended. */
+  holdUntilQuiet(...operands: readonly object[]): void
+  /** Throws DisposedError once the session has ended. */
+  requireOpen(operation: string): void
+}

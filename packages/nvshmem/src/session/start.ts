@@ -1,0 +1,140 @@
+import { isMainThread } from 'node:worker_threads'
+import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
+import {
+  NVSHMEM_VENDOR_MAJOR_VERSION,
+  NVSHMEM_VENDOR_MINOR_VERSION,
+  NVSHMEM_VENDOR_PATCH_VERSION,
+  NVSHMEMX_INIT_ATTR_INITIALIZER,
+  NVSHMEMX_UNIQUEID_INITIALIZER,
+  nvshmem,
+  nvshmem_my_pe,
+  nvshmem_n_pes,
+  nvshmem_query_thread,
+  nvshmem_team_id_t,
+  nvshmem_team_my_pe,
+  nvshmem_team_n_pes,
+  type nvshmem_team_t,
+  nvshmemi_version_t,
+  nvshmemid_hostlib_init_attr,
+  nvshmemx_hostlib_init_attr,
+  nvshmemx_init_attr_t,
+  nvshmemx_init_flags,
+  nvshmemx_set_attr_mpi_comm_args,
+  nvshmemx_set_attr_uniqueid_args,
+  nvshmemx_uniqueid_t,
+} from '@shoal/nvshmem-sys'
+import { checkNvshmem } from '../errors.js'
+import { CallQueue } from './callQueue.js'
+import type { CheckedInit } from './initOptions.js'
+import type { PrimaryContext } from './primaryContext.js'
+
+/** NVSHMEM's own teams, in the order of their numbers. */
+export const predefinedTeams: readonly { readonly name: string; readonly handle: nvshmem_team_t }[] = [
+  { name: 'world', handle: nvshmem_team_id_t.NVSHMEM_TEAM_WORLD },
+  { name: 'shared', handle: nvshmem_team_id_t.NVSHMEM_TEAM_SHARED },
+  { name: 'node', handle: nvshmem_team_id_t.NVSHMEMX_TEAM_NODE },
+  { name: 'samePeIndex', handle: nvshmem_team_id_t.NVSHMEMX_TEAM_SAME_MYPE_NODE },
+]
+
+/** What a session that has started knows of itself. */
+export interface Started {
+  readonly queue: CallQueue
+  readonly pe: number
+  readonly peCount: number
+  readonly threadLevel: number
+  /** Number in, and size of, each of NVSHMEM's own teams. */
+  readonly places: readonly { readonly pe: number; readonly peCount: number }[]
+  /** Memory that NVSHMEM may look at as long as it runs. */
+  readonly memory: readonly NativeMemory[]
+}
+
+/** Before any call is recorded for another thread: a missing or too old library shows at once, with its version. */
+export function loadLibraries(): void {
+  ensureContextFunctions()
+  nvshmem.load()
+}
+
+/** Starts NVSHMEM on a thread of its own, which all later calls come to as well. Waits for the other PEs. */
+export async function start(checked: CheckedInit, context: PrimaryContext, api: string): Promise<Started> {
+  const queue = new CallQueue(context.handle, checked.defaults)
+  const { flags, attributes, memory } = attributesOf(checked, api)
+  const provided = NativeMemory.allocate(4)
+  const keep = [attributes, provided, ...memory]
+  const status = await queue.runOne(api, () => initialize(checked, flags, attributes, provided), {
+    wait: checked.wait,
+    keep,
+  })
+  checkNvshmem(status, 'nvshmemx_hostlib_init_attr')
+  const [pe, peCount, , ...places] = await queue.run(api, () => {
+    nvshmem_my_pe()
+    nvshmem_n_pes()
+    nvshmem_query_thread(provided)
+    for (const { handle } of predefinedTeams) {
+      nvshmem_team_my_pe(handle)
+      nvshmem_team_n_pes(handle)
+    }
+  })
+  return {
+    queue,
+    pe: Number(pe),
+    peCount: Number(peCount),
+    threadLevel: provided.i32[0] ?? 0,
+    places: predefinedTeams.map((_, index) => ({
+      pe: Number(places[2 * index]),
+      peCount: Number(places[2 * index + 1]),
+    })),
+    memory: keep,
+  }
+}
+
+function initialize(
+  { threadLevel }: CheckedInit,
+  flags: number,
+  attributes: NativeMemory,
+  provided: NativeMemory,
+): number {
+  if (threadLevel === undefined) return nvshmemx_hostlib_init_attr(flags, attributes)
+  const version = nvshmemi_version_t.allocate({
+    major: NVSHMEM_VENDOR_MAJOR_VERSION,
+    minor: NVSHMEM_VENDOR_MINOR_VERSION,
+    patch: NVSHMEM_VENDOR_PATCH_VERSION,
+  })
+  return nvshmemid_hostlib_init_attr(threadLevel, provided, flags, attributes, version, null)
+}
+
+function attributesOf(
+  { peers }: CheckedInit,
+  api: string,
+): { readonly flags: number; readonly attributes: NativeMemory; readonly memory: readonly NativeMemory[] } {
+  const attributes = NativeMemory.allocate(nvshmemx_init_attr_t.size)
+  nvshmemx_init_attr_t.write(attributes, NVSHMEMX_INIT_ATTR_INITIALIZER)
+  if (peers.kind === 'id') {
+    const id = NativeMemory.allocate(nvshmemx_uniqueid_t.size)
+    nvshmemx_uniqueid_t.write(id, NVSHMEMX_UNIQUEID_INITIALIZER)
+    id.bytes.set(peers.id.toBytes())
+    const status = nvshmemx_set_attr_uniqueid_args(peers.rank, peers.worldSize, id, attributes)
+    checkNvshmem(status, 'nvshmemx_set_attr_uniqueid_args')
+    return { flags: nvshmemx_init_flags.NVSHMEMX_INIT_WITH_UNIQUEID, attributes, memory: [id] }
+  }
+  if (peers.kind === 'communicator') {
+    const status = nvshmemx_set_attr_mpi_comm_args(peers.address, attributes)
+    checkNvshmem(status, 'nvshmemx_set_attr_mpi_comm_args')
+    return { flags: nvshmemx_init_flags.NVSHMEMX_INIT_WITH_MPI_COMM, attributes, memory: [] }
+  }
+  chooseBootstrap(peers.bootstrap, peers.pmi, api)
+  return { flags: 0, attributes, memory: [] }
+}
+
+/** NVSHMEM reads its bootstrap from the environment when no attribute names one. */
+function chooseBootstrap(bootstrap: string, pmi: string | undefined, api: string): void {
+  const wanted = { NVSHMEM_BOOTSTRAP: bootstrap, ...(pmi === undefined ? {} : { NVSHMEM_BOOTSTRAP_PMI: pmi }) }
+  for (const [name, value] of Object.entries(wanted)) {
+    if (process.env[name] === value) continue
+    if (!isMainThread) {
+      // A worker's process.env is a copy that C code does not see.
+      throw new Error(`${api}: in a worker, set ${name}=${value} before the process starts`)
+    }
+    process.env[name] = value
+  }
+}

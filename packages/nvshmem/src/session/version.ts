@@ -1,0 +1,41 @@
+import {
+  NVSHMEM_MAX_NAME_LEN,
+  NVSHMEM_VENDOR_VERSION,
+  nvshmem,
+  nvshmem_info_get_name,
+  nvshmem_info_get_version,
+  nvshmemx_vendor_get_version_info,
+} from '@shoal/nvshmem-sys'
+import { NvshmemVersion } from '@shoal/types'
+
+/**
+ * Version of the NVSHMEM library in use, found and loaded on the first call (`nvshmemx_vendor_get_version_info`).
+ *
+ * @throws LibraryNotFoundError when there is no NVSHMEM on this machine.
+ */
+export function nvshmemVersion(): NvshmemVersion {
+  nvshmem.load()
+  const [major, minor, patch] = [new Int32Array(1), new Int32Array(1), new Int32Array(1)]
+  nvshmemx_vendor_get_version_info(major, minor, patch)
+  return NvshmemVersion.of(major[0] ?? 0, minor[0] ?? 0, patch[0] ?? 0)
+}
+
+/** Version of the headers the bindings were generated from. */
+export function nvshmemHeaderVersion(): NvshmemVersion {
+  return NvshmemVersion.from(NVSHMEM_VENDOR_VERSION)
+}
+
+/** The library's own name for itself, as in `NVSHMEM v3.4.5` (`nvshmem_info_get_name`). */
+export function nvshmemName(): string {
+  const text = new Uint8Array(NVSHMEM_MAX_NAME_LEN)
+  nvshmem_info_get_name(text)
+  const end = text.indexOf(0)
+  return Buffer.from(end < 0 ? text : text.subarray(0, end)).toString('utf8')
+}
+
+/** Version of the OpenSHMEM specification that the library follows (`nvshmem_info_get_version`). */
+export function openShmemVersion(): { readonly major: number; readonly minor: number } {
+  const [major, minor] = [new Int32Array(1), new Int32Array(1)]
+  nvshmem_info_get_version(major, minor)
+  return { major: major[0] ?? 0, minor: minor[0] ?? 0 }
+}

@@ -1,0 +1,425 @@
+import { NativeMemory } from '@shoal/ffi'
+import {
+  NVSHMEM_TEAM_CONFIG_INITIALIZER,
+  nvshmem_barrier,
+  nvshmem_team_config_t,
+  nvshmem_team_destroy,
+  nvshmem_team_get_config,
+  nvshmem_team_sync,
+  type nvshmem_team_t,
+  nvshmem_team_translate_pe,
+  nvshmemx_barrier_on_stream,
+  nvshmemx_team_sync_on_stream,
+} from '@shoal/nvshmem-sys'
+import { DisposedError } from '@shoal/types'
+import { requireOptions, requirePe, shown } from '../checks.js'
+import {
+  type CollectiveOptions,
+  type Gathering,
+  gather,
+  gatherSync,
+  queueGather,
+  type RootOptions,
+  type StreamCollectiveOptions,
+} from '../collectives/gathering.js'
+import {
+  queueReduction,
+  type Reduction,
+  type ReductionOptions,
+  reduction,
+  reductionSync,
+} from '../collectives/reductions.js'
+import { checkNvshmem } from '../errors.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { forgetLeak, watchForLeak } from '../leaks.js'
+import { streamAt } from '../operands.js'
+import type { WaitOptions } from '../session/callQueue.js'
+import type { LiveSession } from '../session/live.js'
+import type { OnStreamOptions } from '../session/synchronization.js'
+import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
+import type { TeamParts } from './teamParts.js'
+
+/** The two teams of a 2-D split that this PE belongs to. */
+export interface Split2d {
+  /** The PEs that share this PE's place on the y axis: consecutive ones. */
+  readonly x: Team | undefined
+  /** The PEs that share this PE's place on the x axis. */
+  readonly y: Team | undefined
+}
+
+/**
+ * A group of PEs that synchronize and run collectives among themselves (`nvshmem_team_t`). Every PE of the team makes the
+ * same calls in the same order.
+ *
+ * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session; the
+ * `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
+ */
+export class Team {
+  /** What the team is, for messages: `world`, `shared`, … */
+  readonly name: string
+  /** This process's number in the team. */
+  readonly pe: number
+  /** Number of PEs in the team. */
+  readonly peCount: number
+  readonly #live: LiveSession
+  readonly #handle: nvshmem_team_t
+  readonly #isPredefined: boolean
+  #ending: Promise<void> | undefined
+
+  /** @internal */
+  constructor({ live, handle, name, pe, peCount, isPredefined }: TeamParts) {
+    this.#live = live
+    this.#handle = handle
+    this.#isPredefined = isPredefined
+    this.name = name
+    this.pe = pe
+    this.peCount = peCount
+    if (isPredefined) return
+    watchForLeak(
+      this,
+      `Team ${name} of PE ${pe} was dropped without dispose(); it exists until the session ends, since destroying it waits ` +
+        'for the other PEs',
+    )
+  }
+
+  /** @internal */
+  static _is(value: unknown): value is Team {
+    return typeof value === 'object' && value !== null && #handle in value
+  }
+
+  /** The `nvshmem_team_t`, for raw functions of `@shoal/nvshmem-sys`. @throws DisposedError */
+  get handle(): nvshmem_team_t {
+    return this.#use('handle')
+  }
+
+  /** Whether `dispose()` was called. */
+  get disposed(): boolean {
+    return this.#ending !== undefined
+  }
+
+  /** @internal The handle, for a call of this session. */
+  _handleIn(live: LiveSession, api: string): nvshmem_team_t {
+    if (live !== this.#live) throw new TypeError(`${api}: the team belongs to another session`)
+    return this.#use(api)
+  }
+
+  /**
+   * The number in another team of the PE that has number `pe` in this one; undefined when it is not in that team
+   * (`nvshmem_team_translate_pe`).
+   */
+  async translate(pe: number, into: Team): Promise<number | undefined> {
+    const api = 'Team.translate'
+    const handle = this.#use(api)
+    requirePe(pe, this.peCount, api)
+    const target = teamHandle(into, this.#live, api, 'into')
+    const found = await this.#live.queue.ask(api, () => nvshmem_team_translate_pe(handle, pe, target))
+    return typeof found === 'number' && found >= 0 ? found : undefined
+  }
+
+  /** How the team was made (`nvshmem_team_get_config`): the number of contexts it wants, -1 for no wish. */
+  async config(): Promise<{ readonly contexts: number }> {
+    const api = 'Team.config'
+    const handle = this.#use(api)
+    const memory = NativeMemory.allocate(nvshmem_team_config_t.size)
+    try {
+      nvshmem_team_config_t.write(memory, NVSHMEM_TEAM_CONFIG_INITIALIZER)
+      await this.#live.queue.ask(api, () => nvshmem_team_get_config(handle, memory))
+      return { contexts: nvshmem_team_config_t.read(memory).num_contexts }
+    } finally {
+      memory.dispose()
+    }
+  }
+
+  /**
+   * Makes a team of the PEs `start`, `start + stride`, …, `size` of them, by their numbers in this team
+   * (`nvshmem_team_split_strided`). All PEs of this team call it; those that are not in the new one get undefined.
+   *
+   * @throws RangeError when they are not all in this team, StatusError when NVSHMEM refuses (`NVSHMEM_MAX_TEAMS`).
+   */
+  async splitStrided(options: SplitStridedOptions): Promise<Team | undefined> {
+    const parts = await splitStrided(this.#live, this.#asParent('Team.splitStrided'), options)
+    return parts === undefined ? undefined : new Team(parts)
+  }
+
+  /**
+   * Arranges the PEs of this team in rows of `xRange` and makes a team of each row and of each column
+   * (`nvshmem_team_split_2d`). All PEs of this team call it and get those they are in.
+   */
+  async split2d(options: Split2dOptions): Promise<Split2d> {
+    const { x, y } = await split2d(this.#live, this.#asParent('Team.split2d'), options)
+    return { x: x === undefined ? undefined : new Team(x), y: y === undefined ? undefined : new Team(y) }
+  }
+
+  /** Waits until all PEs of the team have come here and all transfers of this PE are complete (`nvshmem_barrier`). */
+  async barrier(wait?: WaitOptions): Promise<void> {
+    const api = 'Team.barrier'
+    const handle = this.#use(api)
+    checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_barrier(handle), { wait }), 'nvshmem_barrier')
+  }
+
+  barrierSync(): void {
+    const handle = this.#use('Team.barrierSync')
+    checkNvshmem(
+      this.#live.queue.runSync('Team.barrierSync', () => nvshmem_barrier(handle)),
+      'nvshmem_barrier',
+    )
+  }
+
+  /** The barrier as work of a stream (`nvshmemx_barrier_on_stream`). */
+  barrierOnStream(options: OnStreamOptions): Promise<void> {
+    return this.#queue('barrierOnStream', nvshmemx_barrier_on_stream, 'nvshmemx_barrier_on_stream', options)
+  }
+
+  /** Waits until all PEs of the team have come here, and for nothing else (`nvshmem_team_sync`). */
+  async sync(wait?: WaitOptions): Promise<void> {
+    const api = 'Team.sync'
+    const handle = this.#use(api)
+    checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_team_sync(handle), { wait }), 'nvshmem_team_sync')
+  }
+
+  syncSync(): void {
+    const handle = this.#use('Team.syncSync')
+    checkNvshmem(
+      this.#live.queue.runSync('Team.syncSync', () => nvshmem_team_sync(handle)),
+      'nvshmem_team_sync',
+    )
+  }
+
+  /** The same as work of a stream (`nvshmemx_team_sync_on_stream`). */
+  syncOnStream(options: OnStreamOptions): Promise<void> {
+    return this.#queue('syncOnStream', nvshmemx_team_sync_on_stream, 'nvshmemx_team_sync_on_stream', options)
+  }
+
+  /** Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). The same buffer twice works. */
+  broadcast(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): Promise<void> {
+    return this.#gather('broadcast', target, source, options)
+  }
+
+  broadcastSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): void {
+    this.#gatherSync('broadcast', target, source, options)
+  }
+
+  broadcastOnStream(
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: StreamCollectiveOptions & RootOptions,
+  ): Promise<void> {
+    return this.#queueGather('broadcast', target, source, options)
+  }
+
+  /**
+   * Puts the `source` of all PEs one after the other into `target` of every PE (`nvshmem_<type>_fcollect`); `count` is
+   * that of one PE.
+   */
+  fcollect(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
+    return this.#gather('fcollect', target, source, options)
+  }
+
+  fcollectSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
+    this.#gatherSync('fcollect', target, source, options)
+  }
+
+  fcollectOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
+    return this.#queueGather('fcollect', target, source, options)
+  }
+
+  /**
+   * Sends part i of `source` to PE i, where it becomes the part of this PE in `target` (`nvshmem_<type>_alltoall`);
+   * `count` is that of one part.
+   */
+  allToAll(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
+    return this.#gather('allToAll', target, source, options)
+  }
+
+  allToAllSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
+    this.#gatherSync('allToAll', target, source, options)
+  }
+
+  allToAllOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
+    return this.#queueGather('allToAll', target, source, options)
+  }
+
+  /**
+   * Combines the elements of `source` over all PEs and leaves the result in `target` of every PE
+   * (`nvshmem_<type>_<op>_reduce`). The same buffer twice works in place.
+   */
+  reduce(
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & WaitOptions = {},
+  ): Promise<void> {
+    return this.#reduce('reduce', target, source, options)
+  }
+
+  reduceSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
+    this.#reduceSync('reduce', target, source, options)
+  }
+
+  reduceOnStream(
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & OnStreamOptions,
+  ): Promise<void> {
+    return this.#queueReduction('reduce', target, source, options)
+  }
+
+  /**
+   * Combines the elements of `source` over all PEs and leaves PE i part i of the result in `target`
+   * (`nvshmem_<type>_<op>_reducescatter`); `count` is that of one part.
+   */
+  reduceScatter(
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & WaitOptions = {},
+  ): Promise<void> {
+    return this.#reduce('reduceScatter', target, source, options)
+  }
+
+  reduceScatterSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
+    this.#reduceSync('reduceScatter', target, source, options)
+  }
+
+  reduceScatterOnStream(
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & OnStreamOptions,
+  ): Promise<void> {
+    return this.#queueReduction('reduceScatter', target, source, options)
+  }
+
+  /**
+   * Gives the team back (`nvshmem_team_destroy`): all its PEs do. Idempotent, destroyed once. NVSHMEM's own teams
+   * are not destroyed: for them it throws.
+   */
+  dispose(wait?: WaitOptions): Promise<void> {
+    if (this.#isPredefined) {
+      return Promise.reject(
+        new TypeError(`Team.dispose: the team ${this.name} is NVSHMEM's own and lives as long as the session`),
+      )
+    }
+    this.#ending ??= this.#destroy(wait)
+    return this.#ending
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Team'
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return `Team ${this.name}: PE ${this.pe} of ${this.peCount}${this.disposed ? ', disposed' : ''}`
+  }
+
+  async #destroy(wait: WaitOptions | undefined): Promise<void> {
+    forgetLeak(this)
+    try {
+      this.#live.requireOpen('Team.dispose')
+    } catch {
+      return // it went with the session
+    }
+    await this.#live.queue.run('Team.dispose', () => nvshmem_team_destroy(this.#handle), { wait })
+  }
+
+  #use(operation: string): nvshmem_team_t {
+    if (this.#ending !== undefined) throw new DisposedError({ object: `Team ${this.name}`, operation })
+    this.#live.requireOpen(operation)
+    return this.#handle
+  }
+
+  #asParent(api: string): Parent {
+    return { handle: this.#use(api), name: this.name, peCount: this.peCount }
+  }
+
+  #queue(
+    method: string,
+    call: typeof nvshmemx_barrier_on_stream,
+    function_: string,
+    options: OnStreamOptions,
+  ): Promise<void> {
+    const api = `Team.${method}`
+    try {
+      const handle = this.#use(api)
+      requireOptions(options, api, '{ stream }')
+      const stream = streamAt(this.#live, options.stream, api)
+      return this.#live.queue.startChecked(
+        api,
+        () => call(handle, stream),
+        (status) => checkNvshmem(status, function_),
+      )
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #gather(
+    kind: Gathering,
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: CollectiveOptions & Partial<RootOptions>,
+  ): Promise<void> {
+    const handle = this.#use(`Team.${kind}`)
+    await gather({ live: this.#live, team: this, handle }, kind, target, source, options)
+  }
+
+  #gatherSync(
+    kind: Gathering,
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: CollectiveOptions & Partial<RootOptions>,
+  ): void {
+    const handle = this.#use(`Team.${kind}Sync`)
+    gatherSync({ live: this.#live, team: this, handle }, kind, target, source, options)
+  }
+
+  #queueGather(
+    kind: Gathering,
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: StreamCollectiveOptions & Partial<RootOptions>,
+  ): Promise<void> {
+    try {
+      const handle = this.#use(`Team.${kind}OnStream`)
+      return queueGather({ live: this.#live, team: this, handle }, kind, target, source, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #reduce(
+    kind: Reduction,
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & WaitOptions,
+  ): Promise<void> {
+    const handle = this.#use(`Team.${kind}`)
+    await reduction({ live: this.#live, team: this, handle }, kind, target, source, options)
+  }
+
+  #reduceSync(kind: Reduction, target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions): void {
+    const handle = this.#use(`Team.${kind}Sync`)
+    reductionSync({ live: this.#live, team: this, handle }, kind, target, source, options)
+  }
+
+  #queueReduction(
+    kind: Reduction,
+    target: SymmetricBuffer,
+    source: SymmetricBuffer,
+    options: ReductionOptions & OnStreamOptions,
+  ): Promise<void> {
+    try {
+      const handle = this.#use(`Team.${kind}OnStream`)
+      return queueReduction({ live: this.#live, team: this, handle }, kind, target, source, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+}
+
+/** The handle of a team that was given as an argument. */
+export function teamHandle(team: unknown, live: LiveSession, api: string, parameter: string): nvshmem_team_t {
+  if (!Team._is(team)) throw new TypeError(`${api}: ${parameter} must be a Team, got ${shown(team)}`)
+  return team._handleIn(live, api)
+}
