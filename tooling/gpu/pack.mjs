@@ -28,7 +28,7 @@ const finished = join(root, '.gpu')
 const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
-const examples = ['all-reduce', 'growable-tensor', 'shared-memory', 'multicast']
+const examples = ['all-reduce', 'growable-tensor', 'shared-memory', 'multicast', 'node-and-python']
 const entries = [
   'tooling/conformance',
   'tooling/bench',

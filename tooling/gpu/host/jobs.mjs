@@ -45,6 +45,7 @@ export const jobs = [
     limit: 300,
     command: ({ json }) => [file('node_modules/@shoal/interop/dist/run.js'), '--json', json],
   },
+  { name: 'node-and-python', limit: 90, gpus: 2, command: () => [example('node-and-python')] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },

@@ -1,0 +1,37 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+
+function run(environment: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string; errors: string }> {
+  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '', SHOAL_NCCL_LIBRARY: '', ...environment }
+  const child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let [output, errors] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
+}
+
+test('both ranks have the sum', async (context) => {
+  if (spawnSync('python3', ['--version']).status !== 0) return context.skip('no python3 here')
+  const { code, output } = await run({ NODE_AND_PYTHON: 'ctypes' })
+  expect(output).toContain('Node, rank 0: 1000003 elements, 0 wrong')
+  expect(output).toMatch(/Python, rank 1 \(ctypes, NCCL \d+\): 1000003 elements, 0 wrong/)
+  expect(code).toBe(0)
+})
+
+test.each([
+  ['/nowhere/python3', '/nowhere/python3 does not start'],
+  ['false', 'Python ended with status 1'],
+])('Node does not wait for a Python that will not come: %s', async (python, line) => {
+  const { code, errors } = await run({ PYTHON: python })
+  expect(errors).toContain(line)
+  expect(code).toBe(2)
+})
+
+test('one device is too few', async () => {
+  const { code, errors } = await run({ SHOAL_SIM_DEVICES: '1' })
+  expect(errors).toContain('this example needs two devices')
+  expect(code).toBe(2)
+})
