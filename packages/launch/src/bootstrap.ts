@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { ConnectedJob, type Placement } from './connectedJob.js'
-import type { RankPlace } from './environment/place.js'
+import { detect } from './environment/detect.js'
+import { type Meeting, meetingOf, servedAt } from './environment/meeting.js'
+import { checkPlace, type RankPlace } from './environment/place.js'
 import { readShoal } from './environment/shoal.js'
-import type { Environment } from './environment/variables.js'
-import { LaunchEnvironmentError } from './errors.js'
+import { type Environment, numberIn } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
 import { checkTimeout } from './options.js'
-import { formatAddress } from './rendezvous/address.js'
 import { type Connection, connectTo } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
@@ -26,20 +26,33 @@ export interface BootstrapOptions extends RendezvousOptions {
 export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
   const timeout = checkTimeout(options.timeout, 'bootstrap')
   const environment = options.environment ?? process.env
-  const shoal = readShoal(environment)
-  if (shoal === undefined) return new SingleJob()
-  checkPlace(shoal)
+  const found = find(environment)
+  if (found === undefined) return new SingleJob()
+  const { place } = found
+  checkPlace(place)
+  const deviceOrdinal = numberIn(environment, 'SHOAL_DEVICE_ORDINAL')
+  if (place.worldSize === 1) return new SingleJob(place, deviceOrdinal)
   const start = performance.now()
+  const meeting = found.meeting()
+  if (place.rank === 0) await meeting.serve()
   const connection = await connectTo({
-    identity: shoal,
-    target: () => shoal.target,
-    place: formatAddress(shoal.target.address),
-    isSecretFresh: true,
+    identity: { rank: place.rank, worldSize: place.worldSize },
+    target: meeting.target,
+    place: meeting.description,
+    isSecretFresh: meeting.isSecretFresh,
     timeout,
     signal: options.signal,
   })
   const left = Math.max(timeout - (performance.now() - start), 0)
-  return join(connection, shoal, shoal.deviceOrdinal, { timeout: left, signal: options.signal })
+  return join(connection, place, deviceOrdinal, { timeout: left, signal: options.signal })
+}
+
+/** Who this process is, and where it meets the others. */
+function find(environment: Environment): { readonly place: RankPlace; readonly meeting: () => Meeting } | undefined {
+  const shoal = readShoal(environment)
+  if (shoal !== undefined) return { place: shoal, meeting: () => servedAt(shoal.target) }
+  const foreign = detect(environment)
+  return foreign && { place: foreign, meeting: () => meetingOf(foreign, environment) }
 }
 
 /** Waits for all ranks, and completes what the launcher did not tell from where they are. */
@@ -73,16 +86,6 @@ async function join(
   } catch (error) {
     await connection.close(error instanceof Error ? error : new Error(String(error)))
     throw error
-  }
-}
-
-/** @throws LaunchEnvironmentError */
-function checkPlace({ launcher, rank, worldSize, localRank, localWorldSize }: RankPlace): void {
-  if (worldSize < 1 || rank >= worldSize) {
-    throw new LaunchEnvironmentError(`${launcher} says that this is rank ${rank} of ${worldSize}`)
-  }
-  if (localRank !== undefined && localWorldSize !== undefined && localRank >= localWorldSize) {
-    throw new LaunchEnvironmentError(`${launcher} says that this is local rank ${localRank} of ${localWorldSize}`)
   }
 }
 

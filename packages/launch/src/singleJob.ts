@@ -1,22 +1,37 @@
 import { AbortedError, DisposedError } from '@shoal/types'
 import { RendezvousTimeoutError } from './errors.js'
-import type { Job, RendezvousOptions, ShareOptions } from './job.js'
+import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
 import { checkName, checkRoot, checkTimeout, checkValue } from './options.js'
 
 /** A job of one process, which needs no meeting point. */
 export class SingleJob implements Job {
   readonly rank = 0
   readonly worldSize = 1
-  readonly localRank = 0
+  readonly localRank: number
   readonly localWorldSize = 1
-  readonly nodeRank = 0
-  readonly deviceOrdinal = 0
-  readonly launcher = 'single'
+  readonly nodeRank: number
+  readonly deviceOrdinal: number
+  readonly launcher: Launcher
   readonly lost: AbortSignal = new AbortController().signal
   readonly lostRanks: readonly number[] = []
   readonly #values = new Map<string, Uint8Array>()
   readonly #waiting = new Map<string, Set<(error: unknown, value?: Uint8Array) => void>>()
   #isDisposed = false
+
+  /** @param place - what a launcher has said of this only rank */
+  constructor(
+    place?: {
+      readonly launcher: Launcher
+      readonly localRank: number | undefined
+      readonly nodeRank: number | undefined
+    },
+    deviceOrdinal?: number,
+  ) {
+    this.launcher = place?.launcher ?? 'single'
+    this.localRank = place?.localRank ?? 0
+    this.nodeRank = place?.nodeRank ?? 0
+    this.deviceOrdinal = deviceOrdinal ?? this.localRank
+  }
 
   async share(
     name: string,
@@ -63,7 +78,7 @@ export class SingleJob implements Job {
   async survivors(options: RendezvousOptions = {}): Promise<Job> {
     this.#require('survivors', options)
     await this.dispose()
-    return new SingleJob()
+    return new SingleJob(this, this.deviceOrdinal)
   }
 
   async dispose(): Promise<void> {

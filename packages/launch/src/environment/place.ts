@@ -1,4 +1,6 @@
+import { LaunchEnvironmentError } from '../errors.js'
 import type { Launcher } from '../job.js'
+import type { Environment } from './variables.js'
 
 /** What the environment says about this process. */
 export interface RankPlace {
@@ -9,4 +11,40 @@ export interface RankPlace {
   readonly localRank: number | undefined
   readonly localWorldSize: number | undefined
   readonly nodeRank: number | undefined
+}
+
+/** Of a launcher that serves no rendezvous: rank 0 has to. */
+export interface ForeignPlace extends RankPlace {
+  /** Whether all ranks are on this machine. */
+  readonly isOneMachine: boolean
+  /** The same for all ranks of the job. */
+  readonly jobId: string
+  /**
+   * A variable that each rank has and the launcher itself has not. Where it is given, the launcher's process is part of
+   * what makes the job unique.
+   */
+  readonly rankVariable: string | undefined
+  /** The machine of rank 0, where the launcher tells. */
+  readonly firstHost: string | undefined
+  /** A port, where one can be derived. */
+  readonly port: number | undefined
+}
+
+export type ReadPlace = (environment: Environment) => ForeignPlace | undefined
+
+/** @throws LaunchEnvironmentError */
+export function checkPlace({ launcher, rank, worldSize, localRank, localWorldSize }: RankPlace): void {
+  if (worldSize < 1 || rank >= worldSize) {
+    throw new LaunchEnvironmentError(`${launcher} says that this is rank ${rank} of ${worldSize}`)
+  }
+  if (localWorldSize !== undefined && (localWorldSize < 1 || localWorldSize > worldSize)) {
+    throw new LaunchEnvironmentError(
+      `${launcher} says that ${localWorldSize} of ${worldSize} ranks are on this machine`,
+    )
+  }
+  if (localRank !== undefined && localRank >= (localWorldSize ?? worldSize)) {
+    throw new LaunchEnvironmentError(
+      `${launcher} says that this is local rank ${localRank} of ${localWorldSize ?? worldSize}`,
+    )
+  }
 }

@@ -7,7 +7,6 @@ import { type Environment, numberIn, requiredNumber, textIn } from './variables.
 /** A rank of `shoal run`, or of another program that serves a rendezvous and says where. */
 export interface ShoalPlace extends RankPlace {
   readonly target: Target
-  readonly deviceOrdinal: number | undefined
 }
 
 export function readShoal(environment: Environment): ShoalPlace | undefined {
@@ -21,7 +20,6 @@ export function readShoal(environment: Environment): ShoalPlace | undefined {
     localRank: numberIn(environment, 'LOCAL_RANK'),
     localWorldSize: numberIn(environment, 'LOCAL_WORLD_SIZE'),
     nodeRank: numberIn(environment, 'GROUP_RANK'),
-    deviceOrdinal: numberIn(environment, 'SHOAL_DEVICE_ORDINAL'),
     target: { address: parseAddress(rendezvous), secret: readSecret(environment, because) },
   }
 }

@@ -1,0 +1,34 @@
+import { LaunchEnvironmentError } from '../errors.js'
+import type { ReadPlace } from './place.js'
+import { numberIn, requiredNumber, textIn } from './variables.js'
+
+/** mpiexec of MPICH and its relatives (Hydra), and others that speak PMI. */
+export const readPmi: ReadPlace = (environment) => {
+  const rank = numberIn(environment, 'PMI_RANK')
+  if (rank === undefined) return undefined
+  const worldSize = requiredNumber(environment, 'PMI_SIZE', 'PMI_RANK is set')
+  const firstHost = textIn(environment, 'MASTER_ADDR')
+  const localWorldSize = numberIn(environment, 'MPI_LOCALNRANKS') ?? numberIn(environment, 'PMI_LOCAL_SIZE')
+  return {
+    launcher: 'pmi',
+    rank,
+    worldSize,
+    localRank: numberIn(environment, 'MPI_LOCALRANKID') ?? numberIn(environment, 'PMI_LOCAL_RANK'),
+    localWorldSize,
+    nodeRank: undefined,
+    isOneMachine: localWorldSize === undefined ? firstHost === undefined : localWorldSize === worldSize,
+    jobId: textIn(environment, 'PMI_JOBID') ?? '',
+    rankVariable: 'PMI_RANK',
+    firstHost,
+    port: undefined,
+  }
+}
+
+/** PMIx alone tells the rank and not how many there are; to go on as a job of one would be wrong. @throws LaunchEnvironmentError */
+export const refusePmix: ReadPlace = (environment) => {
+  const rank = textIn(environment, 'PMIX_RANK')
+  if (rank === undefined) return undefined
+  throw new LaunchEnvironmentError(
+    `PMIX_RANK says that this is rank ${rank} of a job, and no variable says how many ranks it has. Set RANK and WORLD_SIZE.`,
+  )
+}

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+import { lstatSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { RendezvousError } from '../errors.js'
+import type { Target } from './connection.js'
+
+/** The longest path that every system takes for a socket. */
+const longestSocketPath = 100
+
+/**
+ * A folder that only this user can enter, under a name that all ranks of a job on this machine come to by themselves. It
+ * holds the socket of the rendezvous and its secret.
+ */
+export class PrivateFolder {
+  readonly #base: string
+  readonly path: string
+
+  constructor(jobId: string) {
+    const name = `shoal-${userInfo().uid}`
+    const hash = createHash('sha256').update(jobId).digest('hex').slice(0, 24)
+    const runtime = process.env['XDG_RUNTIME_DIR']
+    const parent = runtime !== undefined && isFolder(runtime) ? runtime : tmpdir()
+    const base = join(parent, name)
+    this.#base = join(base, hash, 'socket').length > longestSocketPath ? join('/tmp', name) : base
+    this.path = join(this.#base, hash)
+  }
+
+  get socket(): string {
+    return join(this.path, 'socket')
+  }
+
+  get #secretFile(): string {
+    return join(this.path, 'secret')
+  }
+
+  /** Makes it, with a secret in it; what an earlier job has left under this name goes. @throws RendezvousError */
+  create(secret: string): void {
+    try {
+      mkdirSync(this.#base, { mode: 0o700, recursive: true })
+      this.#requirePrivate()
+      rmSync(this.path, { recursive: true, force: true })
+      mkdirSync(this.path, { mode: 0o700 })
+      writeFileSync(this.#secretFile, secret, { mode: 0o600, flag: 'wx' })
+    } catch (cause) {
+      if (cause instanceof RendezvousError) throw cause
+      const words = cause instanceof Error ? cause.message : String(cause)
+      throw new RendezvousError(`cannot make a folder for the rendezvous: ${words}`, { cause })
+    }
+  }
+
+  /** Socket and secret, once rank 0 has made them. @throws RendezvousError where the folder is not only this user's. */
+  target(): Target | undefined {
+    if (lstatSync(this.#base, { throwIfNoEntry: false }) === undefined) return undefined
+    this.#requirePrivate()
+    let secret: Buffer
+    try {
+      secret = readFileSync(this.#secretFile)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw new RendezvousError(`cannot read the secret of the rendezvous: ${String(error)}`, { cause: error })
+    }
+    return { address: { kind: 'unix', path: this.socket }, secret }
+  }
+
+  /** In a folder that others can write to, anybody could have been first to make one of this name. */
+  #requirePrivate(): void {
+    const found = lstatSync(this.#base)
+    const problem = !found.isDirectory()
+      ? 'is no folder'
+      : found.uid !== userInfo().uid
+        ? 'belongs to another user'
+        : (found.mode & 0o077) !== 0
+          ? 'can be entered by others'
+          : undefined
+    if (problem === undefined) return
+    throw new RendezvousError(
+      `${this.#base} ${problem}, so the rendezvous would not be private. Remove it, or point TMPDIR or XDG_RUNTIME_DIR elsewhere.`,
+    )
+  }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
