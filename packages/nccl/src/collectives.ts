@@ -1,12 +1,13 @@
-import { callInContext } from '@shoal/ffi'
 import {
   ncclAllGather,
+  ncclAlltoAll,
   ncclBroadcast,
-  ncclDataType_t,
+  type ncclDataType_t,
+  ncclGather,
   ncclRedOp_t,
   ncclReduce,
   ncclReduceScatter,
-  ncclResult_t,
+  ncclScatter,
 } from '@shoal/nccl-sys'
 import {
   type DType,
@@ -18,20 +19,12 @@ import {
   streamProtocol,
 } from '@shoal/types'
 import { allReduceCall } from './allReduceCall.js'
-import { checkNccl, throwContextError } from './errors.js'
-import { isGroupOpen, joinGroup, noteRefusal } from './group.js'
+import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount, shareCount } from './counts.js'
+import { isCollecting } from './group.js'
 import type { LiveCommunicator } from './live.js'
-import {
-  checkedCount,
-  checkOverlap,
-  checkRoom,
-  elementsOf,
-  memoryAt,
-  streamAt,
-  streamHandleAt,
-  type WireType,
-  wireTypeOf,
-} from './operands.js'
+import { checkOverlap, memoryAt, streamAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
+import { PreMulSum } from './reductionOps.js'
+import { check, enter, submit } from './submit.js'
 import { requireNcclVersion } from './version.js'
 
 /** How the elements of all ranks become one: `ncclSum`, `ncclProd`, `ncclMax`, `ncclMin`, `ncclAvg` (NCCL 2.10). */
@@ -47,12 +40,12 @@ export interface CollectiveOptions {
 }
 
 export interface ReductionOptions extends CollectiveOptions {
-  /** Default `'sum'`. */
-  readonly op?: ReduceOp
+  /** A named operation, or one made by `createPreMulSum` of the same communicator. Default `'sum'`. */
+  readonly op?: ReduceOp | PreMulSum
 }
 
 export interface RootOptions {
-  /** Rank whose data is sent (broadcast) or that gets the result (reduce). */
+  /** Rank whose data is sent (broadcast, scatter) or that gets the result (reduce, gather). */
   readonly root: number
 }
 
@@ -65,14 +58,13 @@ const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
 }
 
 const firstWithAverage = 21003
-const firstWithFloat8 = 22403
 
 /** An all-reduce whose operands were found to be right. */
 export interface CheckedAllReduce {
   readonly source: MemoryRange
   readonly target: MemoryRange
   readonly queue: StreamHandle
-  readonly requestedOp: ReduceOp | undefined
+  readonly requestedOp: ReduceOp | PreMulSum | undefined
   readonly requestedCount: number | undefined
   readonly requestedDType: DType | undefined
   readonly count: number
@@ -84,17 +76,15 @@ export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: Memory
   const last = live.lastAllReduce
   const checked =
     last !== undefined && isSame(last, send, recv, options) ? last : checkAllReduce(live, send, recv, options)
-  const { source, target, queue } = checked
-  enter(live)
-  const status = allReduceCall(
-    source.address,
-    target.address,
-    checked.count,
-    checked.type,
-    checked.op,
-    live.handle,
-    queue.handle,
-  )
+  const { source, target, queue, count, type, op } = checked
+  if (isCollecting()) {
+    submit(live, 'ncclAllReduce', () =>
+      allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle),
+    )
+    return
+  }
+  enter(live, 'ncclAllReduce')
+  const status = allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle)
   if (status !== 0) check(status, 'ncclAllReduce', live)
 }
 
@@ -127,7 +117,7 @@ function checkAllReduce(
   const count = sameCount(source, target, wire, options.count, api)
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const type = reducible(wire, api)
-  const op = reduceOp(options.op, api)
+  const op = reduceOp(live, options.op, wire.dtype, api)
   const queue = streamHandleAt(options.stream, live, api)
   const checked = {
     source,
@@ -140,7 +130,9 @@ function checkAllReduce(
     type,
     op,
   }
-  live.lastAllReduce = [source, target, queue].every(Object.isFrozen) ? checked : undefined
+  // An operation of the program may have been disposed of by the next call.
+  const isLasting = typeof options.op !== 'object' && [source, target, queue].every(Object.isFrozen)
+  live.lastAllReduce = isLasting ? checked : undefined
   return checked
 }
 
@@ -152,7 +144,7 @@ export function broadcast(
 ): void {
   const api = 'Communicator.broadcast'
   checkOptions(options, api)
-  const root = checkedRoot(live, options.root, api)
+  const root = checkedRank(live, options.root, 'root', api)
   const target = memoryAt(recv, live, api, 'recv', true)
   const source = send === null && live.rank !== root ? target : memoryAt(send as MemoryLike, live, api, 'send', false)
   const wire = wireTypeOf(source, target, options.dtype, api)
@@ -160,9 +152,9 @@ export function broadcast(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  enter(live)
-  const status = ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
-  if (status !== 0) check(status, 'ncclBroadcast', live)
+  submit(live, 'ncclBroadcast', () =>
+    ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
+  )
 }
 
 export function reduce(
@@ -173,20 +165,18 @@ export function reduce(
 ): void {
   const api = 'Communicator.reduce'
   checkOptions(options, api)
-  const root = checkedRoot(live, options.root, api)
+  const root = checkedRank(live, options.root, 'root', api)
   const source = memoryAt(send, live, api, 'send', false)
   const target = recv === null && live.rank !== root ? source : memoryAt(recv as MemoryLike, live, api, 'recv', true)
   const wire = wireTypeOf(source, target, options.dtype, api)
   const count = sameCount(source, target, wire, options.count, api)
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const type = reducible(wire, api)
-  const op = reduceOp(options.op, api)
+  const op = reduceOp(live, options.op, wire.dtype, api)
   const stream = streamAt(options.stream, live, api)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
-  enter(live)
-  const status = ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
-  if (status !== 0) check(status, 'ncclReduce', live)
+  submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
 }
 
 export function allGather(
@@ -205,9 +195,7 @@ export function allGather(
   checkOverlap(source, bytes, target, bytes * live.worldSize, -live.rank * bytes, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  enter(live)
-  const status = ncclAllGather(source.address, target.address, units, type, live.handle, stream)
-  if (status !== 0) check(status, 'ncclAllGather', live)
+  submit(live, 'ncclAllGather', () => ncclAllGather(source.address, target.address, units, type, live.handle, stream))
 }
 
 export function reduceScatter(
@@ -225,96 +213,97 @@ export function reduceScatter(
   const bytes = count * wire.bytes
   checkOverlap(source, bytes * live.worldSize, target, bytes, live.rank * bytes, api)
   const type = reducible(wire, api)
-  const op = reduceOp(options.op, api)
+  const op = reduceOp(live, options.op, wire.dtype, api)
   const stream = streamAt(options.stream, live, api)
-  enter(live)
-  const status = ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream)
-  if (status !== 0) check(status, 'ncclReduceScatter', live)
+  submit(live, 'ncclReduceScatter', () =>
+    ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream),
+  )
 }
 
-/** Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does. */
-function enter(live: LiveCommunicator): void {
-  if (isGroupOpen()) joinGroup(live.handle)
-  else callInContext(live.context)
+export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
+  const api = 'Communicator.allToAll'
+  checkOptions(options, api)
+  const source = memoryAt(send, live, api, 'send', false)
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = shareCount(source, target, live.worldSize, wire, options.count, api)
+  const bytes = count * wire.bytes * live.worldSize
+  checkOverlap(source, bytes, target, bytes, Number.NaN, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  submit(live, 'ncclAlltoAll', () => ncclAlltoAll(source.address, target.address, units, type, live.handle, stream))
 }
 
-/** Throws for a status that is an error. */
-function check(status: number, api: string, live: LiveCommunicator): void {
-  if (status === ncclResult_t.ncclInProgress) return
-  if (isGroupOpen()) noteRefusal()
-  else throwContextError(live.context)
-  checkNccl(status, api, live.handle)
+export function gather(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike | null,
+  options: CollectiveOptions & RootOptions,
+): void {
+  const api = 'Communicator.gather'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const source = memoryAt(send, live, api, 'send', false)
+  // On the other ranks there is nothing to be written, so what is named there is not looked at.
+  const target = live.rank === root ? memoryAt(recv as MemoryLike, live, api, 'recv', true) : undefined
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = rootCount(live, source, 'send', target, 'recv', wire, options.count, api)
+  const bytes = count * wire.bytes
+  if (target !== undefined) checkOverlap(source, bytes, target, bytes * live.worldSize, -root * bytes, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  const destination = target?.address ?? null
+  submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
 }
 
-function checkOptions(options: unknown, api: string): void {
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options with a stream are needed`)
+export function scatter(
+  live: LiveCommunicator,
+  send: MemoryLike | null,
+  recv: MemoryLike,
+  options: CollectiveOptions & RootOptions,
+): void {
+  const api = 'Communicator.scatter'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const source = live.rank === root ? memoryAt(send as MemoryLike, live, api, 'send', false) : undefined
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(target, source, options.dtype, api)
+  const count = rootCount(live, target, 'recv', source, 'send', wire, options.count, api)
+  const bytes = count * wire.bytes
+  if (source !== undefined) checkOverlap(source, bytes * live.worldSize, target, bytes, root * bytes, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  const origin = source?.address ?? null
+  submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
 }
 
-function checkedRoot(live: LiveCommunicator, root: unknown, api: string): number {
-  if (typeof root !== 'number') throw new TypeError(`${api}: root must be a rank`)
-  if (Number.isInteger(root) && root >= 0 && root < live.worldSize) return root
-  throw new RangeError(`${api}: root must be a rank from 0 to ${live.worldSize - 1}, got ${root}`)
-}
-
-/** The count of an operation whose buffers have the same size. */
-function sameCount(source: MemoryRange, target: MemoryRange, wire: WireType, count: unknown, api: string): number {
-  if (count === undefined) {
-    const available = elementsOf(source, wire)
-    if (source.byteLength === target.byteLength) return available
-    throw new RangeError(
-      `${api}: send has ${available} elements and recv ${elementsOf(target, wire)}; name a count where they differ`,
-    )
-  }
-  const elements = checkedCount(count, api)
-  checkRoom(source, elements, wire, api, 'send')
-  checkRoom(target, elements, wire, api, 'recv')
-  return elements
-}
-
-/** The count of an operation in which `whole` holds one part for each rank. */
-function partCount(
+/** The count of an operation in which the root alone has a buffer with one part for each rank. */
+function rootCount(
+  live: LiveCommunicator,
   part: MemoryRange,
   partName: string,
-  whole: MemoryRange,
+  whole: MemoryRange | undefined,
   wholeName: string,
-  ranks: number,
   wire: WireType,
   count: unknown,
   api: string,
 ): number {
-  if (count === undefined) {
-    const available = elementsOf(part, wire)
-    if (available * ranks === elementsOf(whole, wire)) return available
-    throw new RangeError(
-      `${api}: ${partName} has ${available} elements, so ${wholeName} needs ${available} × ${ranks} ranks; ` +
-        `it has ${elementsOf(whole, wire)}. Name a count where they differ`,
-    )
-  }
-  const elements = checkedCount(count, api)
-  checkRoom(part, elements, wire, api, partName)
-  checkRoom(whole, elements * ranks, wire, api, wholeName)
-  return elements
+  if (whole === undefined) return ownCount(part, partName, wire, count, api)
+  return partCount(part, partName, whole, wholeName, live.worldSize, wire, count, api)
 }
 
-/** `ncclDataType_t` for a reduction. */
-function reducible(wire: WireType, api: string): ncclDataType_t {
-  const { code } = wire
-  if (code === undefined) throw new TypeError(`${api}: NCCL cannot reduce elements of ${wire.dtype}`)
-  if (code >= ncclDataType_t.ncclFloat8e4m3) requireNcclVersion(`${api} of ${wire.dtype}`, firstWithFloat8)
-  return code as ncclDataType_t
-}
-
-/** Count and `ncclDataType_t` for moving elements unchanged; what NCCL has no type for moves as bytes. */
-function copyable(wire: WireType, count: number): [count: number, type: ncclDataType_t] {
-  if (wire.code === undefined || wire.code >= ncclDataType_t.ncclFloat8e4m3)
-    return [count * wire.bytes, ncclDataType_t.ncclUint8]
-  return [count, wire.code as ncclDataType_t]
-}
-
-function reduceOp(op: ReduceOp | undefined, api: string): ncclRedOp_t {
+function reduceOp(
+  live: LiveCommunicator,
+  op: ReduceOp | PreMulSum | undefined,
+  dtype: DType,
+  api: string,
+): ncclRedOp_t {
   if (op === undefined) return reduceOps.sum
-  if (!Object.hasOwn(reduceOps, op)) {
-    throw new TypeError(`${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, got ${String(op)}`)
+  if (PreMulSum._is(op)) return op._codeFor(live, dtype, api)
+  if (typeof op !== 'string' || !Object.hasOwn(reduceOps, op)) {
+    throw new TypeError(
+      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${String(op)}`,
+    )
   }
   if (op === 'avg') requireNcclVersion(`${api} with op 'avg'`, firstWithAverage)
   return reduceOps[op]

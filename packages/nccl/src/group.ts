@@ -1,27 +1,85 @@
-import { callInContext } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, offThread } from '@shoal/ffi'
 import {
+  initialNcclSimInfo,
   ncclBroadcast,
   type ncclComm_t,
   ncclDataType_t,
   ncclGroupEnd,
+  ncclGroupSimulateEnd,
   ncclGroupStart,
   ncclResult_t,
+  ncclSimInfo_t,
 } from '@shoal/nccl-sys'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
 import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
+import { exclusively, type LiveCommunicator } from './live.js'
+import { untilSettled } from './progress.js'
 
 // NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
 let depth = 0
 let member: ncclComm_t | undefined
-let failure: { readonly error: unknown } | undefined
+let failures: { readonly error: unknown }[] = []
 let refused = false
+let collected: Collected | undefined
+let kept: object[] = []
+
+/** What `groupAsync` gathers while its function runs. */
+interface Collected {
+  readonly calls: { readonly api: string; readonly live: LiveCommunicator; readonly call: () => number }[]
+  /** To be done once the calls have been made. */
+  readonly after: (() => void)[]
+}
 
 const ended = { status: 0, error: undefined }
+
+/** What NCCL expects of a group. */
+export interface GroupEstimate {
+  /** Time that the operations would take together, in microseconds; undefined where NCCL has no estimate. */
+  readonly microseconds: number | undefined
+}
 
 /** Whether a group is open on this thread. */
 export function isGroupOpen(): boolean {
   return depth > 0
+}
+
+/** Whether operations are gathered for `groupAsync`. */
+export function isCollecting(): boolean {
+  return collected !== undefined
+}
+
+/** Leaves an operation to the `groupAsync` that collects; false when none does. */
+export function collect(live: LiveCommunicator, api: string, call: () => number): boolean {
+  if (collected === undefined) return false
+  collected.calls.push({ api, live, call })
+  return true
+}
+
+/**
+ * Has `work` done once operations have been made that `groupAsync` took for later; false when there are none, and then it
+ * is not done.
+ */
+export function afterCollected(live: LiveCommunicator, work: () => void): boolean {
+  if (collected !== undefined) {
+    collected.after.push(work)
+    return true
+  }
+  if (live.pending === undefined) return false
+  live.pending.ended.then(() => {
+    if (live.ended !== undefined) return
+    try {
+      work()
+    } catch (error) {
+      process.emitWarning(`what was disposed of during ${live.pending?.operation}: ${String(error)}`, 'ShoalWarning')
+    }
+  })
+  return true
+}
+
+/** Keeps what a call has pointed NCCL to until the group that is open has ended: NCCL reads it then. */
+export function keepUntilGroupEnds(object: object): void {
+  if (depth > 0) kept.push(object)
 }
 
 /** Called by each collective inside a group, so that the group can be cancelled through one of its communicators. */
@@ -30,8 +88,9 @@ export function joinGroup(communicator: ncclComm_t): void {
 }
 
 /** Called when NCCL itself refuses a collective of the open group, which is then dropped as a whole when it ends. */
-export function noteRefusal(): void {
+export function noteRefusal(error: unknown): void {
   refused = true
+  note(error)
 }
 
 /**
@@ -41,54 +100,208 @@ export function noteRefusal(): void {
  *
  * The group always ends. When `fn` throws, the calls recorded so far are dropped: nothing is launched, where half a
  * group would leave the GPUs waiting for ranks that never come. A nested group that fails makes the whole group fail,
- * also when its error is caught. If ending the group fails as well, that second error is the `suppressed` property of
- * the first.
+ * also when its error is caught; so does a call that NCCL refuses. Of several errors the first is thrown, and each has
+ * the next as its property `suppressed`; the last is that of ending the group, where that fails as well.
  *
  * @throws TypeError when `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
  * @throws StatusError when NCCL refuses the group.
  */
 export function group<T>(fn: () => T): T {
-  if (typeof fn !== 'function') throw new TypeError('group: fn must be a function')
+  requireFunction(fn, 'group')
+  if (collected !== undefined) {
+    const result = attempt(fn, 'group')
+    if (failures.length > 0) throw firstFailure()
+    return result as T
+  }
   checkNccl(ncclGroupStart(), 'ncclGroupStart')
   depth += 1
-  let result: T | undefined
-  try {
-    result = fn()
-    refuseThenable(result)
-  } catch (error) {
-    failure ??= { error }
-  }
+  const result = attempt(fn, 'group')
   if (depth > 1) {
     depth -= 1
     const status = ncclGroupEnd()
-    if (status !== 0) failure ??= { error: ncclError(status, 'ncclGroupEnd') }
-    if (failure !== undefined) throw failure.error
+    if (status !== 0) note(ncclError(status, 'ncclGroupEnd'))
+    if (failures.length > 0) throw firstFailure()
     return result as T
   }
-  const expected = failure === undefined ? undefined : cancel()
-  const failed = failure
+  finish(end)
+  return result as T
+}
+
+/**
+ * The same without blocking this thread: `fn` runs at once and checks all arguments, but NCCL is called on another
+ * thread. The promise settles when the work is queued on its streams, with what `fn` returned. Use it where a group may
+ * have to wait for other ranks before it can be queued (the first operation of its kind on a communicator connects the
+ * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
+ *
+ * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
+ * Buffers must stay as they are until the work is done, as with every operation.
+ *
+ * @throws (rejects) what `fn` throws, and then nothing is started; DisposedError when a communicator has ended before
+ * its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
+ */
+export async function groupAsync<T>(fn: () => T): Promise<T> {
+  requireFunction(fn, 'groupAsync')
+  if (depth > 0 || collected !== undefined) {
+    throw new Error('groupAsync: a group is open on this thread, which ends before this one could')
+  }
+  const gathered: Collected = { calls: [], after: [] }
+  collected = gathered
+  let result: T | undefined
+  try {
+    result = attempt(fn, 'groupAsync')
+  } finally {
+    collected = undefined
+  }
+  if (failures.length > 0) {
+    for (const work of gathered.after) work()
+    throw takeFailures()
+  }
+  const lives = [...new Set(gathered.calls.map(({ live }) => live))]
+  if (lives.length > 0)
+    await exclusively(lives, 'groupAsync', (background) => makeCollected(gathered, lives, background))
+  for (const work of gathered.after) work()
+  return result as T
+}
+
+/**
+ * Runs `fn` and drops the NCCL calls made in it, after asking NCCL how long they would take (`ncclGroupSimulateEnd`, NCCL
+ * 2.22). Nothing is launched and no other rank is needed.
+ *
+ * @throws TypeError when `fn` is asynchronous; Error inside a group; VersionTooOldError; StatusError when NCCL refuses.
+ */
+export function simulateGroup(fn: () => unknown): GroupEstimate {
+  requireFunction(fn, 'simulateGroup')
+  if (depth > 0 || collected !== undefined) throw new Error('simulateGroup: a group is open on this thread')
+  const info = initialNcclSimInfo()
+  try {
+    checkNccl(ncclGroupStart(), 'ncclGroupStart')
+    depth += 1
+    attempt(fn, 'simulateGroup')
+    finish(() => (failures.length > 0 ? end() : endSimulated(info)))
+    const { estimatedTime } = ncclSimInfo_t.read(info)
+    return { microseconds: estimatedTime < 0 ? undefined : estimatedTime }
+  } finally {
+    info.dispose()
+  }
+}
+
+function endSimulated(info: Parameters<typeof ncclGroupSimulateEnd>[0]): Ended {
+  const context = anyContext()
+  if (context !== 0n) callInContext(context)
+  const status = ncclGroupSimulateEnd(info)
+  if (status === 0) return ended
+  return { status, error: contextError(context) ?? ncclError(status, 'ncclGroupSimulateEnd') }
+}
+
+async function makeCollected(
+  { calls }: Collected,
+  lives: readonly LiveCommunicator[],
+  background: BackgroundWork,
+): Promise<void> {
+  const context = (lives[0] as LiveCommunicator).context
+  // The group ends whatever its calls return: a thread with an open group would swallow the calls of others.
+  const statuses = await offThread({ context, stopOnError: false, keep: lives, background }, () => {
+    for (const { api, live } of calls) live.lastOperation = api
+    ncclGroupStart()
+    for (const { call } of calls) call()
+    ncclGroupEnd()
+  })
+  const errors: unknown[] = []
+  for (const [index, { api, live }] of calls.entries()) {
+    const status = statuses[index + 1] ?? 0
+    if (isError(status)) errors.push(ncclError(status, api, live.handle))
+  }
+  const last = statuses.at(-1) ?? 0
+  if (isError(last)) errors.push(ncclError(last, 'ncclGroupEnd'))
+  if (errors.length > 0) throw chain(errors)
+  if (last !== ncclResult_t.ncclInProgress) return
+  for (const outcome of await Promise.allSettled(lives.map((live) => untilSettled(live, 'groupAsync')))) {
+    if (outcome.status === 'rejected') errors.push(outcome.reason)
+  }
+  if (errors.length > 0) throw chain(errors)
+}
+
+function isError(status: number): boolean {
+  return status !== 0 && status !== ncclResult_t.ncclInProgress
+}
+
+function requireFunction(fn: unknown, api: string): void {
+  if (typeof fn !== 'function') throw new TypeError(`${api}: fn must be a function`)
+}
+
+/** Runs the function of a group; what it throws is noted. */
+function attempt<T>(fn: () => T, api: string): T | undefined {
+  try {
+    const result = fn()
+    refuseThenable(result, api)
+    return result
+  } catch (error) {
+    note(error)
+    return undefined
+  }
+}
+
+function note(error: unknown): void {
+  if (!failures.some((failure) => failure.error === error)) failures.push({ error })
+}
+
+function firstFailure(): unknown {
+  return failures[0]?.error
+}
+
+function takeFailures(): unknown {
+  const errors = failures.map(({ error }) => error)
+  failures = []
+  return chain(errors)
+}
+
+/** The first error, from which the others can be reached. */
+function chain(errors: readonly unknown[]): unknown {
+  for (const [index, error] of errors.entries()) {
+    const next = errors[index + 1]
+    if (index + 1 < errors.length) attachSuppressed(error, next)
+  }
+  return errors[0]
+}
+
+/** Ends the outermost group and throws what went wrong in it. */
+function finish(endGroup: () => Ended): void {
+  const expected = failures.length === 0 ? undefined : cancel()
+  const { status, error } = endSafely(endGroup)
   depth = 0
-  failure = undefined
   member = undefined
   refused = false
-  const { status, error } = end()
-  if (failed === undefined) {
-    if (status !== 0) throw error
-    return result as T
+  kept = []
+  if (status !== 0 && status !== ncclResult_t.ncclInProgress && status !== expected) note(error)
+  if (failures.length > 0) throw takeFailures()
+}
+
+/** A library without the function that is to end the group has it ended all the same. */
+function endSafely(endGroup: () => Ended): Ended {
+  try {
+    return endGroup()
+  } catch (error) {
+    note(error)
+    cancel()
+    ncclGroupEnd()
+    return ended
   }
-  if (status !== 0 && status !== expected) attachSuppressed(failed.error, error)
-  throw failed.error
+}
+
+interface Ended {
+  readonly status: number
+  readonly error: unknown
 }
 
 /**
  * Ends NCCL's group; tells the status and the error to throw for it. NCCL looks at the current device while it starts a group, and would
  * make one current where there is none.
  */
-function end(): { readonly status: number; readonly error: unknown } {
+function end(): Ended {
   const context = anyContext()
   if (context !== 0n) callInContext(context)
   const status = ncclGroupEnd()
-  if (status === 0) return ended
+  if (status === 0 || status === ncclResult_t.ncclInProgress) return ended
   const lost = contextError(context)
   if (lost === undefined && status < firstContextStatus) return { status, error: ncclError(status, 'ncclGroupEnd') }
   // The context was why, most likely, and then the call was not made. The group has to end all the same; where it has
@@ -112,11 +325,11 @@ function cancel(): ncclResult_t | undefined {
   return ncclResult_t.ncclInvalidArgument
 }
 
-function refuseThenable(result: unknown): void {
+function refuseThenable(result: unknown, api: string): void {
   if (typeof result !== 'object' || result === null || typeof (result as { then?: unknown }).then !== 'function') {
     return
   }
   // What it does after the group has ended, and how that fails, is a consequence of the error thrown here.
   ;(result as PromiseLike<unknown>).then(undefined, () => undefined)
-  throw new TypeError('group: fn must be synchronous; it returned a promise, and the group ends before that settles')
+  throw new TypeError(`${api}: fn must be synchronous; it returned a promise, and the group ends before that settles`)
 }

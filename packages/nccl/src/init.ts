@@ -1,31 +1,81 @@
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
-import { type ncclComm_t, ncclCommAbort, ncclCommInitAll, ncclCommInitRank } from '@shoal/nccl-sys'
-import { AbortedError } from '@shoal/types'
-import { checkNccl } from './errors.js'
+import {
+  type ncclComm_t,
+  ncclCommAbort,
+  ncclCommGrow,
+  ncclCommInitAll,
+  ncclCommInitRank,
+  ncclCommInitRankConfig,
+  ncclCommInitRankScalable,
+  ncclResult_t,
+} from '@shoal/nccl-sys'
+import { AbortedError, TimeoutError } from '@shoal/types'
+import { asyncStatus, whenSettled } from './asyncStatus.js'
+import { type CommunicatorConfig, nativeConfig } from './config.js'
+import { checkNccl, ncclError } from './errors.js'
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
-import type { UniqueId } from './uniqueId.js'
+import { UniqueId } from './uniqueId.js'
 import { ncclVersion } from './version.js'
+import type { CommunicatorWaitOptions } from './watchdog.js'
 
 /** What a communicator owns: the native handle and a hold on the context it lives in. */
 export interface NativeCommunicator {
   readonly handle: ncclComm_t
   readonly context: PrimaryContext
+  /** Whether calls of NCCL wait until they are done; else they answer `ncclInProgress`. */
+  readonly isBlocking: boolean
 }
 
-/** One communicator a device, all in this process. */
-export async function initAllNative(ordinals: readonly number[], api: string): Promise<NativeCommunicator[]> {
+/** How a rank comes into a communicator. */
+export interface Joining extends CommunicatorWaitOptions {
+  readonly device: number
+  readonly rank: number
+  readonly worldSize: number
+  readonly ids: readonly UniqueId[]
+  readonly config: CommunicatorConfig | undefined
+  /** Whether the other ranks have a communicator already, which this one grows. */
+  readonly grows?: boolean
+}
+
+/** One communicator a device, all in this process, by one call of NCCL. */
+export async function initAllNative(
+  ordinals: readonly number[],
+  options: CommunicatorWaitOptions,
+  api: string,
+): Promise<NativeCommunicator[]> {
+  throwIfAborted(options.signal, api)
   loadLibraries()
   const contexts = await retainPrimaryContexts(ordinals, api)
+  const background: BackgroundWork = {}
+  const made = initDevices(ordinals, contexts, background)
+  return abandonable(made, options, `${api} of ${ordinals.length} ranks`, background, (natives) => natives)
+}
+
+async function initDevices(
+  ordinals: readonly number[],
+  contexts: readonly PrimaryContext[],
+  background: BackgroundWork,
+): Promise<NativeCommunicator[]> {
   const handles = NativeMemory.allocate(8 * ordinals.length)
   const devices = NativeMemory.allocate(4 * ordinals.length)
   try {
     devices.i32.set(ordinals)
-    const [status = 0] = await offThread({ context: contexts[0]?.handle ?? 0n, keep: [handles, devices] }, () => {
+    const context = contexts[0]?.handle ?? 0n
+    const [status = 0] = await offThread({ context, keep: [handles, devices], background }, () => {
       ncclCommInitAll(handles, ordinals.length, devices)
     })
     checkNccl(status, 'ncclCommInitAll')
-    return contexts.map((context, index) => ({ handle: (handles.u64[index] ?? 0n) as ncclComm_t, context }))
+    const isBlocking = status !== ncclResult_t.ncclInProgress
+    const natives = contexts.map((one, index) => ({
+      handle: (handles.u64[index] ?? 0n) as ncclComm_t,
+      context: one,
+      isBlocking,
+    }))
+    // Where the environment asks for it: NCCL_COMM_BLOCKING=0.
+    if (isBlocking) return natives
+    for (const { handle } of natives) await settle(() => asyncStatus(handle), handle, 'ncclCommInitAll', neverOver)
+    return natives
   } catch (error) {
     await releasePrimaryContexts(contexts)
     throw error
@@ -35,91 +85,210 @@ export async function initAllNative(ordinals: readonly number[], api: string): P
   }
 }
 
-/** This process's member of a communicator; settles once all ranks have come. */
-export async function initRankNative(
-  ordinal: number,
-  rank: number,
-  worldSize: number,
-  id: UniqueId,
-  signal: AbortSignal | undefined,
+/**
+ * One communicator a device, all in this process, each with a config: the ranks meet by an id. When one of them fails,
+ * the others are given up.
+ */
+export async function initEachNative(
+  ordinals: readonly number[],
+  config: CommunicatorConfig,
+  { signal, timeout }: CommunicatorWaitOptions,
   api: string,
-): Promise<NativeCommunicator> {
-  throwIfAborted(signal)
+): Promise<NativeCommunicator[]> {
+  throwIfAborted(signal, api)
   loadLibraries()
-  const contexts = await retainPrimaryContexts([ordinal], api)
+  const ids = [UniqueId.create()]
+  const oneFailed = new AbortController()
+  const either = signal === undefined ? oneFailed.signal : AbortSignal.any([signal, oneFailed.signal])
+  let first: { readonly error: unknown } | undefined
+  const joined = await Promise.allSettled(
+    ordinals.map(async (device, rank) => {
+      try {
+        const worldSize = ordinals.length
+        return await joinNative({ device, rank, worldSize, ids, config, signal: either, timeout }, api)
+      } catch (error) {
+        first ??= { error }
+        oneFailed.abort(error)
+        throw error
+      }
+    }),
+  )
+  const natives = joined.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  if (first === undefined) return natives
+  await Promise.all(natives.map(abandon))
+  throw first.error
+}
+
+/**
+ * This process's member of a communicator; settles once all ranks have come. A config that is not blocking lets NCCL go
+ * on in the background, and then the wait can be ended and everything freed. A blocking one holds a thread of its own.
+ */
+export async function joinNative(joining: Joining, api: string): Promise<NativeCommunicator> {
+  const { device, rank, worldSize, signal } = joining
+  throwIfAborted(signal, api)
+  loadLibraries()
+  // Before anything is retained: a wrong field is an error of its own.
+  const config = nativeConfig(joining.config, api)
+  const contexts = await retainPrimaryContexts([device], api)
   const context = contexts[0] as PrimaryContext
   if (signal?.aborted === true) await releasePrimaryContexts(contexts)
-  throwIfAborted(signal)
+  throwIfAborted(signal, api)
   const background: BackgroundWork = {}
-  const joined = join(context, rank, worldSize, id, background)
-  return signal === undefined ? joined : abandonable(joined, signal, background)
+  let isOver = false
+  const joined = join(joining, config, context, background, () => isOver)
+  const what = `${api} of rank ${rank} of ${worldSize} on device ${device}`
+  return abandonable(
+    joined,
+    joining,
+    what,
+    background,
+    (native) => [native],
+    () => {
+      isOver = true
+    },
+  )
 }
 
 async function join(
+  joining: Joining,
+  config: NativeMemory | undefined,
   context: PrimaryContext,
-  rank: number,
-  worldSize: number,
-  id: UniqueId,
   background: BackgroundWork,
+  isOver: () => boolean,
 ): Promise<NativeCommunicator> {
+  const { rank, worldSize, ids, grows } = joining
   const handle = NativeMemory.allocate(8)
+  const id = ids[0] as UniqueId
+  const idBytes = NativeMemory.allocate(128 * ids.length)
+  for (const [index, one] of ids.entries()) idBytes.bytes.set(one.toBytes(), 128 * index)
+  const keep = config === undefined ? [handle, idBytes] : [handle, idBytes, config]
+  const configArgument = config ?? null
+  let api: string
+  let call: () => void
+  if (grows === true) {
+    api = 'ncclCommGrow'
+    call = () => void ncclCommGrow(null, worldSize, idBytes, rank, handle, configArgument)
+  } else if (ids.length > 1) {
+    api = 'ncclCommInitRankScalable'
+    call = () => void ncclCommInitRankScalable(handle, worldSize, rank, ids.length, idBytes, configArgument)
+  } else if (config !== undefined) {
+    api = 'ncclCommInitRankConfig'
+    call = () => void ncclCommInitRankConfig(handle, worldSize, id.toBytes(), rank, config)
+  } else {
+    api = 'ncclCommInitRank'
+    call = () => void ncclCommInitRank(handle, worldSize, id.toBytes(), rank)
+  }
+  let made = 0n as ncclComm_t
   try {
-    const [status = 0] = await offThread({ context: context.handle, keep: [handle], background }, () => {
-      ncclCommInitRank(handle, worldSize, id.toBytes(), rank)
-    })
-    checkNccl(status, 'ncclCommInitRank')
-    return { handle: (handle.u64[0] ?? 0n) as ncclComm_t, context }
+    const [status = 0] = await offThread({ context: context.handle, keep, background }, call)
+    checkNccl(status, api)
+    const isBlocking = status !== ncclResult_t.ncclInProgress && joining.config?.blocking !== false
+    made = (handle.u64[0] ?? 0n) as ncclComm_t
+    if (!isBlocking) {
+      // NCCL writes the handle when it has it; until then there is nothing to ask.
+      const read = (): number => {
+        made = (handle.u64[0] ?? 0n) as ncclComm_t
+        return made === 0n ? ncclResult_t.ncclInProgress : asyncStatus(made)
+      }
+      await settle(read, () => made, api, isOver)
+    }
+    return { handle: made, context, isBlocking }
   } catch (error) {
-    await releasePrimaryContexts([context])
+    await freeFailed(made, context)
     throw error
   } finally {
     handle.dispose()
+    idBytes.dispose()
+    config?.dispose()
+  }
+}
+
+const neverOver = (): boolean => false
+
+/** Waits until NCCL is done; throws for what it says then, and when it is given up. */
+async function settle(
+  read: () => number,
+  handle: ncclComm_t | (() => ncclComm_t),
+  api: string,
+  isOver: () => boolean,
+): Promise<void> {
+  const status = await whenSettled(read, isOver)
+  // The caller has been told why.
+  if (status === undefined) throw new AbortedError(api)
+  if (status !== 0) throw ncclError(status, api, typeof handle === 'function' ? handle() : handle)
+}
+
+/** NCCL frees a blocking communicator whose init fails, and leaves one that is not blocking to the caller. */
+async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<void> {
+  try {
+    if (handle !== 0n) await offThread({ context: context.handle }, () => void ncclCommAbort(handle))
+  } finally {
+    await releasePrimaryContexts([context])
   }
 }
 
 /**
- * The same, but rejects as soon as the signal fires. NCCL offers no safe way out of a blocking init, so its thread
- * goes on waiting for the other ranks, without keeping the process alive; what it brings home then is aborted at once.
+ * The same, but rejects as soon as the signal fires or the time is up. NCCL offers no safe way out of a blocking init, so
+ * its thread goes on waiting for the other ranks, without keeping the process alive; what it brings home then is aborted
+ * at once.
  */
-function abandonable(
-  joined: Promise<NativeCommunicator>,
-  signal: AbortSignal,
+function abandonable<T>(
+  joined: Promise<T>,
+  { signal, timeout }: CommunicatorWaitOptions,
+  operation: string,
   background: BackgroundWork,
-): Promise<NativeCommunicator> {
+  natives: (value: T) => readonly NativeCommunicator[],
+  whenGivenUp: () => void = () => undefined,
+): Promise<T> {
+  if (signal === undefined && timeout === undefined) return joined
   return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      reject(new AbortedError({ operation: 'Communicator.initRank', cause: signal.reason }))
+    let timer: NodeJS.Timeout | undefined
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+    }
+    const giveUp = (error: Error): void => {
+      end()
+      reject(error)
+      whenGivenUp()
       background.release?.()
       // When the init itself fails in the end there is nothing to free, and its caller has been told already.
-      joined.then(abandon, () => undefined)
+      joined.then(
+        (value) => Promise.all(natives(value).map(abandon)),
+        () => undefined,
+      )
     }
-    signal.addEventListener('abort', onAbort, { once: true })
-    joined.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+    const onAbort = (): void => giveUp(new AbortedError({ operation, cause: signal?.reason }))
+    joined.then(resolve, reject).finally(end)
+    if (timeout !== undefined) {
+      timer = setTimeout(() => giveUp(new TimeoutError({ operation, timeout })), timeout)
+    }
+    if (signal?.aborted === true) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
   })
 }
 
-async function abandon({ handle, context }: NativeCommunicator): Promise<void> {
+/** Frees a communicator that nobody waits for any more. */
+export async function abandon({ handle, context }: NativeCommunicator): Promise<void> {
   try {
-    const [status = 0] = await offThread({ context: context.handle }, () => {
-      ncclCommAbort(handle)
-    })
+    const [status = 0] = await offThread({ context: context.handle }, () => void ncclCommAbort(handle))
     await releasePrimaryContexts([context])
     checkNccl(status, 'ncclCommAbort')
   } catch (error) {
     // Nobody waits for this any more, so nobody could catch it.
     process.emitWarning(
-      `a communicator whose initRank had been aborted could not be freed: ${String(error)}`,
+      `a communicator whose init had been given up could not be freed: ${String(error)}`,
       'ShoalWarning',
     )
   }
 }
 
 /** Before any call is recorded for another thread: a missing or too old library shows at once, with its version. */
-function loadLibraries(): void {
+export function loadLibraries(): void {
   ensureContextFunctions()
   ncclVersion()
 }
 
-function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) throw new AbortedError({ operation: 'Communicator.initRank', cause: signal.reason })
+function throwIfAborted(signal: AbortSignal | undefined, api: string): void {
+  if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
 }

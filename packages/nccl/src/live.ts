@@ -1,4 +1,6 @@
+import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
+import { DisposedError } from '@shoal/types'
 import type { CheckedAllReduce } from './collectives.js'
 
 /**
@@ -17,6 +19,12 @@ export interface LiveCommunicator {
   children?: Set<Child> | undefined
   /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
   pending?: Pending | undefined
+  /** C function of the operation that was queued last. */
+  lastOperation?: string | undefined
+  /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
+  guard?: (<T>(operation: string, work: (background: BackgroundWork) => Promise<T>) => Promise<T>) | undefined
+  /** How it ended, where it did; the handle must not be used any more. */
+  ended?: string | undefined
 }
 
 /** What is made with a communicator and ends with it at the latest. */
@@ -66,6 +74,15 @@ export function forgetChildren(live: LiveCommunicator): void {
   live.children = undefined
 }
 
+/** Throws when the communicator was destroyed or aborted. */
+export function requireAlive(live: LiveCommunicator, operation: string): void {
+  if (live.ended === undefined) return
+  throw new DisposedError({
+    object: `Communicator of rank ${live.rank} of ${live.worldSize} (${live.ended})`,
+    operation,
+  })
+}
+
 /** Throws while something else runs with this communicator on another thread: NCCL takes one call at a time. */
 export function requireIdle(live: LiveCommunicator, api: string): void {
   if (live.pending !== undefined) throw busy(live.pending, api)
@@ -77,9 +94,19 @@ function busy({ operation }: Pending, api: string): Error {
 
 /**
  * Runs `work`, which uses the communicator on another thread, after whatever does so now; operations that are queued
- * meanwhile are refused.
+ * meanwhile are refused. The promise rejects as soon as a communicator fails, even where NCCL still holds the thread:
+ * only then is it the next one's turn.
  */
-export async function exclusively<T>(
+export function exclusively<T>(
+  lives: readonly LiveCommunicator[],
+  operation: string,
+  work: (background: BackgroundWork) => Promise<T>,
+): Promise<T> {
+  return guarded(lives, operation, (background) => inTurn(lives, operation, () => work(background)))
+}
+
+/** The same without a guard. */
+export async function inTurn<T>(
   lives: readonly LiveCommunicator[],
   operation: string,
   work: () => Promise<T>,
@@ -93,9 +120,30 @@ export async function exclusively<T>(
   for (const live of lives) live.pending = pending
   try {
     await Promise.all(before)
+    for (const live of lives) requireAlive(live, operation)
     return await work()
   } finally {
     for (const live of lives) if (live.pending === pending) live.pending = undefined
     end()
   }
+}
+
+/** `work`, which ends early when one of the communicators fails meanwhile. */
+function guarded<T>(
+  lives: readonly LiveCommunicator[],
+  operation: string,
+  work: (background: BackgroundWork) => Promise<T>,
+): Promise<T> {
+  const background: BackgroundWork = {}
+  let guardedWork = (): Promise<T> => work(background)
+  for (const { guard } of lives) {
+    if (guard === undefined) continue
+    const inner = guardedWork
+    guardedWork = () =>
+      guard(operation, (outer) => {
+        outer.release = () => background.release?.()
+        return inner()
+      })
+  }
+  return guardedWork()
 }

@@ -1,15 +1,37 @@
-import type { MemoryLike } from '@shoal/types'
+import type { MemoryLike, StreamLike } from '@shoal/types'
 import {
   allGather,
   allReduce,
+  allToAll,
   broadcast,
   type CollectiveOptions,
+  gather,
   type ReductionOptions,
   type RootOptions,
   reduce,
   reduceScatter,
+  scatter,
 } from './collectives.js'
+import {
+  createDeviceCommunicator,
+  type DeviceCommunicator,
+  type DeviceCommunicatorOptions,
+} from './deviceCommunicator.js'
 import type { LiveCommunicator } from './live.js'
+import { type MemorySize, NcclMemory } from './memory.js'
+import {
+  type AwaitedSignal,
+  type PutSignalOptions,
+  putSignal,
+  type SignalOptions,
+  signal,
+  waitSignal,
+} from './oneSided.js'
+import { type PeerOptions, recv, send } from './pointToPoint.js'
+import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from './reductionOps.js'
+import { type Registration, register } from './registration.js'
+import { type Team, type TeamName, team } from './team.js'
+import { registerWindow, type Window, type WindowOptions } from './window.js'
 
 /** What a communicator does for the data of its rank: the operations of `Communicator`. */
 export abstract class CommunicatorOperations {
@@ -56,5 +78,135 @@ export abstract class CommunicatorOperations {
    */
   reduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
     reduceScatter(this._use('reduceScatter'), send, recv, options)
+  }
+
+  /**
+   * Sends part j of `send` to rank j and puts the part that rank i sent here at place i of `recv` (`ncclAlltoAll`, NCCL
+   * 2.28). `count` is that of one part: both buffers hold one for each rank. Not in place.
+   */
+  allToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
+    allToAll(this._use('allToAll'), send, recv, options)
+  }
+
+  /**
+   * Puts the `send` of all ranks one after the other into `recv` of rank `root` (`ncclGather`, NCCL 2.28). `recv` is
+   * looked at on the root only and may be null elsewhere. `count` is that of one rank. In place when the root's `send`
+   * is its own part of `recv`.
+   */
+  gather(send: MemoryLike, recv: MemoryLike | null, options: CollectiveOptions & RootOptions): void {
+    gather(this._use('gather'), send, recv, options)
+  }
+
+  /**
+   * Sends part j of the root's `send` to rank j, into its `recv` (`ncclScatter`, NCCL 2.28). `send` is looked at on the
+   * root only and may be null elsewhere. `count` is that of one part. In place when the root's `recv` is its own part of
+   * `send`.
+   */
+  scatter(send: MemoryLike | null, recv: MemoryLike, options: CollectiveOptions & RootOptions): void {
+    scatter(this._use('scatter'), send, recv, options)
+  }
+
+  /**
+   * Sends `memory` to rank `peer`, which receives the same number of elements of the same type from here with `recv`
+   * (`ncclSend`, NCCL 2.7). Without a group it ends when the other side has received; sends and receives that depend on
+   * each other, and those of a rank to itself, go into one `group`.
+   */
+  send(memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
+    send(this._use('send'), memory, options)
+  }
+
+  /** Receives into `memory` what rank `peer` sends here with `send` (`ncclRecv`, NCCL 2.7). */
+  recv(memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
+    recv(this._use('recv'), memory, options)
+  }
+
+  /**
+   * Makes a reduction that multiplies this rank's elements by a scalar before they are added
+   * (`ncclRedOpCreatePreMulSum`, NCCL 2.11): an `op` for `allReduce`, `reduce` and `reduceScatter` of this communicator.
+   * A number is read now; memory of this communicator's device is read by each operation while it runs, so it must keep
+   * its place and may change its value between operations.
+   *
+   * @throws TypeError, RangeError for a scalar that is no value of the dtype; StatusError when NCCL refuses.
+   */
+  createPreMulSum(scalar: number | bigint | MemoryLike, options: PreMulSumOptions = {}): PreMulSum {
+    return createPreMulSum(this._use('createPreMulSum'), scalar, options)
+  }
+
+  /**
+   * Allocates memory of NCCL on this communicator's device: `NcclMemory.allocate(communicator.device, size)`.
+   *
+   * @param size bytes, or elements of a dtype.
+   */
+  async allocate(size: MemorySize): Promise<NcclMemory> {
+    return NcclMemory.allocate(this._use('allocate').device, size)
+  }
+
+  /**
+   * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does depends
+   * on its kind and on the machine. The memory must stay until the registration ends.
+   *
+   * @throws TypeError for memory of another device; StatusError when NCCL refuses.
+   */
+  register(memory: MemoryLike): Registration {
+    return register(this._use('register'), memory)
+  }
+
+  /**
+   * Opens memory to all ranks of the communicator, which all call this, with the same number of bytes
+   * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it, and
+   * starts at a multiple of 4096 bytes; it must stay until the window ends. Settles when all ranks have come; until then
+   * the communicator takes no other call.
+   *
+   * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the devices
+   * have no such memory; StatusError when NCCL refuses.
+   */
+  async registerWindow(memory: MemoryLike, options: WindowOptions = {}): Promise<Window> {
+    return registerWindow(this._use('registerWindow'), memory, options)
+  }
+
+  /**
+   * Writes `source` into the window of rank `peer`, which does nothing for it, and then signals it (`ncclPutSignal`, NCCL
+   * 2.29). The peer learns of it with `waitSignal`. `source` lies in a symmetric window of this communicator.
+   *
+   * @throws RangeError when the data would reach beyond the window; TypeError for a source outside of windows;
+   * StatusError when NCCL refuses, as where the driver is older than CUDA 12.5.
+   */
+  putSignal(source: MemoryLike, options: PutSignalOptions): void {
+    putSignal(this._use('putSignal'), source, options)
+  }
+
+  /**
+   * Signals rank `peer` without data, after what was put there before on the same context (`ncclSignal`, NCCL 2.29). Some
+   * window of the communicator must have been registered before.
+   */
+  signal(options: SignalOptions): void {
+    signal(this._use('signal'), options)
+  }
+
+  /**
+   * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29). Each
+   * signal is waited for once: a second call waits for further ones.
+   */
+  waitSignal(
+    signals: Iterable<AwaitedSignal> | AwaitedSignal,
+    options: { readonly stream: StreamLike | bigint | null },
+  ): void {
+    waitSignal(this._use('waitSignal'), signals, options)
+  }
+
+  /** A team of ranks, for the device API (`ncclTeamWorld`, `ncclTeamLsa`, `ncclTeamRail`, NCCL 2.28). */
+  team(name: TeamName): Team {
+    return team(this._use('team'), name)
+  }
+
+  /**
+   * Makes what kernels need to communicate by themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript thread). All
+   * ranks call it, and ask for the same. Settles when all have come; until then the communicator takes no other call.
+   *
+   * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for one that the NCCL in use does not
+   * know; StatusError when NCCL refuses, as where devices do not reach each other's memory.
+   */
+  async createDeviceCommunicator(options: DeviceCommunicatorOptions = {}): Promise<DeviceCommunicator> {
+    return createDeviceCommunicator(this._use('createDeviceCommunicator'), options)
   }
 }

@@ -1,5 +1,5 @@
 import { NCCL_VERSION_CODE, nccl, ncclGetVersion } from '@shoal/nccl-sys'
-import { NcclVersion, VersionTooOldError } from '@shoal/types'
+import { type Feature, NcclVersion, supports, VersionTooOldError } from '@shoal/types'
 import { checkNccl } from './errors.js'
 
 let cached: NcclVersion | undefined
@@ -24,6 +24,16 @@ function askLibrary(): number {
 /** Version of the header the bindings were generated from. The library may be older (functions are checked one by one) or newer. */
 export function ncclHeaderVersion(): NcclVersion {
   return NcclVersion.from(NCCL_VERSION_CODE)
+}
+
+/**
+ * Whether the NCCL in use knows a feature, such as `Feature.ncclShrink` of `@shoal/types`. What it does not know throws
+ * VersionTooOldError when it is called.
+ *
+ * @throws LibraryNotFoundError when there is no NCCL, TypeError for a feature of another library.
+ */
+export function ncclSupports(feature: Feature): boolean {
+  return supports(ncclVersion(), feature)
 }
 
 /** Throws VersionTooOldError when the loaded library is older than `since`; `what` names the function or feature. */

@@ -90,7 +90,7 @@ test('an error that is caught between the groups fails the outer one all the sam
   expectNext(16)
 })
 
-test('of two errors in nested groups the first is told', () => {
+test('of two errors in nested groups the first is told, and the second with it', () => {
   const error = errorOf(() =>
     group(() => {
       try {
@@ -102,7 +102,7 @@ test('of two errors in nested groups the first is told', () => {
       }
     }),
   )
-  expect(error).toEqual(new Error('first'))
+  expect(error).toMatchObject({ message: 'first', suppressed: { message: 'second' } })
   expectNext(32)
 })
 

@@ -1,0 +1,156 @@
+import { ShoalError } from '@shoal/types'
+
+/** Which communicator an error is about. */
+export interface CommunicatorIdentity {
+  readonly rank: number
+  readonly worldSize: number
+  /** Ordinal of its device. */
+  readonly device: number
+}
+
+/** Why a communicator was aborted. */
+export type AbortReason =
+  /** An `AbortSignal` given when it was made, or to a wait, fired. */
+  | 'signal'
+  /** A wait took longer than its `timeout`. */
+  | 'timeout'
+  /** NCCL itself reported an error: a lost connection, a rank that died. */
+  | 'async-error'
+  /** `abort()` was called. */
+  | 'abort'
+  /** `revoke()`, or `shrink()` with `abort`, ended what was under way; the communicator is still there. */
+  | 'revoke'
+  /** The communicator whose resources it shares was aborted. */
+  | 'parent'
+
+export interface CommunicatorAbortedErrorOptions extends CommunicatorIdentity {
+  /** Method that was waiting, or was called too late, such as `'synchronize'`. */
+  readonly operation: string
+  readonly reason: AbortReason
+  /** The operation that was last queued, such as `'allReduce'`. */
+  readonly lastOperation?: string | undefined
+  /** Ranks known to be gone. */
+  readonly lostRanks?: readonly number[] | undefined
+  readonly cause?: unknown
+}
+
+/**
+ * The communicator was aborted while something waited for it, or before something wanted to use it. What its operations
+ * should have written is not there: NCCL lets the streams of an aborted communicator go on as if all were well.
+ */
+export class CommunicatorAbortedError extends ShoalError {
+  static {
+    nameClass(CommunicatorAbortedError, 'CommunicatorAbortedError')
+  }
+
+  readonly code = 'SHOAL_COMMUNICATOR_ABORTED'
+  /** Method that was waiting, or was called too late. */
+  readonly operation: string
+  readonly reason: AbortReason
+  readonly rank: number
+  readonly worldSize: number
+  /** Ordinal of the device. */
+  readonly device: number
+  /** The operation that was last queued. */
+  declare readonly lastOperation?: string
+  /** Ranks that are gone, where the reason of the signal names them; in the numbering of whoever fired the signal. */
+  declare readonly lostRanks?: readonly number[]
+
+  constructor(options: CommunicatorAbortedErrorOptions) {
+    super(abortedMessage(options), options)
+    this.operation = options.operation
+    this.reason = options.reason
+    this.rank = options.rank
+    this.worldSize = options.worldSize
+    this.device = options.device
+    if (options.lastOperation !== undefined) this.lastOperation = options.lastOperation
+    if (options.lostRanks !== undefined) this.lostRanks = options.lostRanks
+  }
+}
+
+const causes: { readonly [R in AbortReason]: string } = {
+  signal: 'its signal fired',
+  timeout: 'the time limit of a wait passed',
+  'async-error': 'NCCL reported an error',
+  abort: 'abort() was called',
+  revoke: 'it was revoked',
+  parent: 'the communicator whose resources it shares was aborted',
+}
+
+function abortedMessage(options: CommunicatorAbortedErrorOptions): string {
+  const { operation, rank, worldSize, device, lastOperation, lostRanks, reason, cause } = options
+  const queued = lastOperation === undefined ? '' : `, after ${lastOperation}`
+  const lost = lostRanks === undefined || lostRanks.length === 0 ? '' : ` Lost: ${ranksInWords(lostRanks)}.`
+  const why = cause === undefined ? '' : `: ${messageOf(cause)}`
+  return (
+    `Communicator.${operation} on rank ${rank} of ${worldSize} (device ${device})${queued}, which depends on ` +
+    `${othersInWords(rank, worldSize)}, did not complete: the communicator was ` +
+    `${reason === 'revoke' ? 'interrupted' : 'aborted'} because ${causes[reason]}${why}.${lost} ` +
+    'Results of its operations are not valid; make a new communicator from the ranks that are left.'
+  )
+}
+
+function othersInWords(rank: number, worldSize: number): string {
+  if (worldSize === 1) return 'no other rank'
+  if (worldSize > 9) return `the ${worldSize - 1} other ranks`
+  return ranksInWords(Array.from({ length: worldSize }, (_, other) => other).filter((other) => other !== rank))
+}
+
+function ranksInWords(ranks: readonly number[]): string {
+  return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
+}
+
+function messageOf(cause: unknown): string {
+  const words = cause instanceof Error ? cause.message : String(cause)
+  return words.endsWith('.') ? words.slice(0, -1) : words
+}
+
+/** Ranks that the reason of a signal names, in `ranks` or `lostRanks`; undefined where it names none. */
+export function lostRanksIn(reason: unknown): readonly number[] | undefined {
+  if (typeof reason !== 'object' || reason === null) return undefined
+  const { ranks, lostRanks } = reason as { readonly ranks?: unknown; readonly lostRanks?: unknown }
+  for (const list of [lostRanks, ranks]) {
+    if (Array.isArray(list) && list.length > 0 && list.every((rank) => Number.isInteger(rank))) return [...list]
+  }
+  return undefined
+}
+
+export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
+  readonly operation: string
+  /** What the communicator is in. */
+  readonly state: 'suspended' | 'revoked'
+}
+
+/** The communicator is suspended, or was revoked, and takes no such call now. Nothing was started. */
+export class CommunicatorStateError extends ShoalError {
+  static {
+    nameClass(CommunicatorStateError, 'CommunicatorStateError')
+  }
+
+  readonly code = 'SHOAL_COMMUNICATOR_STATE'
+  readonly operation: string
+  readonly state: 'suspended' | 'revoked'
+  readonly rank: number
+  readonly worldSize: number
+  /** Ordinal of the device. */
+  readonly device: number
+
+  constructor(options: CommunicatorStateErrorOptions) {
+    const { operation, state, rank, worldSize, device } = options
+    const wayOut =
+      state === 'suspended'
+        ? 'resume() it first.'
+        : 'Only split, shrink, destroy and abort are left; make a new communicator.'
+    super(`Communicator.${operation}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${wayOut}`)
+    this.operation = operation
+    this.state = state
+    this.rank = rank
+    this.worldSize = worldSize
+    this.device = device
+  }
+}
+
+/** On the prototype: V8 reads the name there for the head of the stack, and it stays out of the fields. */
+function nameClass(errorClass: { readonly prototype: Error }, name: string): void {
+  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
+}

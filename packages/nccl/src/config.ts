@@ -1,0 +1,156 @@
+import type { NativeMemory } from '@shoal/ffi'
+import {
+  initialNcclConfig,
+  NCCL_CTA_POLICY_DEFAULT,
+  NCCL_CTA_POLICY_EFFICIENCY,
+  NCCL_CTA_POLICY_ZERO,
+  type NcclConfigValues,
+  ncclConfigFields,
+} from '@shoal/nccl-sys'
+
+/** How NCCL spends thread blocks: `NCCL_CTA_POLICY_DEFAULT`, `…_EFFICIENCY`, `…_ZERO`. */
+export type CtaPolicy = 'default' | 'efficiency' | 'zero'
+
+/**
+ * How a communicator works (`ncclConfig_t`), in NCCL's own names. What is left out is NCCL's choice, or that of its
+ * environment variables. Which fields there are depends on the library in use: `communicatorConfigFields()` tells, and a
+ * field that it does not know is refused with VersionTooOldError.
+ */
+export interface CommunicatorConfig {
+  /**
+   * False: NCCL returns from every call at once and goes on in the background; `ready()` tells when it is done, and
+   * an init, a split or an operation that waits for a lost rank can be aborted. Default: true. NCCL 2.14.
+   */
+  readonly blocking?: boolean | undefined
+  /** Thread blocks in a cluster, 0 to 8. NCCL 2.17. */
+  readonly cgaClusterSize?: number | undefined
+  /** Least number of thread blocks of a kernel. NCCL 2.17. */
+  readonly minCTAs?: number | undefined
+  /** Largest number of thread blocks of a kernel. NCCL 2.17. */
+  readonly maxCTAs?: number | undefined
+  /** Name of the network to use, such as `'IB'` or `'Socket'`. NCCL 2.17. */
+  readonly netName?: string | undefined
+  /** Whether communicators made by `split()` share the resources of this one. NCCL 2.18. */
+  readonly splitShare?: boolean | undefined
+  /** Traffic class of the network. NCCL 2.25. */
+  readonly trafficClass?: number | undefined
+  /** A name for logs and profilers. NCCL 2.27. */
+  readonly commName?: string | undefined
+  /** Whether in-network reductions may be used. NCCL 2.27. */
+  readonly collnetEnable?: boolean | undefined
+  /** NCCL 2.27. */
+  readonly CTAPolicy?: CtaPolicy | undefined
+  /** Whether communicators made by `shrink()` share the resources of this one. NCCL 2.27. */
+  readonly shrinkShare?: boolean | undefined
+  /** Thread blocks of NVLink SHARP kernels. NCCL 2.27. */
+  readonly nvlsCTAs?: number | undefined
+  /** Channels for each peer over the network. NCCL 2.28. */
+  readonly nChannelsPerNetPeer?: number | undefined
+  /** Whether operations are scheduled around NVLink. NCCL 2.28. */
+  readonly nvlinkCentricSched?: boolean | undefined
+  /** 0: no CUDA graphs, 1: one graph at a time, 2: several, or graphs beside other work. NCCL 2.29. */
+  readonly graphUsageMode?: number | undefined
+  /** Contexts for one-sided operations. NCCL 2.29. */
+  readonly numRmaCtx?: number | undefined
+  /** Most peers of point-to-point operations. NCCL 2.30. */
+  readonly maxP2pPeers?: number | undefined
+  /** Whether operations captured into graphs keep the order of their streams. NCCL 2.30.5. */
+  readonly graphStreamOrdering?: boolean | undefined
+}
+
+type Field = keyof CommunicatorConfig
+type Rule =
+  | { readonly kind: 'flag' | 'text' | 'policy' }
+  | { readonly kind: 'number'; readonly least: number; readonly most: number }
+
+const largest = 0x7fff_ffff
+const flag: Rule = { kind: 'flag' }
+const text: Rule = { kind: 'text' }
+const number = (least: number, most = largest): Rule => ({ kind: 'number', least, most })
+
+const rules: { readonly [F in Field]-?: Rule } = {
+  blocking: flag,
+  cgaClusterSize: number(0, 8),
+  minCTAs: number(1),
+  maxCTAs: number(1),
+  netName: text,
+  splitShare: flag,
+  trafficClass: number(0),
+  commName: text,
+  collnetEnable: flag,
+  CTAPolicy: { kind: 'policy' },
+  shrinkShare: flag,
+  nvlsCTAs: number(1),
+  nChannelsPerNetPeer: number(1),
+  nvlinkCentricSched: flag,
+  graphUsageMode: number(0, 2),
+  numRmaCtx: number(1),
+  maxP2pPeers: number(1),
+  graphStreamOrdering: flag,
+}
+
+const policies: { readonly [P in CtaPolicy]: number } = {
+  default: NCCL_CTA_POLICY_DEFAULT,
+  efficiency: NCCL_CTA_POLICY_EFFICIENCY,
+  zero: NCCL_CTA_POLICY_ZERO,
+}
+
+/**
+ * Fields of `CommunicatorConfig` that the NCCL in use knows.
+ *
+ * @throws LibraryNotFoundError when there is no NCCL, VersionTooOldError when it knows no configuration (before 2.14).
+ */
+export function communicatorConfigFields(): (keyof CommunicatorConfig)[] {
+  return ncclConfigFields().filter((field): field is Field => Object.hasOwn(rules, field))
+}
+
+/**
+ * The `ncclConfig_t` of a config, as the NCCL in use lays it out; undefined where no config was given.
+ *
+ * @throws TypeError, RangeError for wrong fields; VersionTooOldError for fields that the library does not know.
+ */
+export function nativeConfig(config: CommunicatorConfig | undefined, api: string): NativeMemory | undefined {
+  if (config === undefined) return undefined
+  if (typeof config !== 'object' || config === null) throw new TypeError(`${api}: config must be an object`)
+  const values: Record<string, number | string> = {}
+  for (const [field, value] of Object.entries(config)) {
+    if (!Object.hasOwn(rules, field)) {
+      throw new TypeError(`${api}: config has no field ${field}; one of ${Object.keys(rules).join(', ')}`)
+    }
+    if (value !== undefined) values[field] = wireValue(rules[field as Field], value, `${api}: config.${field}`)
+  }
+  const { minCTAs, maxCTAs } = config
+  if (minCTAs !== undefined && maxCTAs !== undefined && minCTAs > maxCTAs) {
+    throw new RangeError(`${api}: config.minCTAs is ${minCTAs} and config.maxCTAs only ${maxCTAs}`)
+  }
+  return initialNcclConfig(values as NcclConfigValues)
+}
+
+function wireValue(rule: Rule, value: unknown, what: string): number | string {
+  switch (rule.kind) {
+    case 'flag':
+      if (typeof value !== 'boolean') throw new TypeError(`${what} must be a boolean, got ${String(value)}`)
+      return value ? 1 : 0
+    case 'text':
+      if (typeof value !== 'string' || value === '') throw new TypeError(`${what} must be a text that is not empty`)
+      if (value.includes('\0')) throw new TypeError(`${what} must not contain a NUL character`)
+      return value
+    case 'policy':
+      if (typeof value === 'string' && Object.hasOwn(policies, value)) return policies[value as CtaPolicy]
+      throw new TypeError(`${what} must be one of ${Object.keys(policies).join(', ')}, got ${String(value)}`)
+    case 'number':
+      if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${what} must be a number`)
+      if (Number.isInteger(value) && value >= rule.least && value <= rule.most) return value
+      throw new RangeError(`${what} must be a whole number from ${rule.least} to ${rule.most}, got ${value}`)
+  }
+}
+
+/**
+ * Whether communicators that are split off, or left by a shrink, share the resources of one with this config. NCCL's
+ * environment variables go before the config.
+ */
+export function sharesResources(config: CommunicatorConfig, how: 'split' | 'shrink'): boolean {
+  const forced = process.env[`NCCL_COMM_${how.toUpperCase()}_SHARE_RESOURCES`]
+  if (forced === '0' || forced === '1') return forced === '1'
+  return (how === 'split' ? config.splitShare : config.shrinkShare) === true
+}

@@ -1,0 +1,107 @@
+import { ncclDataType_t } from '@shoal/nccl-sys'
+import type { MemoryRange } from '@shoal/types'
+import type { LiveCommunicator } from './live.js'
+import { checkedCount, checkRoom, elementsOf, type WireType } from './operands.js'
+import { requireNcclVersion } from './version.js'
+
+const firstWithFloat8 = 22403
+
+export function checkOptions(options: unknown, api: string): void {
+  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options with a stream are needed`)
+}
+
+/** A rank of the communicator; `parameter` is what it is called. */
+export function checkedRank(live: LiveCommunicator, rank: unknown, parameter: string, api: string): number {
+  if (typeof rank !== 'number') throw new TypeError(`${api}: ${parameter} must be a rank`)
+  if (Number.isInteger(rank) && rank >= 0 && rank < live.worldSize) return rank
+  throw new RangeError(`${api}: ${parameter} must be a rank from 0 to ${live.worldSize - 1}, got ${rank}`)
+}
+
+/** The count of an operation of one buffer. */
+export function ownCount(range: MemoryRange, name: string, wire: WireType, count: unknown, api: string): number {
+  if (count === undefined) return elementsOf(range, wire)
+  const elements = checkedCount(count, api)
+  checkRoom(range, elements, wire, api, name)
+  return elements
+}
+
+/** The count of an operation whose buffers have the same size. */
+export function sameCount(
+  source: MemoryRange,
+  target: MemoryRange,
+  wire: WireType,
+  count: unknown,
+  api: string,
+): number {
+  if (count === undefined) {
+    const available = elementsOf(source, wire)
+    if (source.byteLength === target.byteLength) return available
+    throw new RangeError(
+      `${api}: send has ${available} elements and recv ${elementsOf(target, wire)}; name a count where they differ`,
+    )
+  }
+  const elements = checkedCount(count, api)
+  checkRoom(source, elements, wire, api, 'send')
+  checkRoom(target, elements, wire, api, 'recv')
+  return elements
+}
+
+/** The count of an operation in which `whole` holds one part for each rank. */
+export function partCount(
+  part: MemoryRange,
+  partName: string,
+  whole: MemoryRange,
+  wholeName: string,
+  ranks: number,
+  wire: WireType,
+  count: unknown,
+  api: string,
+): number {
+  if (count === undefined) {
+    const available = elementsOf(part, wire)
+    if (available * ranks === elementsOf(whole, wire)) return available
+    throw new RangeError(
+      `${api}: ${partName} has ${available} elements, so ${wholeName} needs ${available} × ${ranks} ranks; ` +
+        `it has ${elementsOf(whole, wire)}. Name a count where they differ`,
+    )
+  }
+  const elements = checkedCount(count, api)
+  checkRoom(part, elements, wire, api, partName)
+  checkRoom(whole, elements * ranks, wire, api, wholeName)
+  return elements
+}
+
+/** The count for each rank of an operation whose two buffers hold one part for each rank. */
+export function shareCount(
+  source: MemoryRange,
+  target: MemoryRange,
+  ranks: number,
+  wire: WireType,
+  count: unknown,
+  api: string,
+): number {
+  if (count === undefined) {
+    const all = sameCount(source, target, wire, undefined, api)
+    if (all % ranks === 0) return all / ranks
+    throw new RangeError(`${api}: ${all} elements are no equal parts for ${ranks} ranks; name a count`)
+  }
+  const elements = checkedCount(count, api)
+  checkRoom(source, elements * ranks, wire, api, 'send')
+  checkRoom(target, elements * ranks, wire, api, 'recv')
+  return elements
+}
+
+/** `ncclDataType_t` for a reduction. */
+export function reducible(wire: WireType, api: string): ncclDataType_t {
+  const { code } = wire
+  if (code === undefined) throw new TypeError(`${api}: NCCL cannot reduce elements of ${wire.dtype}`)
+  if (code >= ncclDataType_t.ncclFloat8e4m3) requireNcclVersion(`${api} of ${wire.dtype}`, firstWithFloat8)
+  return code as ncclDataType_t
+}
+
+/** Count and `ncclDataType_t` for moving elements unchanged; what NCCL has no type for moves as bytes. */
+export function copyable(wire: WireType, count: number): [count: number, type: ncclDataType_t] {
+  if (wire.code === undefined || wire.code >= ncclDataType_t.ncclFloat8e4m3)
+    return [count * wire.bytes, ncclDataType_t.ncclUint8]
+  return [count, wire.code as ncclDataType_t]
+}

@@ -1,0 +1,108 @@
+import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
+import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '@shoal/nccl-sys'
+import { AbortedError } from '@shoal/types'
+import { asyncStatus, whenSettled } from './asyncStatus.js'
+import { checkNccl, ncclError } from './errors.js'
+import { abandon, type NativeCommunicator } from './init.js'
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
+
+/** A call of NCCL that makes one communicator out of another. */
+export interface Deriving {
+  /** The C function. */
+  readonly api: string
+  /** Whether the new communicator shares the resources of the old one. */
+  readonly shares: boolean
+  /** Memory that the call reads. */
+  readonly keep: readonly NativeMemory[]
+  readonly call: (out: NativeMemory, config: NativeMemory | null) => void
+}
+
+/** The communicator that another one is made of. */
+export interface Parent extends NativeCommunicator {
+  readonly device: number
+  /** Waits while NCCL works for it in the background. */
+  readonly settled: () => Promise<void>
+  /** Whether it was aborted. */
+  readonly isOver: () => boolean
+  readonly aborting: () => Promise<void> | undefined
+}
+
+export interface Derived {
+  readonly native: NativeCommunicator
+  readonly rank: number
+  readonly worldSize: number
+}
+
+const out32 = new Int32Array(1)
+
+/** The communicator that NCCL makes; undefined where this rank gets none. `config` is disposed of. */
+export async function deriveNative(
+  parent: Parent,
+  { api, keep, call }: Deriving,
+  config: NativeMemory | undefined,
+  blocking: boolean | undefined,
+  background: BackgroundWork,
+): Promise<Derived | undefined> {
+  const out = NativeMemory.allocate(8)
+  const made = (): ncclComm_t => (out.u64[0] ?? 0n) as ncclComm_t
+  const isBlocking = blocking ?? parent.isBlocking
+  let context: PrimaryContext | undefined
+  let isUnderWay = false
+  const dispose = (): void => {
+    out.dispose()
+    config?.dispose()
+  }
+  try {
+    context = (await retainPrimaryContexts([parent.device], api))[0] as PrimaryContext
+    const kept = config === undefined ? [out, ...keep] : [out, config, ...keep]
+    const [status = 0] = await offThread({ context: context.handle, keep: kept, background }, () =>
+      call(out, config ?? null),
+    )
+    checkNccl(status, api, parent.handle)
+    if (status === ncclResult_t.ncclInProgress) {
+      isUnderWay = true
+      await parent.settled()
+      isUnderWay = false
+    }
+    const handle = made()
+    if (handle === 0n) {
+      const held = context
+      context = undefined
+      dispose()
+      await releasePrimaryContexts([held])
+      return undefined
+    }
+    const childStatus = await whenSettled(() => asyncStatus(handle), parent.isOver)
+    if (childStatus === undefined) throw new AbortedError(api)
+    if (childStatus !== 0) throw ncclError(childStatus, api, handle)
+    const place = readPlace(handle)
+    dispose()
+    return { native: { handle, context, isBlocking }, ...place }
+  } catch (error) {
+    const free = async (): Promise<void> => {
+      if (context === undefined) return
+      const handle = made()
+      if (handle === 0n) await releasePrimaryContexts([context])
+      else await abandon({ handle, context, isBlocking })
+    }
+    const aborting = parent.aborting()
+    if (!isUnderWay || aborting === undefined) {
+      await free()
+      dispose()
+    } else {
+      // NCCL is still at work in the background and writes to the memory until the abort has ended.
+      aborting
+        .then(free, free)
+        .then(dispose)
+        .catch((problem: unknown) => process.emitWarning(`${api}: ${String(problem)}`, 'ShoalWarning'))
+    }
+    throw error
+  }
+}
+
+function readPlace(handle: ncclComm_t): { readonly rank: number; readonly worldSize: number } {
+  checkNccl(ncclCommUserRank(handle, out32), 'ncclCommUserRank', handle)
+  const rank = out32[0] as number
+  checkNccl(ncclCommCount(handle, out32), 'ncclCommCount', handle)
+  return { rank, worldSize: out32[0] as number }
+}

@@ -1,0 +1,258 @@
+import { NativeMemory } from '@shoal/ffi'
+import {
+  type ncclComm_t,
+  ncclDevResourceRequirements,
+  ncclGinBarrierCreateRequirement,
+  ncclGinBarrierHandle,
+  ncclGinInboxA2ACreateRequirement,
+  ncclGinInboxA2AHandle,
+  ncclGinOutboxCreateRequirement,
+  ncclGinOutboxHandle,
+  ncclLLA2ACalcSlots,
+  ncclLLA2ACreateRequirement,
+  ncclLLA2AHandle,
+  ncclLsaBarrierCreateRequirement,
+  ncclLsaBarrierHandle,
+} from '@shoal/nccl-sys'
+import { checkNccl } from './errors.js'
+import { checkedTeam, type TeamShape, teamBytes } from './team.js'
+
+/** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
+export interface LsaBarrierResource {
+  readonly kind: 'lsaBarrier'
+  readonly team: TeamShape
+  /** Number of barriers, such as one for each block of a kernel. */
+  readonly barriers: number
+}
+
+/** Barriers of a team over the network, for `ncclGinBarrierSession` (`ncclGinBarrierCreateRequirement`). */
+export interface GinBarrierResource {
+  readonly kind: 'ginBarrier'
+  readonly team: TeamShape
+  readonly barriers: number
+}
+
+/** Room for `ncclLLA2ASession` (`ncclLLA2ACreateRequirement`). */
+export interface LlA2AResource {
+  readonly kind: 'llA2A'
+  readonly blocks: number
+  /** See `llA2ASlots`. */
+  readonly slots: number
+}
+
+/** Room for what a kernel sends over the network (`ncclGinOutboxCreateRequirement`, NCCL 2.29). */
+export interface GinOutboxResource {
+  readonly kind: 'ginOutbox'
+  readonly blocks: number
+  /** Binary logarithm of the bytes of a block. */
+  readonly sizeLog2: number
+}
+
+/** Room for what peers send here over the network (`ncclGinInboxA2ACreateRequirement`, NCCL 2.29). */
+export interface GinInboxResource {
+  readonly kind: 'ginInboxA2A'
+  readonly peers: TeamShape
+  readonly blocks: number
+  readonly sizeLog2: number
+}
+
+/** Symmetric memory, signals and counters of a kernel's own making. */
+export interface BufferResource {
+  readonly kind: 'buffer'
+  readonly byteLength: number
+  /** In bytes, a power of two. Default 16. */
+  readonly alignment?: number
+  readonly ginSignals?: number
+  readonly ginCounters?: number
+}
+
+/** Something that a kernel with the device API needs from its device communicator. */
+export type DeviceResource =
+  | LsaBarrierResource
+  | GinBarrierResource
+  | LlA2AResource
+  | GinOutboxResource
+  | GinInboxResource
+  | BufferResource
+
+/** What a resource takes of the memory that NCCL sets aside on each rank. */
+export interface DeviceResourceNeeds {
+  readonly byteLength: number
+  readonly alignment: number
+  readonly ginSignals: number
+  readonly ginCounters: number
+}
+
+/** Where a resource lies, once its device communicator is made. */
+export interface DeviceResourceHandle {
+  readonly kind: DeviceResource['kind']
+  /** The struct that the session of this kind takes in a kernel (`ncclLsaBarrierHandle_t` and so on), by value. */
+  readonly bytes: Uint8Array
+  /** The same, field by field. */
+  readonly fields: Readonly<Record<string, number>>
+}
+
+// The handle of a buffer: where it lies, and the first of its signals and counters. There is no struct for it in C.
+const bufferFields = ['bufHandle', 'signal0', 'counter0'] as const
+const largestHandle = 16
+
+/**
+ * Slots that a resource of kind `llA2A` needs for so many elements of at most so many bytes (`ncclLLA2ACalcSlots`, NCCL
+ * 2.28).
+ */
+export function llA2ASlots(maxElements: number, maxElementBytes: number): number {
+  const api = 'llA2ASlots'
+  return ncclLLA2ACalcSlots(
+    whole(maxElements, 'maxElements', 0, api),
+    whole(maxElementBytes, 'maxElementBytes', 1, api),
+  )
+}
+
+/** What a resource takes. No communicator is needed to know. */
+export function deviceResourceNeeds(resource: DeviceResource): DeviceResourceNeeds {
+  const made = new RequiredResource(resource, null, 'deviceResourceNeeds')
+  try {
+    return made.needs
+  } finally {
+    made.dispose()
+  }
+}
+
+/** One link of an `ncclDevCommRequirements`' list, with the memory its results are written to. */
+export class RequiredResource {
+  readonly #resource: DeviceResource
+  readonly #handle = NativeMemory.allocate(largestHandle)
+  readonly #requirement = NativeMemory.allocate(ncclDevResourceRequirements.size)
+
+  constructor(resource: DeviceResource, communicator: ncclComm_t | null, api: string) {
+    this.#resource = resource
+    try {
+      this.#require(communicator, api)
+    } catch (error) {
+      this.dispose()
+      throw error
+    }
+  }
+
+  get address(): bigint {
+    return this.#requirement.address
+  }
+
+  /** The memory that NCCL reads and writes. */
+  get memory(): readonly NativeMemory[] {
+    return [this.#handle, this.#requirement]
+  }
+
+  get needs(): DeviceResourceNeeds {
+    const { bufferSize, bufferAlign, ginSignalCount, ginCounterCount } = ncclDevResourceRequirements.read(
+      this.#requirement,
+    )
+    return {
+      byteLength: Number(bufferSize),
+      alignment: Number(bufferAlign),
+      ginSignals: ginSignalCount,
+      ginCounters: ginCounterCount,
+    }
+  }
+
+  linkTo(next: RequiredResource | undefined): void {
+    const link = ncclDevResourceRequirements.read(this.#requirement)
+    ncclDevResourceRequirements.write(this.#requirement, { ...link, next: next?.address ?? 0n })
+  }
+
+  read(): DeviceResourceHandle {
+    const { kind } = this.#resource
+    if (kind === 'buffer') {
+      const fields = Object.fromEntries(bufferFields.map((name, index) => [name, this.#handle.u32[index] as number]))
+      return { kind, bytes: this.#handle.bytes.slice(0, 4 * bufferFields.length), fields }
+    }
+    const codec = codecs[kind]
+    const fields = codec.read(this.#handle) as unknown as Record<string, number>
+    return { kind, bytes: this.#handle.bytes.slice(0, codec.size), fields }
+  }
+
+  dispose(): void {
+    this.#handle.dispose()
+    this.#requirement.dispose()
+  }
+
+  #require(communicator: ncclComm_t | null, api: string): void {
+    const resource = this.#resource
+    if (typeof resource !== 'object' || resource === null) throw new TypeError(`${api}: a resource must be an object`)
+    const handle = this.#handle
+    const requirement = this.#requirement
+    switch (resource.kind) {
+      case 'lsaBarrier': {
+        const team = teamBytes(checkedTeam(resource.team, 'team', api))
+        const barriers = whole(resource.barriers, 'barriers', 0, api)
+        const status = ncclLsaBarrierCreateRequirement(team, barriers, handle, requirement)
+        return checkNccl(status, 'ncclLsaBarrierCreateRequirement')
+      }
+      case 'ginBarrier': {
+        const team = teamBytes(checkedTeam(resource.team, 'team', api))
+        const barriers = whole(resource.barriers, 'barriers', 0, api)
+        const status = ncclGinBarrierCreateRequirement(communicator, team, barriers, handle, requirement)
+        return checkNccl(status, 'ncclGinBarrierCreateRequirement', communicator)
+      }
+      case 'llA2A': {
+        const blocks = whole(resource.blocks, 'blocks', 0, api)
+        const slots = whole(resource.slots, 'slots', 0, api)
+        const status = ncclLLA2ACreateRequirement(blocks, slots, handle, requirement)
+        return checkNccl(status, 'ncclLLA2ACreateRequirement')
+      }
+      case 'ginOutbox': {
+        const blocks = whole(resource.blocks, 'blocks', 0, api)
+        const status = ncclGinOutboxCreateRequirement(blocks, logarithm(resource.sizeLog2, api), handle, requirement)
+        return checkNccl(status, 'ncclGinOutboxCreateRequirement')
+      }
+      case 'ginInboxA2A': {
+        const peers = teamBytes(checkedTeam(resource.peers, 'peers', api))
+        const blocks = whole(resource.blocks, 'blocks', 0, api)
+        const sizeLog2 = logarithm(resource.sizeLog2, api)
+        const status = ncclGinInboxA2ACreateRequirement(peers, blocks, sizeLog2, handle, requirement)
+        return checkNccl(status, 'ncclGinInboxA2ACreateRequirement')
+      }
+      case 'buffer':
+        return this.#requireBuffer(resource, api)
+      default:
+        throw new TypeError(`${api}: unknown kind of resource ${String((resource as { kind: unknown }).kind)}`)
+    }
+  }
+
+  #requireBuffer({ byteLength, alignment = 16, ginSignals = 0, ginCounters = 0 }: BufferResource, api: string): void {
+    const align = whole(alignment, 'alignment', 1, api)
+    if (!Number.isInteger(Math.log2(align)))
+      throw new RangeError(`${api}: alignment must be a power of two, got ${align}`)
+    const base = this.#handle.address
+    ncclDevResourceRequirements.write(this.#requirement, {
+      next: 0n,
+      bufferSize: BigInt(whole(byteLength, 'byteLength', 0, api)),
+      bufferAlign: BigInt(align),
+      outBufferHandle: base,
+      ginSignalCount: whole(ginSignals, 'ginSignals', 0, api),
+      ginCounterCount: whole(ginCounters, 'ginCounters', 0, api),
+      outGinSignalStart: base + 4n,
+      outGinCounterStart: base + 8n,
+    })
+  }
+}
+
+const codecs = {
+  lsaBarrier: ncclLsaBarrierHandle,
+  ginBarrier: ncclGinBarrierHandle,
+  llA2A: ncclLLA2AHandle,
+  ginOutbox: ncclGinOutboxHandle,
+  ginInboxA2A: ncclGinInboxA2AHandle,
+} as const
+
+function logarithm(value: unknown, api: string): number {
+  const checked = whole(value, 'sizeLog2', 0, api)
+  if (checked <= 30) return checked
+  throw new RangeError(`${api}: sizeLog2 must be from 0 to 30, got ${checked}`)
+}
+
+function whole(value: unknown, parameter: string, least: number, api: string): number {
+  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${parameter} must be a number`)
+  if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value
+  throw new RangeError(`${api}: ${parameter} must be a whole number from ${least}, got ${value}`)
+}

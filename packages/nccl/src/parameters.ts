@@ -1,0 +1,171 @@
+import { readCString, readMemory } from '@shoal/ffi'
+import {
+  ncclParamBind,
+  ncclParamDumpAll,
+  ncclParamGet,
+  ncclParamGetAllParameterKeys,
+  ncclParamGetI8,
+  ncclParamGetI16,
+  ncclParamGetI32,
+  ncclParamGetI64,
+  ncclParamGetParameter,
+  ncclParamGetStr,
+  ncclParamGetU8,
+  ncclParamGetU16,
+  ncclParamGetU32,
+  ncclParamGetU64,
+  type ncclParamHandle_t,
+  ncclResult_t,
+} from '@shoal/nccl-sys'
+import { checkNccl } from './errors.js'
+
+/** The integer types a parameter of NCCL can have. */
+export type ParameterType = 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64'
+
+const readers = {
+  i8: { api: 'ncclParamGetI8', call: ncclParamGetI8, cell: Int8Array },
+  i16: { api: 'ncclParamGetI16', call: ncclParamGetI16, cell: Int16Array },
+  i32: { api: 'ncclParamGetI32', call: ncclParamGetI32, cell: Int32Array },
+  i64: { api: 'ncclParamGetI64', call: ncclParamGetI64, cell: BigInt64Array },
+  u8: { api: 'ncclParamGetU8', call: ncclParamGetU8, cell: Uint8Array },
+  u16: { api: 'ncclParamGetU16', call: ncclParamGetU16, cell: Uint16Array },
+  u32: { api: 'ncclParamGetU32', call: ncclParamGetU32, cell: Uint32Array },
+  u64: { api: 'ncclParamGetU64', call: ncclParamGetU64, cell: BigUint64Array },
+} as const
+
+const types = Object.keys(readers) as ParameterType[]
+const firstRoom = 256
+const mostRoom = 65536
+
+/**
+ * A parameter of NCCL, such as `NCCL_DEBUG_SUBSYS`: what the library goes by, whether that came from the environment, a
+ * file or is its default (`ncclParam…`, NCCL 2.30). Parameters are read, not set; set them in the environment before the
+ * first use of NCCL.
+ */
+export class NcclParameter {
+  /** Its name, as in the environment. */
+  readonly key: string
+  readonly #handle: ncclParamHandle_t
+
+  private constructor(key: string, handle: ncclParamHandle_t) {
+    this.key = key
+    this.#handle = handle
+  }
+
+  /**
+   * Names of the parameters (`ncclParamGetAllParameterKeys`): the documented ones, or with `NCCL_PARAM_DUMP_ALL=true` in
+   * the environment all of them. More may appear once a communicator was made.
+   *
+   * @throws VersionTooOldError below NCCL 2.30.
+   */
+  static keys(): string[] {
+    const table = new BigUint64Array(1)
+    const length = new Int32Array(1)
+    checkNccl(ncclParamGetAllParameterKeys(table, length), 'ncclParamGetAllParameterKeys')
+    const count = length[0] ?? 0
+    if (count <= 0) return []
+    const addresses = new BigUint64Array(readMemory(table[0] ?? 0n, 8 * count).buffer)
+    return Array.from(addresses, (address) => readCString(address) ?? '')
+  }
+
+  /**
+   * The parameter of that name (`ncclParamBind`).
+   *
+   * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
+   */
+  static bind(key: string): NcclParameter {
+    checkKey(key, 'NcclParameter.bind')
+    const out = new BigUint64Array(1)
+    checkNccl(ncclParamBind(out, key), 'ncclParamBind')
+    return new NcclParameter(key, (out[0] ?? 0n) as ncclParamHandle_t)
+  }
+
+  /**
+   * The value of a parameter as text, the way NCCL writes it, such as `'INIT,ENV'` or `'TRUE'` (`ncclParamGetParameter`).
+   *
+   * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
+   */
+  static read(key: string): string {
+    checkKey(key, 'NcclParameter.read')
+    const value = new BigUint64Array(1)
+    const length = new Int32Array(1)
+    checkNccl(ncclParamGetParameter(key, value, length), 'ncclParamGetParameter')
+    const bytes = length[0] ?? 0
+    return bytes > 0 ? Buffer.from(readMemory(value[0] ?? 0n, bytes)).toString() : ''
+  }
+
+  /** Has NCCL write all parameters, with values, origins and what they accept, to its log (`ncclParamDumpAll`). */
+  static dump(): void {
+    ncclParamDumpAll()
+  }
+
+  /** The value as text, the way NCCL writes it. */
+  get text(): string {
+    return NcclParameter.read(this.key)
+  }
+
+  /** Its integer type; `'text'` for one that is a string; undefined for others, such as flags: see `text` and `bytes`. */
+  get type(): ParameterType | 'text' | undefined {
+    const cell = new BigUint64Array(1)
+    if (ncclParamGetStr(this.#handle, cell) === 0) return 'text'
+    return types.find((type) => readers[type].call(this.#handle, cell) === 0)
+  }
+
+  /** The value: a number, a bigint where it has 64 bits, else text. */
+  get value(): number | bigint | string {
+    const { type } = this
+    if (type === 'text') return this.readText()
+    return type === undefined ? this.text : this.readInteger(type)
+  }
+
+  /**
+   * The value of a parameter of exactly that integer type (`ncclParamGetI8` … `ncclParamGetU64`).
+   *
+   * @throws StatusError `ncclInvalidArgument` when its type is another one.
+   */
+  readInteger(type: 'i64' | 'u64'): bigint
+  readInteger(type: Exclude<ParameterType, 'i64' | 'u64'>): number
+  readInteger(type: ParameterType): number | bigint
+  readInteger(type: ParameterType): number | bigint {
+    if (typeof type !== 'string' || !Object.hasOwn(readers, type)) {
+      throw new TypeError(`NcclParameter.readInteger: type must be one of ${types.join(', ')}, got ${String(type)}`)
+    }
+    const { api, call, cell: Cell } = readers[type]
+    const cell = new Cell(1)
+    checkNccl(call(this.#handle, cell), api)
+    return cell[0] as number | bigint
+  }
+
+  /**
+   * The value of a parameter that is a string, empty when it is not set (`ncclParamGetStr`).
+   *
+   * @throws StatusError `ncclInvalidArgument` when its type is another one.
+   */
+  readText(): string {
+    const out = new BigUint64Array(1)
+    checkNccl(ncclParamGetStr(this.#handle, out), 'ncclParamGetStr')
+    return readCString(out[0] ?? 0n) ?? ''
+  }
+
+  /** The value as NCCL holds it (`ncclParamGet`): an integer or flag in the machine's byte order, a text with its NUL. */
+  get bytes(): Uint8Array {
+    const length = new Int32Array(1)
+    for (let room = firstRoom; ; room *= 16) {
+      const out = new Uint8Array(room)
+      const status = ncclParamGet(this.#handle, out, room, length)
+      // NCCL does not tell how much room it needs.
+      if (status === ncclResult_t.ncclInvalidArgument && room < mostRoom) continue
+      checkNccl(status, 'ncclParamGet')
+      return out.slice(0, length[0] ?? 0)
+    }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'NcclParameter'
+  }
+}
+
+function checkKey(key: unknown, api: string): void {
+  if (typeof key !== 'string') throw new TypeError(`${api}: key must be a string`)
+  if (key.includes('\0')) throw new RangeError(`${api}: key has a zero byte`)
+}

@@ -1,0 +1,161 @@
+import { callInContext } from '@shoal/ffi'
+import {
+  type ncclDataType_t,
+  type ncclRedOp_t,
+  ncclRedOpCreatePreMulSum,
+  ncclRedOpDestroy,
+  ncclScalarResidence_t,
+} from '@shoal/nccl-sys'
+import {
+  DisposedError,
+  type DType,
+  dtypeInfo,
+  dtypes,
+  encodeArray,
+  isMemoryLike,
+  type MemoryLike,
+  type MemoryRange,
+} from '@shoal/types'
+import { reducible } from './counts.js'
+import { checkNccl } from './errors.js'
+import { afterCollected } from './group.js'
+import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
+import { checkRoom, memoryAt, type WireType } from './operands.js'
+
+/** What is needed to make a pre-multiplied sum. */
+export interface PreMulSumOptions {
+  /** Type of the elements it is for, and of the scalar. Needed unless the scalar is memory that carries a dtype. */
+  readonly dtype?: DType
+}
+
+/**
+ * A reduction that multiplies the elements of this rank by a scalar and then adds those of all ranks
+ * (`ncclRedOpCreatePreMulSum`): an `op` for the reductions of the communicator that made it, with elements of its dtype.
+ *
+ * It ends with its communicator at the latest. Operations that were queued with it are not affected by `dispose()`.
+ */
+export class PreMulSum {
+  /** Type of the elements it is for. */
+  readonly dtype: DType
+  readonly #code: ncclRedOp_t
+  readonly #live: LiveCommunicator
+  #scalar: MemoryLike | undefined
+  #disposed = false
+  readonly #child: Child
+
+  /** @internal */
+  static _is(value: unknown): value is PreMulSum {
+    return typeof value === 'object' && value !== null && #code in value
+  }
+
+  /** @internal */
+  constructor(live: LiveCommunicator, code: ncclRedOp_t, dtype: DType, scalar: MemoryLike | undefined) {
+    this.dtype = dtype
+    this.#live = live
+    this.#code = code
+    this.#scalar = scalar
+    this.#child = {
+      release: async () => this.dispose(),
+      forget: () => this.#end(),
+    }
+    addChild(live, this.#child)
+  }
+
+  /** The memory that holds the scalar, while operations may read it; undefined for a number. */
+  get scalar(): MemoryLike | undefined {
+    return this.#scalar
+  }
+
+  /** Whether it was disposed of, or its communicator has ended. */
+  get disposed(): boolean {
+    return this.#disposed
+  }
+
+  /** @internal The `ncclRedOp_t`, for an operation of `dtype` on a communicator. */
+  _codeFor(live: LiveCommunicator, dtype: DType, api: string): ncclRedOp_t {
+    if (this.#disposed) throw new DisposedError({ object: 'PreMulSum', operation: api })
+    if (live !== this.#live) throw new TypeError(`${api}: op was made by another communicator`)
+    if (dtype !== this.dtype) throw new TypeError(`${api}: op is for elements of ${this.dtype}, not ${dtype}`)
+    return this.#code
+  }
+
+  /** Gives the operation back (`ncclRedOpDestroy`). Idempotent. @throws StatusError when NCCL refuses. */
+  dispose(): void {
+    if (this.#disposed) return
+    this.#end()
+    const { handle } = this.#live
+    const destroy = (): void => checkNccl(ncclRedOpDestroy(this.#code, handle), 'ncclRedOpDestroy', handle)
+    // Operations that groupAsync has not made yet need it.
+    if (!afterCollected(this.#live, destroy)) destroy()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'PreMulSum'
+  }
+
+  #end(): void {
+    this.#disposed = true
+    this.#scalar = undefined
+    removeChild(this.#live, this.#child)
+  }
+}
+
+export function createPreMulSum(
+  live: LiveCommunicator,
+  scalar: number | bigint | MemoryLike,
+  options: PreMulSumOptions,
+): PreMulSum {
+  const api = 'Communicator.createPreMulSum'
+  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  requireIdle(live, api)
+  if (isMemoryLike(scalar)) {
+    const range = memoryAt(scalar, live, api, 'scalar', false)
+    const wire = scalarType(options.dtype ?? range.dtype, range, api)
+    checkRoom(range, 1, wire, api, 'scalar')
+    return create(live, range.address, ncclScalarResidence_t.ncclScalarDevice, wire, scalar, api)
+  }
+  if (typeof scalar !== 'number' && typeof scalar !== 'bigint') {
+    throw new TypeError(`${api}: the scalar must be a number, a bigint or memory of the communicator's device`)
+  }
+  const wire = scalarType(options.dtype, undefined, api)
+  const type = reducible(wire, api)
+  const cell = new Uint8Array(8)
+  const bits = encodeArray(wire.dtype, [scalar as never])
+  cell.set(new Uint8Array(bits.buffer, bits.byteOffset, bits.byteLength))
+  return create(live, cell, ncclScalarResidence_t.ncclScalarHostImmediate, { ...wire, code: type }, undefined, api)
+}
+
+function create(
+  live: LiveCommunicator,
+  scalar: bigint | Uint8Array,
+  residence: ncclScalarResidence_t,
+  wire: WireType,
+  keep: MemoryLike | undefined,
+  api: string,
+): PreMulSum {
+  const type: ncclDataType_t = reducible(wire, api)
+  const out = new Int32Array(1)
+  callInContext(live.context)
+  checkNccl(
+    ncclRedOpCreatePreMulSum(out, scalar, type, residence, live.handle),
+    'ncclRedOpCreatePreMulSum',
+    live.handle,
+  )
+  return new PreMulSum(live, (out[0] ?? 0) as ncclRedOp_t, wire.dtype, keep)
+}
+
+function scalarType(dtype: DType | undefined, range: MemoryRange | undefined, api: string): WireType {
+  if (dtype === undefined) throw new TypeError(`${api}: the option dtype must name the type of the elements`)
+  if (!dtypes.includes(dtype)) {
+    throw new TypeError(`${api}: unknown dtype ${String(dtype)}; one of ${dtypes.join(', ')}`)
+  }
+  if (range?.dtype !== undefined && range.dtype !== dtype) {
+    throw new TypeError(`${api}: the scalar is memory of ${range.dtype}, the elements are ${dtype}`)
+  }
+  const info = dtypeInfo(dtype)
+  return { dtype, bytes: info.bytes, code: info.ncclCode }
+}

@@ -1,0 +1,29 @@
+import type { MemoryRange } from '@shoal/types'
+
+/** Memory that NCCL has registered, and by what. */
+export interface RegisteredRange {
+  readonly device: number
+  readonly address: bigint
+  readonly byteLength: number
+  readonly description: string
+}
+
+const open = new Set<RegisteredRange>()
+
+export function addRegistration(range: RegisteredRange): void {
+  open.add(range)
+}
+
+export function removeRegistration(range: RegisteredRange): void {
+  open.delete(range)
+}
+
+/** What is registered over a part of the memory; undefined when nothing is. */
+export function registrationWithin({ address, byteLength, device }: MemoryRange): string | undefined {
+  for (const range of open) {
+    if (range.device !== device) continue
+    const end = range.address + BigInt(range.byteLength)
+    if (range.address < address + BigInt(byteLength) && address < end) return range.description
+  }
+  return undefined
+}

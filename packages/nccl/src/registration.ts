@@ -1,0 +1,88 @@
+import { callInContext } from '@shoal/ffi'
+import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
+import type { MemoryLike } from '@shoal/types'
+import { checkNccl, throwContextError } from './errors.js'
+import { afterCollected } from './group.js'
+import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
+import { memoryAt } from './operands.js'
+import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
+
+/**
+ * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;
+ * the memory must stay until then.
+ */
+export class Registration {
+  /** The memory. */
+  readonly memory: MemoryLike
+  readonly #live: LiveCommunicator
+  readonly #handle: bigint
+  readonly #range: RegisteredRange
+  readonly #child: Child
+  #disposed = false
+
+  /** @internal */
+  constructor(live: LiveCommunicator, handle: bigint, memory: MemoryLike, range: RegisteredRange) {
+    this.memory = memory
+    this.#live = live
+    this.#handle = handle
+    this.#range = range
+    this.#child = { release: async () => this.dispose(), forget: () => this.#end() }
+    addRegistration(range)
+    addChild(live, this.#child)
+  }
+
+  /** Whether NCCL has a use for it; it registers nothing of no bytes, or where registration is turned off. */
+  get isEffective(): boolean {
+    return this.#handle !== 0n
+  }
+
+  /** Whether it was disposed of, or its communicator has ended. */
+  get disposed(): boolean {
+    return this.#disposed
+  }
+
+  /**
+   * Takes the registration back (`ncclCommDeregister`). Idempotent. Await the streams with operations on the memory
+   * before.
+   *
+   * @throws StatusError when NCCL refuses.
+   */
+  dispose(): void {
+    if (this.#disposed) return
+    this.#end()
+    const deregister = (): void => {
+      callInContext(this.#live.context)
+      const status = ncclCommDeregister(this.#live.handle, this.#handle)
+      if (status !== 0) throwContextError(this.#live.context)
+      checkNccl(status, 'ncclCommDeregister', this.#live.handle)
+    }
+    if (!afterCollected(this.#live, deregister)) deregister()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Registration'
+  }
+
+  #end(): void {
+    this.#disposed = true
+    removeRegistration(this.#range)
+    removeChild(this.#live, this.#child)
+  }
+}
+
+export function register(live: LiveCommunicator, memory: MemoryLike): Registration {
+  const api = 'Communicator.register'
+  const { address, byteLength } = memoryAt(memory, live, api, 'memory', false)
+  requireIdle(live, api)
+  const out = new BigUint64Array(1)
+  callInContext(live.context)
+  const status = ncclCommRegister(live.handle, address, byteLength, out)
+  if (status !== 0) throwContextError(live.context)
+  checkNccl(status, 'ncclCommRegister', live.handle)
+  const description = `a registration with the communicator of rank ${live.rank}`
+  return new Registration(live, out[0] ?? 0n, memory, { device: live.device, address, byteLength, description })
+}

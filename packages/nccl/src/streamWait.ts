@@ -1,0 +1,67 @@
+import {
+  type CUcontext,
+  type CUevent,
+  type CUstream,
+  cuCtxRecordEvent,
+  cuEventCreate,
+  cuEventDestroy,
+  cuEventRecord,
+  driver,
+} from '@shoal/cuda-sys/driver'
+import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
+import { checkCuda } from './errors.js'
+
+const disableTiming = 2
+const notReady = 600
+const out = new BigUint64Array(1)
+const firstWithContextEvents = 12050
+
+/**
+ * Resolves when the work queued on a stream until now has ended. `ending` ends the wait early; the event is then
+ * destroyed, which CUDA allows before the work has come to it.
+ *
+ * @throws StatusError of the driver when the context has failed.
+ */
+export function whenStreamDone(
+  context: bigint,
+  stream: bigint,
+  background: BackgroundWork,
+  ending: AbortSignal,
+): Promise<void> {
+  return whenRecorded(context, background, ending, (event) => {
+    callInContext(context)
+    checkCuda(cuEventRecord(event, stream as CUstream), 'cuEventRecord')
+  })
+}
+
+/**
+ * Resolves when all work of a context has ended, at once where the driver cannot tell (before CUDA 12.5).
+ *
+ * @throws StatusError of the driver when the context has failed.
+ */
+export async function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
+  if (!driver.has('cuCtxRecordEvent', firstWithContextEvents)) return
+  await whenRecorded(context, background, ending, (event) => {
+    checkCuda(cuCtxRecordEvent(context as CUcontext, event), 'cuCtxRecordEvent')
+  })
+}
+
+async function whenRecorded(
+  context: bigint,
+  background: BackgroundWork,
+  ending: AbortSignal,
+  record: (event: CUevent) => void,
+): Promise<void> {
+  callInContext(context)
+  checkCuda(cuEventCreate(out, disableTiming), 'cuEventCreate')
+  const event = out[0] as CUevent
+  try {
+    record(event)
+    const query = driver.address('cuEventQuery', 2000)
+    checkCuda(await waitForEvent({ context, event, query, notReady }, { background, signal: ending }), 'cuEventQuery')
+  } finally {
+    callInContext(context)
+    // In a context that has failed the event is gone already.
+    cuEventDestroy(event)
+  }
+}

@@ -1,0 +1,38 @@
+import { callInContext } from '@shoal/ffi'
+import { ncclResult_t } from '@shoal/nccl-sys'
+import { checkNccl, throwContextError } from './errors.js'
+import { collect, isGroupOpen, joinGroup, noteRefusal } from './group.js'
+import { type LiveCommunicator, requireIdle } from './live.js'
+
+/** Before an operation is made. */
+export function enter(live: LiveCommunicator, api: string): void {
+  if (live.pending !== undefined) requireIdle(live, api)
+  live.lastOperation = api
+  // Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does.
+  if (isGroupOpen()) joinGroup(live.handle)
+  else callInContext(live.context)
+}
+
+/** Throws for a status that is an error. */
+export function check(status: number, api: string, live: LiveCommunicator): void {
+  if (status === ncclResult_t.ncclInProgress) return
+  if (!isGroupOpen()) {
+    throwContextError(live.context)
+    checkNccl(status, api, live.handle)
+    return
+  }
+  try {
+    checkNccl(status, api, live.handle)
+  } catch (error) {
+    noteRefusal(error)
+    throw error
+  }
+}
+
+/** Makes an operation now, or leaves it to the `groupAsync` that collects. `call` returns the status. */
+export function submit(live: LiveCommunicator, api: string, call: () => number): void {
+  if (collect(live, api, call)) return
+  enter(live, api)
+  const status = call()
+  if (status !== 0) check(status, api, live)
+}

@@ -1,0 +1,250 @@
+import type { BackgroundWork } from '@shoal/ffi'
+import { ncclResult_t } from '@shoal/nccl-sys'
+import { StatusError, TimeoutError } from '@shoal/types'
+import { attachSuppressed } from './attach.js'
+import {
+  type AbortReason,
+  CommunicatorAbortedError,
+  type CommunicatorIdentity,
+  lostRanksIn,
+} from './communicatorErrors.js'
+
+/** How long to wait for other ranks. A communicator whose wait ends early is aborted: nothing else ends its operations. */
+export interface CommunicatorWaitOptions {
+  /** Aborts the communicator when it fires, such as the `lost` signal of a job. */
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds after which the communicator is aborted. Default: no limit. */
+  readonly timeout?: number | undefined
+}
+
+/** What the watchdog watches. */
+export interface Watched extends CommunicatorIdentity {
+  /** The operation that was last queued. */
+  readonly lastOperation?: string | undefined
+  /** Status of `ncclCommGetAsyncError`, `ncclInProgress` where it may not be asked now. */
+  readonly status: () => number
+  /** The error for such a status. */
+  readonly errorOf: (status: number) => Error
+  /** Aborts the communicator; settles when NCCL has done so, or will not. */
+  readonly abort: (failure: Failure) => Promise<void>
+}
+
+/** Why a communicator ended before its time. */
+export interface Failure {
+  readonly reason: AbortReason
+  readonly cause?: unknown
+}
+
+interface Wait {
+  readonly operation: string
+  readonly reject: (error: Error) => void
+  /** What it waits for is being ended, so it must not resolve. */
+  isDoomed: boolean
+}
+
+/** How often NCCL is asked for lost ranks while something waits. */
+const watchInterval = 100
+/** How long waits go on for the end of an abort, so that the work they waited for has ended when they reject. */
+const abortGrace = 2000
+const longestTimeout = 2 ** 31 - 1
+
+/**
+ * Ends the waits of one communicator when a signal fires, a time limit passes or NCCL reports an error: aborts the
+ * communicator, then rejects all of them. Without this they would never settle, or settle as if all were well.
+ */
+export class Watchdog {
+  readonly #watched: Watched
+  readonly #waits = new Set<Wait>()
+  #interval: NodeJS.Timeout | undefined
+  #failure: Failure | undefined
+  #unwatch: (() => void)[] = []
+  readonly #failing = new AbortController()
+
+  constructor(watched: Watched) {
+    this.#watched = watched
+  }
+
+  get failure(): Failure | undefined {
+    return this.#failure
+  }
+
+  /** Fires at the failure: ends what the package itself waits for. */
+  get failing(): AbortSignal {
+    return this.#failing.signal
+  }
+
+  /** Aborts the communicator when `signal` fires, whether something waits or not. */
+  watchSignal(signal: AbortSignal): void {
+    // A signal may outlive many communicators, and does not keep them.
+    const self = new WeakRef(this)
+    const onAbort = (): void => {
+      self.deref()?.fail({ reason: 'signal', cause: signal.reason })
+    }
+    if (signal.aborted) {
+      onAbort()
+      return
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#unwatch.push(() => signal.removeEventListener('abort', onAbort))
+  }
+
+  /** The communicator is gone: nothing is watched any more. */
+  stop(): void {
+    for (const unwatch of this.#unwatch.splice(0)) unwatch()
+    clearInterval(this.#interval)
+    this.#interval = undefined
+  }
+
+  /**
+   * The promise of `work`, but one that rejects when the communicator fails meanwhile. `background` is filled by work on
+   * a native thread, which then no longer keeps the process alive.
+   */
+  guard<T>(
+    operation: string,
+    { signal, timeout }: CommunicatorWaitOptions,
+    work: (background: BackgroundWork) => Promise<T>,
+  ): Promise<T> {
+    if (this.#failure !== undefined) return Promise.reject(this.#errorOf(operation, this.#failure))
+    return new Promise<T>((resolve, reject) => {
+      const background: BackgroundWork = {}
+      let timer: NodeJS.Timeout | undefined
+      const end = (): boolean => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+        return this.#remove(wait)
+      }
+      const onAbort = (): void => this.fail({ reason: 'signal', cause: signal?.reason })
+      const wait: Wait = {
+        operation,
+        isDoomed: false,
+        reject: (error) => {
+          if (!end()) return
+          background.release?.()
+          reject(error)
+        },
+      }
+      this.#add(wait)
+      if (signal?.aborted === true) onAbort()
+      else signal?.addEventListener('abort', onAbort, { once: true })
+      if (timeout !== undefined && this.#failure === undefined) {
+        timer = setTimeout(() => {
+          this.fail({ reason: 'timeout', cause: new TimeoutError({ operation: `Communicator.${operation}`, timeout }) })
+        }, timeout)
+      }
+      // After a failure the wait is rejected by that, once the abort has ended, and never resolves.
+      work(background).then(
+        (value) => {
+          if (this.#failure === undefined && !wait.isDoomed) this.#look()
+          if (this.#failure === undefined && !wait.isDoomed && end()) resolve(value)
+        },
+        (error: unknown) => {
+          if (this.#failure !== undefined || wait.isDoomed) return
+          if (isFatal(error)) this.fail({ reason: 'async-error', cause: error })
+          else if (end()) reject(error)
+        },
+      )
+    })
+  }
+
+  /** The communicator cannot go on: aborts it and rejects all waits. Only the first call counts. */
+  fail(failure: Failure): void {
+    if (this.#failure !== undefined) return
+    this.#failure = failure
+    this.stop()
+    this.#failing.abort(failure.cause)
+    const aborted = this.#watched.abort(failure)
+    let grace: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      grace = setTimeout(resolve, abortGrace)
+    })
+    const rejectAll = (suppressed?: unknown): void => {
+      clearTimeout(grace)
+      const waits = [...this.#waits]
+      if (suppressed !== undefined && waits.length === 0 && failure.reason !== 'abort') {
+        process.emitWarning(`a communicator could not be aborted: ${String(suppressed)}`, 'ShoalWarning')
+      }
+      for (const wait of waits) {
+        const error = this.#errorOf(wait.operation, failure)
+        if (suppressed !== undefined) attachSuppressed(error, suppressed)
+        wait.reject(error)
+      }
+    }
+    Promise.race([aborted, late]).then(() => rejectAll(), rejectAll)
+  }
+
+  /**
+   * What is under way is going to be ended although the communicator lives on: the waits for it resolve no more, and the
+   * function returned rejects them. `except` is what ends it.
+   */
+  interrupt(except: string): () => void {
+    const doomed = [...this.#waits].filter(({ operation }) => operation !== except)
+    for (const wait of doomed) wait.isDoomed = true
+    const rejectAll = (): void => {
+      clearTimeout(grace)
+      for (const wait of doomed) wait.reject(this.#errorOf(wait.operation, { reason: 'revoke' }))
+    }
+    const grace = setTimeout(rejectAll, abortGrace)
+    return rejectAll
+  }
+
+  /** The error of a call that comes after the failure. */
+  refusal(operation: string): Error | undefined {
+    return this.#failure === undefined ? undefined : this.#errorOf(operation, this.#failure)
+  }
+
+  #errorOf(operation: string, { reason, cause }: Failure): CommunicatorAbortedError {
+    const { rank, worldSize, device, lastOperation } = this.#watched
+    const lostRanks = lostRanksIn(cause)
+    return new CommunicatorAbortedError({ operation, reason, rank, worldSize, device, lastOperation, lostRanks, cause })
+  }
+
+  #add(wait: Wait): void {
+    this.#waits.add(wait)
+    this.#interval ??= setInterval(() => this.#look(), watchInterval).unref()
+  }
+
+  #remove(wait: Wait): boolean {
+    const wasThere = this.#waits.delete(wait)
+    if (this.#waits.size === 0) {
+      clearInterval(this.#interval)
+      this.#interval = undefined
+    }
+    return wasThere
+  }
+
+  /** Asks NCCL whether a rank is lost. */
+  #look(): void {
+    let error: unknown
+    try {
+      const status = this.#watched.status()
+      if (status === ncclResult_t.ncclSuccess || status === ncclResult_t.ncclInProgress) return
+      error = this.#watched.errorOf(status)
+    } catch (refusal) {
+      error = refusal
+    }
+    this.fail({ reason: 'async-error', cause: error })
+  }
+}
+
+/** Whether NCCL said that the communicator is lost. */
+function isFatal(error: unknown): boolean {
+  return error instanceof StatusError && error.library === 'NCCL' && error.isSticky
+}
+
+/** Refuses options of a wait that make no sense. */
+export function checkWaitOptions(options: unknown, api: string): CommunicatorWaitOptions {
+  if (options === undefined) return {}
+  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  const { signal, timeout } = options as CommunicatorWaitOptions
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(`${api}: signal must be an AbortSignal`)
+  }
+  if (timeout === undefined) return { signal }
+  if (typeof timeout !== 'number' || Number.isNaN(timeout)) {
+    throw new TypeError(`${api}: timeout must be a number of milliseconds`)
+  }
+  if (!(timeout >= 0 && timeout <= longestTimeout)) {
+    throw new RangeError(`${api}: timeout must be from 0 to ${longestTimeout} milliseconds, got ${timeout}`)
+  }
+  return { signal, timeout }
+}

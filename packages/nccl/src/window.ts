@@ -1,0 +1,318 @@
+import { callInContext, NativeMemory, offThread } from '@shoal/ffi'
+import {
+  NCCL_WIN_COLL_SYMMETRIC,
+  NCCL_WIN_DEFAULT,
+  NCCL_WIN_STRICT_ORDERING,
+  ncclCommWindowDeregister,
+  ncclCommWindowRegister,
+  ncclGetLsaDevicePointer,
+  ncclGetLsaMultimemDevicePointer,
+  ncclGetMultimemDevicePointer,
+  ncclGetPeerDevicePointer,
+  ncclResult_t,
+  type ncclWindow_t,
+  ncclWinGetUserPtr,
+} from '@shoal/nccl-sys'
+import {
+  DisposedError,
+  FeatureNotSupportedError,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+} from '@shoal/types'
+import { checkedRank } from './counts.js'
+import { checkNccl, throwContextError } from './errors.js'
+import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
+import { memoryAt } from './operands.js'
+import { untilSettled } from './progress.js'
+import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
+import { requireNcclVersion } from './version.js'
+
+export interface WindowOptions {
+  /**
+   * Whether every rank will use the same offset into its buffer in an operation (`NCCL_WIN_COLL_SYMMETRIC`): what makes
+   * operations fast, and what one-sided operations need. Default true.
+   */
+  readonly symmetric?: boolean
+  /** Whether operations on the window over InfiniBand keep their order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default false. */
+  readonly strictOrdering?: boolean
+}
+
+const firstWithStrictOrdering = 23003
+const requiredAlignment = 4096n
+
+/** Memory of another rank, as this rank's kernels reach it. Nobody frees it from here. */
+export interface PeerMemory extends MemoryLike {
+  /** Rank whose memory it is. */
+  readonly rank: number
+  /** Where this rank's device reaches it. */
+  readonly address: bigint
+  readonly byteLength: number
+}
+
+/** The windows of each communicator that are open. */
+const windows = new WeakMap<LiveCommunicator, Set<Window>>()
+
+/**
+ * Memory that all ranks of a communicator have opened to each other (`ncclWindow_t`, NCCL 2.27). Collectives on it run
+ * without copies in between, one-sided operations write into it, and kernels reach the memory of peers through it.
+ *
+ * All ranks make it together, with buffers of the same size. It ends with its communicator at the latest; the memory must
+ * stay until then.
+ */
+export class Window {
+  /** This rank's memory. */
+  readonly memory: MemoryLike
+  readonly byteLength: number
+  readonly symmetric: boolean
+  readonly #live: LiveCommunicator
+  readonly #handle: ncclWindow_t
+  readonly #range: RegisteredRange
+  readonly #child: Child
+  #ending: Promise<void> | undefined
+
+  /** @internal */
+  static _is(value: unknown): value is Window {
+    return typeof value === 'object' && value !== null && #handle in value
+  }
+
+  /** @internal */
+  constructor(
+    live: LiveCommunicator,
+    handle: ncclWindow_t,
+    memory: MemoryLike,
+    range: RegisteredRange,
+    symmetric: boolean,
+  ) {
+    this.memory = memory
+    this.byteLength = range.byteLength
+    this.symmetric = symmetric
+    this.#live = live
+    this.#handle = handle
+    this.#range = range
+    this.#child = { release: () => this.dispose(), forget: () => this.#forget() }
+    addRegistration(range)
+    addChild(live, this.#child)
+    let own = windows.get(live)
+    if (own === undefined) {
+      own = new Set()
+      windows.set(live, own)
+    }
+    own.add(this)
+  }
+
+  /** The `ncclWindow_t`, which kernels take as an argument. @throws DisposedError once it is gone. */
+  get handle(): ncclWindow_t {
+    return this.#use('handle')
+  }
+
+  /** Whether it was disposed of, or its communicator has ended. */
+  get disposed(): boolean {
+    return this.#ending !== undefined
+  }
+
+  /** Address of this rank's memory, as NCCL knows it (`ncclWinGetUserPtr`, NCCL 2.29). */
+  get userPointer(): bigint {
+    const window = this.#use('userPointer')
+    const { handle } = this.#live
+    return this.#pointer('ncclWinGetUserPtr', (out) => ncclWinGetUserPtr(handle, window, out)) ?? 0n
+  }
+
+  /**
+   * Where this rank's device reaches the window of rank `peer` by loads and stores, `offset` bytes in; undefined where it
+   * does not, as on another node (`ncclGetPeerDevicePointer`, NCCL 2.29).
+   *
+   * @throws RangeError for a rank or an offset that is not there; StatusError when NCCL refuses.
+   */
+  peerPointer(peer: number, offset = 0): bigint | undefined {
+    const api = 'Window.peerPointer'
+    const window = this.#use('peerPointer')
+    const rank = checkedRank(this.#live, peer, 'peer', api)
+    const bytes = this.#checkedOffset(offset, api)
+    return this.#pointer('ncclGetPeerDevicePointer', (out) => ncclGetPeerDevicePointer(window, bytes, rank, out))
+  }
+
+  /**
+   * The memory of rank `peer`, as this rank reaches it; undefined where it does not. For copies and kernels of this
+   * rank's device; whether the peer is ready for that is between the ranks.
+   */
+  peerMemory(peer: number): PeerMemory | undefined {
+    const address = this.peerPointer(peer)
+    if (address === undefined) return undefined
+    const { device, context } = this.#live
+    const { byteLength } = this
+    const { dtype, length } = this.memory[memoryProtocol]
+    const elements = dtype === undefined || length === undefined ? {} : { dtype, length }
+    const range: MemoryRange = Object.freeze({ version: 0, address, byteLength, device, context, ...elements })
+    const use = (): MemoryRange => {
+      this.#use('peerMemory')
+      return range
+    }
+    return {
+      rank: peer,
+      address,
+      byteLength,
+      get [memoryProtocol]() {
+        return use()
+      },
+    }
+  }
+
+  /**
+   * The same for a rank of the LSA team, those that reach each other by loads and stores (`ncclGetLsaDevicePointer`,
+   * NCCL 2.29).
+   */
+  lsaPointer(lsaRank: number, offset = 0): bigint {
+    const api = 'Window.lsaPointer'
+    const window = this.#use('lsaPointer')
+    if (typeof lsaRank !== 'number') throw new TypeError(`${api}: lsaRank must be a rank`)
+    if (!Number.isInteger(lsaRank) || lsaRank < 0 || lsaRank >= this.#live.worldSize) {
+      throw new RangeError(`${api}: lsaRank must be a rank of the LSA team, got ${lsaRank}`)
+    }
+    const bytes = this.#checkedOffset(offset, api)
+    const call = (out: BigUint64Array) => ncclGetLsaDevicePointer(window, bytes, lsaRank, out)
+    return this.#pointer('ncclGetLsaDevicePointer', call) ?? 0n
+  }
+
+  /**
+   * Where a store reaches the windows of a whole team at once, `offset` bytes in; undefined without NVLink multicast
+   * (`ncclGetLsaMultimemDevicePointer`, `ncclGetMultimemDevicePointer`, NCCL 2.29).
+   *
+   * @param base of another team: `multimem` of a `DeviceCommunicator`. Default: the LSA team.
+   */
+  multimemPointer(offset = 0, base?: bigint): bigint | undefined {
+    const api = 'Window.multimemPointer'
+    const window = this.#use('multimemPointer')
+    const bytes = this.#checkedOffset(offset, api)
+    if (base === undefined) {
+      const call = (out: BigUint64Array) => ncclGetLsaMultimemDevicePointer(window, bytes, out)
+      return this.#pointer('ncclGetLsaMultimemDevicePointer', call)
+    }
+    if (typeof base !== 'bigint') throw new TypeError(`${api}: base must be a bigint`)
+    if (base <= 0n || base >= 2n ** 64n) throw new RangeError(`${api}: base must be an address, got ${base}`)
+    const call = (out: BigUint64Array) => ncclGetMultimemDevicePointer(window, bytes, BigUint64Array.of(base), out)
+    return this.#pointer('ncclGetMultimemDevicePointer', call)
+  }
+
+  /**
+   * Closes the window (`ncclCommWindowDeregister`, off the JavaScript thread). Idempotent. Await the streams with
+   * operations on it before, on all ranks: they reach into each other's memory.
+   *
+   * @throws StatusError when NCCL refuses.
+   */
+  dispose(): Promise<void> {
+    this.#ending ??= this.#deregister()
+    return this.#ending
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Window'
+  }
+
+  /** @internal The `ncclWindow_t`, for an operation on a communicator. */
+  _handleFor(live: LiveCommunicator, api: string): ncclWindow_t {
+    if (live !== this.#live) throw new TypeError(`${api}: the window is of another communicator`)
+    return this.#use(api)
+  }
+
+  /** @internal */
+  _holds(range: MemoryRange, byteLength: number): boolean {
+    const { address } = this.#range
+    const end = address + BigInt(this.byteLength)
+    return this.#ending === undefined && range.address >= address && range.address + BigInt(byteLength) <= end
+  }
+
+  #use(operation: string): ncclWindow_t {
+    if (this.#ending !== undefined) throw new DisposedError({ object: 'Window', operation })
+    return this.#handle
+  }
+
+  #checkedOffset(offset: unknown, api: string): number {
+    if (typeof offset !== 'number') throw new TypeError(`${api}: offset must be a number of bytes`)
+    if (Number.isSafeInteger(offset) && offset >= 0 && offset < this.byteLength) return offset
+    throw new RangeError(`${api}: offset must be from 0 to ${this.byteLength - 1} bytes, got ${offset}`)
+  }
+
+  #pointer(api: string, call: (out: BigUint64Array) => number): bigint | undefined {
+    const out = new BigUint64Array(1)
+    callInContext(this.#live.context)
+    const status = call(out)
+    if (status !== 0) throwContextError(this.#live.context)
+    checkNccl(status, api, this.#live.handle)
+    return out[0] === 0n ? undefined : out[0]
+  }
+
+  #forget(): void {
+    this.#ending ??= Promise.resolve()
+    removeRegistration(this.#range)
+    removeChild(this.#live, this.#child)
+    windows.get(this.#live)?.delete(this)
+  }
+
+  async #deregister(): Promise<void> {
+    try {
+      await exclusively([this.#live], 'Window.dispose', async (background) => {
+        const [status = 0] = await offThread({ context: this.#live.context, background }, () => {
+          ncclCommWindowDeregister(this.#live.handle, this.#handle)
+        })
+        checkNccl(status, 'ncclCommWindowDeregister', this.#live.handle)
+      })
+    } finally {
+      this.#forget()
+    }
+  }
+}
+
+/** Whether memory lies in a symmetric window of the communicator, as the source of a one-sided operation has to. */
+export function isInSymmetricWindow(live: LiveCommunicator, range: MemoryRange, byteLength: number): boolean {
+  for (const window of windows.get(live) ?? []) if (window.symmetric && window._holds(range, byteLength)) return true
+  return false
+}
+
+export async function registerWindow(
+  live: LiveCommunicator,
+  memory: MemoryLike,
+  options: WindowOptions,
+): Promise<Window> {
+  const api = 'Communicator.registerWindow'
+  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  const symmetric = flag(options.symmetric, true, 'symmetric', api)
+  const strictOrdering = flag(options.strictOrdering, false, 'strictOrdering', api)
+  const { address, byteLength } = memoryAt(memory, live, api, 'memory', true)
+  if (byteLength === 0) throw new RangeError(`${api}: the memory has no bytes`)
+  if (address % requiredAlignment !== 0n) {
+    throw new RangeError(`${api}: a window starts at a multiple of 4096 bytes, 0x${address.toString(16)} is none`)
+  }
+  if (strictOrdering) requireNcclVersion(`${api} with strictOrdering`, firstWithStrictOrdering)
+  const flags =
+    (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
+  const handle = await exclusively([live], 'registerWindow', async (background) => {
+    const out = NativeMemory.allocate(8)
+    const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
+      ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
+    })
+    checkNccl(status, 'ncclCommWindowRegister', live.handle)
+    if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclCommWindowRegister')
+    return (out.u64[0] ?? 0n) as ncclWindow_t
+  })
+  // NCCL says success and gives no window where the ranks cannot open memory to each other.
+  if (handle === 0n) {
+    throw new FeatureNotSupportedError({
+      library: 'NCCL',
+      feature: 'windows',
+      reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
+    })
+  }
+  const description = `a window of the communicator of rank ${live.rank}`
+  return new Window(live, handle, memory, { device: live.device, address, byteLength, description }, symmetric)
+}
+
+function flag(value: unknown, otherwise: boolean, name: string, api: string): boolean {
+  if (value === undefined) return otherwise
+  if (typeof value === 'boolean') return value
+  throw new TypeError(`${api}: ${name} must be true or false`)
+}

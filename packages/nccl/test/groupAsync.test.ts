@@ -1,0 +1,189 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { Communicator, group, groupAsync, simulateGroup } from '@shoal/nccl'
+import { nccl } from '@shoal/nccl-sys'
+import { DisposedError, ShoalError } from '@shoal/types'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+let memory: TestMemory[]
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll([0, 1])
+  streams = communicators.map(({ device }) => new TestStream(device))
+  memory = communicators.map(({ device }) => TestMemory.from(device, new Float32Array([1])))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+function allReduce(rank: number): void {
+  const [communicator, buffer, stream] = [communicators[rank], memory[rank], streams[rank]]
+  communicator?.allReduce(buffer as TestMemory, buffer as TestMemory, { op: 'sum', stream: stream as TestStream })
+}
+
+function allReduceBoth(): string {
+  for (const rank of [0, 1]) allReduce(rank)
+  return 'done'
+}
+
+function values(): number[] {
+  for (const stream of streams) stream.wait()
+  return memory.flatMap((one) => one.floats())
+}
+
+function setTo(value: number): void {
+  for (const one of memory) one.write(Float32Array.of(value))
+}
+
+/** The error with which a promise is rejected. */
+async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('nothing was thrown')
+    },
+    (error: unknown) => error,
+  )
+}
+
+test('queues all calls of fn and gives what it returns', async () => {
+  setTo(1)
+  expect(await groupAsync(allReduceBoth)).toBe('done')
+  expect(values()).toEqual([2, 2])
+  expect(await groupAsync(() => 5)).toBe(5)
+})
+
+test('nested groups belong to it', async () => {
+  setTo(1)
+  await groupAsync(() => {
+    group(() => allReduce(0))
+    group(() => group(() => allReduce(1)))
+  })
+  expect(values()).toEqual([2, 2])
+})
+
+test('fn that throws starts nothing, also in a nested group whose error is caught', async () => {
+  setTo(1)
+  const mine = new Error('mine')
+  const throwing = () => {
+    allReduce(0)
+    throw mine
+  }
+  expect(await rejection(groupAsync(throwing))).toBe(mine)
+  const caught = groupAsync(() => {
+    expect(errorOf(() => group(throwing))).toBe(mine)
+    allReduce(1)
+  })
+  expect(await rejection(caught)).toBe(mine)
+  expect(await rejection(groupAsync(async () => allReduce(0)))).toBeInstanceOf(TypeError)
+  expect(await rejection(groupAsync(undefined as never))).toBeInstanceOf(TypeError)
+  expect(values()).toEqual([1, 1])
+  await groupAsync(allReduceBoth)
+  expect(values()).toEqual([2, 2])
+})
+
+test('is refused in a group, which would end before it', async () => {
+  let inner: Promise<unknown> = Promise.resolve()
+  group(() => {
+    inner = groupAsync(allReduceBoth)
+    inner.catch(() => undefined)
+  })
+  expect(await rejection(inner)).toMatchObject({ message: expect.stringContaining('a group is open') })
+})
+
+test('several take their turn; a plain call in between is refused', async () => {
+  setTo(1)
+  const all = [groupAsync(allReduceBoth), groupAsync(allReduceBoth), groupAsync(allReduceBoth)]
+  expect(errorOf(() => allReduce(0))).toMatchObject({
+    message: expect.stringContaining('groupAsync is still under way'),
+  })
+  expect(errorOf(() => communicators[0]?.createPreMulSum(1, { dtype: 'f32' }))).toBeInstanceOf(Error)
+  await Promise.all(all)
+  expect(values()).toEqual([8, 8])
+  group(allReduceBoth)
+  expect(values()).toEqual([16, 16])
+})
+
+test('the thread goes on while a rank waits for its peer', async () => {
+  setTo(1)
+  // A plain call of one rank alone would be queued on sim; two groups of one rank each meet on threads of their own.
+  const both = Promise.all([groupAsync(() => allReduce(0)), groupAsync(() => allReduce(1))])
+  await turn()
+  await both
+  expect(values()).toEqual([2, 2])
+})
+
+test('a reduction that is disposed of in fn still serves the calls of fn', async () => {
+  setTo(1)
+  await groupAsync(() => {
+    for (const [rank, communicator] of communicators.entries()) {
+      const op = communicator.createPreMulSum(5, { dtype: 'f32' })
+      const one = memory[rank] as TestMemory
+      communicator.allReduce(one, one, { op, stream: streams[rank] as TestStream })
+      op.dispose()
+    }
+  })
+  expect(values()).toEqual([10, 10])
+})
+
+test('all errors of NCCL are told, and nothing is started', async () => {
+  setTo(1)
+  // The stream is of another device, which only NCCL can know of a bare handle.
+  const foreign = (streams[1] as TestStream).handle
+  const error = await rejection(
+    groupAsync(() => {
+      const one = memory[0] as TestMemory
+      communicators[0]?.allReduce(one, one, { stream: foreign })
+      communicators[0]?.broadcast(one, one, { root: 0, stream: foreign })
+      allReduce(1)
+    }),
+  )
+  expect(error).toMatchObject({
+    api: 'ncclAllReduce',
+    suppressed: { api: 'ncclBroadcast', suppressed: { api: 'ncclGroupEnd' } },
+  })
+  expect(values()).toEqual([1, 1])
+  await groupAsync(allReduceBoth)
+  expect(values()).toEqual([2, 2])
+})
+
+test('a group whose communicator has ended before its turn is refused', async () => {
+  const [alone] = await Communicator.initAll([0])
+  const one = memory[0] as TestMemory
+  const stream = streams[0] as TestStream
+  const call = () => alone?.allReduce(one, one, { stream })
+  const [before, after] = [groupAsync(call), groupAsync(call)]
+  const [ended] = await Promise.all([alone?.destroy(), before])
+  expect(ended).toBeUndefined()
+  // Which of the two comes first is not promised: the work is done, or the communicator is gone.
+  await after.catch((error: unknown) => expect(error).toBeInstanceOf(DisposedError))
+  expect(() => call()).toThrow(DisposedError)
+  stream.wait()
+})
+
+test('simulates a group: nothing is started', (context) => {
+  if (!nccl.has('ncclGroupSimulateEnd')) {
+    setTo(1)
+    expect(errorOf(() => simulateGroup(allReduceBoth))).toBeInstanceOf(ShoalError)
+    group(allReduceBoth)
+    expect(values()).toEqual([2, 2])
+    context.skip('this libnccl has no ncclGroupSimulateEnd')
+  }
+  setTo(1)
+  const { microseconds } = simulateGroup(allReduceBoth)
+  if (microseconds !== undefined) expect(microseconds).toBeGreaterThan(0)
+  expect(values()).toEqual([1, 1])
+  const mine = new Error('mine')
+  const throwing = () => {
+    allReduce(0)
+    throw mine
+  }
+  expect(errorOf(() => simulateGroup(throwing))).toBe(mine)
+  expect(errorOf(() => group(() => simulateGroup(allReduceBoth)))).toMatchObject({ message: /a group is open/ })
+  expect(() => simulateGroup(1 as never)).toThrow(TypeError)
+  group(allReduceBoth)
+  expect(values()).toEqual([2, 2])
+})

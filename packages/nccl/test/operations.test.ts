@@ -1,0 +1,243 @@
+import { Communicator, group } from '@shoal/nccl'
+import { DisposedError, type DType, dtypeInfo, encodeArray } from '@shoal/types'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll(ranks)
+  streams = communicators.map(({ device }) => new TestStream(device))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+function everywhere(call: (communicator: Communicator, rank: number, stream: TestStream) => void): void {
+  group(() => {
+    for (const [rank, communicator] of communicators.entries()) call(communicator, rank, streams[rank] as TestStream)
+  })
+  for (const stream of streams) stream.wait()
+}
+
+const floats = (rank: number, values: ArrayLike<number>) => TestMemory.from(rank, Float32Array.from(values))
+const first = () => [communicators[0] as Communicator, streams[0] as TestStream] as const
+
+describe('all-to-all, gather, scatter', () => {
+  // Element k of the part that rank i has for rank j.
+  const element = (i: number, j: number, k: number) => 100 * i + 10 * j + k
+  const parts = (i: number, length: number) => ranks.flatMap((j) => Array.from({ length }, (_, k) => element(i, j, k)))
+
+  test.each([1, 3])('all-to-all with %i elements a part', (length) => {
+    const send = ranks.map((rank) => floats(rank, parts(rank, length)))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', length * deviceCount))
+    everywhere((communicator, rank, stream) => {
+      communicator.allToAll(send[rank] as TestMemory, recv[rank] as TestMemory, { stream })
+    })
+    for (const [j, memory] of recv.entries()) {
+      expect(memory.floats()).toEqual(ranks.flatMap((i) => Array.from({ length }, (_, k) => element(i, j, k))))
+    }
+    for (const memory of [...send, ...recv]) memory.dispose()
+  })
+
+  test('a count takes the first parts of that size', () => {
+    const send = ranks.map((rank) => floats(rank, parts(rank, 2)))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2 * deviceCount))
+    everywhere((communicator, rank, stream) => {
+      communicator.allToAll(send[rank] as TestMemory, recv[rank] as TestMemory, { count: 1, stream })
+    })
+    for (const [j, memory] of recv.entries()) {
+      const got = memory.floats()
+      expect(got.slice(0, deviceCount)).toEqual(ranks.map((i) => parts(i, 2)[j]))
+      expect(got.slice(deviceCount)).toEqual(Array.from({ length: deviceCount }, () => 0))
+    }
+    for (const memory of [...send, ...recv]) memory.dispose()
+  })
+
+  test.each([0, deviceCount - 1])('gather to rank %i, null elsewhere', (root) => {
+    const send = ranks.map((rank) => floats(rank, [rank, rank + 0.5]))
+    const recv = TestMemory.zeros(root, 'f32', 2 * deviceCount)
+    everywhere((communicator, rank, stream) => {
+      communicator.gather(send[rank] as TestMemory, rank === root ? recv : null, { root, stream })
+    })
+    expect(recv.floats()).toEqual(ranks.flatMap((rank) => [rank, rank + 0.5]))
+    for (const memory of [...send, recv]) memory.dispose()
+  })
+
+  test('gather and scatter in place', () => {
+    const root = 1
+    const whole = floats(root, [0, 11, 0])
+    const own = ranks.map((rank) => floats(rank, [10 + rank]))
+    everywhere((communicator, rank, stream) => {
+      const send = rank === root ? whole.part(4, 4) : (own[rank] as TestMemory)
+      communicator.gather(send, rank === root ? whole : null, { root, dtype: 'f32', stream })
+    })
+    expect(whole.floats()).toEqual([10, 11, 12])
+    whole.write(Float32Array.of(7, 8, 9))
+    everywhere((communicator, rank, stream) => {
+      const recv = rank === root ? whole.part(4, 4) : (own[rank] as TestMemory)
+      communicator.scatter(rank === root ? whole : null, recv, { root, dtype: 'f32', stream })
+    })
+    expect(own.map((memory) => memory.floats()[0])).toEqual([7, 11, 9])
+    expect(whole.floats()).toEqual([7, 8, 9])
+    for (const memory of [...own, whole]) memory.dispose()
+  })
+
+  test('types that NCCL has not move as they are', () => {
+    const dtype: DType = 'complex128'
+    const send = ranks.map((rank) => TestMemory.from(rank, Float64Array.of(rank, rank + 0.5), dtype))
+    const recv = TestMemory.zeros(0, dtype, deviceCount)
+    everywhere((communicator, rank, stream) => {
+      communicator.gather(send[rank] as TestMemory, rank === 0 ? recv : null, { root: 0, stream })
+    })
+    expect(Array.from(recv.read(new Float64Array(2 * deviceCount)))).toEqual(
+      ranks.flatMap((rank) => [rank, rank + 0.5]),
+    )
+    for (const memory of [...send, recv]) memory.dispose()
+  })
+
+  test('refuse buffers that do not fit the ranks, overlap or are missing', () => {
+    const [communicator, stream] = first()
+    const three = TestMemory.zeros(0, 'f32', 3)
+    const four = TestMemory.zeros(0, 'f32', 4)
+    const other = TestMemory.zeros(0, 'f32', 4)
+    expect(() => communicator.allToAll(four, other, { stream })).toThrow('equal parts')
+    expect(() => communicator.allToAll(three, four, { stream })).toThrow('name a count')
+    expect(() => communicator.allToAll(three, other, { count: 2, stream })).toThrow(RangeError)
+    expect(() => communicator.allToAll(three, three, { stream })).toThrow('overlap')
+    expect(() => communicator.gather(four, three, { root: 0, stream })).toThrow('× 3 ranks')
+    expect(() => communicator.gather(four, null, { root: 0, stream })).toThrow(TypeError)
+    expect(() => communicator.gather(four, null, { root: 3, stream })).toThrow(RangeError)
+    expect(() => communicator.scatter(null, four, { root: 0, stream })).toThrow(TypeError)
+    expect(() => communicator.scatter(four, three.part(0, 4), { root: 0, stream })).toThrow(RangeError)
+    expect(() => communicator.scatter(three, three.part(4, 4), { root: 0, dtype: 'f32', stream })).toThrow('overlap')
+    for (const memory of [three, four, other]) memory.dispose()
+  })
+})
+
+describe('send and receive', () => {
+  test('a ring', () => {
+    const send = ranks.map((rank) => floats(rank, [rank, 1]))
+    const recv = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 2))
+    everywhere((communicator, rank, stream) => {
+      communicator.send(send[rank] as TestMemory, { peer: (rank + 1) % deviceCount, stream })
+      communicator.recv(recv[rank] as TestMemory, { peer: (rank + deviceCount - 1) % deviceCount, stream })
+    })
+    for (const [rank, memory] of recv.entries()) {
+      expect(memory.floats()).toEqual([(rank + deviceCount - 1) % deviceCount, 1])
+    }
+    for (const memory of [...send, ...recv]) memory.dispose()
+  })
+
+  test('a rank to itself, in a group, and part of a buffer', () => {
+    const [communicator, stream] = first()
+    const send = floats(0, [1, 2, 3])
+    const recv = TestMemory.zeros(0, 'f32', 3)
+    group(() => {
+      communicator.send(send, { peer: 0, count: 2, stream })
+      communicator.recv(recv, { peer: 0, count: 2, stream })
+    })
+    stream.wait()
+    expect(recv.floats()).toEqual([1, 2, 0])
+    for (const memory of [send, recv]) memory.dispose()
+  })
+
+  test('refuse a peer that is no rank, too large a count, read-only memory', () => {
+    const [communicator, stream] = first()
+    const memory = floats(0, [1])
+    for (const peer of [-1, 3, 0.5, Number.NaN]) {
+      expect(() => communicator.send(memory, { peer, stream })).toThrow(RangeError)
+    }
+    expect(() => communicator.recv(memory, { peer: '1' as never, stream })).toThrow(TypeError)
+    expect(() => communicator.send(memory, { peer: 1, count: 2, stream })).toThrow(RangeError)
+    memory.override = { readOnly: true }
+    expect(() => communicator.recv(memory, { peer: 1, stream })).toThrow('read-only')
+    memory.dispose()
+  })
+})
+
+describe('a pre-multiplied sum', () => {
+  test.each(['f32', 'f64', 'i32', 'u8', 'f16', 'bf16'] as DType[])('with a number, %s', (dtype) => {
+    const memory = ranks.map((rank) => TestMemory.from(rank, encodeArray(dtype, [1, 2]) as Float32Array, dtype))
+    const ops = communicators.map((communicator) => communicator.createPreMulSum(3, { dtype }))
+    everywhere((communicator, rank, stream) => {
+      const [one, op] = [memory[rank] as TestMemory, ops[rank] as (typeof ops)[number]]
+      communicator.allReduce(one, one, { op, stream })
+    })
+    const expected = encodeArray(dtype, [3 * deviceCount, 6 * deviceCount])
+    for (const one of memory) {
+      expect(one.read(new (dtypeInfo(dtype).typedArray)(2) as Float32Array)).toEqual(expected)
+      one.dispose()
+    }
+    for (const op of ops) op.dispose()
+  })
+
+  test('with a scalar on the device, another one on each rank, read when the operation runs', () => {
+    const scalars = ranks.map((rank) => floats(rank, [rank + 1]))
+    const ops = communicators.map((communicator, rank) => communicator.createPreMulSum(scalars[rank] as TestMemory))
+    const memory = ranks.map((rank) => floats(rank, [1]))
+    const recv = TestMemory.zeros(0, 'f32', 1)
+    const run = () =>
+      everywhere((communicator, rank, stream) => {
+        const op = ops[rank] as (typeof ops)[number]
+        communicator.reduce(memory[rank] as TestMemory, rank === 0 ? recv : null, { root: 0, op, stream })
+      })
+    run()
+    expect(recv.floats()).toEqual([1 + 2 + 3])
+    scalars[2]?.write(Float32Array.of(10))
+    run()
+    expect(recv.floats()).toEqual([1 + 2 + 10])
+    expect(ops[0]?.scalar).toBe(scalars[0])
+    for (const op of ops) op.dispose()
+    for (const one of [...memory, ...scalars, recv]) one.dispose()
+  })
+
+  test('is refused for other types, other communicators and after dispose', () => {
+    const [communicator, stream] = first()
+    const memory = floats(0, [1])
+    const integers = TestMemory.from(0, Int32Array.of(1))
+    const op = communicator.createPreMulSum(2, { dtype: 'f32' })
+    expect(() => communicator.allReduce(integers, integers, { op, stream })).toThrow('f32, not i32')
+    const elsewhere = communicators[1]?.createPreMulSum(2, { dtype: 'f32' })
+    expect(() => communicator.allReduce(memory, memory, { op: elsewhere as never, stream })).toThrow(
+      'another communicator',
+    )
+    elsewhere?.dispose()
+    op.dispose()
+    op.dispose()
+    expect(op.disposed).toBe(true)
+    expect(errorOf(() => communicator.allReduce(memory, memory, { op, stream }))).toBeInstanceOf(DisposedError)
+    for (const one of [memory, integers]) one.dispose()
+  })
+
+  test('refuses scalars that are no value of the type, and types that cannot be reduced', () => {
+    const [communicator] = first()
+    expect(() => communicator.createPreMulSum(2)).toThrow('dtype')
+    expect(() => communicator.createPreMulSum(2, { dtype: 'complex64' })).toThrow('cannot reduce')
+    expect(() => communicator.createPreMulSum(300, { dtype: 'u8' })).toThrow(RangeError)
+    expect(() => communicator.createPreMulSum(0.5, { dtype: 'i32' })).toThrow(RangeError)
+    expect(() => communicator.createPreMulSum('2' as never, { dtype: 'f32' })).toThrow(TypeError)
+    expect(() => communicator.createPreMulSum(2, { dtype: 'f31' as never })).toThrow('unknown dtype')
+    const elsewhere = floats(1, [1])
+    expect(() => communicator.createPreMulSum(elsewhere)).toThrow('belongs to device 1')
+    elsewhere.dispose()
+    const short = new TestMemory(0, 2)
+    expect(() => communicator.createPreMulSum(short, { dtype: 'f32' })).toThrow(RangeError)
+    expect(() => communicator.createPreMulSum(floats(0, [1]), { dtype: 'f64' })).toThrow('memory of f32')
+    short.dispose()
+  })
+
+  test('ends with its communicator', async () => {
+    for (const end of ['destroy', 'abort'] as const) {
+      const [communicator] = await Communicator.initAll([0])
+      const op = communicator?.createPreMulSum(2, { dtype: 'f32' })
+      await communicator?.[end]()
+      expect(op?.disposed).toBe(true)
+      op?.dispose()
+    }
+  })
+})
