@@ -1,0 +1,144 @@
+import type { DeviceBuffer, Stream } from '@shoal/driver'
+import { decodeArray, dtypeInfo, encodeArray, isNarrowFloat, type StorageArray } from '@shoal/types'
+import type { BenchType, Reduction } from '../options.js'
+import type { Source } from './operations.js'
+
+/**
+ * The data of a part repeats after so many elements. A prime, so that data which ends up in a wrong place does not look
+ * right by chance.
+ */
+const period = 65_521
+/** Results are read back in pieces of about so many bytes. */
+const pieceBytes = 8 * 2 ** 20
+/** Sums are exact up to here, whatever the order of additions. */
+const exactSums: { readonly [T in BenchType]?: number } = {
+  f8e5m2: 8,
+  f8e4m3: 16,
+  i8: 127,
+  u8: 255,
+  bf16: 256,
+  f16: 2048,
+}
+/** Bits of the significand, the leading one included. */
+const precisions: { readonly [T in BenchType]?: number } = { f8e5m2: 3, f8e4m3: 4, bf16: 8, f16: 11, f32: 24, f64: 53 }
+
+/** What ranks send, and so what they have to get: known everywhere without being exchanged. */
+export class BenchData {
+  readonly #type: BenchType
+  readonly #op: Reduction
+  readonly #worldSize: number
+  readonly #patterns = new Map<string, StorageArray>()
+
+  constructor(type: BenchType, op: Reduction, worldSize: number) {
+    this.#type = type
+    this.#op = op
+    this.#worldSize = worldSize
+  }
+
+  /** Queues what part `part` of rank `rank` holds into the elements of `target`. */
+  fill(target: DeviceBuffer, rank: number, part: number, stream: Stream): void {
+    const pattern = this.#pattern({ rank, part })
+    const first = Math.min(period, target.length)
+    target.slice(0, first).copyFrom(pattern.subarray(0, first) as never, { stream })
+    // Copies of copies: a few large ones instead of many small ones.
+    for (let filled = first; filled < target.length; ) {
+      const next = Math.min(filled, target.length - filled)
+      target.slice(filled, filled + next).copyFrom(target.slice(0, next) as never, { stream })
+      filled += next
+    }
+  }
+
+  /** How many elements of `result` are not what the source says. */
+  async wrong(result: DeviceBuffer, source: Source, stream: Stream): Promise<number> {
+    const pattern = this.#pattern(source)
+    const bytes = dtypeInfo(this.#type).bytes
+    const periods = Math.max(1, Math.min(Math.floor(pieceBytes / bytes / period), Math.ceil(result.length / period)))
+    const expected = repeat(pattern, periods)
+    let wrong = 0
+    for (let start = 0; start < result.length; start += expected.length) {
+      const piece = result.slice(start, Math.min(result.length, start + expected.length))
+      const found = (await piece.toArray({ stream })) as StorageArray
+      const wanted = expected.subarray(0, found.length) as StorageArray
+      if (asBytes(found).equals(asBytes(wanted))) continue
+      wrong += this.#countWrong(found, wanted, 'rank' in source)
+    }
+    return wrong
+  }
+
+  #countWrong(found: StorageArray, wanted: StorageArray, isCopy: boolean): number {
+    const [values, references] = [decoded(this.#type, found), decoded(this.#type, wanted)]
+    const tolerance = isCopy ? 0 : this.#tolerance
+    let wrong = 0
+    for (let i = 0; i < values.length; i += 1) {
+      const [value, reference] = [Number(values[i]), Number(references[i])]
+      if (!(Math.abs(value - reference) <= Math.abs(reference) * tolerance)) wrong += 1
+    }
+    return wrong
+  }
+
+  /** Only the mean over ranks is not exact in floating point: NCCL multiplies by 1/n, and rounds for each rank. */
+  get #tolerance(): number {
+    const precision = precisions[this.#type]
+    if (this.#op !== 'avg' || precision === undefined) return 0
+    return this.#worldSize * 2 ** (1 - precision)
+  }
+
+  #pattern(source: Source): StorageArray {
+    const key = 'rank' in source ? `${source.rank} ${source.part}` : `all ${source.part}`
+    const known = this.#patterns.get(key)
+    if (known !== undefined) return known
+    const values = new Float64Array(period)
+    for (let i = 0; i < period; i += 1)
+      values[i] = 'rank' in source ? this.#value(source.rank, source.part, i) : this.#combined(source.part, i)
+    const made = encode(this.#type, values)
+    this.#patterns.set(key, made)
+    return made
+  }
+
+  #value(rank: number, part: number, i: number): number {
+    const noise = Math.imul(i + 1, 0x9e37_79b1) ^ Math.imul(rank + 1, 0x85eb_ca77) ^ Math.imul(part + 1, 0xc2b2_ae3d)
+    const random = (noise ^ (noise >>> 15)) >>> 0
+    // Products of powers of 2 are exact, and small.
+    if (this.#op === 'prod') return rank < 6 ? 1 + (random & 1) : 1
+    const most = exactSums[this.#type] ?? 2 ** 24
+    if (rank >= most) return 0
+    return random % (Math.min(16, Math.floor(most / this.#worldSize)) + 1)
+  }
+
+  #combined(part: number, i: number): number {
+    const values = Array.from({ length: this.#worldSize }, (_, rank) => this.#value(rank, part, i))
+    const sum = (): number => values.reduce((total, value) => total + value, 0)
+    switch (this.#op) {
+      case 'sum':
+        return sum()
+      case 'prod':
+        return values.reduce((total, value) => total * value, 1)
+      case 'max':
+        return Math.max(...values)
+      case 'min':
+        return Math.min(...values)
+      case 'avg':
+        return precisions[this.#type] === undefined ? Math.trunc(sum() / this.#worldSize) : sum() / this.#worldSize
+    }
+  }
+}
+
+function encode(type: BenchType, values: Float64Array): StorageArray {
+  const isWide = type === 'i64' || type === 'u64'
+  return isWide ? encodeArray(type, Array.from(values, BigInt)) : encodeArray(type, values)
+}
+
+function decoded(type: BenchType, array: StorageArray): ArrayLike<number | bigint> {
+  return isNarrowFloat(type) ? decodeArray(type, array as never) : (array as ArrayLike<number | bigint>)
+}
+
+function repeat(pattern: StorageArray, times: number): StorageArray {
+  if (times === 1) return pattern
+  const long = Reflect.construct(pattern.constructor, [pattern.length * times]) as StorageArray
+  for (let i = 0; i < times; i += 1) long.set(pattern as never, i * pattern.length)
+  return long
+}
+
+function asBytes(array: StorageArray): Buffer {
+  return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
+}

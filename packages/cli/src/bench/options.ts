@@ -1,0 +1,171 @@
+import { parseArgs } from 'node:util'
+import type { DType } from '@shoal/types'
+import { UsageError } from '../command.js'
+import { parseBytes, type Sweep } from './size.js'
+
+/** Types that NCCL moves, by Shoal's names, and what nccl-tests call them. */
+export const typeNames = {
+  i8: 'int8',
+  u8: 'uint8',
+  i32: 'int32',
+  u32: 'uint32',
+  i64: 'int64',
+  u64: 'uint64',
+  f16: 'half',
+  f32: 'float',
+  f64: 'double',
+  bf16: 'bfloat16',
+  f8e4m3: 'f8e4m3',
+  f8e5m2: 'f8e5m2',
+} as const satisfies { readonly [D in DType]?: string }
+export type BenchType = keyof typeof typeNames
+export const reductions = ['sum', 'prod', 'max', 'min', 'avg'] as const
+export type Reduction = (typeof reductions)[number]
+
+export interface BenchOptions {
+  readonly test: string
+  readonly sweep: Sweep
+  readonly types: readonly BenchType[]
+  readonly reductions: readonly Reduction[]
+  /** -1 for every rank in turn. */
+  readonly root: number
+  readonly iterations: number
+  readonly warmUps: number
+  readonly check: boolean
+  readonly inPlace: 'both' | 'in' | 'out'
+  /** Devices of this process, or PEs to start; all when left out. */
+  readonly devices: number | undefined
+  readonly timeout: number
+  readonly json: string | undefined
+  readonly svg: string | undefined
+  readonly software: boolean
+}
+
+export const usage = `usage: shoal bench TEST [options]
+       shoal run -n N shoal bench TEST [options]
+
+Collectives of NCCL, with the columns of nccl-tests:
+  all-reduce  all-gather  reduce-scatter  all-to-all  broadcast  reduce  gather  scatter  send-recv
+
+One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests measure them:
+  put  get        latency and bandwidth on a stream and from the host
+  atomic          latency and rate of host atomics
+  barrier         latency of barrier and sync, on a stream and from the host
+
+  calls           what a call costs: a launch queue's copy, event record, stream query
+
+  -b, --min-bytes SIZE    smallest message (default: 8)
+  -e, --max-bytes SIZE    largest message (default: 128M, and 1M on the software device)
+  -f, --step-factor N     next size = size × N (default: 2)
+  -i, --step-bytes SIZE   next size = size + SIZE
+  -d, --datatype TYPE     f32 or float, bf16 or bfloat16, …; several with commas, or all (default: f32)
+  -o, --op OP             sum, prod, max, min, avg; several with commas, or all (default: sum)
+  -r, --root RANK         of rooted operations; all for each in turn (default: 0)
+  -n, --iterations N      that are timed (default: 20)
+  -w, --warm-ups N        before that (default: 5)
+  -c, --check 0|1         compare every element of the results (default: 1)
+      --in-place WHICH    both (default), in, out
+  -g, --devices N         ranks in one process, or PEs to start (default: all devices)
+      --device sim        on the software device, whose figures mean nothing
+      --timeout SECONDS   for the ranks to meet, and for any one size (default: 120)
+      --json FILE         all figures
+      --svg FILE          a plot of them; needs the package echarts
+      --help
+
+Sizes are bytes: 8, 64K, 16M, 1G. A size counts the larger side of a rank, as in nccl-tests.
+
+All devices are driven by this process, unless it is a rank itself: of shoal run, torchrun, mpirun or srun. Then each
+process has one device, and rank 0 prints.
+
+Exit status: 0; 1 when results are wrong or something failed; 2 when the command line is wrong.`
+
+/** @throws UsageError */
+export function readOptions(commandLine: readonly string[], tests: readonly string[]): BenchOptions {
+  const { values, positionals } = parse(commandLine)
+  const [test, ...rest] = positionals
+  if (test === undefined) throw new UsageError(`which test? There are ${tests.join(', ')}`)
+  if (!tests.includes(test)) throw new UsageError(`there is no test '${test}'; there are ${tests.join(', ')}`)
+  if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
+  const { device } = values
+  if (device !== undefined && device !== 'gpu' && device !== 'sim')
+    throw new UsageError(`--device must be gpu or sim, got ${device}`)
+  const software = device === 'sim' || (device === undefined && process.env['SHOAL_DEVICE'] === 'sim')
+  const least = parseBytes(values['min-bytes'], '--min-bytes')
+  const most = parseBytes(values['max-bytes'] ?? (software ? '1M' : '128M'), '--max-bytes')
+  if (values['max-bytes'] !== undefined && most < least)
+    throw new UsageError(`--max-bytes ${values['max-bytes']} is less than --min-bytes ${values['min-bytes']}`)
+  return {
+    test,
+    sweep: {
+      least,
+      most: Math.max(least, most),
+      factor: wholeNumber(values['step-factor'], '--step-factor', 2),
+      step: values['step-bytes'] === undefined ? undefined : parseBytes(values['step-bytes'], '--step-bytes'),
+    },
+    types: list(values.datatype, '--datatype', Object.keys(typeNames) as BenchType[], (word) =>
+      (Object.keys(typeNames) as BenchType[]).find((name) => name === word || typeNames[name] === word),
+    ),
+    reductions: list(values.op, '--op', reductions, (word) => reductions.find((name) => name === word)),
+    root: values.root === 'all' ? -1 : wholeNumber(values.root, '--root', 0),
+    iterations: wholeNumber(values.iterations, '--iterations', 1),
+    warmUps: wholeNumber(values['warm-ups'], '--warm-ups', 0),
+    check: oneOf(values.check, '--check', ['0', '1']) === '1',
+    inPlace: oneOf(values['in-place'], '--in-place', ['both', 'in', 'out']),
+    devices: values.devices === undefined ? undefined : wholeNumber(values.devices, '--devices', 1),
+    timeout: wholeNumber(values.timeout, '--timeout', 1) * 1000,
+    json: values.json,
+    svg: values.svg,
+    software,
+  }
+}
+
+function parse(commandLine: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...commandLine],
+      allowPositionals: true,
+      options: {
+        'min-bytes': { type: 'string', short: 'b', default: '8' },
+        'max-bytes': { type: 'string', short: 'e' },
+        'step-factor': { type: 'string', short: 'f', default: '2' },
+        'step-bytes': { type: 'string', short: 'i' },
+        datatype: { type: 'string', short: 'd', default: 'f32' },
+        op: { type: 'string', short: 'o', default: 'sum' },
+        root: { type: 'string', short: 'r', default: '0' },
+        iterations: { type: 'string', short: 'n', default: '20' },
+        'warm-ups': { type: 'string', short: 'w', default: '5' },
+        check: { type: 'string', short: 'c', default: '1' },
+        'in-place': { type: 'string', default: 'both' },
+        devices: { type: 'string', short: 'g' },
+        device: { type: 'string' },
+        timeout: { type: 'string', default: '120' },
+        json: { type: 'string' },
+        svg: { type: 'string' },
+      },
+    })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function wholeNumber(text: string, option: string, least: number): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
+    throw new UsageError(`${option} must be a whole number from ${least}, got ${text}`)
+  return value
+}
+
+function oneOf<T extends string>(text: string, option: string, words: readonly T[]): T {
+  const word = words.find((one) => one === text)
+  if (word === undefined) throw new UsageError(`${option} must be ${words.join(' or ')}, got ${text}`)
+  return word
+}
+
+function list<T>(text: string, option: string, all: readonly T[], find: (word: string) => T | undefined): readonly T[] {
+  if (text === 'all') return all
+  return text.split(',').map((word) => {
+    const found = find(word)
+    if (found === undefined) throw new UsageError(`${option}: no ${word}; there are ${all.join(', ')}, all`)
+    return found
+  })
+}

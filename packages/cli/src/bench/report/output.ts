@@ -1,0 +1,44 @@
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { UsageError } from '../../command.js'
+import type { BenchOptions } from '../options.js'
+import { type Diagram, plot } from './plot.js'
+import type { Report } from './report.js'
+
+/** What a benchmark tells: rows while they come, files in the end. */
+export class Output {
+  readonly #options: BenchOptions
+
+  private constructor(options: BenchOptions) {
+    this.#options = options
+  }
+
+  /** @throws UsageError when a file that was asked for cannot be written: better now than after the last size. */
+  static open(options: BenchOptions): Output {
+    for (const file of [options.json, options.svg]) {
+      if (file === undefined) continue
+      try {
+        closeSync(openSync(file, 'a'))
+      } catch (error) {
+        throw new UsageError(`${file} cannot be written: ${(error as Error).message}`)
+      }
+    }
+    return new Output(options)
+  }
+
+  print(...lines: readonly string[]): void {
+    process.stdout.write(`${lines.join('\n')}\n`)
+  }
+
+  async write(
+    report: Report<unknown>,
+    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] },
+  ): Promise<void> {
+    const { json, svg } = this.#options
+    if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+    if (svg === undefined) return
+    const subtitle = `${report.library.name} ${report.library.version}, ${
+      report.software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
+    }`
+    writeFileSync(svg, await plot(drawing.title, subtitle, drawing.diagrams))
+  }
+}

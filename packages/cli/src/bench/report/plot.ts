@@ -1,0 +1,123 @@
+import { ShoalError } from '@shoal/types'
+
+/** A line of a plot. */
+export interface Line {
+  readonly name: string
+  /** Bytes, and the value there. */
+  readonly points: readonly (readonly [number, number])[]
+}
+
+/** One diagram of a plot; both axes are logarithmic where `logarithmic` says so, that of the bytes always. */
+export interface Diagram {
+  readonly title: string
+  readonly unit: string
+  readonly logarithmic: boolean
+  readonly lines: readonly Line[]
+}
+
+const width = 900
+const height = 360
+const margin = { top: 70, bottom: 60 }
+
+/** Diagrams over the message size, one below the other, as an SVG. @throws PlottingLibraryError */
+export async function plot(title: string, subtitle: string, diagrams: readonly Diagram[]): Promise<string> {
+  const { use, init, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = await loadLibrary()
+  use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: 40 + height * diagrams.length })
+  try {
+    chart.setOption({
+      animation: false,
+      backgroundColor: '#ffffff',
+      textStyle: { fontFamily: 'sans-serif' },
+      title: [
+        { text: title, subtext: subtitle, left: 'center', top: 5 },
+        ...diagrams.map((diagram, index) => ({
+          text: diagram.title,
+          left: 80,
+          top: 50 + height * index,
+          textStyle: { fontSize: 13 },
+        })),
+      ],
+      legend: diagrams.map((diagram, index) => ({
+        data: diagram.lines.map(({ name }) => lineName(index, name)),
+        formatter: (name: string) => name.slice(name.indexOf(' ') + 1),
+        right: 40,
+        top: 50 + height * index,
+      })),
+      grid: diagrams.map((_, index) => ({
+        left: 80,
+        right: 40,
+        top: 20 + height * index + margin.top,
+        height: height - margin.top - margin.bottom,
+      })),
+      xAxis: diagrams.map((_, index) => ({
+        gridIndex: index,
+        type: 'log' as const,
+        logBase: 2,
+        name: 'bytes',
+        nameLocation: 'middle' as const,
+        nameGap: 28,
+        axisLabel: { formatter: (value: number) => bytesInWords(value) },
+      })),
+      yAxis: diagrams.map(({ unit, logarithmic }, index) => ({
+        gridIndex: index,
+        type: logarithmic ? ('log' as const) : ('value' as const),
+        name: unit,
+        axisLabel: { formatter: (value: number) => String(value) },
+      })),
+      series: diagrams.flatMap(({ lines, logarithmic }, index) =>
+        lines.map(({ name, points }) => ({
+          type: 'line' as const,
+          name: lineName(index, name),
+          xAxisIndex: index,
+          yAxisIndex: index,
+          symbolSize: 5,
+          // A logarithm of nothing is nowhere.
+          data: points.filter(([, value]) => !logarithmic || value > 0).map(([bytes, value]) => [bytes, value]),
+        })),
+      ),
+    })
+    return chart.renderToSVGString()
+  } finally {
+    chart.dispose()
+  }
+}
+
+/** `--svg` was asked for, and the package that draws is not there. */
+export class PlottingLibraryError extends ShoalError {
+  override readonly name: string = 'PlottingLibraryError'
+  readonly code = 'SHOAL_PLOTTING_LIBRARY_NOT_FOUND'
+}
+
+/** Only with `--svg`: it is large, and on most machines that measure nobody needs it. */
+async function loadLibrary() {
+  try {
+    const [core, charts, components, renderers] = await Promise.all([
+      import('echarts/core'),
+      import('echarts/charts'),
+      import('echarts/components'),
+      import('echarts/renderers'),
+    ])
+    return { ...core, ...charts, ...components, ...renderers }
+  } catch (cause) {
+    throw new PlottingLibraryError('--svg needs the package echarts, which is not installed: npm install echarts', {
+      cause,
+    })
+  }
+}
+
+/** Unique over all diagrams, so that a legend finds its own lines. */
+function lineName(index: number, name: string): string {
+  return `${index} ${name}`
+}
+
+function bytesInWords(bytes: number): string {
+  const [unit, size] = (
+    [
+      ['G', 2 ** 30],
+      ['M', 2 ** 20],
+      ['K', 2 ** 10],
+    ] as const
+  ).find(([, one]) => bytes >= one) ?? ['', 1]
+  return `${Number((bytes / size).toFixed(1))}${unit}`
+}
