@@ -1,0 +1,253 @@
+import { Communicator, CommunicatorAbortedError, group, UniqueId } from '@shoal/nccl'
+import { AbortedError, DisposedError, StatusError, TimeoutError } from '@shoal/types'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+beforeAll(startSoftwareDevice)
+
+let communicators: [Communicator, Communicator]
+let memory: [TestMemory, TestMemory]
+let streams: [TestStream, TestStream]
+
+beforeEach(async () => {
+  communicators = (await Communicator.initAll([0, 1])) as typeof communicators
+  memory = [TestMemory.from(0, new Float32Array([1])), TestMemory.from(1, new Float32Array([2]))]
+  streams = [new TestStream(0), new TestStream(1)]
+})
+
+afterEach(async () => {
+  await Promise.all(communicators.map((communicator) => communicator.abort()))
+  for (const one of [...memory, ...streams]) one.dispose()
+})
+
+/** An all-reduce that rank 1 never joins. */
+function allReduceAlone(): void {
+  communicators[0].allReduce(memory[0], memory[0], { stream: streams[0] })
+}
+
+function allReduceTogether(): void {
+  group(() => {
+    for (const rank of [0, 1] as const) {
+      communicators[rank].allReduce(memory[rank], memory[rank], { stream: streams[rank] })
+    }
+  })
+}
+
+async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it resolved')
+    },
+    (error: unknown) => error,
+  )
+}
+
+test('synchronize resolves when the work is done, and leaves the event loop free until then', async () => {
+  allReduceAlone()
+  let isDone = false
+  const done = communicators[0].synchronize(streams[0]).then(() => (isDone = true))
+  let turns = 0
+  const timer = setInterval(() => (turns += 1), 1)
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  expect(isDone).toBe(false)
+  expect(turns).toBeGreaterThan(20)
+  clearInterval(timer)
+  communicators[1].allReduce(memory[1], memory[1], { stream: streams[1] })
+  await done
+  await communicators[1].synchronize(streams[1], { timeout: 10_000 })
+  expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
+})
+
+test('many waits of one stream, and of the default stream', async () => {
+  allReduceTogether()
+  await Promise.all([streams[0], streams[0], null].map((stream) => communicators[0].synchronize(stream)))
+  expect(memory[0].floats()).toEqual([3])
+})
+
+test('a time limit aborts the communicator and names what was waited for', async () => {
+  allReduceAlone()
+  const others = [rejection(communicators[0].synchronize(streams[0])), rejection(communicators[0].ready())]
+  await others[1]?.catch(() => undefined)
+  const start = performance.now()
+  const error = await rejection(communicators[0].synchronize(streams[0], { timeout: 100 }))
+  expect(performance.now() - start).toBeLessThan(2000)
+  expect(error).toBeInstanceOf(CommunicatorAbortedError)
+  expect(error).toMatchObject({
+    code: 'SHOAL_COMMUNICATOR_ABORTED',
+    operation: 'synchronize',
+    reason: 'timeout',
+    rank: 0,
+    worldSize: 2,
+    device: 0,
+    lastOperation: 'ncclAllReduce',
+    cause: { code: 'SHOAL_TIMEOUT', timeout: 100 },
+  })
+  expect((error as Error).message).toMatch(/rank 0 of 2 .*ncclAllReduce.*depends on rank 1/)
+  // Another wait of the same communicator ends too, and the work it waited for has ended.
+  expect(await others[0]).toMatchObject({ operation: 'synchronize', reason: 'timeout' })
+  expect(streams[0].isIdle()).toBe(true)
+  // Everything later says why.
+  expect(communicators[0].disposed).toBe(true)
+  expect(errorOf(() => allReduceAlone())).toMatchObject({ operation: 'allReduce', reason: 'timeout' })
+  expect(await rejection(communicators[0].synchronize(streams[0]))).toBeInstanceOf(CommunicatorAbortedError)
+  await communicators[0].destroy()
+  await communicators[0].abort()
+})
+
+test('a signal of a wait aborts the communicator', async () => {
+  allReduceAlone()
+  const abort = new AbortController()
+  const waiting = rejection(communicators[0].synchronize(streams[0], { signal: abort.signal }))
+  const lost = Object.assign(new Error('rank 1 was lost'), { ranks: [1] })
+  setTimeout(() => abort.abort(lost), 50)
+  const error = await waiting
+  expect(error).toMatchObject({ reason: 'signal', cause: lost, lostRanks: [1] })
+  expect((error as Error).message).toContain('Lost: rank 1.')
+  expect(JSON.parse(JSON.stringify(error))).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED', lostRanks: [1] })
+})
+
+test('a signal that has fired already ends a wait before it begins', async () => {
+  allReduceAlone()
+  const error = await rejection(communicators[0].synchronize(streams[0], { signal: AbortSignal.abort('no') }))
+  expect(error).toMatchObject({ reason: 'signal', cause: 'no' })
+})
+
+test('a wait that ends in time leaves its signal and its time limit alone', async () => {
+  const abort = new AbortController()
+  allReduceTogether()
+  await communicators[0].synchronize(streams[0], { signal: abort.signal, timeout: 50 })
+  abort.abort()
+  await new Promise((resolve) => setTimeout(resolve, 80))
+  expect(communicators[0].disposed).toBe(false)
+  allReduceTogether()
+  await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
+})
+
+test('abort() rejects what waits', async () => {
+  allReduceAlone()
+  const waiting = rejection(communicators[0].synchronize(streams[0]))
+  await communicators[0].abort()
+  expect(await waiting).toMatchObject({ reason: 'abort', operation: 'synchronize' })
+  // Whoever called abort() has disposed of it.
+  expect(errorOf(() => allReduceAlone())).toBeInstanceOf(DisposedError)
+})
+
+test('an error that NCCL reports aborts the communicator and rejects what waits', async () => {
+  allReduceAlone()
+  const waiting = rejection(communicators[0].synchronize(streams[0]))
+  const start = performance.now()
+  await communicators[1].abort()
+  const error = await waiting
+  expect(performance.now() - start).toBeLessThan(2000)
+  expect(error).toMatchObject({ reason: 'async-error', cause: { code: 'ncclRemoteError' } })
+  expect((error as CommunicatorAbortedError).cause).toBeInstanceOf(StatusError)
+})
+
+test('nothing is asked, and no timer runs, while nothing waits', async () => {
+  allReduceAlone()
+  await communicators[1].abort()
+  await new Promise((resolve) => setTimeout(resolve, 250))
+  expect(communicators[0].disposed).toBe(false)
+  expect(communicators[0].asyncError()).toMatchObject({ code: 'ncclRemoteError' })
+})
+
+describe('destroy and finalize while a rank is missing', () => {
+  test('a time limit', async () => {
+    allReduceAlone()
+    const start = performance.now()
+    const error = await rejection(communicators[0].destroy({ timeout: 100 }))
+    expect(performance.now() - start).toBeLessThan(4000)
+    expect(error).toMatchObject({ operation: 'destroy', reason: 'timeout' })
+    await communicators[0].abort()
+  })
+
+  test('finalize, and a time limit', async () => {
+    allReduceAlone()
+    const error = await rejection(communicators[0].finalize({ timeout: 100 }))
+    expect(error).toMatchObject({ operation: 'finalize', reason: 'timeout' })
+  })
+
+  test('a rank that is lost', async () => {
+    allReduceAlone()
+    const ends = Promise.allSettled([communicators[0].destroy(), communicators[1].abort()])
+    const late = new Promise((resolve) => setTimeout(resolve, 5000, 'late'))
+    expect(await Promise.race([ends, late])).not.toBe('late')
+  })
+})
+
+describe('the signal of an init', () => {
+  async function pair(signal: AbortSignal): Promise<[Communicator, Communicator]> {
+    const id = UniqueId.create()
+    const made = await Promise.all(
+      [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id, signal })),
+    )
+    return made as [Communicator, Communicator]
+  }
+
+  test('aborts the communicators afterwards, also where nothing waits', async () => {
+    const abort = new AbortController()
+    await Promise.all(communicators.map((one) => one.destroy()))
+    communicators = await pair(abort.signal)
+    allReduceAlone()
+    const waiting = rejection(communicators[0].synchronize(streams[0]))
+    const lost = new Error('a rank was lost')
+    abort.abort(lost)
+    expect(communicators.map(({ disposed }) => disposed)).toEqual([true, true])
+    expect(await waiting).toMatchObject({ reason: 'signal', cause: lost })
+    expect(errorOf(() => communicators[1].asyncError())).toMatchObject({ reason: 'signal', cause: lost })
+    // A new communicator of those who are left works.
+    const [survivor] = (await Communicator.initAll([0])) as [Communicator]
+    survivor.allReduce(memory[0], memory[0], { stream: streams[0] })
+    await survivor.synchronize(streams[0])
+    await survivor.destroy()
+  })
+
+  test('does nothing to a communicator that has ended', async () => {
+    const abort = new AbortController()
+    const made = await pair(abort.signal)
+    await Promise.all(made.map((one) => one.destroy()))
+    abort.abort()
+    expect(errorOf(() => made[0].asyncError())).toBeInstanceOf(DisposedError)
+  })
+
+  test('a time limit for the init alone', async () => {
+    const id = UniqueId.create()
+    const start = performance.now()
+    const error = await rejection(
+      Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, timeout: 100, config: { blocking: true } }),
+    )
+    expect(performance.now() - start).toBeLessThan(1000)
+    expect(error).toBeInstanceOf(TimeoutError)
+    expect(error).toMatchObject({ timeout: 100, operation: 'Communicator.initRank of rank 0 of 2 on device 0' })
+    // Lets the thread of the init go.
+    const late = await Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id })
+    await late.abort()
+    const inTime = await Communicator.initAll([0], { timeout: 60_000 })
+    await inTime[0]?.destroy()
+  })
+
+  test('initAll gives up too', async () => {
+    await expect(Communicator.initAll([0, 1], { signal: AbortSignal.abort() })).rejects.toThrow(AbortedError)
+  })
+})
+
+test.each([
+  ['a signal that is none', { signal: {} }, TypeError],
+  ['a negative limit', { timeout: -1 }, RangeError],
+  ['a limit that is NaN', { timeout: Number.NaN }, TypeError],
+  ['a limit that is a text', { timeout: '1' }, TypeError],
+  ['an endless limit', { timeout: Number.POSITIVE_INFINITY }, RangeError],
+  ['no object', 5, TypeError],
+])('waits refuse %s', async (_, options, kind) => {
+  await expect(communicators[0].synchronize(streams[0], options as never)).rejects.toThrow(kind)
+  await expect(communicators[0].ready(options as never)).rejects.toThrow(kind)
+  await expect(communicators[0].destroy(options as never)).rejects.toThrow(kind)
+  expect(communicators[0].disposed).toBe(false)
+})
+
+test('synchronize refuses a stream of another device, no stream, and a group that is open', async () => {
+  await expect(communicators[0].synchronize(streams[1])).rejects.toThrow('belongs to device 1')
+  await expect(communicators[0].synchronize(undefined as never)).rejects.toThrow(TypeError)
+  const inside = group(() => ({ promise: rejection(communicators[0].synchronize(streams[0])) }))
+  expect(await inside.promise).toMatchObject({ message: expect.stringContaining('a group is open') })
+})
