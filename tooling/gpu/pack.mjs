@@ -28,7 +28,14 @@ const finished = join(root, '.gpu')
 const target = join(cacheFolder, `gpu-${process.pid}`)
 const app = join(target, 'app')
 const source = join(root, 'tooling', 'gpu')
-const examples = ['all-reduce', 'growable-tensor', 'shared-memory', 'multicast', 'node-and-python']
+const examples = [
+  'all-reduce',
+  'growable-tensor',
+  'shared-memory',
+  'multicast',
+  'node-and-python',
+  'data-parallel-training',
+]
 const entries = [
   'tooling/conformance',
   'tooling/bench',

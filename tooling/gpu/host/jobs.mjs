@@ -19,6 +19,9 @@ const sweep =
     job,
     ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json],
   ]
+const onRanks =
+  (name) =>
+  ({ gpus }) => [file('node_modules/@shoal/cli/bin/shoal.js'), ...['run', '-n', String(gpus), example(name)]]
 const example = (name, program = 'main') => file(`node_modules/@shoal/example-${name}/dist/${program}.js`)
 const demo = example('all-reduce')
 
@@ -46,6 +49,7 @@ export const jobs = [
     command: ({ json }) => [file('node_modules/@shoal/interop/dist/run.js'), '--json', json],
   },
   { name: 'node-and-python', limit: 90, gpus: 2, command: () => [example('node-and-python')] },
+  { name: 'data-parallel-training', limit: 90, command: onRanks('data-parallel-training') },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },

@@ -1,0 +1,59 @@
+// One rank: `shoal run -n 4 dist/main.js`. Alone (`node dist/main.js`) it is a job of one.
+import { Device, DeviceBuffer } from '@shoal/driver'
+import { bootstrap } from '@shoal/launch'
+import { Communicator, UniqueId } from '@shoal/nccl'
+import { descend, gradientSums, initialParameters, makeExamples, parameterCount, partOf } from './network.js'
+
+const [steps, examples, rate] = [200, 1003, 0.1]
+const seed = 20
+
+await using job = await bootstrap()
+const device = Device.get(job.deviceOrdinal)
+const id = UniqueId.fromBytes(await job.share('nccl', () => UniqueId.create().toBytes()))
+await using communicator = await Communicator.initRank({
+  device,
+  rank: job.rank,
+  worldSize: job.worldSize,
+  id,
+  // A rank that dies must not keep the others waiting.
+  signal: job.lost,
+})
+using stream = device.createStream()
+using gradient = DeviceBuffer.allocate(device, 'f64', parameterCount + 1)
+
+const all = makeExamples(examples, seed)
+const mine = partOf(all, job.rank, job.worldSize)
+const parameters = initialParameters(seed)
+const losses: number[] = []
+for (let step = 0; step < steps; step += 1) {
+  gradient.copyFrom(gradientSums(parameters, mine), { stream })
+  communicator.allReduce(gradient, gradient, { op: 'sum', stream })
+  losses.push(descend(parameters, await gradient.toArray({ stream }), examples, rate))
+}
+
+// Every rank must have come to the same parameters, bit for bit: all added the same sums.
+const everyone = await job.gather('parameters', new Uint8Array(parameters.buffer))
+const own = Buffer.from(parameters.buffer)
+const differing = everyone.filter((bytes) => !own.equals(bytes)).length
+
+if (job.rank === 0) {
+  const alone = trainAlone()
+  const distance = Math.max(...parameters.map((value, index) => Math.abs(value - (alone[index] as number))))
+  console.log(`${device.name}${device.isSoftware ? ' (SOFTWARE: this CPU, no GPU)' : ' (GPU)'}, ${job.worldSize} ranks`)
+  console.log(
+    `loss ${losses[0]?.toFixed(4)} → ${losses.at(-1)?.toFixed(4)} in ${steps} steps over ${examples} examples`,
+  )
+  console.log(`parameters of ${differing} ranks differ from those of rank 0`)
+  // Ranks add in another order than one process does: their sums differ in the last digits.
+  console.log(`largest distance to training in one process: ${distance.toExponential(1)}`)
+  if (!(distance < 1e-9) || !((losses.at(-1) as number) < (losses[0] as number) / 2)) process.exitCode = 1
+}
+if (differing > 0) process.exitCode = 1
+
+function trainAlone(): Float64Array {
+  const reference = initialParameters(seed)
+  for (let step = 0; step < steps; step += 1) {
+    descend(reference, gradientSums(reference, all), examples, rate)
+  }
+  return reference
+}
