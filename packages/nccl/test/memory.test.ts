@@ -1,0 +1,124 @@
+import { Communicator, group, NcclMemory } from '@shoal/nccl'
+import { DisposedError, memoryProtocol } from '@shoal/types'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll([0, 1])
+  streams = communicators.map(({ device }) => new TestStream(device))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+describe('NcclMemory', () => {
+  test('is memory for operations, with or without a dtype', async () => {
+    await using typed = await NcclMemory.allocate(0, { dtype: 'f32', length: 3 })
+    await using bare = await (communicators[1] as Communicator).allocate(12)
+    expect(typed).toMatchObject({ device: 0, dtype: 'f32', length: 3, byteLength: 12, disposed: false })
+    expect(bare).toMatchObject({ device: 1, dtype: undefined, length: undefined, byteLength: 12 })
+    expect(typed[memoryProtocol]).toBe(typed[memoryProtocol])
+    expect(typed[memoryProtocol]).toMatchObject({ version: 0, address: typed.address, dtype: 'f32', length: 3 })
+    const source = TestMemory.from(0, Float32Array.of(1, 2, 3))
+    const target = TestMemory.zeros(1, 'f32', 3)
+    group(() => {
+      communicators[0]?.send(source, { peer: 0, stream: streams[0] as TestStream })
+      communicators[0]?.recv(typed, { peer: 0, stream: streams[0] as TestStream })
+    })
+    group(() => {
+      communicators[0]?.send(typed, { peer: 1, stream: streams[0] as TestStream })
+      communicators[1]?.recv(bare, { peer: 0, dtype: 'f32', stream: streams[1] as TestStream })
+    })
+    group(() => {
+      communicators[1]?.send(bare, { peer: 1, dtype: 'f32', stream: streams[1] as TestStream })
+      communicators[1]?.recv(target, { peer: 1, stream: streams[1] as TestStream })
+    })
+    for (const stream of streams) stream.wait()
+    expect(target.floats()).toEqual([1, 2, 3])
+    for (const memory of [source, target]) memory.dispose()
+  })
+
+  test('is gone after free, which may be called again', async () => {
+    const memory = await NcclMemory.allocate(0, 4096)
+    expect(`${Object.prototype.toString.call(memory)}`).toBe('[object NcclMemory]')
+    await Promise.all([memory.free(), memory.free()])
+    await memory.free()
+    expect(memory.disposed).toBe(true)
+    expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
+    expect(errorOf(() => memory[memoryProtocol])).toBeInstanceOf(DisposedError)
+    const stream = streams[0] as TestStream
+    const call = () => communicators[0]?.send(memory, { peer: 1, dtype: 'u8', stream })
+    expect(errorOf(call)).toBeInstanceOf(DisposedError)
+  })
+
+  test('refuses wrong sizes and devices before anything native runs', async () => {
+    for (const size of [0, -1, 0.5, Number.POSITIVE_INFINITY, { dtype: 'f32', length: 0 }] as const) {
+      await expect(NcclMemory.allocate(0, size)).rejects.toThrow(RangeError)
+    }
+    for (const size of [undefined, null, '4', Number.NaN, { dtype: 'f31', length: 1 }, { dtype: 'f32' }]) {
+      await expect(NcclMemory.allocate(0, size as never)).rejects.toThrow(TypeError)
+    }
+    await expect(NcclMemory.allocate(7, 16)).rejects.toThrow('there is no device 7')
+    await expect(NcclMemory.allocate('0' as never, 16)).rejects.toThrow(TypeError)
+    expect(() => new NcclMemory(Symbol('other') as never, undefined as never, 0n, undefined as never)).toThrow(
+      TypeError,
+    )
+  })
+
+  test('more than the device has is an error of NCCL', async () => {
+    await expect(NcclMemory.allocate(0, 2 ** 50)).rejects.toMatchObject({ api: 'ncclMemAlloc', library: 'NCCL' })
+  })
+
+  test('outlives the communicator whose device it is on', async () => {
+    const [communicator] = await Communicator.initAll([0])
+    const memory = await (communicator as Communicator).allocate({ dtype: 'f32', length: 1 })
+    await communicator?.destroy()
+    expect(memory.address).toBeGreaterThan(0n)
+    await memory.free()
+  })
+})
+
+describe('registration', () => {
+  test('of memory of the device, taken back by dispose', async () => {
+    const [communicator] = communicators as [Communicator]
+    await using memory = await communicator.allocate({ dtype: 'f32', length: 4 })
+    const registration = communicator.register(memory)
+    expect(registration).toMatchObject({ memory, isEffective: true, disposed: false })
+    await expect(memory.free()).rejects.toThrow('a registration with the communicator of rank 0')
+    expect(memory.disposed).toBe(false)
+    registration.dispose()
+    registration.dispose()
+    expect(registration.disposed).toBe(true)
+    using again = communicator.register(memory)
+    expect(again.disposed).toBe(false)
+  })
+
+  test('ends with its communicator, by destroy and by abort', async () => {
+    for (const end of ['destroy', 'abort'] as const) {
+      const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+      const memory = await communicator.allocate(4096)
+      const registration = communicator.register(memory)
+      await communicator[end]()
+      expect(registration.disposed).toBe(true)
+      registration.dispose()
+      await memory.free()
+    }
+  })
+
+  test('refuses memory of another device, and a communicator that has ended', async () => {
+    const [communicator, other] = communicators as [Communicator, Communicator]
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    expect(() => other.register(memory)).toThrow('belongs to device 0')
+    expect(() => communicator.register(Float32Array.of(1) as never)).toThrow(TypeError)
+    const [ended] = (await Communicator.initAll([0])) as [Communicator]
+    await ended.destroy()
+    expect(() => ended.register(memory)).toThrow(DisposedError)
+    await expect(ended.allocate(16)).rejects.toThrow(DisposedError)
+    memory.dispose()
+  })
+})
