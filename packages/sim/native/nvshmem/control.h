@@ -13,7 +13,7 @@
 namespace shoal::nvshmem {
 
 constexpr int kMaxPes = 64;
-constexpr int kMaxMadeTeams = 64;
+constexpr int kMaxMadeTeams = 256;
 
 enum class PeState : uint32_t { absent = 0, attached = 1, left = 2 };
 
@@ -65,6 +65,7 @@ constexpr int kSlots = kMadeSlots + kMaxMadeTeams;
 struct Shared {
   std::atomic<uint32_t> size;      // how many PEs there are
   std::atomic<uint32_t> attached;  // how many have come; rung
+  std::atomic<uint32_t> teamLock;  // held while a team is looked for by its id
   std::atomic<uint32_t> isFailing; // whoever sets it writes the text and then `hasFailed`
   std::atomic<uint32_t> hasFailed;
   char failure[256];

@@ -1,4 +1,4 @@
-// Completion and order of what a PE has asked for, and meeting all others.
+// Completion and order of what a PE has asked for, and meeting others.
 #include "session.h"
 
 using namespace shoal::nvshmem;
@@ -10,20 +10,39 @@ void complete(const Session& session, const char* function) {
   mustSucceed(cuStreamSynchronize(session.stream), function);
 }
 
+// An nvshmemx_status.
+int meet(const char* function, nvshmem_team_t handle, bool isCompleting) {
+  const auto session = require(function);
+  const auto team = session->teams.find(handle);
+  if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
+  if (isCompleting) complete(*session, function);
+  return session->job->meet(team->group, function) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+}
+
+int meetOnStream(const char* function, nvshmem_team_t handle, cudaStream_t stream) {
+  const auto session = require(function);
+  const auto team = session->teams.find(handle);
+  if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
+  auto body = [job = session->job, team, function] { return job->meet(team->group, function) ? CUDA_SUCCESS : kAbandoned; };
+  return enqueue(session, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+}
+
 }  // namespace
 
 void nvshmem_quiet(void) { complete(*require("nvshmem_quiet"), "nvshmem_quiet"); }
-
 // What one PE does to another happens in the order in which it was asked for.
 void nvshmem_fence(void) { require("nvshmem_fence"); }
-
-void nvshmem_barrier_all(void) {
-  const auto session = require("nvshmem_barrier_all");
-  complete(*session, "nvshmem_barrier_all");
-  session->job->meet(session->job->everybody(kWorldSlot), "nvshmem_barrier_all");
+// In a stream everything has been done when its turn is over.
+void nvshmemx_quiet_on_stream(cudaStream_t stream) {
+  mustSucceed(enqueue(require("nvshmemx_quiet_on_stream"), stream, [] { return CUDA_SUCCESS; }), "nvshmemx_quiet_on_stream");
 }
 
-void nvshmem_sync_all(void) {
-  const auto session = require("nvshmem_sync_all");
-  session->job->meet(session->job->everybody(kWorldSlot), "nvshmem_sync_all");
-}
+int nvshmem_barrier(nvshmem_team_t team) { return meet("nvshmem_barrier", team, true); }
+void nvshmem_barrier_all(void) { meet("nvshmem_barrier_all", NVSHMEM_TEAM_WORLD, true); }
+int nvshmem_team_sync(nvshmem_team_t team) { return meet("nvshmem_team_sync", team, false); }
+void nvshmem_sync_all(void) { meet("nvshmem_sync_all", NVSHMEM_TEAM_WORLD, false); }
+
+int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream) { return meetOnStream("nvshmemx_barrier_on_stream", team, stream); }
+void nvshmemx_barrier_all_on_stream(cudaStream_t stream) { meetOnStream("nvshmemx_barrier_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
+int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream) { return meetOnStream("nvshmemx_team_sync_on_stream", team, stream); }
+void nvshmemx_sync_all_on_stream(cudaStream_t stream) { meetOnStream("nvshmemx_sync_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }

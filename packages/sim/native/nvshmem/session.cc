@@ -108,6 +108,9 @@ bool Session::start(std::string& problem) {
     for (int before = 0; before < pe; ++before) areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
   }
   if (!heap.open(limit, problem)) return false;
+  std::vector<int> devices;
+  for (const Description& each : told) devices.push_back(each.root);
+  teams.open(devices);
   return job->meet(all, "the start");
 }
 
@@ -116,6 +119,7 @@ void Session::end() {
     InContext scope(*this);
     cuStreamSynchronize(stream);
   }
+  teams.close();
   job->meet(job->everybody(kManagementSlot), "nvshmemx_hostlib_finalize");
   job->control->pe(job->pe).state = static_cast<uint32_t>(PeState::left);
   job->isEnding = true;

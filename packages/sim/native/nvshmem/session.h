@@ -9,13 +9,15 @@
 
 #include "heap.h"
 #include "job.h"
+#include "registered.h"
 #include "shoal/nvshmem.h"
+#include "team.h"
 
 namespace shoal::nvshmem {
 
 class Session {
  public:
-  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal) {}
+  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job) {}
   ~Session();
   // Meets the others; all of them call it.
   bool start(std::string& problem);
@@ -26,6 +28,8 @@ class Session {
   const CUdevice device;
   CUstream stream = nullptr;  // of transfers that no stream was named for
   Heap heap;
+  Teams teams;
+  Registered registered;
   bool areDevicesShared = false;  // two PEs are on one device
 };
 
@@ -51,6 +55,9 @@ class InContext {
 
 // Ends the process when a call of the driver failed.
 void mustSucceed(CUresult status, const char* function);
+
+// What a stream is told whose work gave up waiting: its context is lost, and nobody takes the data for good.
+constexpr CUresult kAbandoned = CUDA_ERROR_EXTERNAL_DEVICE;
 
 // Queues `body` on a stream; the ranges are checked and stay alive until it has run. What it returns becomes the context's error.
 CUresult enqueue(const std::shared_ptr<Session>& session, cudaStream_t stream, std::function<CUresult()> body,

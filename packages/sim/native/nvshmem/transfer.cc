@@ -43,6 +43,11 @@ char* peerAddress(const Session& session, const char* function, const void* symm
   return session.heap.at(pe, offset);
 }
 
+char* elementAddress(const Session& session, const char* function, const void* symmetric, size_t bytes, int pe) {
+  if (reinterpret_cast<uintptr_t>(symmetric) % bytes != 0) leave("%s: %p is not aligned to %zu bytes", function, symmetric, bytes);
+  return peerAddress(session, function, symmetric, bytes, pe);
+}
+
 void move(const Move& wanted, bool isBlocking) {
   const auto session = require(wanted.function);
   InContext scope(*session);

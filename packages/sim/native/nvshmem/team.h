@@ -1,0 +1,49 @@
+// Teams: some of the PEs, in an order, with a place to meet.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "job.h"
+#include "shoal/nvshmem.h"
+
+namespace shoal::nvshmem {
+
+struct Team {
+  nvshmem_team_t handle = NVSHMEM_TEAM_INVALID;
+  Group group;
+  nvshmem_team_config_t config = {};
+};
+
+class Teams {
+ public:
+  explicit Teams(Job& job) : job_(job) {}
+  // Those that are there from the start; `devices` by PE.
+  void open(const std::vector<int>& devices);
+  // Gives back those that were made and not destroyed.
+  void close();
+
+  std::shared_ptr<Team> find(nvshmem_team_t handle) const;
+  // All members of the parent call it. `members` counts in the parent and is empty where the caller is in no new team;
+  // `arguments` must be the same on all. An nvshmemx_status.
+  int split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members, const nvshmem_team_config_t* config,
+            long mask, nvshmem_team_t& made);
+  // All members of the new team call it, each with its place.
+  int meet(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
+  void destroy(nvshmem_team_t handle);
+
+ private:
+  void add(nvshmem_team_t handle, int slot, std::vector<int> members, const nvshmem_team_config_t* config, long mask);
+  int takeSlot();
+  void freeSlot(int slot);
+  void leave(const Team& team);
+  bool hasRoom() const;
+
+  Job& job_;
+  mutable std::mutex mutex_;
+  std::map<nvshmem_team_t, std::shared_ptr<Team>> teams_;
+};
+
+}  // namespace shoal::nvshmem

@@ -1,0 +1,75 @@
+// Streams that wait until values of this PE's memory, which others change, are as they should be.
+#include "report.h"
+#include "transfer.h"
+
+using namespace shoal::nvshmem;
+
+namespace {
+
+template <class Type>
+bool holds(Type found, int comparison, Type wanted) {
+  switch (comparison) {
+    case NVSHMEM_CMP_EQ: return found == wanted;
+    case NVSHMEM_CMP_NE: return found != wanted;
+    case NVSHMEM_CMP_GT: return found > wanted;
+    case NVSHMEM_CMP_LE: return found <= wanted;
+    case NVSHMEM_CMP_LT: return found < wanted;
+    default: return found >= wanted;
+  }
+}
+
+template <class Type>
+struct Wait {
+  const char* function;
+  Type* variables;
+  size_t count;
+  const int* status;  // not 0: this one is not waited for
+  int comparison;
+  Type value;
+  const Type* values;  // one for each, or null
+};
+
+template <class Type>
+void waitOnStream(const Wait<Type>& wanted, cudaStream_t stream) {
+  const auto session = require(wanted.function);
+  if (wanted.comparison < NVSHMEM_CMP_EQ || wanted.comparison > NVSHMEM_CMP_GE) leave("%s: %d is not a comparison", wanted.function, wanted.comparison);
+  const size_t bytes = wanted.count * sizeof(Type);
+  if (wanted.count == 0) return;
+  peerAddress(*session, wanted.function, wanted.variables, bytes, session->job->pe);
+  std::vector<ShoalSimRange> ranges = {{reinterpret_cast<CUdeviceptr>(wanted.variables), bytes, 0}};
+  if (wanted.status != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.status), wanted.count * sizeof(int), 0});
+  if (wanted.values != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.values), bytes, 0});
+  auto body = [job = session->job, wanted] {
+    const auto isDone = [&] {
+      for (size_t index = 0; index < wanted.count; ++index) {
+        if (wanted.status != nullptr && wanted.status[index] != 0) continue;
+        const Type found = __atomic_load_n(wanted.variables + index, __ATOMIC_SEQ_CST);
+        if (!holds(found, wanted.comparison, wanted.values != nullptr ? wanted.values[index] : wanted.value)) return false;
+      }
+      return true;
+    };
+    const uint64_t anybody = job->size == 64 ? ~uint64_t{0} : (uint64_t{1} << job->size) - 1;
+    return job->waitFor(job->control->pe(job->pe).doorbell, anybody, false, wanted.function, isDone) ? CUDA_SUCCESS : kAbandoned;
+  };
+  mustSucceed(enqueue(session, stream, std::move(body), ranges), wanted.function);
+}
+
+}  // namespace
+
+#define SHOAL_WAITS(name, Type)                                                                                                              \
+  void nvshmemx_##name##_wait_until_on_stream(Type* variable, int comparison, Type value, cudaStream_t stream) {                             \
+    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_on_stream", variable, 1, nullptr, comparison, value, nullptr}, stream);               \
+  }                                                                                                                                          \
+  void nvshmemx_##name##_wait_until_all_on_stream(Type* variables, size_t count, const int* status, int comparison, Type value,              \
+                                                  cudaStream_t stream) {                                                                     \
+    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_all_on_stream", variables, count, status, comparison, value, nullptr}, stream);       \
+  }                                                                                                                                          \
+  void nvshmemx_##name##_wait_until_all_vector_on_stream(Type* variables, size_t count, const int* status, int comparison, Type* values,     \
+                                                         cudaStream_t stream) {                                                              \
+    waitOnStream<Type>({"nvshmemx_" #name "_wait_until_all_vector_on_stream", variables, count, status, comparison, 0, values}, stream);     \
+  }
+SHOAL_NVSHMEM_WAIT_TYPES(SHOAL_WAITS)
+
+void nvshmemx_signal_wait_until_on_stream(uint64_t* address, int comparison, uint64_t value, cudaStream_t stream) {
+  waitOnStream<uint64_t>({"nvshmemx_signal_wait_until_on_stream", address, 1, nullptr, comparison, value, nullptr}, stream);
+}
