@@ -185,7 +185,7 @@ describe('on the software device the code runs', () => {
     needsCompiler(context, true)
     const { results, bars } = report('ranks', '--device', 'sim', '--rounds', '1', '--devices', '3')
     const starts = results['starts'] as Record<string, Record<string, { median: number }>>
-    for (const name of ['C', 'shoal']) {
+    for (const name of ['C', 'shoal', 'shoal run']) {
       const { init, first, whole } = starts[name] ?? {}
       expect(init?.median).toBeGreaterThan(0)
       expect(first?.median).toBeGreaterThan(0)
@@ -193,7 +193,7 @@ describe('on the software device the code runs', () => {
     }
     expect(bars.map(({ what }) => what)).toEqual([
       'initRank of 3 ranks against C',
-      '3 processes to the first all-reduce, time above C',
+      'shoal run of 3 ranks to the first all-reduce, time above C',
     ])
   })
 

@@ -1,12 +1,12 @@
 // Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
-import { ncclAlltoAll, ncclDataType_t, nccl as raw } from '@shoal/nccl-sys'
+import { nccl } from '@shoal/nccl-sys'
 import { type Answer, serve } from '../ranks/serve.js'
 import type { Operation } from './sizes.js'
 
 const [first = 0, local = 0, world = 0, most = 0] = process.argv.slice(2).map(Number)
-const hasAllToAll = raw.has('ncclAlltoAll')
+const hasAllToAll = nccl.has('ncclAlltoAll')
 
 await serve({
   ...(first === 0 ? { makeId: () => UniqueId.create().toBytes() } : {}),
@@ -93,15 +93,12 @@ function queueFor(ranks: readonly Rank[], operation: Operation, bytes: number): 
     case 'all-to-all':
       return each(
         ({ communicator, stream, send, receive }) => ({
-          from: send.address,
-          to: receive.address,
-          communicator: communicator.handle,
-          stream: stream.handle,
+          communicator,
+          from: send.slice(0, part * world),
+          to: receive.slice(0, part * world),
+          options: { stream },
         }),
-        ({ from, to, communicator, stream }) => {
-          const status = ncclAlltoAll(from, to, part, ncclDataType_t.ncclFloat32, communicator, stream as never)
-          if (status !== 0) throw new Error(`ncclAlltoAll: ${status}`)
-        },
+        ({ communicator, from, to, options }) => communicator.allToAll(from, to, options),
       )
   }
 }

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 import { driverVersion } from '@shoal/driver'
 import { ncclVersion } from '@shoal/nccl'
 import { atMost, number, table } from '../bars.js'
@@ -28,6 +31,7 @@ export async function benchRanks(options: RunOptions): Promise<Outcome> {
         arguments: [libnccl, String(rank), String(ranks)],
       })),
     shoal: () => startCrew('Shoal', ranks, (rank) => nodeMember(import.meta.url, 'child.js', [rank, ranks])),
+    'shoal run': () => startJob(ranks),
   }
   const starts = new Map<string, Start[]>(Object.keys(entrants).map((name) => [name, []]))
   // The first start of each finds cold caches.
@@ -45,10 +49,10 @@ export async function benchRanks(options: RunOptions): Promise<Outcome> {
     ]),
   )
   print(figures, ranks)
-  const above = of('shoal', 'whole').map((value, round) => (value - (of('C', 'whole')[round] ?? Number.NaN)) / 1000)
+  const above = of('shoal run', 'whole').map((value, round) => (value - (of('C', 'whole')[round] ?? Number.NaN)) / 1000)
   const bars = [
     atMost(`initRank of ${ranks} ranks against C`, medianRatio(of('shoal', 'init'), of('C', 'init')), 1.2),
-    atMost(`${ranks} processes to the first all-reduce, time above C`, median(above), 1.5, ' s'),
+    atMost(`shoal run of ${ranks} ranks to the first all-reduce, time above C`, median(above), 1.5, ' s'),
   ]
   const details = {
     devices: devices.map((device) => device.name),
@@ -68,9 +72,37 @@ async function startCrew(name: string, ranks: number, member: (rank: number) => 
   )
   const whole = performance.now() - begin
   await crew.end()
-  const times = crew.greetings.map((greeting) => greeting.split(' ').slice(2).map(Number))
+  return { ...slowestOf(crew.greetings), whole }
+}
+
+/** Of lines `ready VERSION INIT FIRST`, in microseconds. */
+function slowestOf(lines: readonly string[]): Omit<Start, 'whole'> {
+  const times = lines.map((line) => line.split(' ').slice(2).map(Number))
   const slowest = (index: number): number => Math.max(...times.map((each) => each[index] ?? Number.NaN)) / 1000
-  return { init: slowest(0), first: slowest(1), whole }
+  return { init: slowest(0), first: slowest(1) }
+}
+
+/** As a user starts ranks. */
+async function startJob(ranks: number): Promise<Start> {
+  const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
+  const script = fileURLToPath(new URL('jobChild.js', import.meta.url))
+  const begin = performance.now()
+  const child = spawn(process.execPath, [program, 'run', '-n', String(ranks), '--no-prefix', script], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: string[] = []
+  let whole = Number.NaN
+  let errors = ''
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(line)
+    if (lines.length === ranks) whole = performance.now() - begin
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors = (errors + text).slice(-4000)
+  })
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve))
+  if (code !== 0 || lines.length !== ranks) throw new Error(`shoal run ended (${code}): ${lines.join('\n')}\n${errors}`)
+  return { ...slowestOf(lines), whole }
 }
 
 function print(figures: Readonly<Record<string, Readonly<Record<keyof Start, Series>>>>, ranks: number): void {

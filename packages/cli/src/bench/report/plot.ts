@@ -15,15 +15,20 @@ export interface Diagram {
   readonly lines: readonly Line[]
 }
 
-const width = 900
-const height = 360
-const margin = { top: 70, bottom: 60 }
+const width = 1000
+const height = 340
+/** Above the diagrams: the titles of the whole. */
+const top = 60
+/** Room around a diagram for its title, its labels and the legend. */
+const margin = { top: 40, bottom: 60, left: 70, right: 230 }
 
 /** Diagrams over the message size, one below the other, as an SVG. @throws PlottingLibraryError */
 export async function plot(title: string, subtitle: string, diagrams: readonly Diagram[]): Promise<string> {
   const { use, init, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = await loadLibrary()
   use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: 40 + height * diagrams.length })
+  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: top + height * diagrams.length })
+  const everywhere = diagrams.flatMap(({ lines }) => lines.flatMap(({ points }) => points.map(([bytes]) => bytes)))
+  const [least, most] = [Math.min(...everywhere), Math.max(...everywhere)]
   try {
     chart.setOption({
       animation: false,
@@ -32,43 +37,46 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
       title: [
         { text: title, subtext: subtitle, left: 'center', top: 5 },
         ...diagrams.map((diagram, index) => ({
-          text: diagram.title,
-          left: 80,
-          top: 50 + height * index,
+          text: `${diagram.title} (${diagram.unit})`,
+          left: margin.left - 30,
+          top: top + height * index,
           textStyle: { fontSize: 13 },
         })),
       ],
-      legend: diagrams.map((diagram, index) => ({
-        data: diagram.lines.map(({ name }) => lineName(index, name)),
-        formatter: (name: string) => name.slice(name.indexOf(' ') + 1),
-        right: 40,
-        top: 50 + height * index,
-      })),
+      // The same line has the same name, and so the same colour, in all diagrams.
+      legend: {
+        orient: 'vertical',
+        left: width - margin.right + 20,
+        top: top + margin.top,
+        itemGap: 8,
+        textStyle: { fontSize: 11 },
+      },
       grid: diagrams.map((_, index) => ({
-        left: 80,
-        right: 40,
-        top: 20 + height * index + margin.top,
+        left: margin.left,
+        right: margin.right,
+        top: top + height * index + margin.top,
         height: height - margin.top - margin.bottom,
       })),
       xAxis: diagrams.map((_, index) => ({
         gridIndex: index,
         type: 'log' as const,
         logBase: 2,
+        min: least,
+        max: most > least ? most : least * 2,
         name: 'bytes',
         nameLocation: 'middle' as const,
         nameGap: 28,
         axisLabel: { formatter: (value: number) => bytesInWords(value) },
       })),
-      yAxis: diagrams.map(({ unit, logarithmic }, index) => ({
+      yAxis: diagrams.map(({ logarithmic }, index) => ({
         gridIndex: index,
         type: logarithmic ? ('log' as const) : ('value' as const),
-        name: unit,
         axisLabel: { formatter: (value: number) => String(value) },
       })),
       series: diagrams.flatMap(({ lines, logarithmic }, index) =>
         lines.map(({ name, points }) => ({
           type: 'line' as const,
-          name: lineName(index, name),
+          name,
           xAxisIndex: index,
           yAxisIndex: index,
           symbolSize: 5,
@@ -104,11 +112,6 @@ async function loadLibrary() {
       cause,
     })
   }
-}
-
-/** Unique over all diagrams, so that a legend finds its own lines. */
-function lineName(index: number, name: string): string {
-  return `${index} ${name}`
 }
 
 function bytesInWords(bytes: number): string {
