@@ -10,6 +10,10 @@ const commands: Readonly<Record<string, Entry>> = {
     summary: 'start one process a rank: shoal run -n 8 train.js',
     load: async () => (await import('./run/command.js')).runCommand,
   },
+  doctor: {
+    summary: 'tell what this machine has, and what is missing',
+    load: async () => (await import('./doctor/command.js')).doctorCommand,
+  },
   bench: {
     summary: 'measure NCCL and NVSHMEM: shoal bench all-reduce',
     load: async () => (await import('./bench/command.js')).benchCommand,

@@ -1,0 +1,55 @@
+import { parseArgs } from 'node:util'
+import { type Command, UsageError } from '../command.js'
+import { examine, type LibraryName, librariesByName } from './examine.js'
+import { printable } from './print.js'
+
+const usage = `usage: shoal doctor [options]
+
+Tells what this machine has for Shoal: libraries (found where, how, which version), devices, the links between them, what
+is missing and what to do about it. It starts nothing on a device.
+
+  --require LIST   libraries that have to be there, of driver, runtime, nccl, nvshmem (default: driver)
+  --verbose        every place that was searched, too
+  --json           the report as JSON
+  --help
+
+Exit status: 0 there is a device and all that is required; 1 something is missing or does not work; 2 the command line
+is wrong.`
+
+export const doctorCommand: Command = {
+  usage,
+  async run(commandLine) {
+    const { json, verbose, require } = readOptions(commandLine)
+    const required = readRequired(require)
+    const report = examine(required)
+    const ok = !report.findings.some(({ level }) => level === 'error')
+    console.log(json ? JSON.stringify({ ok, ...report }, undefined, 2) : printable(report, verbose))
+    return ok ? 0 : 1
+  },
+}
+
+function readOptions(commandLine: readonly string[]): { json: boolean; verbose: boolean; require: string } {
+  try {
+    const { values } = parseArgs({
+      args: [...commandLine],
+      options: {
+        json: { type: 'boolean', default: false },
+        verbose: { type: 'boolean', default: false },
+        require: { type: 'string', default: '' },
+      },
+    })
+    return values
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function readRequired(list: string): LibraryName[] {
+  const names = list.split(',').map((name) => name.trim())
+  return names
+    .filter((name) => name !== '')
+    .map((name) => {
+      if (Object.hasOwn(librariesByName, name)) return name as LibraryName
+      throw new UsageError(`--require: there is no library '${name}', only ${Object.keys(librariesByName).join(', ')}`)
+    })
+}

@@ -1,0 +1,132 @@
+import { readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { driver, runtime } from '@shoal/cuda-sys'
+import { type LibraryReport, probe, probeAddon } from '@shoal/ffi'
+import { nccl } from '@shoal/nccl-sys'
+import { nvshmem } from '@shoal/nvshmem-sys'
+import { examineDevices } from './devices.js'
+import type { DoctorReport, Finding, SystemReport } from './report.js'
+import { examineSystem } from './system.js'
+
+/** The libraries that can be required, by the name a user gives them. */
+export const librariesByName = { driver, runtime, nccl, nvshmem } as const
+export type LibraryName = keyof typeof librariesByName
+
+/** Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by default. */
+const enoughSharedMemory = 2 ** 30
+
+/** Looks at everything. Never throws. @param required - libraries whose absence is an error and not only a warning */
+export function examine(required: readonly LibraryName[]): DoctorReport {
+  const system = examineSystem()
+  const addon = probeAddon()
+  const names = Object.keys(librariesByName) as LibraryName[]
+  const libraries = addon.loaded ? probe(names.map((name) => librariesByName[name])) : []
+  const found = (name: LibraryName): LibraryReport | undefined => {
+    const report = libraries[names.indexOf(name)]
+    return report?.found === true ? report : undefined
+  }
+  const findings: Finding[] = []
+  if (!addon.loaded) {
+    findings.push({ level: 'error', subject: 'addon', message: addon.error ?? 'it does not load', remedies: [] })
+  }
+  for (const [index, report] of libraries.entries()) {
+    findings.push(...libraryFindings(names[index] as LibraryName, report, required))
+  }
+  const {
+    devices,
+    links,
+    findings: deviceFindings,
+  } = found('driver') === undefined ? { devices: [], links: [], findings: [] } : examineDevices()
+  findings.push(...deviceFindings)
+  findings.push(...versionFindings(found('driver'), found('runtime')))
+  if (devices.some((device) => device.isSoftware)) {
+    findings.push({
+      level: 'note',
+      subject: 'devices',
+      message: 'these are software devices: this CPU does the work, and times say nothing about a GPU',
+      remedies: ['unset SHOAL_DEVICE to use GPUs'],
+    })
+  }
+  const nvshmemLibrary = found('nvshmem')
+  const nvshmemPlugins = nvshmemLibrary?.path === undefined ? [] : pluginsBeside(nvshmemLibrary.path)
+  if (
+    nvshmemLibrary !== undefined &&
+    nvshmemLibrary.step !== 'sim' &&
+    !nvshmemPlugins.some((name) => name.includes('_uid'))
+  ) {
+    findings.push({
+      level: 'warning',
+      subject: nvshmemLibrary.title,
+      message: 'its plugin nvshmem_bootstrap_uid is not beside it, so that it cannot start by unique id',
+      remedies: ['install the complete package or wheel'],
+    })
+  }
+  findings.push(...sharedMemoryFindings(system, devices.length))
+  return { system, addon, libraries, nvshmemPlugins, devices, links, findings }
+}
+
+function libraryFindings(name: LibraryName, report: LibraryReport, required: readonly LibraryName[]): Finding[] {
+  const isRequired = name === 'driver' || required.includes(name)
+  const level = isRequired ? 'error' : 'warning'
+  if (report.found) {
+    if (report.error === undefined) return []
+    return [{ level, subject: report.title, message: `its version could not be read: ${report.error}`, remedies: [] }]
+  }
+  const named = report.attempts.find(({ step }) => step === 'environment' || step === 'option')
+  const why = named === undefined ? 'not found' : `${named.candidate} does not load: ${named.outcome.trim()}`
+  return [
+    {
+      level,
+      subject: report.title,
+      message: isRequired ? why : `${why}; what needs it cannot run`,
+      remedies: remediesIn(report.error ?? ''),
+    },
+  ]
+}
+
+/** The error of a search lists them below its attempts. */
+function remediesIn(error: string): string[] {
+  const ways = error.split('\n').filter((line) => line.startsWith('  - '))
+  return ways.map((line) => line.slice(4))
+}
+
+function versionFindings(driverReport: LibraryReport | undefined, runtimeReport: LibraryReport | undefined): Finding[] {
+  const driverMajor = majorOf(driverReport)
+  const runtimeMajor = majorOf(runtimeReport)
+  if (driverMajor === undefined || runtimeMajor === undefined || runtimeMajor <= driverMajor) return []
+  return [
+    {
+      level: 'error',
+      subject: runtimeReport?.title ?? '',
+      message: `it is of CUDA ${runtimeReport?.version}, and the driver is for CUDA ${driverReport?.version} at most`,
+      remedies: [`install a newer driver, or a runtime of CUDA ${driverMajor} and name it in SHOAL_CUDART_LIBRARY`],
+    },
+  ]
+}
+
+function majorOf(report: LibraryReport | undefined): number | undefined {
+  const major = Number(report?.version?.split('.')[0])
+  return Number.isInteger(major) ? major : undefined
+}
+
+function sharedMemoryFindings({ sharedMemoryBytes }: SystemReport, deviceCount: number): Finding[] {
+  if (sharedMemoryBytes === undefined || sharedMemoryBytes >= enoughSharedMemory || deviceCount < 2) return []
+  return [
+    {
+      level: 'warning',
+      subject: 'shared memory',
+      message: `/dev/shm has ${Math.round(sharedMemoryBytes / 2 ** 20)} MiB; ranks that exchange data through it may not start`,
+      remedies: ['start a container with --shm-size=1g or more, or with --ipc=host'],
+    },
+  ]
+}
+
+function pluginsBeside(path: string): string[] {
+  try {
+    return readdirSync(dirname(path))
+      .filter((name) => /^nvshmem_(?:bootstrap|transport)_.*\.so/.test(name))
+      .sort()
+  } catch {
+    return [] // found by a name that is no path
+  }
+}
