@@ -8,13 +8,16 @@ const functions = native as unknown as { readonly [name: string]: unknown }
 /** The function of a family for a dtype; undefined where the family has none for it. */
 export type Family<F> = (dtype: DType) => F | undefined
 
+// Where a family leaves the sized name of a type out, the C type of that size takes its place.
+const otherNames: { readonly [D in DType]?: string } = { i16: 'short', u16: 'ushort' }
+
 /** A family by the text before and after the name of the type. */
 export function typedFamily<F>(before: string, after: string): Family<F> {
   const found = new Map<DType, F | undefined>()
   return (dtype) => {
     if (found.has(dtype)) return found.get(dtype)
-    const { nvshmemName } = dtypeInfo(dtype)
-    const call = nvshmemName === undefined ? undefined : (functions[`${before}${nvshmemName}${after}`] as F | undefined)
+    const names = [dtypeInfo(dtype).nvshmemName, otherNames[dtype]].filter((name) => name !== undefined)
+    const [call] = names.flatMap((name) => functions[`${before}${name}${after}`] ?? []) as F[]
     found.set(dtype, call)
     return call
   }

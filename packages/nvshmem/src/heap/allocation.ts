@@ -17,15 +17,15 @@ export class Allocation {
   readonly live: LiveSession
   readonly address: bigint
   readonly byteLength: number
-  /** Memory that another library allocated and NVSHMEM maps: what it is called with to give the mapping back. */
-  readonly #isRegistered: boolean
+  /** The memory of somebody else that NVSHMEM has mapped here; undefined for memory of its own heap. */
+  #registered: object | undefined
   #freeing: Promise<void> | undefined
 
-  constructor(live: LiveSession, address: bigint, byteLength: number, isRegistered = false) {
+  constructor(live: LiveSession, address: bigint, byteLength: number, registered?: object) {
     this.live = live
     this.address = address
     this.byteLength = byteLength
-    this.#isRegistered = isRegistered
+    this.#registered = registered
     watchForLeak(
       this,
       `${byteLength} bytes of symmetric memory of PE ${live.pe} were dropped without dispose(); they stay allocated until ` +
@@ -57,12 +57,14 @@ export class Allocation {
       return
     }
     const { queue } = this.live
-    if (!this.#isRegistered) {
+    const registered = this.#registered
+    this.#registered = undefined
+    if (registered === undefined) {
       await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
       return
     }
     const unregister = (): number => nvshmemx_buffer_unregister_symmetric(this.address, this.byteLength)
-    const status = await queue.runOne('SymmetricBuffer.dispose', unregister, { wait })
+    const status = await queue.runOne('SymmetricBuffer.dispose', unregister, { wait, keep: [registered] })
     checkNvshmem(status, 'nvshmemx_buffer_unregister_symmetric')
   }
 }

@@ -161,7 +161,7 @@ export class CallQueue {
   ask(operation: string, call: () => unknown): Promise<CallResult> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call)
     try {
-      return Promise.resolve(this.#inContext(call) as CallResult)
+      return Promise.resolve(this.inContext(call) as CallResult)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -170,7 +170,7 @@ export class CallQueue {
   /** The same for a call that returns a status, which goes to `check`. */
   startChecked(operation: string, call: () => number, check: (status: unknown) => void): Promise<void> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
-    check(this.#inContext(call))
+    check(this.inContext(call))
     return done
   }
 
@@ -184,7 +184,7 @@ export class CallQueue {
     if (this.#stuck !== undefined) throw this.#stuckError(operation)
     const underWay = this.underWay
     if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
-    return this.#inContext(call)
+    return this.inContext(call)
   }
 
   /** Ends the thread after what is queued; calls that come later throw DisposedError. */
@@ -200,7 +200,8 @@ export class CallQueue {
     for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
   }
 
-  #inContext<T>(call: () => T): T {
+  /** Makes calls on this thread that are not NVSHMEM's. */
+  inContext<T>(call: () => T): T {
     const previous = enterContext(this.#context)
     try {
       return call()

@@ -1,15 +1,40 @@
 import { nvshmem_global_exit, nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
-import { DisposedError, type DType } from '@shoal/types'
+import { DisposedError, type DType, type MemoryLike } from '@shoal/types'
+import { AtomicOperations } from '../atomics/atomics.js'
 import { requireWhole } from '../checks.js'
+import { DeviceCode } from '../deviceCode/deviceCode.js'
 import { nvshmemError, SessionExistsError } from '../errors.js'
 import type { HeapOptions } from '../heap/allocation.js'
+import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
 import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { forgetLeak, watchForLeak } from '../leaks.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
 import { queueTransfer, startTransfer, transferAndWait, transferSync } from '../rma/contiguous.js'
+import {
+  type ElementOptions,
+  getElement,
+  getElementOnStream,
+  getElementSync,
+  putElement,
+  putElementSync,
+  queuePutElement,
+  type StreamElementOptions,
+  type WaitingElementOptions,
+} from '../rma/element.js'
+import { type PutSignalOptions, queuePutSignal } from '../rma/putSignal.js'
+import {
+  queueStrided,
+  type StreamStridedOptions,
+  type StridedOptions,
+  strided,
+  stridedSync,
+  type WaitingStridedOptions,
+} from '../rma/strided.js'
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from '../rma/types.js'
+import { Signals } from '../signals/signals.js'
 import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split.js'
 import { Team } from '../teams/team.js'
+import type { ElementOf, ElementValue } from '../values.js'
 import type { CallQueue, WaitOptions } from './callQueue.js'
 import { checkInit, type InitOptions, type ThreadLevel, threadLevels } from './initOptions.js'
 import type { LiveSession } from './live.js'
@@ -49,6 +74,12 @@ export class Session {
   readonly node: Team
   /** The PEs that have on their machine the same number as this one on its own (`NVSHMEMX_TEAM_SAME_MYPE_NODE`). */
   readonly samePeIndex: Team
+  /** Operations on single elements that nothing comes between. */
+  readonly atomics: AtomicOperations
+  /** Words by which PEs tell each other that something has happened. */
+  readonly signals: Signals
+  /** Kernels that call NVSHMEM themselves. */
+  readonly deviceCode: DeviceCode
   readonly #queue: CallQueue
   readonly #context: PrimaryContext
   readonly #live: LiveSession
@@ -75,6 +106,9 @@ export class Session {
     this.shared = shared
     this.node = node
     this.samePeIndex = samePeIndex
+    this.atomics = new AtomicOperations(this.#live)
+    this.signals = new Signals(this.#live)
+    this.deviceCode = new DeviceCode(this.#live)
     watchForLeak(this, `The NVSHMEM session of PE ${pe} was dropped without finalize(); it runs until the process ends`)
   }
 
@@ -199,6 +233,127 @@ export class Session {
   /** Queues the start of a get on a stream; `quietOnStream` completes it (`nvshmemx_<type>_get_nbi_on_stream`). */
   getNonBlockingOnStream(target: LocalMemory, source: SymmetricBuffer, options: StreamTransferOptions): Promise<void> {
     return queueTransfer(this.#live, 'get', target, source, options, true)
+  }
+
+  /** Writes one element of PE `pe` (`nvshmem_<type>_p`). It has arrived after `quiet()` or a barrier. */
+  putElement<D extends DType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
+    return this.#checked('putElement', () => putElement(this.#live, target, value, options))
+  }
+
+  /** Like {@link putElement}, and blocks the thread. @throws SessionBusyError */
+  putElementSync<D extends DType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
+    this.#live.requireOpen('Session.putElementSync')
+    putElementSync(this.#live, target, value, options)
+  }
+
+  /** Queues the writing of one element on a stream (`nvshmemx_<type>_p_on_stream`). */
+  putElementOnStream<D extends DType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: StreamElementOptions,
+  ): Promise<void> {
+    return this.#checked('putElementOnStream', () => queuePutElement(this.#live, target, value, options))
+  }
+
+  /** One element of PE `pe` (`nvshmem_<type>_g`); halves as the number they stand for. */
+  getElement<D extends DType>(source: SymmetricBuffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
+    return this.#checked('getElement', () => getElement(this.#live, source, options) as Promise<ElementOf<D>>)
+  }
+
+  /** Like {@link getElement}, and blocks the thread. @throws SessionBusyError */
+  getElementSync<D extends DType>(source: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
+    this.#live.requireOpen('Session.getElementSync')
+    return getElementSync(this.#live, source, options) as ElementOf<D>
+  }
+
+  /** One element of PE `pe` as it is when a stream gets there, which is waited for (`nvshmemx_<type>_g_on_stream`). */
+  getElementOnStream<D extends DType>(
+    source: SymmetricBuffer<D>,
+    options: StreamElementOptions & WaitOptions,
+  ): Promise<ElementOf<D>> {
+    const read = (): Promise<ElementOf<D>> => getElementOnStream(this.#live, source, options) as Promise<ElementOf<D>>
+    return this.#checked('getElementOnStream', read)
+  }
+
+  /** Copies every so manieth element to every so manieth of PE `pe` (`nvshmem_<type>_iput`); see {@link put}. */
+  putStrided(target: SymmetricBuffer, source: LocalOperand, options: WaitingStridedOptions): Promise<void> {
+    return this.#checked('putStrided', () => strided(this.#live, 'put', target, source, options))
+  }
+
+  /** Like {@link putStrided}, and blocks the thread. @throws SessionBusyError */
+  putStridedSync(target: SymmetricBuffer, source: LocalOperand, options: StridedOptions): void {
+    this.#live.requireOpen('Session.putStridedSync')
+    stridedSync(this.#live, 'put', target, source, options)
+  }
+
+  /** Queues it on a stream (`nvshmemx_<type>_iput_on_stream`). */
+  putStridedOnStream(target: SymmetricBuffer, source: LocalMemory, options: StreamStridedOptions): Promise<void> {
+    return this.#checked('putStridedOnStream', () => queueStrided(this.#live, 'put', target, source, options))
+  }
+
+  /** Copies every so manieth element of PE `pe` to every so manieth here (`nvshmem_<type>_iget`); see {@link get}. */
+  getStrided(target: LocalOperand, source: SymmetricBuffer, options: WaitingStridedOptions): Promise<void> {
+    return this.#checked('getStrided', () => strided(this.#live, 'get', target, source, options))
+  }
+
+  /** Like {@link getStrided}, and blocks the thread. @throws SessionBusyError */
+  getStridedSync(target: LocalOperand, source: SymmetricBuffer, options: StridedOptions): void {
+    this.#live.requireOpen('Session.getStridedSync')
+    stridedSync(this.#live, 'get', target, source, options)
+  }
+
+  /** Queues it on a stream (`nvshmemx_<type>_iget_on_stream`). */
+  getStridedOnStream(target: LocalMemory, source: SymmetricBuffer, options: StreamStridedOptions): Promise<void> {
+    return this.#checked('getStridedOnStream', () => queueStrided(this.#live, 'get', target, source, options))
+  }
+
+  /**
+   * Queues a put on a stream, and after it a signal to the same PE (`nvshmemx_<type>_put_signal_on_stream`): who sees
+   * the signal sees the elements.
+   */
+  putSignalOnStream(target: SymmetricBuffer, source: LocalMemory, options: PutSignalOptions): Promise<void> {
+    return this.#checked('putSignalOnStream', () => queuePutSignal(this.#live, target, source, options, false))
+  }
+
+  /** The same, completed by `quietOnStream` (`nvshmemx_<type>_put_signal_nbi_on_stream`). */
+  putSignalNonBlockingOnStream(target: SymmetricBuffer, source: LocalMemory, options: PutSignalOptions): Promise<void> {
+    return this.#checked('putSignalNonBlockingOnStream', () =>
+      queuePutSignal(this.#live, target, source, options, true),
+    )
+  }
+
+  /**
+   * Tells NVSHMEM of local memory, which it needs for the local side of transfers to other machines
+   * (`nvshmemx_buffer_register`).
+   *
+   * @throws StatusError when it overlaps memory that is registered already.
+   */
+  register(memory: MemoryLike): Promise<Registration> {
+    return this.#checked('register', () => register(this.#live, memory))
+  }
+
+  /** Takes all registered local memory back (`nvshmemx_buffer_unregister_all`). */
+  unregisterAll(): Promise<void> {
+    return this.#checked('unregisterAll', () => unregisterAll(this.#live))
+  }
+
+  /**
+   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the same
+   * size. It has to be a whole mapping of physical memory, such as a `MappedRange` of `@shoal/driver`. Disposing of the
+   * buffer gives the mapping back, and leaves the memory.
+   *
+   * @throws StatusError when NVSHMEM cannot use the memory.
+   */
+  registerSymmetric<D extends DType>(
+    memory: MemoryLike,
+    dtype: D,
+    wait: WaitOptions = {},
+  ): Promise<SymmetricBuffer<D>> {
+    return this.#checked('registerSymmetric', () => registerSymmetric(this.#live, memory, dtype, wait))
   }
 
   /**

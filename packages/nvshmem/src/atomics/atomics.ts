@@ -1,0 +1,271 @@
+import { type DType, dtypes } from '@shoal/types'
+import { requireOptions, requirePe } from '../checks.js'
+import { dtypesOf, type Family, typedFamily } from '../families.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { elementAt } from '../operands.js'
+import type { ElementOptions, WaitingElementOptions } from '../rma/element.js'
+import type { LiveSession } from '../session/live.js'
+import { type ElementOf, type ElementValue, toNative } from '../values.js'
+
+/** The dtypes of `fetch`, `set` and `swap`. */
+export type AtomicDType = 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64'
+/** The dtypes of the arithmetic operations and of compare and swap. */
+export type ArithmeticDType = 'i32' | 'u32' | 'i64' | 'u64'
+/** The dtypes of `and`, `or` and `xor`. */
+export type BitwiseDType = ArithmeticDType
+
+type Native = number | bigint
+type Call = (address: bigint, ...rest: Native[]) => Native | undefined
+
+/** The C functions: `nvshmem_<type>_atomic_<name>`. */
+const families = {
+  fetch: typedFamily<Call>('nvshmem_', '_atomic_fetch'),
+  set: typedFamily<Call>('nvshmem_', '_atomic_set'),
+  swap: typedFamily<Call>('nvshmem_', '_atomic_swap'),
+  compareSwap: typedFamily<Call>('nvshmem_', '_atomic_compare_swap'),
+  increment: typedFamily<Call>('nvshmem_', '_atomic_inc'),
+  fetchIncrement: typedFamily<Call>('nvshmem_', '_atomic_fetch_inc'),
+  add: typedFamily<Call>('nvshmem_', '_atomic_add'),
+  fetchAdd: typedFamily<Call>('nvshmem_', '_atomic_fetch_add'),
+  and: typedFamily<Call>('nvshmem_', '_atomic_and'),
+  fetchAnd: typedFamily<Call>('nvshmem_', '_atomic_fetch_and'),
+  or: typedFamily<Call>('nvshmem_', '_atomic_or'),
+  fetchOr: typedFamily<Call>('nvshmem_', '_atomic_fetch_or'),
+  xor: typedFamily<Call>('nvshmem_', '_atomic_xor'),
+  fetchXor: typedFamily<Call>('nvshmem_', '_atomic_fetch_xor'),
+} as const
+
+type Operation = keyof typeof families
+
+type Buffer<D extends DType> = SymmetricBuffer<D>
+type Value<D extends DType> = ElementValue<D>
+
+/**
+ * Operations on one element of another PE's memory that nothing comes between: neither another PE's atomics nor those of
+ * kernels. `index` in the options is the element, by default the first. Operations without a result are complete after
+ * `quiet()` or a barrier.
+ *
+ * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread.
+ */
+export class AtomicOperations {
+  readonly #live: LiveSession
+
+  /** @internal */
+  constructor(live: LiveSession) {
+    this.#live = live
+  }
+
+  /** The element as it is (`nvshmem_<type>_atomic_fetch`). */
+  fetch<D extends AtomicDType>(target: Buffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
+    return this.#result('fetch', target, [], options)
+  }
+
+  fetchSync<D extends AtomicDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetch', target, [], options)
+  }
+
+  /** Writes a value (`nvshmem_<type>_atomic_set`). */
+  set<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('set', target, [value], options)
+  }
+
+  setSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+    this.#sync('set', target, [value], options)
+  }
+
+  /** Writes a value and gives the one before (`nvshmem_<type>_atomic_swap`). */
+  swap<D extends AtomicDType>(
+    target: Buffer<D>,
+    value: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('swap', target, [value], options)
+  }
+
+  swapSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('swap', target, [value], options)
+  }
+
+  /**
+   * Writes `desired` where the element is `expected`, and gives the element as it was: it was written if that is
+   * `expected` (`nvshmem_<type>_atomic_compare_swap`).
+   */
+  compareSwap<D extends ArithmeticDType>(
+    target: Buffer<D>,
+    expected: Value<D>,
+    desired: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('compareSwap', target, [expected, desired], options)
+  }
+
+  compareSwapSync<D extends ArithmeticDType>(
+    target: Buffer<D>,
+    expected: Value<D>,
+    desired: Value<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
+    return this.#sync('compareSwap', target, [expected, desired], options)
+  }
+
+  /** Adds 1 (`nvshmem_<type>_atomic_inc`). */
+  increment(target: Buffer<ArithmeticDType>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('increment', target, [], options)
+  }
+
+  incrementSync(target: Buffer<ArithmeticDType>, options: ElementOptions): void {
+    this.#sync('increment', target, [], options)
+  }
+
+  /** Adds 1 and gives the element as it was (`nvshmem_<type>_atomic_fetch_inc`). */
+  fetchIncrement<D extends ArithmeticDType>(target: Buffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
+    return this.#result('fetchIncrement', target, [], options)
+  }
+
+  fetchIncrementSync<D extends ArithmeticDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetchIncrement', target, [], options)
+  }
+
+  /** Adds a value; what does not fit wraps around (`nvshmem_<type>_atomic_add`). */
+  add<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('add', target, [value], options)
+  }
+
+  addSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+    this.#sync('add', target, [value], options)
+  }
+
+  /** Adds a value and gives the element as it was (`nvshmem_<type>_atomic_fetch_add`). */
+  fetchAdd<D extends ArithmeticDType>(
+    target: Buffer<D>,
+    value: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('fetchAdd', target, [value], options)
+  }
+
+  fetchAddSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetchAdd', target, [value], options)
+  }
+
+  /** Keeps the bits that are set in a value as well (`nvshmem_<type>_atomic_and`). */
+  and<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('and', target, [value], options)
+  }
+
+  andSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+    this.#sync('and', target, [value], options)
+  }
+
+  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_and`). */
+  fetchAnd<D extends BitwiseDType>(
+    target: Buffer<D>,
+    value: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('fetchAnd', target, [value], options)
+  }
+
+  fetchAndSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetchAnd', target, [value], options)
+  }
+
+  /** Sets the bits that are set in a value (`nvshmem_<type>_atomic_or`). */
+  or<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('or', target, [value], options)
+  }
+
+  orSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+    this.#sync('or', target, [value], options)
+  }
+
+  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_or`). */
+  fetchOr<D extends BitwiseDType>(
+    target: Buffer<D>,
+    value: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('fetchOr', target, [value], options)
+  }
+
+  fetchOrSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetchOr', target, [value], options)
+  }
+
+  /** Turns the bits over that are set in a value (`nvshmem_<type>_atomic_xor`). */
+  xor<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+    return this.#done('xor', target, [value], options)
+  }
+
+  xorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+    this.#sync('xor', target, [value], options)
+  }
+
+  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_xor`). */
+  fetchXor<D extends BitwiseDType>(
+    target: Buffer<D>,
+    value: Value<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    return this.#result('fetchXor', target, [value], options)
+  }
+
+  fetchXorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+    return this.#sync('fetchXor', target, [value], options)
+  }
+
+  async #result<D extends DType>(
+    operation: Operation,
+    target: Buffer<D>,
+    values: readonly unknown[],
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
+    const api = `Session.atomics.${operation}`
+    const call = this.#check(operation, target, values, options, api)
+    return (await this.#live.queue.runOne(api, call, { wait: options })) as ElementOf<D>
+  }
+
+  async #done(
+    operation: Operation,
+    target: Buffer<DType>,
+    values: readonly unknown[],
+    options: WaitingElementOptions,
+  ): Promise<void> {
+    const api = `Session.atomics.${operation}`
+    await this.#live.queue.run(api, this.#check(operation, target, values, options, api), { wait: options })
+  }
+
+  #sync<D extends DType>(
+    operation: Operation,
+    target: Buffer<D>,
+    values: readonly unknown[],
+    options: ElementOptions,
+  ): ElementOf<D> {
+    const api = `Session.atomics.${operation}Sync`
+    return this.#live.queue.runSync(api, this.#check(operation, target, values, options, api)) as ElementOf<D>
+  }
+
+  #check(
+    operation: Operation,
+    target: unknown,
+    values: readonly unknown[],
+    options: ElementOptions,
+    api: string,
+  ): () => unknown {
+    this.#live.requireOpen(api)
+    requireOptions(options, api, '{ pe, index }')
+    const pe = requirePe(options.pe, this.#live.peCount, api)
+    const { address, dtype } = elementAt(this.#live, target, options.index, api, 'target')
+    const call = functionOf(families[operation], dtype, operation, api)
+    const natives = values.map((value) => toNative(dtype, value, api, 'value'))
+    return () => call(address, ...natives, pe)
+  }
+}
+
+function functionOf(family: Family<Call>, dtype: DType, operation: Operation, api: string): Call {
+  const call = family(dtype)
+  if (call !== undefined) return call
+  throw new TypeError(
+    `${api}: NVSHMEM has no atomic ${operation} of ${dtype}; it has it of ${dtypesOf(family, dtypes)}`,
+  )
+}

@@ -1,0 +1,127 @@
+import type { cudaStream_t } from '@shoal/nvshmem-sys'
+import { type DType, dtypes } from '@shoal/types'
+import { requireOptions, requirePe } from '../checks.js'
+import { dtypesOf, type Family, typedFamily } from '../families.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { elementAt, type StreamOperand, streamAt } from '../operands.js'
+import type { WaitOptions } from '../session/callQueue.js'
+import type { LiveSession } from '../session/live.js'
+import { fromNative, toNative } from '../values.js'
+
+/** Which element of which PE. */
+export interface ElementOptions {
+  /** The PE, from 0 to `peCount` - 1. */
+  readonly pe: number
+  /** The element of the buffer. Default 0. */
+  readonly index?: number | undefined
+}
+
+export type WaitingElementOptions = ElementOptions & WaitOptions
+
+export interface StreamElementOptions extends ElementOptions {
+  /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
+  readonly stream: StreamOperand
+}
+
+// Of 64-bit types value and result are bigints; what the table gives is called with what its dtype needs.
+type Put = (address: bigint, value: number | bigint, pe: number) => void
+type Get = (address: bigint, pe: number) => number | bigint
+type PutOnStream = (address: bigint, value: number | bigint, pe: number, stream: cudaStream_t) => void
+type GetOnStream = (address: bigint, pe: number, stream: cudaStream_t) => number | bigint
+
+const putElements: Family<Put> = typedFamily('nvshmem_', '_p')
+const getElements: Family<Get> = typedFamily('nvshmem_', '_g')
+const putElementsOnStream: Family<PutOnStream> = typedFamily('nvshmemx_', '_p_on_stream')
+const getElementsOnStream: Family<GetOnStream> = typedFamily('nvshmemx_', '_g_on_stream')
+
+function find<F>(family: Family<F>, dtype: DType, api: string): F {
+  const call = family(dtype)
+  if (call !== undefined) return call
+  throw new TypeError(`${api}: NVSHMEM has no single elements of ${dtype}; it has ${dtypesOf(family, dtypes)}`)
+}
+
+interface Element {
+  readonly address: bigint
+  readonly dtype: DType
+  readonly pe: number
+}
+
+function check(live: LiveSession, buffer: unknown, options: ElementOptions, parameter: string, api: string): Element {
+  requireOptions(options, api, '{ pe, index }')
+  const pe = requirePe(options.pe, live.peCount, api)
+  return { ...elementAt(live, buffer, options.index, api, parameter), pe }
+}
+
+export async function putElement(
+  live: LiveSession,
+  target: SymmetricBuffer,
+  value: unknown,
+  options: WaitingElementOptions,
+): Promise<void> {
+  const api = 'Session.putElement'
+  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const call = find(putElements, dtype, api)
+  const native = toNative(dtype, value, api, 'value')
+  await live.queue.run(api, () => call(address, native, pe), { wait: options })
+}
+
+export function putElementSync(
+  live: LiveSession,
+  target: SymmetricBuffer,
+  value: unknown,
+  options: ElementOptions,
+): void {
+  const api = 'Session.putElementSync'
+  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const call = find(putElements, dtype, api)
+  const native = toNative(dtype, value, api, 'value')
+  live.queue.runSync(api, () => call(address, native, pe))
+}
+
+export async function getElement(
+  live: LiveSession,
+  source: SymmetricBuffer,
+  options: WaitingElementOptions,
+): Promise<number | bigint> {
+  const api = 'Session.getElement'
+  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const call = find(getElements, dtype, api)
+  return fromNative(dtype, await live.queue.runOne(api, () => call(address, pe), { wait: options }))
+}
+
+export function getElementSync(live: LiveSession, source: SymmetricBuffer, options: ElementOptions): number | bigint {
+  const api = 'Session.getElementSync'
+  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const call = find(getElements, dtype, api)
+  return fromNative(
+    dtype,
+    live.queue.runSync(api, () => call(address, pe)),
+  )
+}
+
+export function queuePutElement(
+  live: LiveSession,
+  target: SymmetricBuffer,
+  value: unknown,
+  options: StreamElementOptions,
+): Promise<void> {
+  const api = 'Session.putElementOnStream'
+  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const call = find(putElementsOnStream, dtype, api)
+  const native = toNative(dtype, value, api, 'value')
+  const stream = streamAt(live, options.stream, api)
+  return live.queue.start(api, () => call(address, native, pe, stream))
+}
+
+/** The value is returned by C, so this waits for the stream. */
+export async function getElementOnStream(
+  live: LiveSession,
+  source: SymmetricBuffer,
+  options: StreamElementOptions & WaitOptions,
+): Promise<number | bigint> {
+  const api = 'Session.getElementOnStream'
+  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const call = find(getElementsOnStream, dtype, api)
+  const stream = streamAt(live, options.stream, api)
+  return fromNative(dtype, await live.queue.runOne(api, () => call(address, pe, stream), { wait: options }))
+}

@@ -1,0 +1,67 @@
+import type { nvshmemx_float_put_signal_on_stream } from '@shoal/nvshmem-sys'
+import { dtypeInfo } from '@shoal/types'
+import { requireOptions, requirePe, requireWord } from '../checks.js'
+import { sizedFamily } from '../families.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { checkTransfer, type LocalMemory, streamAt } from '../operands.js'
+import type { LiveSession } from '../session/live.js'
+import { signalAt } from '../signals/signalAt.js'
+import { type SignalOp, signalOps } from '../signals/words.js'
+import { toNative } from '../values.js'
+import type { StreamTransferOptions } from './types.js'
+
+/** A put, and what tells the other PE that it has arrived. */
+export interface PutSignalOptions extends StreamTransferOptions {
+  /** Symmetric memory of `u64` in which the other PE's word is updated once the elements are there. */
+  readonly signal: SymmetricBuffer<'u64'>
+  /** The element of `signal`. Default 0. */
+  readonly signalIndex?: number | undefined
+  /** What the word is set to, or what is added to it. */
+  readonly value: bigint | number
+  /** Default `'set'`. */
+  readonly op?: SignalOp | undefined
+}
+
+type PutSignal = typeof nvshmemx_float_put_signal_on_stream
+
+const calls = sizedFamily<PutSignal>('nvshmemx_', 'nvshmemx_put', '_put_signal_on_stream', '_signal_on_stream')
+const nonBlockingCalls = sizedFamily<PutSignal>(
+  'nvshmemx_',
+  'nvshmemx_put',
+  '_put_signal_nbi_on_stream',
+  '_signal_nbi_on_stream',
+)
+
+/** NVSHMEM has it for streams (and kernels) only. */
+export function queuePutSignal(
+  live: LiveSession,
+  target: SymmetricBuffer,
+  source: LocalMemory,
+  options: PutSignalOptions,
+  isNonBlocking: boolean,
+): Promise<void> {
+  const api = `Session.putSignal${isNonBlocking ? 'NonBlocking' : ''}OnStream`
+  requireOptions(options, api, '{ pe, signal, value, stream, op, count }')
+  const pe = requirePe(options.pe, live.peCount, api)
+  const sides = {
+    remote: target,
+    remoteName: 'target',
+    local: source,
+    localName: 'source',
+    written: false,
+    arrays: false,
+  }
+  const { dtype, count, remote, local, bytes } = checkTransfer(live, sides, options.count, api)
+  const signal = signalAt(live, options.signal, options.signalIndex, api, 'signal')
+  requireApart(remote, bytes, signal, api)
+  const value = toNative('u64', options.value, api, 'value')
+  const op = requireWord(signalOps, options.op ?? 'set', 'op', api)
+  const stream = streamAt(live, options.stream, api)
+  const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
+  return live.queue.start(api, () => call(remote, local, count, signal, value, op, pe, stream), [target, source])
+}
+
+function requireApart(target: bigint, bytes: number, signal: bigint, api: string): void {
+  if (signal + BigInt(dtypeInfo('u64').bytes) <= target || signal >= target + BigInt(bytes)) return
+  throw new RangeError(`${api}: the signal lies within the target`)
+}

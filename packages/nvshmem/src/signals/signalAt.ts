@@ -1,0 +1,15 @@
+import { elementAt } from '../operands.js'
+import type { LiveSession } from '../session/live.js'
+
+/** The address of a signal: an element of symmetric memory of `u64`. */
+export function signalAt(
+  live: LiveSession,
+  signal: unknown,
+  index: number | undefined,
+  api: string,
+  parameter: string,
+): bigint {
+  const { address, dtype } = elementAt(live, signal, index, api, parameter)
+  if (dtype !== 'u64') throw new TypeError(`${api}: ${parameter} must be symmetric memory of u64, not of ${dtype}`)
+  return address
+}

@@ -1,0 +1,31 @@
+import {
+  type DType,
+  decodeArray,
+  dtypeInfo,
+  encodeArray,
+  type HostValueOf,
+  type StorageArray,
+  type TypedArrayOf,
+} from '@shoal/types'
+import { named } from './checks.js'
+
+/** One element as JavaScript has it: a bigint for 64-bit integers, else a number. */
+export type ElementOf<D extends DType> = D extends 'i64' | 'u64' ? bigint : number
+
+/** What an element may be given as: 64-bit integers also as safe integers. */
+export type ElementValue<D extends DType> = HostValueOf<D>
+
+/** The value that C gets for an element: its number or bigint, and the bits of a half. @throws TypeError, RangeError */
+export function toNative(dtype: DType, value: unknown, api: string, parameter: string): number | bigint {
+  const array = named(api, parameter, () => encodeArray(dtype, [value] as HostValueOf<DType>[]) as StorageArray)
+  return array[0] as number | bigint
+}
+
+/** What C returned for an element, as JavaScript has it. */
+export function fromNative(dtype: DType, value: unknown): number | bigint {
+  if (dtype !== 'f16' && dtype !== 'bf16') return value as number | bigint
+  const { typedArray } = dtypeInfo(dtype)
+  const bits = new typedArray(1)
+  bits[0] = Number(value)
+  return decodeArray(dtype, bits as TypedArrayOf<'f16' | 'bf16'>)[0] as number
+}
