@@ -35,6 +35,8 @@ const examples = [
   'multicast',
   'node-and-python',
   'data-parallel-training',
+  'elastic-recovery',
+  ,
 ]
 const entries = [
   'tooling/conformance',

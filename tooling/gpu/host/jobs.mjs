@@ -50,6 +50,15 @@ export const jobs = [
   },
   { name: 'node-and-python', limit: 90, gpus: 2, command: () => [example('node-and-python')] },
   { name: 'data-parallel-training', limit: 90, command: onRanks('data-parallel-training') },
+  {
+    name: 'elastic-recovery',
+    limit: 90,
+    gpus: 2,
+    command: ({ gpus }) => [
+      file('node_modules/@shoal/cli/bin/shoal.js'),
+      ...['run', '-n', String(gpus), '--on-failure', 'continue', example('elastic-recovery'), '--kill', '1@4'],
+    ],
+  },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },

@@ -28,6 +28,8 @@ const losses: number[] = []
 for (let step = 0; step < steps; step += 1) {
   gradient.copyFrom(gradientSums(parameters, mine), { stream })
   communicator.allReduce(gradient, gradient, { op: 'sum', stream })
+  // Not the stream alone: NCCL lets the stream go on when a rank was lost.
+  await communicator.synchronize(stream)
   losses.push(descend(parameters, await gradient.toArray({ stream }), examples, rate))
 }
 

@@ -1,0 +1,79 @@
+// One rank: `shoal run -n 3 --on-failure continue dist/main.js [--kill RANK@STEP …]`. A rank that is to be killed kills itself
+// in the middle of that step, without a word to anybody.
+import { Device, DeviceBuffer } from '@shoal/driver'
+import { bootstrap, type Job } from '@shoal/launch'
+import { Communicator, UniqueId } from '@shoal/nccl'
+import { advance, contribution, countWrong, decode, elements, encode, start } from './progress.js'
+
+const steps = 10
+const deaths = process.argv.slice(2).filter((word) => word !== '--kill')
+
+let job = await bootstrap()
+const me = job.rank
+const device = Device.get(job.deviceOrdinal)
+using stream = device.createStream()
+using buffer = DeviceBuffer.allocate(device, 'f64', elements)
+let progress = start
+
+for (;;) {
+  try {
+    await work(job)
+    break
+  } catch (error) {
+    // NCCL may notice before the job does that a rank is gone. Where none is, it is another error.
+    if (!(await firesWithin(job.lost, 10_000))) throw error
+    console.log(
+      `rank ${me}: ${(error as Error).name} in step ${progress.members.length}, lost ${job.lostRanks.join(', ')}`,
+    )
+    job = await job.survivors({ timeout: 30_000 })
+  }
+}
+
+const wrong = countWrong(progress)
+console.log(
+  `rank ${me}: ${steps} steps, ${progress.members.map((ranks) => ranks.length).join(' ')} ranks in them, ${wrong} of ${elements} elements wrong`,
+)
+if (wrong > 0) process.exitCode = 1
+await job.dispose()
+
+/** All steps that are left, with the ranks of this job. */
+async function work(job: Job): Promise<void> {
+  // Some may have ended the step in which others were interrupted: all go on from where the furthest is.
+  const all = await job.gather('progress', encode(progress))
+  progress = all.map(decode).reduce((best, other) => (other.members.length > best.members.length ? other : best))
+  const members = (await job.gather('members', Uint8Array.of(me))).map(([rank]) => rank as number)
+
+  const id = UniqueId.fromBytes(await job.share('nccl', () => UniqueId.create().toBytes()))
+  const { rank, worldSize, lost: signal } = job
+  // With this signal a lost rank aborts the communicator, and every wait for it rejects.
+  const communicator = await Communicator.initRank({ device, rank, worldSize, id, signal, timeout: 30_000 })
+  try {
+    await allSteps(communicator, members)
+    await communicator.destroy()
+  } catch (error) {
+    await communicator.abort()
+    throw error
+  }
+}
+
+async function allSteps(communicator: Communicator, members: readonly number[]): Promise<void> {
+  while (progress.members.length < steps) {
+    const step = progress.members.length
+    buffer.copyFrom(contribution(me, step), { stream })
+    if (deaths.includes(`${me}@${step}`)) process.kill(process.pid, 'SIGKILL')
+    communicator.allReduce(buffer, buffer, { op: 'sum', stream })
+    await communicator.synchronize(stream)
+    progress = advance(progress, await buffer.toArray({ stream }), members)
+  }
+}
+
+function firesWithin(signal: AbortSignal, milliseconds: number): Promise<boolean> {
+  if (signal.aborted) return Promise.resolve(true)
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), milliseconds)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+}
