@@ -43,7 +43,7 @@ import {
 } from './properties.js'
 import { whenContextDone, whenStreamDone } from './streamWait.js'
 import { UniqueId } from './uniqueId.js'
-import { type CommunicatorWaitOptions, checkWaitOptions, type Failure, Watchdog } from './watchdog.js'
+import { type CommunicatorWaitOptions, checkWaitOptions, type Failure, isFatal, Watchdog } from './watchdog.js'
 
 /** How communicators are made. */
 export interface InitOptions {
@@ -120,6 +120,7 @@ type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'abo
 const abortGrace = 2000
 const largestInt = 0x7fff_ffff
 const firstWithAsyncErrors = 2402
+const firstWithFinalize = 21403
 
 /**
  * One rank's end of a group of devices that work together (`ncclComm_t`).
@@ -675,14 +676,15 @@ export class Communicator extends CommunicatorOperations {
       problems.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])))
     }
     for (const problem of problems.slice(1)) attachSuppressed(problems[0], problem)
-    this.#childProblem ??= problems.length === 0 ? undefined : { error: problems[0] }
+    this.#problem ??= problems.length === 0 ? undefined : { error: problems[0] }
   }
 
-  #childProblem: { readonly error: unknown } | undefined
+  /** What failed on the way to the end, which goes on all the same. */
+  #problem: { readonly error: unknown } | undefined
 
-  #throwChildProblem(): void {
-    const problem = this.#childProblem
-    this.#childProblem = undefined
+  #throwProblem(): void {
+    const problem = this.#problem
+    this.#problem = undefined
     if (problem !== undefined) throw problem.error
   }
 
@@ -690,18 +692,31 @@ export class Communicator extends CommunicatorOperations {
     const { handle } = this.#native
     if (this.isBlocking) await this.#quiet(background)
     await this.#call('ncclCommFinalize', () => void ncclCommFinalize(handle), background)
-    this.#throwChildProblem()
+    this.#throwProblem()
   }
 
   async #destroyNow(isQuiet: boolean, background: BackgroundWork): Promise<void> {
     const { handle } = this.#native
-    if (!isQuiet && this.isBlocking) await this.#quiet(background)
-    if (!isQuiet && !this.isBlocking) {
-      await this.#call('ncclCommFinalize', () => void ncclCommFinalize(handle), background)
-    }
+    if (!isQuiet) await this.#workEnded(background)
     if (this.#watchdog.failure !== undefined) return
     await this.#free('ncclCommDestroy', () => void ncclCommDestroy(handle), background)
-    this.#throwChildProblem()
+    this.#throwProblem()
+  }
+
+  /**
+   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it, only
+   * until then.
+   */
+  async #workEnded(background: BackgroundWork): Promise<void> {
+    if (this.isBlocking) await this.#quiet(background)
+    if (!nccl.has('ncclCommFinalize', firstWithFinalize)) return
+    try {
+      await this.#call('ncclCommFinalize', () => void ncclCommFinalize(this.#native.handle), background)
+    } catch (error) {
+      // A lost communicator is aborted; any other one is freed all the same.
+      if (isFatal(error) || this.#watchdog.failure !== undefined) throw error
+      this.#problem ??= { error }
+    }
   }
 
   /**

@@ -125,18 +125,18 @@ export async function initEachNative(
  */
 export async function joinNative(joining: Joining, api: string): Promise<NativeCommunicator> {
   const { device, rank, worldSize, signal } = joining
-  throwIfAborted(signal, api)
+  const what = `${api} of rank ${rank} of ${worldSize} on device ${device}`
+  throwIfAborted(signal, what)
   loadLibraries()
   // Before anything is retained: a wrong field is an error of its own.
   const config = nativeConfig(joining.config, api)
   const contexts = await retainPrimaryContexts([device], api)
   const context = contexts[0] as PrimaryContext
   if (signal?.aborted === true) await releasePrimaryContexts(contexts)
-  throwIfAborted(signal, api)
+  throwIfAborted(signal, what)
   const background: BackgroundWork = {}
   let isOver = false
   const joined = join(joining, config, context, background, () => isOver)
-  const what = `${api} of rank ${rank} of ${worldSize} on device ${device}`
   return abandonable(
     joined,
     joining,
@@ -289,6 +289,6 @@ export function loadLibraries(): void {
   ncclVersion()
 }
 
-function throwIfAborted(signal: AbortSignal | undefined, api: string): void {
-  if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
+function throwIfAborted(signal: AbortSignal | undefined, operation: string): void {
+  if (signal?.aborted === true) throw new AbortedError({ operation, cause: signal.reason })
 }

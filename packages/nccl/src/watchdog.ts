@@ -227,7 +227,7 @@ export class Watchdog {
 }
 
 /** Whether NCCL said that the communicator is lost. */
-function isFatal(error: unknown): boolean {
+export function isFatal(error: unknown): boolean {
   return error instanceof StatusError && error.library === 'NCCL' && error.isSticky
 }
 

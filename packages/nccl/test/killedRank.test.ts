@@ -1,0 +1,171 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterEach, describe, expect, test } from 'vitest'
+
+const script = fileURLToPath(new URL('fixtures/survivor.mjs', import.meta.url))
+const worldSize = 3
+/** Within this time after a rank was killed all others have to say so. */
+const deadline = 8000
+const children: ChildProcess[] = []
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+})
+
+interface Report {
+  readonly code?: string
+  readonly operation?: string
+  readonly reason?: string
+  readonly lostRanks?: number[]
+  readonly message?: string
+  readonly cause?: string
+  readonly error?: string
+}
+
+interface End {
+  report?: Report
+  /** Milliseconds from the kill to the report. */
+  delay?: number
+  sum?: number
+  /** The longest time in milliseconds for which the event loop stood still. */
+  stalls?: number
+  code?: number | null
+}
+
+interface Message {
+  readonly stage?: string
+  readonly key?: string
+  readonly id?: string
+  readonly report?: Report
+  readonly sum?: number
+  readonly stalls?: number
+}
+
+interface Plan {
+  readonly stage: string
+  readonly victim: number
+  /** Who says that a rank is lost: a signal, as of a launcher, or NCCL alone. */
+  readonly notice: 'signal' | 'nccl'
+  readonly blocking: boolean
+}
+
+function sharedMemory(): string[] {
+  return readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nccl-'))
+}
+
+/** Runs the ranks, kills one where it stands, and returns how the others ended. */
+async function run(plan: Plan): Promise<Map<number, End>> {
+  const ends = new Map<number, End>()
+  let killedAt = 0
+  const others = (rank: number): ChildProcess[] => children.filter((_, other) => other !== rank)
+  const closed: Promise<void>[] = []
+  for (let rank = 0; rank < worldSize; rank += 1) {
+    const child = fork(script, [JSON.stringify({ ...plan, rank, worldSize })], {
+      env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(worldSize), SHOAL_NCCL_LIBRARY: '' },
+      execArgv: [],
+    })
+    children.push(child)
+    const end: End = {}
+    if (rank !== plan.victim) ends.set(rank, end)
+    child.on('message', (message: Message) => {
+      if (message.stage !== undefined) {
+        // The others get to where they wait for it.
+        setTimeout(() => {
+          killedAt = performance.now()
+          child.kill('SIGKILL')
+        }, 300)
+      } else if (message.key !== undefined) {
+        for (const other of others(rank)) if (other.connected) other.send({ [message.key]: message.id })
+      } else if (message.report !== undefined) {
+        end.report = message.report
+        end.delay = performance.now() - killedAt
+      } else Object.assign(end, message)
+    })
+    closed.push(
+      new Promise((resolve, reject) => {
+        child.once('error', reject)
+        child.once('close', (code) => {
+          end.code = code
+          if (rank === plan.victim) {
+            for (const other of others(rank)) {
+              if (!other.connected) continue
+              if (plan.notice === 'signal') other.send({ lost: [rank] })
+              other.send({ goOn: true })
+            }
+          }
+          resolve()
+        })
+      }),
+    )
+  }
+  await Promise.all(closed)
+  return ends
+}
+
+function check(ends: Map<number, End>): void {
+  expect(ends.size).toBe(worldSize - 1)
+  for (const [rank, end] of ends) {
+    expect(end, `rank ${rank}: ${JSON.stringify(end)}`).toMatchObject({ code: 0, sum: 20 })
+    expect(end.report?.error).toBeUndefined()
+    expect(end.delay).toBeLessThan(deadline)
+    // Two cores run three ranks and more here; a blocked event loop would stand still for a kill and its notice.
+    expect(end.stalls).toBeLessThan(1000)
+  }
+}
+
+const stages = ['in a collective', 'in finalize', 'in destroy', 'in split']
+
+describe.each([true, false])('with blocking %s', (blocking) => {
+  test.each(['before init', 'in init'])(
+    'a rank that is killed %s: a signal ends the init of the others, and they go on without it',
+    async (stage) => {
+      const before = sharedMemory()
+      const ends = await run({ stage, victim: 1, notice: 'signal', blocking })
+      check(ends)
+      for (const [rank, { report }] of ends) {
+        // Where NCCL is faster than the signal, its own error.
+        expect(['SHOAL_ABORTED', 'ncclRemoteError', 'ncclSystemError']).toContain(report?.code)
+        if (report?.code === 'SHOAL_ABORTED') expect(report.operation).toContain(`rank ${rank} of ${worldSize}`)
+      }
+      expect(sharedMemory().filter((name) => !before.includes(name))).toEqual([])
+    },
+    30_000,
+  )
+
+  test.each(stages)(
+    'a rank that is killed while others are %s: a signal ends their waits, and they go on without it',
+    async (stage) => {
+      const ends = await run({ stage, victim: 2, notice: 'signal', blocking })
+      check(ends)
+      for (const [, { report }] of ends) {
+        expect(report).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED' })
+        if (report?.reason === 'signal') expect(report.lostRanks).toEqual([2])
+        expect(report?.message).toContain('(device')
+      }
+    },
+    30_000,
+  )
+
+  test.each(stages)(
+    'a rank that is killed while others are %s: NCCL alone notices it',
+    async (stage) => {
+      const ends = await run({ stage, victim: 0, notice: 'nccl', blocking })
+      check(ends)
+      for (const [, { report }] of ends) {
+        expect(report).toMatchObject({
+          code: 'SHOAL_COMMUNICATOR_ABORTED',
+          reason: 'async-error',
+          cause: 'ncclRemoteError',
+        })
+      }
+    },
+    30_000,
+  )
+
+  test('a rank that is killed in init: NCCL alone notices it', async () => {
+    const ends = await run({ stage: 'in init', victim: 1, notice: 'nccl', blocking })
+    check(ends)
+    for (const [, { report }] of ends) expect(report).toMatchObject({ code: 'ncclRemoteError' })
+  }, 30_000)
+})
