@@ -1,0 +1,130 @@
+import { Communicator, type DeviceCommunicator } from '@shoal/nccl'
+import { nccl } from '@shoal/nccl-sys'
+import { DisposedError } from '@shoal/types'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { deviceCount, errorOf, startSoftwareDevice } from './fixtures/device.js'
+
+let communicators: Communicator[]
+const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll(ranks)
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+function without(symbol: string): string | undefined {
+  return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
+}
+
+test('teams: all ranks, those in reach, and what they are made of', ({ skip }) => {
+  const reason = without('ncclTeamWorld')
+  if (reason !== undefined) return skip(reason)
+  for (const [rank, communicator] of communicators.entries()) {
+    const world = communicator.team('world')
+    expect(world).toMatchObject({ size: deviceCount, rank, stride: 1 })
+    // One machine: all devices reach each other, and each rail has one rank.
+    const lsa = communicator.team('lsa')
+    expect(lsa).toMatchObject({ size: deviceCount, rank, stride: 1 })
+    expect(communicator.team('rail')).toMatchObject({ size: 1, rank: 0 })
+    for (const other of ranks) {
+      expect(world.toWorld(other)).toBe(other)
+      expect(world.toLsa(other)).toBe(other)
+      expect(lsa.toWorld(other)).toBe(other)
+    }
+    expect(world.inner(1)).toMatchObject({ size: 1, rank: 0, stride: 1 })
+    expect(world.outer(1)).toMatchObject({ size: deviceCount, rank, stride: 1 })
+    expect(world.inner(deviceCount)).toMatchObject({ size: deviceCount, rank, stride: 1 })
+    expect(world.outer(deviceCount)).toMatchObject({ size: 1, rank: 0, stride: deviceCount })
+    expect(() => world.inner(2)).toThrow('divide')
+    expect(() => world.outer(0)).toThrow(RangeError)
+    expect(() => world.toWorld(deviceCount)).toThrow(RangeError)
+    expect(() => world.toLsa('0' as never)).toThrow(TypeError)
+  }
+  expect(() => communicators[0]?.team('moon' as never)).toThrow('world, lsa, rail')
+})
+
+test('a team of a communicator that has ended is refused', async ({ skip }) => {
+  const reason = without('ncclTeamWorld')
+  if (reason !== undefined) return skip(reason)
+  const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+  const world = communicator.team('world')
+  await communicator.destroy()
+  expect(errorOf(() => world.toWorld(0))).toBeInstanceOf(DisposedError)
+  expect(errorOf(() => communicator.team('world'))).toBeInstanceOf(DisposedError)
+})
+
+test('device communicators: what was asked for lies somewhere, for every rank', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const made = await Promise.all(
+    communicators.map((communicator) =>
+      communicator.createDeviceCommunicator({
+        lsaBarrierCount: 4,
+        resources: {
+          barrier: { kind: 'lsaBarrier', team: communicator.team('lsa'), barriers: 8 },
+          exchange: { kind: 'llA2A', blocks: 2, slots: 16 },
+          scratch: { kind: 'buffer', byteLength: 1000, alignment: 256 },
+        },
+        teams: { all: { team: communicator.team('lsa') } },
+      }),
+    ),
+  )
+  for (const [rank, one] of made.entries()) {
+    expect(one.read()).toMatchObject({ rank, nRanks: deviceCount, lsaRank: rank, lsaSize: deviceCount })
+    expect(one.bytes()).toHaveLength(240)
+    expect(new Int32Array(one.bytes().buffer, 8, 2)).toEqual(Int32Array.of(rank, deviceCount))
+    expect(one.bytes(16)).toHaveLength(16)
+    const { barrier, exchange, scratch } = one.resources
+    expect(barrier).toMatchObject({ kind: 'lsaBarrier', fields: { nBarriers: 8 } })
+    expect(exchange).toMatchObject({ kind: 'llA2A', fields: { nSlots: 16 } })
+    const places = [barrier, exchange, scratch].map((resource) => resource?.fields['bufHandle'])
+    expect(new Set(places).size).toBe(3)
+    expect(barrier?.bytes).toHaveLength(8)
+    expect(one.multimem).toEqual({ all: undefined })
+    // The same on all ranks: a kernel reaches the resource of a peer by its own handle.
+    expect(one.resources).toEqual(made[0]?.resources)
+  }
+  await Promise.all(made.map((one) => one.dispose()))
+  for (const one of made) {
+    expect(one.disposed).toBe(true)
+    expect(errorOf(() => one.bytes())).toBeInstanceOf(DisposedError)
+    expect(errorOf(() => one.read())).toBeInstanceOf(DisposedError)
+    await one.dispose()
+  }
+})
+
+test('device communicators end with their communicator, by destroy and by abort', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  for (const end of ['destroy', 'abort'] as const) {
+    const own = await Communicator.initAll([0, 1])
+    const made: DeviceCommunicator[] = await Promise.all(own.map((one) => one.createDeviceCommunicator()))
+    await Promise.all(own.map((communicator) => communicator[end]()))
+    for (const one of made) {
+      expect(one.disposed).toBe(true)
+      await one.dispose()
+    }
+  }
+})
+
+test('wrong requirements are refused on the rank that has them', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const communicator = communicators[0] as Communicator
+  const team = communicator.team('lsa')
+  const create = (options: object) => communicator.createDeviceCommunicator(options)
+  await expect(create(null as never)).rejects.toThrow(TypeError)
+  await expect(create({ lsaBarrierCount: -1 })).rejects.toThrow(RangeError)
+  await expect(create({ lsaBarrierCount: '1' })).rejects.toThrow(TypeError)
+  await expect(create({ noSuchThing: 1 })).rejects.toThrow("no field 'noSuchThing'")
+  await expect(create({ ginConnectionType: 'all' })).rejects.toThrow('none, full, rail')
+  await expect(create({ resources: { one: { kind: 'cake' } } })).rejects.toThrow('resources.one')
+  await expect(create({ resources: { one: { kind: 'buffer', byteLength: -1 } } })).rejects.toThrow(RangeError)
+  await expect(create({ teams: { one: { team: { ...team, size: 0 } } } })).rejects.toThrow(RangeError)
+  await expect(create({ teams: { one: { team, multimem: 1 } } })).rejects.toThrow(TypeError)
+  await expect(create({ teams: { one: null } })).rejects.toThrow(TypeError)
+})

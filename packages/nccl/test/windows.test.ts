@@ -1,0 +1,279 @@
+import { Communicator, group, groupAsync, type NcclMemory, type Window } from '@shoal/nccl'
+import { nccl } from '@shoal/nccl-sys'
+import { DisposedError, memoryProtocol } from '@shoal/types'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
+const length = 2048
+const byteLength = 4 * length
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll(ranks)
+  streams = communicators.map(({ device }) => new TestStream(device))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+const cleanUp: (() => unknown)[] = []
+afterEach(async () => {
+  for (const end of cleanUp.splice(0).reverse()) await end()
+})
+
+/** Why the tests of windows cannot run on the library at hand; undefined when they can. */
+function without(symbol: string): string | undefined {
+  return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
+}
+
+const streamOf = (rank: number) => streams[rank] as TestStream
+const communicatorOf = (rank: number) => communicators[rank] as Communicator
+
+function wait(): void {
+  for (const stream of streams) stream.wait()
+}
+
+interface Opened {
+  readonly memory: NcclMemory
+  readonly window: Window
+}
+
+/** A window of `length` floats on each rank, closed after the test. */
+async function open(all = communicators): Promise<Opened[]> {
+  const memory = await Promise.all(all.map((communicator) => communicator.allocate({ dtype: 'f32', length })))
+  const windows = await Promise.all(
+    all.map((communicator, rank) => communicator.registerWindow(memory[rank] as NcclMemory)),
+  )
+  cleanUp.push(async () => {
+    await Promise.all(windows.map((window) => window.dispose()))
+    await Promise.all(memory.map((one) => one.free()))
+  })
+  return windows.map((window, rank) => ({ memory: memory[rank] as NcclMemory, window }))
+}
+
+/** Copies between memory on the device, with an operation of NCCL. */
+function copy(rank: number, from: { readonly [memoryProtocol]: never } | object, to: object, count: number): void {
+  const [communicator, stream] = [communicatorOf(rank), streamOf(rank)]
+  group(() => {
+    communicator.send(from as NcclMemory, { peer: rank, count, dtype: 'f32', stream })
+    communicator.recv(to as NcclMemory, { peer: rank, count, dtype: 'f32', stream })
+  })
+  stream.wait()
+}
+
+function write(rank: number, memory: object, values: readonly number[]): void {
+  const host = TestMemory.from(rank, Float32Array.from(values))
+  copy(rank, host, memory, values.length)
+  host.dispose()
+}
+
+function read(rank: number, memory: object, count: number): number[] {
+  const host = TestMemory.zeros(rank, 'f32', count)
+  copy(rank, memory, host, count)
+  const values = host.floats()
+  host.dispose()
+  return values
+}
+
+describe('windows', () => {
+  test('tell their memory, and where peers reach it', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const opened = await open()
+    for (const [rank, { memory, window }] of opened.entries()) {
+      expect(window).toMatchObject({ memory, byteLength, symmetric: true, disposed: false })
+      expect(window.handle).toBeGreaterThan(0n)
+      expect(window.userPointer).toBe(memory.address)
+      write(rank, memory, [100 + rank])
+    }
+    for (const [rank, { window }] of opened.entries()) {
+      for (const peer of ranks) {
+        const pointer = window.peerPointer(peer)
+        expect(pointer).toBeGreaterThan(0n)
+        expect(window.peerPointer(peer, 16)).toBe((pointer as bigint) + 16n)
+        expect(window.lsaPointer(peer, 16)).toBe((pointer as bigint) + 16n)
+        const theirs = window.peerMemory(peer)
+        expect(theirs).toMatchObject({ rank: peer, address: pointer, byteLength })
+        expect(theirs?.[memoryProtocol]).toMatchObject({ device: rank, dtype: 'f32', length })
+        expect(read(rank, theirs as object, 1)).toEqual([100 + peer])
+      }
+      const everywhere = window.multimemPointer(32)
+      if (everywhere !== undefined) expect(everywhere).toBeGreaterThan(0n)
+    }
+  })
+
+  test('are memory for collectives', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const opened = await open()
+    for (const [rank, { memory }] of opened.entries()) write(rank, memory, [rank, 1])
+    group(() => {
+      for (const [rank, { memory }] of opened.entries()) {
+        communicatorOf(rank).allReduce(memory, memory, { count: 2, stream: streamOf(rank) })
+      }
+    })
+    wait()
+    for (const [rank, { memory }] of opened.entries()) expect(read(rank, memory, 2)).toEqual([0 + 1 + 2, 3])
+  })
+
+  test('keep their memory, and are gone after dispose', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const [first] = await open()
+    const { memory, window } = first as Opened
+    await expect(memory.free()).rejects.toThrow('a window of the communicator of rank 0')
+    const theirs = window.peerMemory(1)
+    await Promise.all([window.dispose(), window.dispose()])
+    expect(window.disposed).toBe(true)
+    for (const use of [
+      () => window.handle,
+      () => window.userPointer,
+      () => window.peerPointer(1),
+      () => window.peerMemory(1),
+      () => window.lsaPointer(0),
+      () => window.multimemPointer(),
+      () => theirs?.[memoryProtocol],
+    ]) {
+      expect(errorOf(use)).toBeInstanceOf(DisposedError)
+    }
+    await memory.free()
+  })
+
+  test('refuse what cannot be a window, and offsets and ranks that are not there', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const communicator = communicatorOf(0)
+    const other = TestMemory.zeros(1, 'f32', 1)
+    cleanUp.push(() => other.dispose())
+    await expect(communicator.registerWindow(other)).rejects.toThrow('belongs to device 1')
+    const own = TestMemory.zeros(0, 'f32', length)
+    cleanUp.push(() => own.dispose())
+    await expect(communicator.registerWindow(own.part(4, 4096))).rejects.toThrow('multiple of 4096')
+    await expect(communicator.registerWindow(own.part(0, 0))).rejects.toThrow(RangeError)
+    await expect(communicator.registerWindow(own, { symmetric: 1 as never })).rejects.toThrow(TypeError)
+    await expect(communicator.registerWindow(own, null as never)).rejects.toThrow(TypeError)
+    const [first] = await open()
+    const { window } = first as Opened
+    for (const offset of [-1, 0.5, byteLength]) expect(() => window.peerPointer(0, offset)).toThrow(RangeError)
+    expect(() => window.peerPointer(0, '1' as never)).toThrow(TypeError)
+    expect(() => window.peerPointer(deviceCount)).toThrow(RangeError)
+    expect(() => window.lsaPointer(deviceCount)).toThrow(RangeError)
+    expect(() => window.multimemPointer(0, 5 as never)).toThrow(TypeError)
+  })
+
+  test('take no other call of the communicator while they are registered', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const memory = await Promise.all(ranks.map((rank) => communicatorOf(rank).allocate(4096)))
+    const opening = ranks.map((rank) => communicatorOf(rank).registerWindow(memory[rank] as NcclMemory))
+    const send = () => communicatorOf(0).send(memory[0] as NcclMemory, { peer: 1, dtype: 'u8', stream: streamOf(0) })
+    expect(errorOf(send)).toMatchObject({ message: expect.stringContaining('registerWindow is still under way') })
+    const windows = await Promise.all(opening)
+    await Promise.all(windows.map((window) => window.dispose()))
+    await Promise.all(memory.map((one) => one.free()))
+  })
+
+  test('end with their communicator, by destroy and by abort', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    for (const end of ['destroy', 'abort'] as const) {
+      const own = await Communicator.initAll([0, 1])
+      const memory = await Promise.all(own.map((communicator) => communicator.allocate(4096)))
+      const windows = await Promise.all(own.map((one, rank) => one.registerWindow(memory[rank] as NcclMemory)))
+      await Promise.all(own.map((communicator) => communicator[end]()))
+      for (const window of windows) {
+        expect(window.disposed).toBe(true)
+        await window.dispose()
+      }
+      for (const one of memory) await one.free()
+    }
+  })
+})
+
+describe('one-sided operations', () => {
+  test('put into the neighbour, which waits for the signal', async ({ skip }) => {
+    const reason = without('ncclPutSignal')
+    if (reason !== undefined) return skip(reason)
+    const opened = await open()
+    for (const [rank, { memory }] of opened.entries()) write(rank, memory, [rank + 1, rank + 10])
+    const half = byteLength / 2
+    const put = (rank: number) => {
+      const { memory, window } = opened[rank] as Opened
+      const options = { peer: (rank + 1) % deviceCount, window, offset: half, count: 2, stream: streamOf(rank) }
+      communicatorOf(rank).putSignal(memory, options)
+    }
+    for (const rank of ranks) {
+      put(rank)
+      communicatorOf(rank).waitSignal({ peer: (rank + deviceCount - 1) % deviceCount }, { stream: streamOf(rank) })
+    }
+    wait()
+    for (const [rank, { memory }] of opened.entries()) {
+      const from = (rank + deviceCount - 1) % deviceCount
+      const range = {
+        ...memory[memoryProtocol],
+        address: memory.address + BigInt(half),
+        byteLength: half,
+        length: length / 2,
+      }
+      expect(read(rank, { [memoryProtocol]: range }, 2)).toEqual([from + 1, from + 10])
+      expect(read(rank, memory, 2)).toEqual([rank + 1, rank + 10])
+    }
+  })
+
+  test('signals alone, several of several peers, in a group and without blocking', async ({ skip }) => {
+    const reason = without('ncclWaitSignal')
+    if (reason !== undefined) return skip(reason)
+    await open()
+    const others = [1, 2]
+    group(() => {
+      for (const rank of others) {
+        communicatorOf(rank).signal({ peer: 0, stream: streamOf(rank) })
+        communicatorOf(rank).signal({ peer: 0, stream: streamOf(rank) })
+      }
+      communicatorOf(0).waitSignal(
+        others.map((peer) => ({ peer, count: 2 })),
+        { stream: streamOf(0) },
+      )
+    })
+    wait()
+    await groupAsync(() => {
+      communicatorOf(1).signal({ peer: 0, signal: 0, context: 0, stream: streamOf(1) })
+      communicatorOf(0).waitSignal([{ peer: 1, count: 1, signal: 0, context: 0 }], { stream: streamOf(0) })
+    })
+    wait()
+  })
+
+  test('refuse sources outside of windows, puts beyond the window, and what is no signal', async ({ skip }) => {
+    const reason = without('ncclPutSignal')
+    if (reason !== undefined) return skip(reason)
+    const [first, second] = (await open()) as [Opened, Opened]
+    const [communicator, stream] = [communicatorOf(0), streamOf(0)]
+    const { memory, window } = first
+    const outside = TestMemory.zeros(0, 'f32', 4)
+    cleanUp.push(() => outside.dispose())
+    const put =
+      (options: object, source: object = memory) =>
+      () =>
+        communicator.putSignal(source as NcclMemory, { peer: 1, window, stream, ...options })
+    expect(put({}, outside)).toThrow('symmetric window')
+    expect(put({ offset: 4 })).toThrow('beyond the window')
+    expect(put({ offset: byteLength - 4, count: 2 })).toThrow('beyond the window')
+    expect(put({ count: length + 1 })).toThrow(RangeError)
+    expect(put({ peer: deviceCount })).toThrow(RangeError)
+    expect(put({ offset: -1 })).toThrow(RangeError)
+    expect(put({ window: memory })).toThrow('must be a Window')
+    expect(put({ window: second.window })).toThrow('another communicator')
+    expect(() => communicator.signal({ peer: 1, signal: -1, stream })).toThrow(RangeError)
+    expect(() => communicator.signal({ peer: 1, context: 0.5, stream })).toThrow(RangeError)
+    expect(() => communicator.waitSignal([], { stream })).toThrow('empty')
+    expect(() => communicator.waitSignal({ peer: 1, count: 0 }, { stream })).toThrow('at least 1')
+    expect(() => communicator.waitSignal({ peer: 7 }, { stream })).toThrow(RangeError)
+    expect(() => communicator.waitSignal(undefined as never, { stream })).toThrow(TypeError)
+    await window.dispose()
+    expect(put({})).toThrow(DisposedError)
+  })
+})
