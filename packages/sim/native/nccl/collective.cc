@@ -139,7 +139,7 @@ ncclResult_t runDirectly(Endpoint& endpoint, const Task& task) {
   }
   ++endpoint.step;
   if (result != ncclSuccess) {
-    if (endpoint.isAborted()) endpoint.fail(ncclRemoteError, "rank " + std::to_string(endpoint.rank) + " aborted the communicator");
+    if (endpoint.isStopped()) endpoint.fail(ncclRemoteError, endpoint.whyStopped());
     endpoint.waitForWorkers();
   }
   return result;
@@ -227,7 +227,7 @@ ncclResult_t runStaged(Endpoint& endpoint, const Task& task) {
     ncclResult_t result = endpoint.barrier();
     if (result == ncclSuccess) result = checkAgreement(endpoint);
     if (result != ncclSuccess) {
-      if (endpoint.isAborted()) endpoint.fail(ncclRemoteError, "rank " + std::to_string(endpoint.rank) + " aborted the communicator");
+      if (endpoint.isStopped()) endpoint.fail(ncclRemoteError, endpoint.whyStopped());
       return result;
     }
     readStaged(endpoint, task, start, length, pieceBytes);

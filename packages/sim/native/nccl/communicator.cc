@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "collective.h"
+#include "identifier.h"
 #include "pointtopoint.h"
 #include "problem.h"
 
@@ -25,9 +26,8 @@ Registry& registry() {
 
 }  // namespace
 
-std::shared_ptr<Communicator> Communicator::create(std::shared_ptr<Segment> segment, int ranks, int rank, int device, CUcontext context,
-                                                   bool holdsPrimaryContext, bool isBlocking) {
-  auto communicator = std::make_shared<Communicator>(std::move(segment), ranks, rank, device, context, holdsPrimaryContext, isBlocking);
+std::shared_ptr<Communicator> Communicator::create(const Place& place, const Config& config) {
+  auto communicator = std::make_shared<Communicator>(place, config);
   Registry& known = registry();
   std::unique_lock lock(known.mutex);
   communicator->handle_ = known.next;
@@ -36,13 +36,8 @@ std::shared_ptr<Communicator> Communicator::create(std::shared_ptr<Segment> segm
   return communicator;
 }
 
-Communicator::Communicator(std::shared_ptr<Segment> segment, int ranks, int rank, int device_, CUcontext context_, bool holdsPrimaryContext,
-                           bool isBlocking_)
-    : endpoint(std::move(segment), ranks, rank),
-      device(device_),
-      context(context_),
-      isBlocking(isBlocking_),
-      holdsPrimaryContext_(holdsPrimaryContext) {}
+Communicator::Communicator(const Place& place, const Config& config_)
+    : device(place.device), context(place.context), config(config_), holdsPrimaryContext_(place.holdsPrimaryContext) {}
 
 ncclResult_t Communicator::find(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
   Registry& known = registry();
@@ -55,24 +50,75 @@ ncclResult_t Communicator::find(ncclComm_t handle, const char* function, std::sh
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+ncclResult_t Communicator::findSettled(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = find(handle, function, communicator)) return result;
-  switch (communicator->state()) {
-    case State::initialising: return problem(ncclInvalidArgument, "%s: the communicator is still being initialized", function);
-    case State::finalised: return problem(ncclInvalidUsage, "%s: the communicator has been finalized", function);
-    default: break;
-  }
-  if (const ncclResult_t failed = communicator->asyncError()) {
-    return problem(failed, "%s: the communicator has failed: %s", function, communicator->endpoint.segment->control().failureText);
+  if (communicator->asyncError() == ncclInProgress) {
+    return problem(ncclInvalidArgument, "%s: the communicator is still being worked on: ncclCommGetAsyncError tells when that has ended", function);
   }
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::finishInitialisation() {
-  const ncclResult_t result = endpoint.waitForAll();
-  if (result != ncclSuccess) asyncError_ = result;
-  state_ = result == ncclSuccess ? State::ready : State::failed;
-  return result;
+ncclResult_t Communicator::findSound(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+  if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
+  if (const ncclResult_t failed = communicator->asyncError()) {
+    return problem(failed, "%s: the communicator has failed: %s", function, communicator->failureText().c_str());
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+  if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
+  switch (communicator->state()) {
+    case State::finalised: return problem(ncclInvalidUsage, "%s: the communicator has been finalized", function);
+    case State::revoked: return problem(ncclInvalidUsage, "%s: the communicator has been revoked", function);
+    default: break;
+  }
+  if (communicator->isSuspended()) return problem(ncclInvalidUsage, "%s: the communicator is suspended", function);
+  return findSound(handle, function, communicator);
+}
+
+ncclResult_t Communicator::findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
+  if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
+  if (communicator->state() == State::revoked) return ncclSuccess;
+  return findReady(handle, function, communicator);
+}
+
+ncclResult_t Communicator::attach(std::shared_ptr<Endpoint> endpoint, int identifiers) {
+  {
+    std::lock_guard lock(mutex_);
+    endpoint_ = std::move(endpoint);
+    if (isAborted_) endpoint_->abort();
+  }
+  return endpoint_->attach(device, identifiers);
+}
+
+ncclResult_t Communicator::join(std::shared_ptr<Endpoint> endpoint, int identifiers) {
+  if (const ncclResult_t result = attach(std::move(endpoint), identifiers)) return result;
+  return endpoint_->waitForAll();
+}
+
+void Communicator::settle(ncclResult_t result) {
+  // Whoever waits is told at once; then only a communicator that never came up is none.
+  if (result != ncclSuccess && (state_ == State::initialising || !config.isBlocking)) fail(result, lastProblem());
+  if (state_ == State::initialising) state_ = result == ncclSuccess ? State::ready : State::failed;
+  --jobs_;
+}
+
+void Communicator::forgo() {
+  if (state_ == State::initialising) state_ = State::failed;
+  --jobs_;
+}
+
+void Communicator::fail(ncclResult_t result, const std::string& text) {
+  std::lock_guard lock(mutex_);
+  int none = ncclSuccess;
+  if (asyncError_.compare_exchange_strong(none, result)) failureText_ = text;
+}
+
+std::string Communicator::failureText() {
+  std::lock_guard lock(mutex_);
+  if (asyncError_ != ncclSuccess) return failureText_;
+  return endpoint_ == nullptr ? "" : endpoint_->segment->control().failureText;
 }
 
 ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
@@ -81,8 +127,8 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   std::vector<ShoalSimRange> ranges;
   for (const Task& task : tasks) {
     const size_t element = bytesOf(task.type);
-    const size_t sent = sendElements(task, endpoint.ranks, endpoint.rank) * element;
-    const size_t received = recvElements(task, endpoint.ranks, endpoint.rank) * element;
+    const size_t sent = sendElements(task, ranks(), rank()) * element;
+    const size_t received = recvElements(task, ranks(), rank()) * element;
     if (sent != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.send), sent, 0});
     if (received != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.recv), received, 1});
     if (task.scalarAddress != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.scalarAddress), element, 0});
@@ -98,7 +144,10 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   if (status != CUDA_SUCCESS) return cudaProblem(status, "queueing the operation on its stream");
   ++queued_;
   batch.release();
-  return ncclSuccess;
+  if (config.isBlocking) return ncclSuccess;
+  constexpr uint64_t moment = 50000;
+  settlesAt_ = nanosecondsNow() + moment;
+  return ncclInProgress;
 }
 
 CUresult Communicator::runBatch(void* userData) {
@@ -110,19 +159,21 @@ CUresult Communicator::runBatch(void* userData) {
 void Communicator::discardBatch(void* userData) {
   const std::unique_ptr<Batch> batch(static_cast<Batch*>(userData));
   Communicator& own = *batch->communicator;
-  own.asyncError_ = ncclUnhandledCudaError;
-  own.endpoint.fail(ncclRemoteError, "the CUDA context of rank " + std::to_string(own.endpoint.rank) + " has failed");
+  const std::string text = "the CUDA context of rank " + std::to_string(own.rank()) + " has failed";
+  own.fail(ncclUnhandledCudaError, text);
+  own.endpoint().fail(ncclRemoteError, text);
   own.finished();
 }
 
 void Communicator::run(const Batch& batch) {
+  Endpoint& endpoint = this->endpoint();
   {
     // A communicator's work runs in the order in which it was queued, whatever the streams.
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return executed_ >= batch.number || endpoint.isAborted(); });
+    changed_.wait(lock, [&] { return executed_ >= batch.number || endpoint.isStopped(); });
   }
-  ncclResult_t result = asyncError();
-  if (result == ncclSuccess && !endpoint.isAborted()) {
+  ncclResult_t result = asyncError_ == ncclSuccess ? endpoint.failure() : static_cast<ncclResult_t>(asyncError_.load());
+  if (result == ncclSuccess && !endpoint.isStopped()) {
     PointToPoint pointToPoint(endpoint, batch.tasks);
     pointToPoint.start();
     for (const Task& asked : batch.tasks) {
@@ -133,9 +184,10 @@ void Communicator::run(const Batch& batch) {
     }
     if (result == ncclSuccess) result = pointToPoint.finish();
   }
-  if (result != ncclSuccess && !endpoint.isAborted()) {
-    int none = ncclSuccess;
-    if (asyncError_.compare_exchange_strong(none, result)) problem(result, "%s", endpoint.segment->control().failureText);
+  if (result != ncclSuccess && !endpoint.isStopped()) {
+    const char* text = endpoint.segment->control().failureText;
+    fail(result, text);
+    problem(result, "%s", text);
   }
   finished();
 }
@@ -154,26 +206,40 @@ void Communicator::waitForBatches() {
 ncclResult_t Communicator::finalise() {
   waitForBatches();
   state_ = State::finalised;
-  return asyncError();
+  return static_cast<ncclResult_t>(asyncError_.load());
+}
+
+void Communicator::revoke() {
+  endpoint_->revoke();
+  {
+    std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  waitForBatches();
+  state_ = State::revoked;
+  asyncError_ = ncclSuccess;
 }
 
 void Communicator::end(bool aborts) {
+  std::shared_ptr<Endpoint> endpoint;
+  {
+    std::lock_guard lock(mutex_);
+    isAborted_ = isAborted_ || aborts;
+    endpoint = endpoint_;
+    if (aborts && endpoint != nullptr) endpoint->abort();
+    changed_.notify_all();
+    // Whoever aborts a communicator that is being destroyed ends that wait.
+    if (isEnding_) return;
+    isEnding_ = true;
+  }
+  if (!aborts) waitForBatches();
   {
     Registry& known = registry();
     std::unique_lock lock(known.mutex);
     known.communicators.erase(handle_);
   }
-  if (aborts) {
-    endpoint.abort();
-    {
-      std::lock_guard lock(mutex_);
-      changed_.notify_all();
-    }
-    endpoint.leave(RankState::aborted);
-  } else {
-    waitForBatches();
-    endpoint.leave(RankState::left);
-  }
+  if (isSuspended_) endpoint->segment->control().suspended.fetch_sub(1);
+  if (endpoint != nullptr) endpoint->leave(isAborted_ ? RankState::aborted : RankState::left);
   state_ = State::gone;
   if (holdsPrimaryContext_) {
     holdsPrimaryContext_ = false;
@@ -181,10 +247,38 @@ void Communicator::end(bool aborts) {
   }
 }
 
-ncclResult_t Communicator::asyncError() const {
-  if (state_ == State::initialising) return ncclInProgress;
+ncclResult_t Communicator::asyncError() {
+  if (jobs_ > 0) return ncclInProgress;
+  if (settlesAt_ != 0) {
+    if (nanosecondsNow() < settlesAt_) return ncclInProgress;
+    settlesAt_ = 0;
+  }
   if (const int own = asyncError_.load()) return static_cast<ncclResult_t>(own);
-  return endpoint.failure();
+  if (state_ != State::ready) return ncclSuccess;
+  if (const ncclResult_t failed = endpoint_->failure()) return failed;
+  const int killed = endpoint_->findKilled();
+  if (killed < 0) return ncclSuccess;
+  return endpoint_->fail(ncclRemoteError, "rank " + std::to_string(killed) + " ended without leaving the communicator");
+}
+
+ncclResult_t Communicator::suspend() {
+  waitForBatches();
+  isSuspended_ = true;
+  // The memory is everybody's: the last to suspend gives it back.
+  Control& control = endpoint_->segment->control();
+  if (control.suspended.fetch_add(1) + 1 == static_cast<uint32_t>(ranks())) endpoint_->segment->releaseStaging();
+  return ncclSuccess;
+}
+
+ncclResult_t Communicator::resume() {
+  std::string reason;
+  if (!endpoint_->isDirect && !endpoint_->segment->reserveStaging(reason)) return problem(ncclSystemError, "ncclCommResume: %s", reason.c_str());
+  endpoint_->segment->control().suspended.fetch_sub(1);
+  isSuspended_ = false;
+  // Only when nobody gives memory back any more may anybody use it.
+  const char own = 1;
+  char all[kMaxRanks];
+  return endpoint_->exchange(&own, sizeof own, all, "ncclCommResume");
 }
 
 ncclResult_t Communicator::createPreMulSum(ncclDataType_t type, const void* scalar, ncclScalarResidence_t residence, int& op) {
@@ -223,6 +317,31 @@ ncclResult_t Communicator::resolve(int op, ncclDataType_t type, Task& task) {
   task.scalar = found->second.scalar;
   task.scalarAddress = found->second.address;
   return ncclSuccess;
+}
+
+ncclResult_t Communicator::makeGrowIdentifier(ncclUniqueId& id) {
+  std::lock_guard lock(mutex_);
+  if (growKey_ != 0) return problem(ncclInvalidUsage, "ncclCommGetUniqueId: the id before has not been used by ncclCommGrow yet");
+  if (const ncclResult_t result = makeIdentifier(id)) return result;
+  Identifier made;
+  if (const ncclResult_t result = readIdentifier(id, made)) return result;
+  growKey_ = made.key;
+  return ncclSuccess;
+}
+
+bool Communicator::isGrowIdentifier(uint64_t key) {
+  std::lock_guard lock(mutex_);
+  return growKey_ == key;
+}
+
+void Communicator::consumeGrowIdentifier() {
+  std::lock_guard lock(mutex_);
+  growKey_ = 0;
+}
+
+uint32_t Communicator::countShrinks(const std::set<int>& excluded) {
+  std::lock_guard lock(mutex_);
+  return shrinks_[excluded]++;
 }
 
 ncclResult_t Communicator::registerBuffer(const void*, size_t, void** handle) {

@@ -7,8 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "config.h"
 #include "endpoint.h"
 #include "task.h"
 
@@ -23,47 +25,82 @@ struct Batch {
   uint64_t number = 0;
 };
 
+// The device a rank works on.
+struct Place {
+  CUcontext context = nullptr;
+  int device = 0;
+  bool holdsPrimaryContext = false;
+};
+
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
-  enum class State { initialising, ready, finalised, failed, gone };
+  enum class State { initialising, ready, finalised, failed, revoked, gone };
 
-  static std::shared_ptr<Communicator> create(std::shared_ptr<Segment> segment, int ranks, int rank, int device, CUcontext context,
-                                              bool holdsPrimaryContext, bool isBlocking);
-  Communicator(std::shared_ptr<Segment> segment, int ranks, int rank, int device, CUcontext context, bool holdsPrimaryContext, bool isBlocking);
+  static std::shared_ptr<Communicator> create(const Place& place, const Config& config);
+  Communicator(const Place& place, const Config& config);
 
   // Checks the handle; `problem` has been told when it is not one.
   static ncclResult_t find(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
+  // The same, and nothing is in progress; the communicator may have failed.
+  static ncclResult_t findSettled(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
+  // The same, and the communicator has not failed.
+  static ncclResult_t findSound(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
   // The same, and the communicator must be able to take work.
   static ncclResult_t findReady(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
+  // One that a new communicator can be made from: it may also have been revoked.
+  static ncclResult_t findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
   ncclComm_t handle() const { return reinterpret_cast<ncclComm_t>(handle_); }
 
-  // Initialisation has two halves, so that one thread can bring several ranks up together.
-  ncclResult_t attach() { return endpoint.attach(device); }
-  ncclResult_t finishInitialisation();
+  // Shows up, without waiting.
+  ncclResult_t attach(std::shared_ptr<Endpoint> endpoint, int identifiers);
+  // The same, and waits for the other ranks. `identifiers` is the number of unique ids they come with.
+  ncclResult_t join(std::shared_ptr<Endpoint> endpoint, int identifiers);
+  // Brackets what happens in the background; meanwhile the communicator is in progress.
+  void begin() { ++jobs_; }
+  void settle(ncclResult_t result);
+  // It will not happen.
+  void forgo();
 
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);
   void waitForBatches();
   ncclResult_t finalise();
+  void revoke();
   // Ends the life of the handle. With `aborts`, pending work is given up first.
   void end(bool aborts);
 
-  ncclResult_t asyncError() const;
-  void setState(State state) { state_ = state; }
+  ncclResult_t asyncError();
   State state() const { return state_; }
+  bool isSuspended() const { return isSuspended_; }
+  ncclResult_t suspend();
+  ncclResult_t resume();
+  // Why the communicator has failed.
+  std::string failureText();
 
   ncclResult_t createPreMulSum(ncclDataType_t type, const void* scalar, ncclScalarResidence_t residence, int& op);
   ncclResult_t destroyPreMulSum(int op);
   // Fills in what the operation means; `op` may be one made by createPreMulSum.
   ncclResult_t resolve(int op, ncclDataType_t type, Task& task);
 
+  // An id for ranks that are to be added; there is one at a time, until they have been.
+  ncclResult_t makeGrowIdentifier(ncclUniqueId& id);
+  bool isGrowIdentifier(uint64_t key);
+  void consumeGrowIdentifier();
+  // How often a communicator has been made without these ranks before.
+  uint32_t countShrinks(const std::set<int>& excluded);
+
   ncclResult_t registerBuffer(const void* buffer, size_t bytes, void** handle);
   ncclResult_t deregisterBuffer(void* handle);
 
-  Endpoint endpoint;
+  // Only for communicators that have come up.
+  Endpoint& endpoint() const { return *endpoint_; }
+  const std::shared_ptr<Endpoint>& sharedEndpoint() const { return endpoint_; }
+  int ranks() const { return endpoint_->ranks; }
+  int rank() const { return endpoint_->rank; }
+
   const int device;
   const CUcontext context;
-  const bool isBlocking;
+  const Config config;
 
  private:
   struct PreMulSum {
@@ -75,17 +112,26 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static void discardBatch(void* batch);
   void run(const Batch& batch);
   void finished();
+  void fail(ncclResult_t result, const std::string& text);
 
   uint64_t handle_ = 0;
   bool holdsPrimaryContext_;
   std::atomic<State> state_{State::initialising};
   std::atomic<int> asyncError_{ncclSuccess};
+  std::atomic<int> jobs_{0};
+  std::atomic<uint64_t> settlesAt_{0};  // a non-blocking communicator is in progress for a moment after it took work
+  std::atomic<bool> isSuspended_{false}, isAborted_{false};
+  std::shared_ptr<Endpoint> endpoint_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  bool isEnding_ = false;
+  std::string failureText_;
   uint64_t queued_ = 0, executed_ = 0;
   std::map<int, PreMulSum> preMulSums_;
   int nextPreMulSum_ = ncclNumOps;
+  uint64_t growKey_ = 0;
+  std::map<std::set<int>, uint32_t> shrinks_;
   std::set<void*> registrations_;
   uint64_t nextRegistration_ = 1;
 };

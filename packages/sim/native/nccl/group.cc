@@ -18,16 +18,11 @@ struct PendingTask {
   Task task;
 };
 
-struct PendingInitialisation {
-  std::shared_ptr<Communicator> communicator;
-  ncclComm_t* result;
-};
-
 struct Group {
   int depth = 0;
   ncclResult_t error = ncclSuccess;
   std::vector<PendingTask> tasks;
-  std::vector<PendingInitialisation> initialisations;
+  std::vector<Job> jobs;
 };
 
 Group& group() {
@@ -35,45 +30,48 @@ Group& group() {
   return own;
 }
 
-// First all ranks show up, then all are waited for: one thread can bring up ranks that wait for each other.
-ncclResult_t bringUp(const std::vector<std::shared_ptr<Communicator>>& communicators) {
-  ncclResult_t first = ncclSuccess;
-  std::vector<bool> isAttached;
-  for (auto& communicator : communicators) {
-    const ncclResult_t result = communicator->attach();
-    isAttached.push_back(result == ncclSuccess);
-    if (first == ncclSuccess) first = result;
-  }
-  for (size_t index = 0; index < communicators.size(); ++index) {
-    if (!isAttached[index] || first != ncclSuccess) {
-      communicators[index]->setState(Communicator::State::failed);
-      continue;
-    }
-    first = communicators[index]->finishInitialisation();
-  }
-  return first;
+ncclResult_t runJob(const Job& job) {
+  const ncclResult_t result = guarded(job.run);
+  for (auto& communicator : job.communicators) communicator->settle(result);
+  if (result != ncclSuccess && job.communicators.front()->config.isBlocking && job.undo) job.undo();
+  return result;
 }
 
-ncclResult_t initialise(std::vector<PendingInitialisation>& pending) {
-  std::vector<std::shared_ptr<Communicator>> blocking, nonBlocking;
-  for (auto& each : pending) (each.communicator->isBlocking ? blocking : nonBlocking).push_back(each.communicator);
-  if (!nonBlocking.empty()) {
-    std::thread([nonBlocking] { bringUp(nonBlocking); }).detach();
-  }
-  const ncclResult_t result = blocking.empty() ? ncclSuccess : bringUp(blocking);
-  if (result != ncclSuccess) {
-    for (auto& each : pending) {
-      if (!each.communicator->isBlocking) continue;
-      *each.result = nullptr;
-      each.communicator->end(true);
+// Those of blocking communicators have ended when this returns.
+ncclResult_t runJobs(std::vector<Job> jobs) {
+  std::vector<Job> blocking;
+  bool isInProgress = false;
+  for (Job& job : jobs) {
+    if (job.communicators.front()->config.isBlocking) {
+      blocking.push_back(std::move(job));
+      continue;
     }
-    return result;
+    isInProgress = true;
+    std::thread([own = std::move(job)] { runJob(own); }).detach();
   }
-  return nonBlocking.empty() ? ncclSuccess : ncclInProgress;
+  std::vector<ncclResult_t> results(blocking.size(), ncclSuccess);
+  std::vector<std::thread> threads;
+  for (size_t index = 1; index < blocking.size(); ++index) {
+    threads.emplace_back([&, index] { results[index] = runJob(blocking[index]); });
+  }
+  if (!blocking.empty()) results[0] = runJob(blocking[0]);
+  for (auto& thread : threads) thread.join();
+  for (const ncclResult_t result : results) {
+    if (result != ncclSuccess) return result;
+  }
+  return isInProgress ? ncclInProgress : ncclSuccess;
+}
+
+void giveUp(std::vector<Job>& jobs) {
+  for (Job& job : jobs) {
+    for (auto& communicator : job.communicators) communicator->forgo();
+    if (job.undo) job.undo();
+  }
 }
 
 ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
   std::vector<bool> isTaken(pending.size());
+  ncclResult_t all = ncclSuccess;
   for (size_t first = 0; first < pending.size(); ++first) {
     if (isTaken[first]) continue;
     std::vector<Task> tasks;
@@ -82,9 +80,11 @@ ncclResult_t enqueue(const std::vector<PendingTask>& pending) {
       isTaken[index] = true;
       tasks.push_back(pending[index].task);
     }
-    if (const ncclResult_t result = pending[first].communicator->enqueue(std::move(tasks), pending[first].stream)) return result;
+    const ncclResult_t result = pending[first].communicator->enqueue(std::move(tasks), pending[first].stream);
+    if (result != ncclSuccess && result != ncclInProgress) return result;
+    if (result == ncclInProgress) all = result;
   }
-  return ncclSuccess;
+  return all;
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ ncclResult_t noteError(ncclResult_t result) {
 ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const Task& task, CUstream stream) {
   Group& own = group();
   if (own.depth == 0) {
-    if (task.isPointToPoint() && task.root == communicator->endpoint.rank) {
+    if (task.isPointToPoint() && task.root == communicator->rank()) {
       return problem(ncclInvalidUsage, "%s to or from the rank itself needs a group with the other half", nameOf(task.kind));
     }
     return communicator->enqueue({task}, stream);
@@ -107,12 +107,13 @@ ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const
   return ncclSuccess;
 }
 
-ncclResult_t submitInitialisation(const std::shared_ptr<Communicator>& communicator, ncclComm_t* result) {
-  *result = communicator->handle();
-  std::vector<PendingInitialisation> now = {{communicator, result}};
+ncclResult_t submitJob(Job job) {
+  for (auto& communicator : job.communicators) communicator->begin();
+  std::vector<Job> jobs;
+  jobs.push_back(std::move(job));
   Group& own = group();
-  if (own.depth == 0) return initialise(now);
-  own.initialisations.push_back(now[0]);
+  if (own.depth == 0) return runJobs(std::move(jobs));
+  own.jobs.push_back(std::move(jobs[0]));
   return ncclSuccess;
 }
 
@@ -133,16 +134,12 @@ ncclResult_t ncclGroupEnd(void) {
     Group ended = std::move(own);
     own = Group();
     if (ended.error != ncclSuccess) {
-      for (auto& each : ended.initialisations) {
-        *each.result = nullptr;
-        each.communicator->end(true);
-      }
+      giveUp(ended.jobs);
       return ended.error;
     }
-    ncclResult_t result = ncclSuccess;
-    if (!ended.initialisations.empty()) result = initialise(ended.initialisations);
-    if (result != ncclSuccess && result != ncclInProgress) return result;
-    if (const ncclResult_t queued = enqueue(ended.tasks)) return queued;
-    return result;
+    const ncclResult_t made = ended.jobs.empty() ? ncclSuccess : runJobs(std::move(ended.jobs));
+    if (made != ncclSuccess && made != ncclInProgress) return made;
+    const ncclResult_t queued = enqueue(ended.tasks);
+    return queued == ncclSuccess ? made : queued;
   });
 }

@@ -1,39 +1,31 @@
 #include "identifier.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstring>
-#include <random>
 
 #include "problem.h"
-#include "segment.h"
 
 namespace shoal::nccl {
 
 namespace {
-constexpr char kMagic[] = "SHOALSIM";  // eight bytes, then the name
-constexpr size_t kMagicBytes = sizeof kMagic - 1;
+constexpr char kMagic[] = "SHOALSIM";  // eight bytes
+static_assert(sizeof(Identifier) <= NCCL_UNIQUE_ID_BYTES);
 }  // namespace
 
 ncclResult_t makeIdentifier(ncclUniqueId& id) {
-  removeAbandonedSegments();
-  std::random_device random;
+  Identifier made = {};
+  std::string reason;
+  memcpy(made.magic, kMagic, sizeof made.magic);
+  if (!Board::own(made.board, reason)) return problem(ncclSystemError, "a unique id cannot be made: %s", reason.c_str());
+  made.key = randomNumber();
   memset(id.internal, 0, sizeof id.internal);
-  memcpy(id.internal, kMagic, kMagicBytes);
-  snprintf(id.internal + kMagicBytes, sizeof id.internal - kMagicBytes, "%s%d-%08x%08x%08x", kSegmentPrefix, static_cast<int>(getpid()), random(),
-           random(), random());
+  memcpy(id.internal, &made, sizeof made);
   return ncclSuccess;
 }
 
-ncclResult_t readIdentifier(const ncclUniqueId& id, std::string& segmentName) {
-  const char* name = id.internal + kMagicBytes;
-  const size_t most = sizeof id.internal - kMagicBytes, length = strnlen(name, most);
-  const bool isOurs = memcmp(id.internal, kMagic, kMagicBytes) == 0 && strncmp(name, kSegmentPrefix, sizeof kSegmentPrefix - 1) == 0;
-  if (!isOurs || length == most || memchr(name, '/', length) != nullptr) {
-    return problem(ncclInvalidArgument, "the unique id does not come from ncclGetUniqueId of this library");
-  }
-  segmentName.assign(name, length);
+ncclResult_t readIdentifier(const ncclUniqueId& id, Identifier& identifier) {
+  memcpy(&identifier, id.internal, sizeof identifier);
+  const bool isOurs = memcmp(identifier.magic, kMagic, sizeof identifier.magic) == 0 && identifier.key != 0 && identifier.board.process > 0;
+  if (!isOurs) return problem(ncclInvalidArgument, "the unique id does not come from ncclGetUniqueId of this library");
   return ncclSuccess;
 }
 

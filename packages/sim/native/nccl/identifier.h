@@ -1,13 +1,18 @@
-// The unique id: 128 bytes that carry the name under which the ranks meet.
+// The unique id: 128 bytes that say where the ranks meet.
 #pragma once
 
-#include <string>
-
+#include "board.h"
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
+struct Identifier {
+  char magic[8];
+  BoardAddress board;
+  uint64_t key;
+};
+
 ncclResult_t makeIdentifier(ncclUniqueId& id);
-ncclResult_t readIdentifier(const ncclUniqueId& id, std::string& segmentName);
+ncclResult_t readIdentifier(const ncclUniqueId& id, Identifier& identifier);
 
 }  // namespace shoal::nccl

@@ -1,27 +1,18 @@
 // Creation and end of communicators, and what they answer about themselves.
-#include <cstddef>
-#include <cstring>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "communicator.h"
 #include "group.h"
 #include "guard.h"
 #include "identifier.h"
+#include "init.h"
 #include "problem.h"
 #include "segment.h"
 
 using namespace shoal::nccl;
 
-namespace {
-
-// The device a rank works on: that of the current context, else device 0 and its primary context.
-struct Place {
-  CUcontext context = nullptr;
-  int device = 0;
-  bool holdsPrimaryContext = false;
-};
+namespace shoal::nccl {
 
 ncclResult_t findPlace(Place& place) {
   CUresult status = cuInit(0);
@@ -37,59 +28,61 @@ ncclResult_t findPlace(Place& place) {
   return status == CUDA_SUCCESS ? ncclSuccess : cudaProblem(status, "cuDevicePrimaryCtxRetain");
 }
 
-// A member of the configuration that was set must be in its range; a shorter structure of an older version has not got it.
-ncclResult_t checkMember(const char* name, int value, int least, int most) {
-  if (value == NCCL_CONFIG_UNDEF_INT || (value >= least && value <= most)) return ncclSuccess;
-  return problem(ncclInvalidArgument, "ncclConfig_t: %s is %d, it must be from %d to %d", name, value, least, most);
+// The parent may give its primary context back before the child does.
+Place placeOf(const Communicator& parent) {
+  Place place = {parent.context, parent.device, false};
+  CUcontext primary = nullptr;
+  if (cuDevicePrimaryCtxRetain(&primary, parent.device) != CUDA_SUCCESS) return place;
+  place.holdsPrimaryContext = primary == parent.context;
+  if (!place.holdsPrimaryContext) cuDevicePrimaryCtxRelease_v2(parent.device);
+  return place;
 }
 
-ncclResult_t readConfig(const ncclConfig_t* given, bool& isBlocking) {
-  isBlocking = true;
-  if (given == nullptr) return ncclSuccess;
-  if (given->magic != NCCL_API_MAGIC) {
-    return problem(ncclInvalidArgument, "ncclConfig_t: magic is 0x%x, not 0x%x: the structure was not initialized", given->magic, NCCL_API_MAGIC);
-  }
-  constexpr size_t least = offsetof(ncclConfig_t, cgaClusterSize);
-  if (given->size < least || given->size > 4096) {
-    return problem(ncclInvalidArgument, "ncclConfig_t: size is %zu, which no version of NCCL has", given->size);
-  }
-  if (given->version < 21400) return problem(ncclInvalidArgument, "ncclConfig_t: version is %u, the oldest that has it is 21400", given->version);
-  ncclConfig_t config;
-  memset(&config, 0, sizeof config);
-  config.cgaClusterSize = config.minCTAs = config.maxCTAs = config.splitShare = NCCL_CONFIG_UNDEF_INT;
-  memcpy(&config, given, given->size < sizeof config ? given->size : sizeof config);
-  if (const ncclResult_t result = checkMember("blocking", config.blocking, 0, 1)) return result;
-  if (const ncclResult_t result = checkMember("cgaClusterSize", config.cgaClusterSize, 0, 8)) return result;
-  if (const ncclResult_t result = checkMember("minCTAs", config.minCTAs, 1, 64)) return result;
-  if (const ncclResult_t result = checkMember("maxCTAs", config.maxCTAs, 1, 64)) return result;
-  if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT && config.minCTAs > config.maxCTAs) {
-    return problem(ncclInvalidArgument, "ncclConfig_t: minCTAs is %d and maxCTAs only %d", config.minCTAs, config.maxCTAs);
-  }
-  if (const ncclResult_t result = checkMember("splitShare", config.splitShare, 0, 1)) return result;
-  isBlocking = config.blocking != 0;
-  return ncclSuccess;
+ncclResult_t meet(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
+                  std::vector<int> ranksThere, int ranks, int rank, int identifiers) {
+  std::string reason;
+  auto board = Board::at(identifier.board, reason);
+  auto segment = board == nullptr ? nullptr : Segment::meet(std::move(board), identifier.key, ranks, reason);
+  if (!segment) return problem(ncclRemoteError, "%s: %s", function, reason.c_str());
+  auto endpoint = std::make_shared<Endpoint>(std::move(segment), ranks, rank);
+  if (origin) endpoint->setOrigin(std::move(origin), std::move(ranksThere));
+  return communicator.join(std::move(endpoint), identifiers);
 }
 
-ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config) {
+}  // namespace shoal::nccl
+
+namespace {
+
+ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId* ids, int idCount, int rank,
+                      const ncclConfig_t* given) {
   return guarded([&]() -> ncclResult_t {
     if (comm == nullptr) return noteError(problem(ncclInvalidArgument, "%s: comm is NULL", function));
     if (nranks < 1 || nranks > kMaxRanks) {
       return noteError(problem(ncclInvalidArgument, "%s: nranks is %d, the software device has 1 to %d ranks", function, nranks, kMaxRanks));
     }
     if (rank < 0 || rank >= nranks) return noteError(problem(ncclInvalidArgument, "%s: rank is %d of %d", function, rank, nranks));
-    bool isBlocking = true;
-    std::string name, reason;
-    if (const ncclResult_t result = readConfig(config, isBlocking)) return noteError(result);
-    if (const ncclResult_t result = readIdentifier(id, name)) return noteError(result);
+    if (ids == nullptr || idCount < 1 || idCount > nranks) {
+      return noteError(problem(ncclInvalidArgument, "%s: nId is %d, it must be from 1 to the number of ranks", function, idCount));
+    }
+    Config config;
+    if (const ncclResult_t result = readConfig(given, config)) return noteError(result);
+    // The ranks meet by the first id; the others must be ids too.
+    Identifier identifier;
+    for (int index = idCount - 1; index >= 0; --index) {
+      if (const ncclResult_t result = readIdentifier(ids[index], identifier)) return noteError(result);
+    }
     Place place;
     if (const ncclResult_t result = findPlace(place)) return noteError(result);
-    auto segment = Segment::named(name, nranks, reason);
-    if (!segment) {
-      if (place.holdsPrimaryContext) cuDevicePrimaryCtxRelease_v2(place.device);
-      return noteError(problem(ncclSystemError, "%s: %s", function, reason.c_str()));
-    }
-    return noteError(submitInitialisation(
-        Communicator::create(segment, nranks, rank, place.device, place.context, place.holdsPrimaryContext, isBlocking), comm));
+    auto communicator = Communicator::create(place, config);
+    *comm = communicator->handle();
+    Job job;
+    job.communicators = {communicator};
+    job.run = [=] { return meet(*communicator, function, identifier, nullptr, {}, nranks, rank, idCount); };
+    job.undo = [=] {
+      *comm = nullptr;
+      communicator->end(true);
+    };
+    return noteError(submitJob(std::move(job)));
   });
 }
 
@@ -98,7 +91,7 @@ template <class Read>
 ncclResult_t read(const char* function, ncclComm_t comm, int* out, Read&& value) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
-    if (const ncclResult_t result = Communicator::find(comm, function, communicator)) return result;
+    if (const ncclResult_t result = Communicator::findSound(comm, function, communicator)) return result;
     if (out == nullptr) return problem(ncclInvalidArgument, "%s: the result pointer is NULL", function);
     *out = value(*communicator);
     return ncclSuccess;
@@ -115,11 +108,15 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
-  return initRank("ncclCommInitRank", comm, nranks, commId, rank, nullptr);
+  return initRank("ncclCommInitRank", comm, nranks, &commId, 1, rank, nullptr);
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config) {
-  return initRank("ncclCommInitRankConfig", comm, nranks, commId, rank, config);
+  return initRank("ncclCommInitRankConfig", comm, nranks, &commId, 1, rank, config);
+}
+
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds, ncclConfig_t* config) {
+  return initRank("ncclCommInitRankScalable", newcomm, nranks, commIds, nId, myrank, config);
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
@@ -146,24 +143,28 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
     auto segment = Segment::anonymous(ndev, reason);
     if (!segment) return noteError(problem(ncclSystemError, "ncclCommInitAll: %s", reason.c_str()));
     std::vector<std::shared_ptr<Communicator>> made;
+    std::vector<std::shared_ptr<Endpoint>> endpoints;
     ncclResult_t result = ncclSuccess;
     for (int rank = 0; rank < ndev && result == ncclSuccess; ++rank) {
-      const int device = devlist == nullptr ? rank : devlist[rank];
-      CUcontext context = nullptr;
-      status = cuDevicePrimaryCtxRetain(&context, device);
+      Place place;
+      place.device = devlist == nullptr ? rank : devlist[rank];
+      status = cuDevicePrimaryCtxRetain(&place.context, place.device);
       if (status != CUDA_SUCCESS) {
         result = cudaProblem(status, "cuDevicePrimaryCtxRetain");
         break;
       }
-      made.push_back(Communicator::create(segment, ndev, rank, device, context, true, true));
-      result = made.back()->attach();
+      place.holdsPrimaryContext = true;
+      made.push_back(Communicator::create(place, Config()));
+      made.back()->begin();
+      endpoints.push_back(std::make_shared<Endpoint>(segment, ndev, rank));
     }
+    // All in this thread: everybody is there before anybody is waited for.
+    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = made[rank]->attach(endpoints[rank], 1);
+    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = endpoints[rank]->waitForAll();
     for (auto& communicator : made) {
-      if (result == ncclSuccess) result = communicator->finishInitialisation();
-    }
-    for (auto& communicator : made) {
+      communicator->settle(result);
       if (result != ncclSuccess) communicator->end(true);
-      else comm[communicator->endpoint.rank] = communicator->handle();
+      else comm[communicator->rank()] = communicator->handle();
     }
     return noteError(result);
   });
@@ -173,11 +174,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (comm == nullptr) return ncclSuccess;
-    if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator)) return result;
-    if (communicator->isBlocking) return communicator->finalise();
-    communicator->setState(Communicator::State::initialising);  // reads as in progress until done
-    std::thread([communicator] { communicator->finalise(); }).detach();
-    return ncclInProgress;
+    if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator)) return noteError(result);
+    Job job;
+    job.communicators = {communicator};
+    job.run = [communicator] { return communicator->finalise(); };
+    return noteError(submitJob(std::move(job)));
   });
 }
 
@@ -185,7 +186,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (comm == nullptr) return ncclSuccess;
-    if (const ncclResult_t result = Communicator::find(comm, "ncclCommDestroy", communicator)) return result;
+    if (const ncclResult_t result = Communicator::findSettled(comm, "ncclCommDestroy", communicator)) return result;
     communicator->end(false);
     return ncclSuccess;
   });
@@ -212,11 +213,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
-  return read("ncclCommCount", comm, count, [](auto& communicator) { return communicator.endpoint.ranks; });
+  return read("ncclCommCount", comm, count, [](auto& communicator) { return communicator.ranks(); });
 }
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
   return read("ncclCommCuDevice", comm, device, [](auto& communicator) { return communicator.device; });
 }
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
-  return read("ncclCommUserRank", comm, rank, [](auto& communicator) { return communicator.endpoint.rank; });
+  return read("ncclCommUserRank", comm, rank, [](auto& communicator) { return communicator.rank(); });
 }

@@ -24,7 +24,7 @@ constexpr int kNone = -1;
 
 ncclResult_t prepare(const Asked& asked, ncclComm_t comm, CUstream stream, bool hasRoot, std::shared_ptr<Communicator>& communicator, Task& task) {
   if (const ncclResult_t result = Communicator::findReady(comm, asked.function, communicator)) return result;
-  const Endpoint& endpoint = communicator->endpoint;
+  const Endpoint& endpoint = communicator->endpoint();
   if (asked.type < 0 || asked.type >= ncclNumTypes) return problem(ncclInvalidArgument, "%s: %d is not a data type", asked.function, asked.type);
   if (hasRoot && (asked.root < 0 || asked.root >= endpoint.ranks)) {
     return problem(ncclInvalidArgument, "%s: rank %d does not exist, the communicator has %d", asked.function, asked.root, endpoint.ranks);

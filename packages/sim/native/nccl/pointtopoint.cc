@@ -144,12 +144,12 @@ void PointToPoint::start() {
 ncclResult_t PointToPoint::finish() {
   ncclResult_t result = ncclSuccess;
   while (result == ncclSuccess && !isFinished()) {
-    result = endpoint_.waitUntil(endpoint_.segment->slot(endpoint_.rank).doorbell, pendingPeers(), "a send or receive",
+    result = endpoint_.waitUntil(endpoint_.segment->slot(endpoint_.rank).doorbell, {pendingPeers(), "a send or receive"},
                                  [&] { return advance() || failure_ != ncclSuccess; });
     if (failure_ != ncclSuccess) result = failure_;
   }
   if (result != ncclSuccess) {
-    if (endpoint_.isAborted()) endpoint_.fail(ncclRemoteError, "rank " + std::to_string(endpoint_.rank) + " aborted the communicator");
+    if (endpoint_.isStopped()) endpoint_.fail(ncclRemoteError, endpoint_.whyStopped());
     if (endpoint_.isDirect) endpoint_.waitForWorkers();
   }
   return result;

@@ -1,10 +1,8 @@
 #include "segment.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +10,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 
 namespace shoal::nccl {
 
@@ -22,24 +19,8 @@ constexpr size_t kPage = 4096;
 constexpr size_t kStagingBudget = size_t{8} << 20;
 constexpr size_t kRingBudget = size_t{8} << 20;
 constexpr off_t kLocksAt = off_t{1} << 40;  // beyond the data: locks need no bytes under them
-constexpr time_t kAbandonedAfterSeconds = 60;
 
-// The names that this process still has to remove.
-struct Names {
-  std::mutex mutex;
-  std::set<std::string> pending;
-};
-Names& names() {
-  static Names* shared = new Names;
-  return *shared;
-}
-
-// A process that ends while it waits for other ranks leaves no name behind.
-__attribute__((destructor)) void removeNames() {
-  std::lock_guard lock(names().mutex);
-  for (auto& name : names().pending) shm_unlink(("/" + name).c_str());
-  names().pending.clear();
-}
+static_assert(sizeof(Control) <= kPage);
 
 size_t pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -51,20 +32,22 @@ std::shared_ptr<char> map(size_t bytes, int flags, int descriptor) {
   return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
 }
 
-// One mapping for all ranks of this process that meet under a name. Names are never used twice.
-std::shared_ptr<char> mapNamed(const std::string& name, size_t bytes, int descriptor) {
+// One mapping for all ranks of this process that meet in the same memory.
+std::shared_ptr<char> mapOnce(size_t bytes, int descriptor) {
   static std::mutex* mutex = new std::mutex;
-  static auto* known = new std::map<std::string, std::pair<std::weak_ptr<char>, size_t>>;
+  static auto* known = new std::map<std::pair<dev_t, ino_t>, std::pair<std::weak_ptr<char>, size_t>>;
+  struct stat file;
+  if (fstat(descriptor, &file) != 0) return nullptr;
   std::lock_guard lock(*mutex);
   for (auto entry = known->begin(); entry != known->end();) {
     entry = entry->second.first.expired() ? known->erase(entry) : std::next(entry);
   }
-  auto found = known->find(name);
+  auto found = known->find({file.st_dev, file.st_ino});
   if (found != known->end() && found->second.second >= bytes) {
     if (auto mapping = found->second.first.lock()) return mapping;
   }
   auto mapping = map(bytes, MAP_SHARED, descriptor);
-  if (mapping) (*known)[name] = {mapping, bytes};
+  if (mapping) (*known)[{file.st_dev, file.st_ino}] = {mapping, bytes};
   return mapping;
 }
 
@@ -99,58 +82,53 @@ std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
     return nullptr;
   }
   segment->base_ = segment->mapping_.get();
+  segment->key_ = randomNumber();
+  segment->children_ = std::make_unique<Board>(segment->mapping_, reinterpret_cast<Meeting*>(segment->base_ + boardAt()), -1, false);
   segment->control().ranks = static_cast<uint32_t>(ranks);
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::named(const std::string& name, int ranks, std::string& problem) {
+std::shared_ptr<Segment> Segment::meet(std::shared_ptr<Board> board, uint64_t key, int ranks, std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
-  const int descriptor = shm_open(("/" + name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) {
-    problem = because("shared memory cannot be opened", errno);
-    return nullptr;
-  }
+  const int descriptor = board->open(key, segment->totalBytes(), problem);
+  if (descriptor < 0) return nullptr;
   segment->descriptor_ = descriptor;
-  segment->name_ = name;
-  {
-    std::lock_guard lock(names().mutex);
-    names().pending.insert(name);
-  }
-  // Grows only: ranks that were told different sizes of the communicator are told apart below.
-  struct stat now;
-  if (fstat(descriptor, &now) != 0 || (static_cast<size_t>(now.st_size) < segment->totalBytes() &&
-                                       ftruncate(descriptor, static_cast<off_t>(segment->totalBytes())) != 0)) {
-    problem = because("shared memory cannot be sized", errno);
-    return nullptr;
-  }
+  segment->key_ = key;
+  segment->found_ = std::move(board);
   if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(segment->stagingAt()))) {
-    problem = because("shared memory is full", error);
+    problem = because("there is too little shared memory", error);
     return nullptr;
   }
-  segment->mapping_ = mapNamed(name, segment->totalBytes(), descriptor);
+  segment->mapping_ = mapOnce(segment->totalBytes(), descriptor);
   if (!segment->mapping_) {
     problem = because("shared memory cannot be mapped", errno);
     return nullptr;
   }
   segment->base_ = segment->mapping_.get();
+  segment->children_ = std::make_unique<Board>(segment->mapping_, reinterpret_cast<Meeting*>(segment->base_ + boardAt()), descriptor, false);
   return segment;
 }
 
 Segment::~Segment() {
-  // Nobody has come: this rank was refused before it could.
-  if (base_ != nullptr && isNamed() && control().attached.load() == 0) unlink();
+  children_.reset();
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void Segment::unlink() {
-  std::lock_guard lock(names().mutex);
-  if (names().pending.erase(name_) != 0) shm_unlink(("/" + name_).c_str());
+void Segment::conclude() {
+  std::lock_guard lock(mutex_);
+  if (found_) found_->forget(key_);
+  found_.reset();
 }
 
 bool Segment::reserveStaging(std::string& problem) {
   const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(totalBytes()));
-  if (error != 0) problem = because("shared memory is full", error);
+  if (error != 0) problem = because("there is too little shared memory", error);
   return error == 0;
+}
+
+void Segment::releaseStaging() {
+  if (descriptor_ < 0) return;
+  fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(stagingAt()), static_cast<off_t>(ringsAt() - stagingAt()));
 }
 
 bool Segment::lockRank(int rank) {
@@ -161,24 +139,6 @@ bool Segment::lockRank(int rank) {
 bool Segment::isRankLocked(int rank) const {
   struct flock lock = lockOf(rank, F_WRLCK);
   return fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
-
-void removeAbandonedSegments() {
-  DIR* folder = opendir("/dev/shm");
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    if (strncmp(entry->d_name, kSegmentPrefix, sizeof kSegmentPrefix - 1) != 0) continue;
-    const std::string name = std::string("/") + entry->d_name;
-    const int descriptor = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
-    if (descriptor < 0) continue;
-    struct stat file;
-    struct flock lock = lockOf(0, F_WRLCK);
-    lock.l_len = kMaxRanks;
-    const bool isOld = fstat(descriptor, &file) == 0 && time(nullptr) - file.st_mtime > kAbandonedAfterSeconds;
-    if (isOld && fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK) shm_unlink(name.c_str());
-    close(descriptor);
-  }
-  closedir(folder);
 }
 
 }  // namespace shoal::nccl

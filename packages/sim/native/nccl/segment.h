@@ -6,15 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "board.h"
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
 constexpr int kMaxRanks = 64;
+constexpr size_t kWordsBytes = 256;
 
-enum class RankState : uint32_t { absent = 0, attached = 1, left = 2, aborted = 3 };
+// A rank that has revoked its communicator takes part in no operation any more, but in making new communicators.
+enum class RankState : uint32_t { absent = 0, attached = 1, left = 2, aborted = 3, revoked = 4 };
 
 // What a rank says about the collective it is in; all but the addresses must agree.
 struct Description {
@@ -34,7 +38,9 @@ struct alignas(64) RankSlot {
   std::atomic<int32_t> process;        // for messages
   std::atomic<uint32_t> doorbell;      // rung when a channel of this rank moved
   std::atomic<uint64_t> processToken;  // the same only within one process
+  std::atomic<uint32_t> spoken;        // exchanges in which this rank has said its words
   Description descriptions[2];         // by parity of the step
+  alignas(16) char words[2][kWordsBytes];  // by parity of the exchange
 };
 
 // From one rank to another. Within a process it passes addresses and counts messages; between processes it is a ring of
@@ -44,16 +50,20 @@ struct alignas(64) Channel {
   std::atomic<uint64_t> read;
   const void* address;
   uint64_t bytes;
+  std::atomic<uint64_t> signals;  // one-sided ones that were sent so far
 };
 
 struct alignas(64) Control {
   std::atomic<uint32_t> ranks;
+  std::atomic<uint32_t> identifiers; // how many unique ids the ranks came with
   std::atomic<uint32_t> attached;    // also the word that ranks wait on until all are there
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> generation;  // of the barrier
+  std::atomic<uint32_t> spoken;      // changes whenever a rank has said something in an exchange
   std::atomic<uint32_t> isFailing;   // whoever sets it writes the text and then the failure
   std::atomic<uint32_t> failure;     // an ncclResult_t
   std::atomic<uint32_t> working;     // ranks that may be touching another's buffers
+  std::atomic<uint32_t> suspended;   // ranks that have given their memory back
   char failureText[256];
 };
 
@@ -61,22 +71,28 @@ class Segment {
  public:
   // For ranks of one process.
   static std::shared_ptr<Segment> anonymous(int ranks, std::string& problem);
-  // Meets the other ranks under a name, creating the segment if need be. Each call has a descriptor of its own; ranks of
-  // one process share the mapping.
-  static std::shared_ptr<Segment> named(const std::string& name, int ranks, std::string& problem);
+  // Meets the other ranks under a key of a board, making the segment if need be. Each call has a descriptor of its own;
+  // ranks of one process share the mapping.
+  static std::shared_ptr<Segment> meet(std::shared_ptr<Board> board, uint64_t key, int ranks, std::string& problem);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // The name is no longer needed once all are there, or never will be. Whatever happens, it is gone when the process exits.
-  void unlink();
-  // Takes the memory for staging, so that a full /dev/shm is an error and not a SIGBUS.
+  // All are there: nobody needs to find it any more.
+  void conclude();
+  // Takes the memory for staging, so that too little memory is an error and not a SIGBUS.
   bool reserveStaging(std::string& problem);
+  // Gives the memory for staging back to the system; what was in it is lost.
+  void releaseStaging();
 
   // Each rank holds a lock for as long as its process lives; the kernel lets go of it even when the process is killed.
   bool lockRank(int rank);
   bool isRankLocked(int rank) const;
-  bool isNamed() const { return descriptor_ >= 0; }
+  bool isShared() const { return descriptor_ >= 0; }
+
+  // Where ranks meet that make a new communicator from the one of this segment.
+  Board& board() const { return *children_; }
+  uint64_t key() const { return key_; }
 
   Control& control() const { return *reinterpret_cast<Control*>(base_); }
   RankSlot& slot(int rank) const { return reinterpret_cast<RankSlot*>(base_ + slotsAt())[rank]; }
@@ -85,10 +101,14 @@ class Segment {
   char* ring(int from, int to) const { return base_ + ringsAt() + static_cast<size_t>(from * ranks_ + to) * ringBytes(); }
   size_t stagingBytes() const;
   size_t ringBytes() const;
+  // What a rank's share of the memory is: for staging, which can be given back, and for all else.
+  size_t stagingShare() const { return 2 * stagingBytes(); }
+  size_t otherShare() const { return stagingAt() / static_cast<size_t>(ranks_) + static_cast<size_t>(ranks_) * ringBytes(); }
 
  private:
   explicit Segment(int ranks) : ranks_(ranks) {}
-  static size_t slotsAt() { return 4096; }
+  static size_t boardAt() { return 4096; }
+  static size_t slotsAt() { return boardAt() + kBoardBytes; }
   size_t channelsAt() const { return slotsAt() + static_cast<size_t>(ranks_) * sizeof(RankSlot); }
   size_t stagingAt() const;
   size_t ringsAt() const { return stagingAt() + static_cast<size_t>(ranks_) * 2 * stagingBytes(); }
@@ -98,12 +118,10 @@ class Segment {
   std::shared_ptr<char> mapping_;
   char* base_ = nullptr;
   int descriptor_ = -1;
-  std::string name_;
+  uint64_t key_ = 0;
+  std::mutex mutex_;
+  std::shared_ptr<Board> found_;  // where it was found, until it is concluded
+  std::unique_ptr<Board> children_;
 };
-
-// Removes segments that were left behind by processes that ended before all ranks had met.
-void removeAbandonedSegments();
-
-constexpr char kSegmentPrefix[] = "shoal-nccl-";
 
 }  // namespace shoal::nccl

@@ -252,9 +252,7 @@ TEST(wrong_arguments_are_refused) {
   EQUAL(ncclCommInitRank(made, 1, wrong, 0), ncclInvalidArgument);
   ncclConfig_t config = {};
   EQUAL(ncclCommInitRankConfig(made, 1, id, 0, &config), ncclInvalidArgument);
-  config.size = sizeof config;
-  config.magic = NCCL_API_MAGIC;
-  config.version = NCCL_VERSION_CODE;
+  config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 7;
   EQUAL(ncclCommInitRankConfig(made, 1, id, 0, &config), ncclInvalidArgument);
   CHECK(strstr(ncclGetLastError(nullptr), "blocking") != nullptr);
@@ -264,11 +262,8 @@ TEST(a_non_blocking_communicator_comes_up_later) {
   Primary primary;
   ncclUniqueId id;
   NCCL(ncclGetUniqueId(&id));
-  ncclConfig_t config = {};
-  config.size = sizeof config;
-  config.magic = NCCL_API_MAGIC;
-  config.version = NCCL_VERSION_CODE;
-  config.cgaClusterSize = config.minCTAs = config.maxCTAs = config.splitShare = NCCL_CONFIG_UNDEF_INT;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
   ncclComm_t first = nullptr;
   EQUAL(ncclCommInitRankConfig(&first, 2, id, 0, &config), ncclInProgress);
   ncclResult_t state = ncclSuccess;

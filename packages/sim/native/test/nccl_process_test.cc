@@ -96,8 +96,28 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     CHECK(result == ncclInvalidUsage || result == ncclSystemError);
     return;
   }
+  if (role == "killed in init" && rank == 1) {
+    std::thread([&] { ncclCommInitRank(&self.comm, ranks, id, rank); }).detach();
+    usleep(100000);
+    kill(getpid(), SIGKILL);
+  }
+  if (role == "killed in init" && rank == 0) {
+    const auto start = std::chrono::steady_clock::now();
+    EQUAL(ncclCommInitRank(&self.comm, ranks, id, rank), ncclRemoteError);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+    CHECK(strstr(ncclGetLastError(nullptr), "rank 1 ended") != nullptr);
+    return;
+  }
   NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
   Buffer buffer(4 << 20);
+  const auto sum = [&](ncclComm_t comm, int own) {
+    OK(cuMemcpyHtoD_v2(reinterpret_cast<CUdeviceptr>(buffer.at()), &own, 4));
+    NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, comm, self.stream));
+    OK(cuStreamSynchronize(self.stream));
+    int total = 0;
+    OK(cuMemcpyDtoH_v2(&total, reinterpret_cast<CUdeviceptr>(buffer.at()), 4));
+    return total;
+  };
   if (role == "all") {
     check::checkAll(self, isSlow() ? 3000 : ranks > 2 ? 9001 : 100001);
   } else if (role == "big") {
@@ -133,7 +153,9 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     const auto start = std::chrono::steady_clock::now();
     if (role == "killed in transfer") {
       usleep(300000);
-      NCCL(ncclRecv(buffer.at(), 4 << 20, ncclUint8, 1, self.comm, self.stream));
+      // By now it may be known.
+      const ncclResult_t asked = ncclRecv(buffer.at(), 4 << 20, ncclUint8, 1, self.comm, self.stream);
+      CHECK(asked == ncclSuccess || asked == ncclRemoteError);
     } else {
       NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream));
     }
@@ -152,6 +174,64 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
     ncclResult_t error = ncclSuccess;
     NCCL(ncclCommGetAsyncError(self.comm, &error));
     EQUAL(error, ncclInvalidUsage);
+  } else if (role == "split") {
+    // Odd and even, in reverse order; then the halves again.
+    ncclComm_t half = nullptr;
+    NCCL(ncclCommSplit(self.comm, rank % 2, -rank, &half, nullptr));
+    int own = -1, count = 0;
+    NCCL(ncclCommUserRank(half, &own));
+    NCCL(ncclCommCount(half, &count));
+    EQUAL(count, ranks / 2);
+    EQUAL(own, (ranks - 1 - rank) / 2);
+    EQUAL(sum(half, rank), rank % 2 == 0 ? 2 : 4);
+    EQUAL(sum(self.comm, 1), ranks);
+    ncclComm_t alone = nullptr;
+    NCCL(ncclCommSplit(half, own == 0 ? 7 : NCCL_SPLIT_NOCOLOR, 0, &alone, nullptr));
+    CHECK((alone != nullptr) == (own == 0));
+    NCCL(ncclCommDestroy(half));
+    if (alone != nullptr) {
+      EQUAL(sum(alone, 5), 5);
+      NCCL(ncclCommDestroy(alone));
+    }
+  } else if (role == "killed in split" || role == "killed, then shrunk" || role == "killed, then noticed") {
+    if (rank == 1) {
+      if (role == "killed in split") std::thread([&] { ncclComm_t made; ncclCommSplit(self.comm, 0, 0, &made, nullptr); }).detach();
+      usleep(100000);
+      kill(getpid(), SIGKILL);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ncclComm_t made = nullptr;
+    if (role == "killed in split") {
+      if (rank == 0) usleep(200000);
+      const ncclResult_t result = ncclCommSplit(self.comm, 0, 0, &made, nullptr);
+      EQUAL(result, ncclRemoteError);
+      CHECK(made == nullptr);
+    } else if (role == "killed, then noticed") {
+      // Nobody waits for anybody, but a look at the communicator tells.
+      ncclResult_t error = ncclSuccess;
+      while (error == ncclSuccess) NCCL(ncclCommGetAsyncError(self.comm, &error));
+      EQUAL(error, ncclRemoteError);
+    } else {
+      NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1000, ncclFloat32, ncclSum, self.comm, self.stream));
+      int dead = 1;
+      NCCL(ncclCommShrink(self.comm, &dead, 1, &made, nullptr, NCCL_SHRINK_ABORT));
+      OK(cuStreamSynchronize(self.stream));
+      EQUAL(sum(made, 1), ranks - 1);
+      EQUAL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclFloat32, ncclSum, self.comm, self.stream), ncclInvalidUsage);
+      NCCL(ncclCommDestroy(made));
+    }
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(4));
+    NCCL(ncclCommAbort(self.comm));
+    self.comm = nullptr;
+  } else if (role == "killed in finalize") {
+    EQUAL(sum(self.comm, 1), ranks);
+    if (rank == 1) {
+      std::thread([&] { ncclCommFinalize(self.comm); }).detach();
+      kill(getpid(), SIGKILL);
+    }
+    usleep(50000);
+    const ncclResult_t result = ncclCommFinalize(self.comm);
+    CHECK(result == ncclSuccess || result == ncclRemoteError);
   } else if (role == "late") {
     // A rank that does not take part in a collective in time.
     if (rank == 0) {
@@ -168,6 +248,10 @@ void runRank(const std::string& role, const ncclUniqueId& id, int ranks, int ran
 }
 
 int runChild(int count, char** arguments) {
+  if (count == 2 && strcmp(arguments[0], "id") == 0) {
+    ncclUniqueId made;
+    return ncclGetUniqueId(&made) == ncclSuccess && write(atoi(arguments[1]), &made, sizeof made) == static_cast<ssize_t>(sizeof made) ? 0 : 1;
+  }
   if (count < 5) return 2;
   ncclUniqueId id;
   for (int byte = 0; byte < NCCL_UNIQUE_ID_BYTES; ++byte) {
@@ -233,6 +317,39 @@ TEST(a_killed_peer_is_noticed) {
     EQUAL(wait(victim), 1000 + SIGKILL);
     EQUAL(segmentsLeft(), 0);
   }
+}
+
+TEST(a_killed_peer_is_noticed_at_every_stage) {
+  for (const char* role : {"killed in init", "killed in split", "killed, then shrunk", "killed, then noticed", "killed in finalize"}) {
+    const bool isInit = strcmp(role, "killed in init") == 0;
+    const int ranks = 3;
+    const ncclUniqueId id = makeId();
+    std::vector<Child> children;
+    for (int rank = 0; rank < (isInit ? 2 : ranks); ++rank) children.push_back(start(role, id, ranks, rank));
+    for (size_t rank = 0; rank < children.size(); ++rank) EQUAL(wait(children[rank]), rank == 1 ? 1000 + SIGKILL : 0);
+    EQUAL(segmentsLeft(), 0);
+  }
+}
+
+TEST(processes_split) { together("split", 4); }
+
+TEST(the_process_of_the_id_is_gone) {
+  // The id of a process that has ended leads nowhere, and that is told at once.
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  const pid_t maker = fork();
+  if (maker == 0) {
+    execl("/proc/self/exe", "nccl_process_test", "--child", "id", std::to_string(ends[1]).c_str(), nullptr);
+    _exit(127);
+  }
+  ncclUniqueId id;
+  CHECK(read(ends[0], &id, sizeof id) == static_cast<ssize_t>(sizeof id));
+  EQUAL(wait({maker}), 0);
+  Primary primary;
+  ncclComm_t comm = nullptr;
+  EQUAL(ncclCommInitRank(&comm, 2, id, 0), ncclRemoteError);
+  CHECK(comm == nullptr);
+  CHECK(strstr(ncclGetLastError(nullptr), "has ended") != nullptr);
 }
 
 TEST(an_aborting_peer_is_noticed) {

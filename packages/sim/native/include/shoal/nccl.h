@@ -10,6 +10,7 @@ extern "C" {
 #endif
 
 typedef struct ncclComm* ncclComm_t;
+typedef struct ncclWindow_vidmem* ncclWindow_t;
 typedef CUstream cudaStream_t;
 
 #define NCCL_VERSION_CODE 23007
@@ -85,6 +86,28 @@ typedef struct {
   int maxP2pPeers;
   int graphStreamOrdering;
 } ncclConfig_t;
+#define NCCL_CTA_POLICY_DEFAULT 0
+#define NCCL_CTA_POLICY_EFFICIENCY 1
+#define NCCL_CTA_POLICY_ZERO 2
+#define NCCL_CONFIG_INITIALIZER                                                                                                \
+  {sizeof(ncclConfig_t),  NCCL_API_MAGIC,        NCCL_VERSION_CODE,     NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NULL,                  NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
+   NULL,                  NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
+   NCCL_CONFIG_UNDEF_INT}
+
+#define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_SHRINK_DEFAULT 0
+#define NCCL_SHRINK_ABORT 1
+#define NCCL_REVOKE_DEFAULT 0
+#define NCCL_SUSPEND_MEM 1
+
+typedef enum SHOAL_INT {
+  ncclStatGpuMemSuspend = 0,
+  ncclStatGpuMemSuspended = 1,
+  ncclStatGpuMemPersist = 2,
+  ncclStatGpuMemTotal = 3,
+} ncclCommMemStat_t;
 
 #define SHOAL_NCCL(name, parameters) SHOAL_EXPORT ncclResult_t name parameters;
 
@@ -96,6 +119,16 @@ SHOAL_NCCL(ncclGetUniqueId, (ncclUniqueId* uniqueId))
 SHOAL_NCCL(ncclCommInitAll, (ncclComm_t* comm, int ndev, const int* devlist))
 SHOAL_NCCL(ncclCommInitRank, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank))
 SHOAL_NCCL(ncclCommInitRankConfig, (ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config))
+SHOAL_NCCL(ncclCommInitRankScalable, (ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds, ncclConfig_t* config))
+SHOAL_NCCL(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config))
+SHOAL_NCCL(ncclCommShrink, (ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm, ncclConfig_t* config,
+                            int shrinkFlags))
+SHOAL_NCCL(ncclCommGetUniqueId, (ncclComm_t comm, ncclUniqueId* uniqueId))
+SHOAL_NCCL(ncclCommGrow, (ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm, ncclConfig_t* config))
+SHOAL_NCCL(ncclCommRevoke, (ncclComm_t comm, int revokeFlags))
+SHOAL_NCCL(ncclCommSuspend, (ncclComm_t comm, int flags))
+SHOAL_NCCL(ncclCommResume, (ncclComm_t comm))
+SHOAL_NCCL(ncclCommMemStats, (ncclComm_t comm, ncclCommMemStat_t stat, uint64_t* value))
 SHOAL_NCCL(ncclCommFinalize, (ncclComm_t comm))
 SHOAL_NCCL(ncclCommDestroy, (ncclComm_t comm))
 SHOAL_NCCL(ncclCommAbort, (ncclComm_t comm))

@@ -1,0 +1,193 @@
+#include "board.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <random>
+
+namespace shoal::nccl {
+
+namespace {
+
+constexpr off_t kLockAt = (off_t{1} << 40) - 1;  // beyond the data: a lock needs no byte under it
+
+std::string because(const char* what, int error) { return std::string(what) + ": " + strerror(error); }
+
+std::string nameOf(uint64_t key) {
+  char name[64];
+  snprintf(name, sizeof name, "shoal-nccl-%016llx", static_cast<unsigned long long>(key));
+  return name;
+}
+
+bool isNamed(const char* link, const std::string& name) {
+  char target[128];
+  const ssize_t length = readlink(link, target, sizeof target - 1);
+  if (length <= 0) return false;
+  target[length] = '\0';
+  return std::string(target) == "/memfd:" + name + " (deleted)";
+}
+
+// Opens what a process holds; -1 when it does not hold that any more. Numbers of processes and descriptors are used again,
+// so the name is looked at before and after.
+int openHeld(int process, int descriptor, uint64_t key) {
+  const std::string name = nameOf(key);
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/fd/%d", process, descriptor);
+  if (!isNamed(link, name)) return -1;
+  const int opened = ::open(link, O_RDWR | O_CLOEXEC);
+  if (opened < 0) return -1;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", opened);
+  if (isNamed(link, name)) return opened;
+  close(opened);
+  return -1;
+}
+
+std::shared_ptr<char> mapShared(int descriptor, size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) return nullptr;
+  return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
+}
+
+std::shared_ptr<Board> boardIn(int descriptor, bool ownsDescriptor, std::string& problem) {
+  auto memory = mapShared(descriptor, kBoardBytes);
+  if (!memory) {
+    problem = because("shared memory cannot be mapped", errno);
+    if (ownsDescriptor) close(descriptor);
+    return nullptr;
+  }
+  auto* meetings = reinterpret_cast<Meeting*>(memory.get());
+  return std::make_shared<Board>(std::move(memory), meetings, descriptor, ownsDescriptor);
+}
+
+// Makes memory that lives as long as anybody has it; it counts from its first page on.
+int makeMemory(uint64_t key, size_t bytes, std::string& problem) {
+  const int descriptor = memfd_create(nameOf(key).c_str(), MFD_CLOEXEC);
+  if (descriptor >= 0 && ftruncate(descriptor, static_cast<off_t>(bytes)) == 0) return descriptor;
+  problem = because("shared memory cannot be made", errno);
+  if (descriptor >= 0) close(descriptor);
+  return -1;
+}
+
+// Threads exclude each other here, processes through the file: its locks would not tell threads apart.
+std::mutex& threads() {
+  static std::mutex* mutex = new std::mutex;
+  return *mutex;
+}
+
+}  // namespace
+
+uint64_t randomNumber() {
+  std::random_device random;
+  return (static_cast<uint64_t>(random()) << 32 | random()) | 1;
+}
+
+class Board::Lock {
+ public:
+  explicit Lock(int descriptor) : threads_(threads()), descriptor_(descriptor) { set(F_WRLCK); }
+  ~Lock() { set(F_UNLCK); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  // The kernel takes the lock from a process that is killed while it holds it.
+  void set(short type) {
+    if (descriptor_ < 0) return;
+    struct flock lock = {};
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = kLockAt;
+    lock.l_len = 1;
+    while (fcntl(descriptor_, F_OFD_SETLKW, &lock) != 0 && errno == EINTR) continue;
+  }
+  std::lock_guard<std::mutex> threads_;
+  const int descriptor_;
+};
+
+Board::Board(std::shared_ptr<char> memory, Meeting* meetings, int lockDescriptor, bool ownsDescriptor)
+    : memory_(std::move(memory)), meetings_(meetings), descriptor_(lockDescriptor), ownsDescriptor_(ownsDescriptor) {}
+
+Board::~Board() {
+  if (ownsDescriptor_ && descriptor_ >= 0) close(descriptor_);
+}
+
+std::shared_ptr<Board> Board::own(BoardAddress& address, std::string& problem) {
+  struct Own {
+    std::mutex mutex;
+    std::shared_ptr<Board> board;
+    BoardAddress address = {};
+  };
+  static Own* own = new Own;
+  std::lock_guard lock(own->mutex);
+  // A forked child has the board of its parent, but is another process.
+  if (!own->board || own->address.process != getpid()) {
+    const uint64_t name = randomNumber();
+    const int descriptor = makeMemory(name, kBoardBytes, problem);
+    if (descriptor < 0) return nullptr;
+    auto board = boardIn(descriptor, true, problem);
+    if (!board) return nullptr;
+    own->board = std::move(board);
+    own->address = {static_cast<int32_t>(getpid()), descriptor, name};
+  }
+  address = own->address;
+  return own->board;
+}
+
+std::shared_ptr<Board> Board::at(const BoardAddress& address, std::string& problem) {
+  const int descriptor = openHeld(address.process, address.descriptor, address.name);
+  if (descriptor < 0) {
+    problem = "the process that made the unique id (" + std::to_string(address.process) + ") has ended, or is not to be seen from here";
+    return nullptr;
+  }
+  return boardIn(descriptor, true, problem);
+}
+
+int Board::open(uint64_t key, size_t bytes, std::string& problem) {
+  Lock lock(descriptor_);
+  Meeting* unused = nullptr;
+  for (size_t index = 0; index < kMeetings; ++index) {
+    Meeting& meeting = meetings_[index];
+    if (meeting.key == 0 && unused == nullptr) unused = &meeting;
+    if (meeting.key != key) continue;
+    const int descriptor = openHeld(meeting.process, meeting.descriptor, key);
+    if (descriptor < 0) {
+      problem = "the process of the first rank (" + std::to_string(meeting.process) + ") has ended, or has given up";
+      return -1;
+    }
+    struct stat now;
+    if (fstat(descriptor, &now) == 0 && (static_cast<size_t>(now.st_size) >= bytes || ftruncate(descriptor, static_cast<off_t>(bytes)) == 0)) {
+      return descriptor;
+    }
+    problem = because("shared memory cannot be sized", errno);
+    close(descriptor);
+    return -1;
+  }
+  // What nobody holds any more was given up by its ranks.
+  for (size_t index = 0; index < kMeetings && unused == nullptr; ++index) {
+    Meeting& meeting = meetings_[index];
+    const int held = openHeld(meeting.process, meeting.descriptor, meeting.key);
+    if (held < 0) unused = &meeting;
+    else close(held);
+  }
+  if (unused == nullptr) {
+    problem = "more than " + std::to_string(kMeetings) + " communicators are being initialized at once";
+    return -1;
+  }
+  const int descriptor = makeMemory(key, bytes, problem);
+  if (descriptor >= 0) *unused = {key, static_cast<int32_t>(getpid()), descriptor};
+  return descriptor;
+}
+
+void Board::forget(uint64_t key) {
+  Lock lock(descriptor_);
+  for (size_t index = 0; index < kMeetings; ++index) {
+    if (meetings_[index].key == key) meetings_[index] = {};
+  }
+}
+
+}  // namespace shoal::nccl
