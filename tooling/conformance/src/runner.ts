@@ -26,6 +26,8 @@ export function whySkipped(requires: Requirements = {}): string | undefined {
   if (requires.only === 'hardware' && isSoftware) return 'only for a GPU'
   const count = Device.count
   if (count < (requires.devices ?? 1)) return `needs ${requires.devices ?? 1} devices, there are ${count}`
+  const ranks = requires.ranks ?? 0
+  if (!isSoftware && count < ranks) return `needs ${ranks} devices, there are ${count}`
   if (requires.kernels === true) {
     if (isSoftware) return 'the software device runs no kernels yet'
     if (process.env['SHOAL_KERNELS'] === undefined) return 'SHOAL_KERNELS does not name the folder of test kernels'

@@ -5,6 +5,8 @@ import type { Random } from './support/random.js'
 export interface Requirements {
   /** At least so many devices. */
   readonly devices?: number
+  /** Processes with at least so many devices: the software device makes them, GPUs have to be there. */
+  readonly ranks?: number
   /** A device that runs kernels, and the folder SHOAL_KERNELS with the test kernels. */
   readonly kernels?: boolean
   /** A way to keep a stream busy: the software device, or the spin kernel. */

@@ -2,6 +2,7 @@ import type { Suite } from '../../suite.js'
 import { collectiveSuite } from './collectives.js'
 import { communicatorSuite } from './communicators.js'
 import { groupSuite } from './groups.js'
+import { matrixSuite } from './matrix/matrix.js'
 import { processSuite } from './processes.js'
 
-export const ncclSuites: readonly Suite[] = [communicatorSuite, collectiveSuite, groupSuite, processSuite]
+export const ncclSuites: readonly Suite[] = [communicatorSuite, collectiveSuite, groupSuite, processSuite, matrixSuite]

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
+import { ncclVersion } from '@shoal/nccl'
+import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
+import { Child } from '../../../support/child.js'
+import { runsEverything } from '../../../support/extent.js'
+import type { Crew, CrewReport } from './crewProcess.js'
+import { everyTrial, isReduction, type Trial } from './trial.js'
+
+const script = fileURLToPath(new URL('crewProcess.js', import.meta.url))
+const mostRanks = 8
+
+/** How many ranks there can be: each has a device, and the software device makes as many as asked for. */
+function ranksAvailable(t: CaseContext): number {
+  return t.isSoftware ? mostRanks : Math.min(mostRanks, t.devices.length)
+}
+
+/** Elements of a large operation: enough for several chunks and every protocol where all is run. */
+function largeCount(t: CaseContext): number {
+  if (!t.isSoftware) return 2 ** 19
+  return runsEverything(t) ? 2 ** 16 : 2 ** 13
+}
+
+/** What this NCCL has. */
+function isSupported({ collective, dtype }: Trial): boolean {
+  const { value } = ncclVersion()
+  if ((collective === 'gather' || collective === 'scatter' || collective === 'allToAll') && value < 22803) return false
+  return !(isReduction(collective) && (dtype === 'f8e4m3' || dtype === 'f8e5m2') && value < 22403)
+}
+
+/** Runs trials on one communicator whose ranks are spread over processes. */
+async function runTrials(t: CaseContext, layout: readonly (readonly number[])[], trials: readonly Trial[]) {
+  const worldSize = layout.flat().length
+  const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(Math.max(worldSize, 2)) } : {}
+  const crews = layout.map((ranks) => ({ ranks, child: Child.start(t, script, { environment }) }))
+  const everyone = <T>(command: string, argument: (ranks: readonly number[]) => unknown): Promise<T[]> =>
+    Promise.all(crews.map(({ child, ranks }) => child.run(command, argument(ranks)) as Promise<T>))
+  const [first] = crews
+  const id = layout.length === 1 ? undefined : ((await first?.child.run('createId')) as string)
+  await everyone('join', (ranks): Crew => ({ worldSize, ranks, id }))
+  const reports = await everyone<CrewReport>('run', () => trials)
+  for (const { done, wrongs, failures } of reports) {
+    assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
+    assert.equal(done, trials.length)
+  }
+  await everyone('leave', () => undefined)
+  for (const { child } of crews) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+}
+
+function range(length: number): number[] {
+  return Array.from({ length }, (_, index) => index)
+}
+
+/** Every trial once, dealt over the world sizes; or every trial for each of them. */
+function dealt(t: CaseContext, worldSizes: readonly number[]): Trial[][] {
+  if (runsEverything(t)) return worldSizes.map(() => everyTrial(t.random, largeCount(t)).filter(isSupported))
+  const all = everyTrial(t.random, largeCount(t)).filter(isSupported)
+  return worldSizes.map((_, turn) => all.filter((__, index) => index % worldSizes.length === turn))
+}
+
+const inOneProcess: ConformanceCase = {
+  name: 'every collective, dtype, op and count over 1 to 8 ranks of one process, against double precision',
+  timeout: 1_200_000,
+  async run(t) {
+    const worldSizes = range(ranksAvailable(t)).map((index) => index + 1)
+    const hands = dealt(t, worldSizes)
+    let count = 0
+    for (const [turn, worldSize] of worldSizes.entries()) {
+      const trials = hands[turn] as Trial[]
+      await runTrials(t, [range(worldSize)], trials)
+      count += trials.length
+    }
+    t.note(`${count} operations over 1 to ${worldSizes.length} ranks`)
+  },
+}
+
+const inManyProcesses: ConformanceCase = {
+  name: 'every collective over ranks in processes of their own',
+  requires: { ranks: 2 },
+  timeout: 1_200_000,
+  async run(t) {
+    const most = ranksAvailable(t)
+    const worldSizes = runsEverything(t) ? range(most - 1).map((index) => index + 2) : [t.random.integer(2, most)]
+    for (const worldSize of worldSizes) {
+      const trials = sample(t, everyTrial(t.random, largeCount(t)).filter(isSupported))
+      await runTrials(
+        t,
+        range(worldSize).map((rank) => [rank]),
+        trials,
+      )
+      t.note(`${trials.length} operations over ${worldSize} processes`)
+    }
+  },
+}
+
+const severalRanksEach: ConformanceCase = {
+  name: 'every collective over processes that have several ranks each',
+  requires: { ranks: 3 },
+  timeout: 1_200_000,
+  async run(t) {
+    const most = ranksAvailable(t)
+    const worldSize = t.random.integer(3, most)
+    const border = t.random.integer(1, worldSize - 1)
+    const trials = sample(t, everyTrial(t.random, largeCount(t)).filter(isSupported))
+    await runTrials(t, [range(border), range(worldSize).slice(border)], trials)
+    t.note(`${trials.length} operations over ${border} and ${worldSize - border} ranks`)
+  },
+}
+
+const sampleSize = 150
+
+function sample(t: CaseContext, trials: Trial[]): Trial[] {
+  return runsEverything(t) ? trials : trials.slice(0, sampleSize)
+}
+
+export const matrixSuite: Suite = { name: 'nccl matrix', cases: [inOneProcess, inManyProcesses, severalRanksEach] }

@@ -1,0 +1,97 @@
+import type { ReduceOp } from '@shoal/nccl'
+import { type DType, dtypes } from '@shoal/types'
+import type { Random } from '../../../support/random.js'
+
+/** What is tried: `sendRecv` passes elements around the ring of ranks. */
+export type Collective =
+  | 'allReduce'
+  | 'reduce'
+  | 'reduceScatter'
+  | 'broadcast'
+  | 'allGather'
+  | 'allToAll'
+  | 'gather'
+  | 'scatter'
+  | 'sendRecv'
+
+export type Op = ReduceOp | 'preMulSum'
+
+/** One call of one collective on every rank, as data: processes agree on what they do by it. */
+export interface Trial {
+  readonly collective: Collective
+  readonly dtype: DType
+  /** Only of the reductions. */
+  readonly op: Op | undefined
+  /** Elements as NCCL counts them: of the smaller buffer where the two differ. */
+  readonly count: number
+  readonly inPlace: boolean
+  readonly root: number
+  /** Of the values. */
+  readonly seed: number
+}
+
+const reductions: readonly Collective[] = ['allReduce', 'reduce', 'reduceScatter']
+const moves: readonly Collective[] = ['broadcast', 'allGather', 'allToAll', 'gather', 'scatter', 'sendRecv']
+const neverInPlace: readonly Collective[] = ['allToAll', 'sendRecv']
+const ops: readonly Op[] = ['sum', 'prod', 'min', 'max', 'avg', 'preMulSum']
+
+/** The types that NCCL has a reduction for. */
+export const reducible: readonly DType[] = [
+  'i8',
+  'u8',
+  'i32',
+  'u32',
+  'i64',
+  'u64',
+  'f16',
+  'bf16',
+  'f8e4m3',
+  'f8e5m2',
+  'f32',
+  'f64',
+]
+
+export function isReduction(collective: Collective): boolean {
+  return reductions.includes(collective)
+}
+
+/** Counts of one run: none, one, an odd one and a large one. */
+export function someCounts(random: Random, large: number): readonly number[] {
+  return [0, 1, 2 * random.integer(1, 1000) + 1, large + random.integer(1, 99)]
+}
+
+/** Every collective, dtype, op and count, in place and not, in random order. */
+export function everyTrial(random: Random, large: number): Trial[] {
+  const counts = someCounts(random, large)
+  const trials: Trial[] = []
+  const add = (collective: Collective, dtype: DType, op: Op | undefined): void => {
+    for (const count of counts) {
+      for (const inPlace of neverInPlace.includes(collective) ? [false] : [false, true]) {
+        trials.push({ collective, dtype, op, count, inPlace, root: random.integer(0, 255), seed: random.word() })
+      }
+    }
+  }
+  for (const collective of reductions) {
+    for (const dtype of reducible) for (const op of ops) add(collective, dtype, op)
+  }
+  for (const collective of moves) for (const dtype of dtypes) add(collective, dtype, undefined)
+  return shuffled(random, trials)
+}
+
+function shuffled<T>(random: Random, list: T[]): T[] {
+  for (let index = list.length - 1; index > 0; index -= 1) {
+    const other = random.integer(0, index)
+    const value = list[index] as T
+    list[index] = list[other] as T
+    list[other] = value
+  }
+  return list
+}
+
+/** A trial as a failure shows it. */
+export function describeTrial(trial: Trial, worldSize: number): string {
+  const { collective, dtype, op, count, inPlace, root, seed } = trial
+  const what = op === undefined ? collective : `${collective} ${op}`
+  const place = inPlace ? ', in place' : ''
+  return `${what} of ${count} ${dtype}${place}, root ${root % worldSize} of ${worldSize} ranks, seed ${seed}`
+}

@@ -1,0 +1,70 @@
+import { type DType, decodeArray, dtypeInfo, encodeArray, type HostValueOf, type TypedArrayOf } from '@shoal/types'
+import { Random } from '../../../support/random.js'
+import type { Op, Trial } from './trial.js'
+
+/** Values repeat after so many, a prime: what went to a wrong place shows, and large counts cost little. */
+export const period = 997
+
+/** The values of one rank. */
+export interface Values {
+  /** As the dtype stores them. */
+  readonly bytes: Uint8Array
+  /** As numbers, where there are such; `undefined` for what is only moved. */
+  readonly numbers: Float64Array | BigInt64Array | BigUint64Array | undefined
+}
+
+/** The values of a rank: the same wherever they are asked for. */
+export function valuesOf(trial: Trial, rank: number, worldSize: number): Values {
+  const random = new Random((trial.seed + Math.imul(rank + 1, 0x9e3779b1)) >>> 0)
+  const { dtype, op } = trial
+  if (op === undefined) return { bytes: random.bytes(period * dtypeInfo(dtype).bytes), numbers: undefined }
+  const bits = dtypeInfo(dtype).kind === 'float' ? floats(random, dtype, op) : integers(random, dtype, op, worldSize)
+  return { bytes: bytesOf(bits), numbers: numbersOf(dtype, bits) }
+}
+
+export function bytesOf(array: ArrayBufferView): Uint8Array {
+  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
+}
+
+/** What the bits stand for. */
+export function numbersOf<D extends DType>(
+  dtype: D,
+  bits: TypedArrayOf<D>,
+): Float64Array | BigInt64Array | BigUint64Array {
+  if (bits instanceof BigInt64Array || bits instanceof BigUint64Array) return bits
+  return Float64Array.from(decodeArray(dtype, bits) as ArrayLike<number>)
+}
+
+function floats(random: Random, dtype: DType, op: Op): TypedArrayOf<DType> {
+  // Products of many ranks must not leave the range of 8 bits, sums neither.
+  const values = Array.from({ length: period }, () => {
+    const value = random.signed()
+    if (op === 'prod') return (value < 0 ? -1 : 1) * 2 ** value
+    return value * (dtypeInfo(dtype).bytes === 1 ? 2 : 4)
+  })
+  return encodeArray(dtype, values as HostValueOf<DType>[])
+}
+
+function integers(random: Random, dtype: DType, op: Op, worldSize: number): TypedArrayOf<DType> {
+  const bits = random.array(dtype, period)
+  // Sums and products wrap around. A mean does not: its sum has to fit.
+  if (op !== 'avg') return bits
+  if (bits instanceof BigInt64Array || bits instanceof BigUint64Array) {
+    for (let index = 0; index < period; index += 1) bits[index] = (bits[index] as bigint) / BigInt(worldSize)
+    return bits
+  }
+  const numbers = bits as Int32Array
+  for (let index = 0; index < period; index += 1) {
+    numbers[index] = Math.trunc((numbers[index] as number) / worldSize)
+  }
+  return bits
+}
+
+const scalars: readonly number[] = [2, 0.5, 1.5, 0.75]
+
+/** What a rank multiplies its values by in a pre-multiplied sum: every dtype holds it exactly. */
+export function scalarOf(dtype: DType, rank: number): number | bigint {
+  const { kind, bytes } = dtypeInfo(dtype)
+  if (kind === 'float') return scalars[rank % scalars.length] as number
+  return bytes === 8 ? BigInt(2 + (rank % 3)) : 2 + (rank % 3)
+}
