@@ -36,6 +36,7 @@ const examples = [
   'node-and-python',
   'data-parallel-training',
   'elastic-recovery',
+  'nvshmem-ring',
   ,
 ]
 const entries = [
