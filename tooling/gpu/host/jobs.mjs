@@ -20,8 +20,8 @@ const sweep =
     ...['--spec', file('spec'), '--kernels', file('kernels'), '--json', json],
   ]
 const onRanks =
-  (name) =>
-  ({ gpus }) => [file('node_modules/@shoal/cli/bin/shoal.js'), ...['run', '-n', String(gpus), example(name)]]
+  (name, program) =>
+  ({ gpus }) => [file('node_modules/@shoal/cli/bin/shoal.js'), ...['run', '-n', String(gpus), example(name, program)]]
 const example = (name, program = 'main') => file(`node_modules/@shoal/example-${name}/dist/${program}.js`)
 const demo = example('all-reduce')
 
@@ -59,6 +59,8 @@ export const jobs = [
       ...['run', '-n', String(gpus), '--on-failure', 'continue', example('elastic-recovery'), '--kill', '1@4'],
     ],
   },
+  { name: 'nvshmem-ring', limit: 90, command: onRanks('nvshmem-ring') },
+  { name: 'nvshmem-kernel', limit: 150, kernels: true, command: onRanks('nvshmem-ring', 'kernel') },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
