@@ -11,7 +11,14 @@ const folder = mkdtempSync(join(tmpdir(), 'shoal-bench-test-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 function run(...options: string[]) {
-  const env = { ...process.env, SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '', SHOAL_NCCL_LIBRARY: '', SHOAL_KERNELS: '' }
+  const env = {
+    ...process.env,
+    SHOAL_DEVICE: '',
+    SHOAL_CUDA_LIBRARY: '',
+    SHOAL_NCCL_LIBRARY: '',
+    SHOAL_NVSHMEM_LIBRARY: '',
+    SHOAL_KERNELS: '',
+  }
   return spawnSync(process.execPath, [main, ...options], { encoding: 'utf8', env })
 }
 
@@ -181,6 +188,25 @@ describe('on the software device the code runs', () => {
     expect(run('nccl', '--device', 'sim', '--only', 'gossip').stderr).toContain('--only gossip: there are process,')
   })
 
+  test('nvshmem: every case in C, raw, safe and awaited', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('nvshmem', '--device', 'sim', '--rounds', '1', '--max-bytes', '64')
+    expect(results['without']).toEqual([])
+    const cases = results['cases'] as { case: string; contestants: object; ratioToC: Record<string, number> }[]
+    expect(cases.map((row) => row.case)).toEqual([
+      ...['put', 'get', 'put-latency', 'get-latency'].flatMap((test) => [`${test} 8`, `${test} 64`]),
+      ...['barrier 8', 'sync 8', 'barrier-on-stream 8'],
+      ...['host-put 8', 'host-put 64', 'host-get 8', 'host-get 64', 'p 8', 'g 8'],
+      ...['add', 'fetch-add', 'set', 'fetch', 'compare-swap'].map((operation) => `atomic-${operation} 8`),
+    ])
+    for (const row of cases) {
+      expect(Object.keys(row.contestants).slice(0, 3)).toEqual(['C', 'raw', 'shoal'])
+      expect(row.ratioToC['shoal']).toBeGreaterThan(0)
+    }
+    expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.contestants ?? {})).toContain('awaited')
+    expect(bars).toHaveLength(5)
+  })
+
   test('ranks', (context) => {
     needsCompiler(context, true)
     const { results, bars } = report('ranks', '--device', 'sim', '--rounds', '1', '--devices', '3')
@@ -200,12 +226,17 @@ describe('on the software device the code runs', () => {
   test('event-loop-ranks: each wait is a wait, and the event loop goes on', () => {
     const { results, bars } = report('event-loop-ranks', '--device', 'sim', '--wait-seconds', '1')
     const waits = results['waits'] as { what: string; waited: number; samples: number }[]
-    expect(waits.map(({ what }) => what)).toEqual(['NCCL: initRank', 'NCCL: all-reduce'])
+    expect(waits.map(({ what }) => what)).toEqual([
+      'NCCL: initRank',
+      'NCCL: all-reduce',
+      'NVSHMEM: init',
+      'NVSHMEM: barrierAll',
+    ])
     for (const { waited, samples } of waits) {
       expect(waited).toBeGreaterThan(950)
       expect(samples).toBeGreaterThan(100)
     }
-    expect(bars).toHaveLength(6)
+    expect(bars).toHaveLength(12)
   })
 
   test('memory', (context) => {

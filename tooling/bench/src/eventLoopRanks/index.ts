@@ -9,6 +9,7 @@ import { type Delay, sleep, watchEventLoop } from './delay.js'
 /** What a rank waits in, by the script that does it; the pairs of ranks work at the same time. */
 const pairs = {
   ncclChild: { init: 'NCCL: initRank', collective: 'NCCL: all-reduce' },
+  nvshmemChild: { init: 'NVSHMEM: init', barrier: 'NVSHMEM: barrierAll' },
 } as const
 
 /** How late the event loop of a rank is while it waits for a rank that comes late. */

@@ -17,6 +17,17 @@ export const groupNames = Object.keys(groups) as Group[]
 const sizes = [8, 64, 1024, 8 * kibibyte, 64 * kibibyte, mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte]
 const everySize = [...sizes, 256 * mebibyte]
 
+/** What can be awaited instead of blocking the thread. */
+const awaitable = ['put-latency', 'get-latency', 'host-put', 'host-get', 'barrier', 'sync', 'atomic-fetch-add']
+
+/** Who takes part: C, the raw package, the safe one with calls that block, and with promises. */
+export const contestants = ['C', 'raw', 'shoal', 'awaited'] as const
+export type Contestant = (typeof contestants)[number]
+
+export function contestantsOf(test: string): readonly Contestant[] {
+  return contestants.filter((name) => name !== 'awaited' || awaitable.includes(test))
+}
+
 /** Every PE takes part in these; the others are PE 0's alone. */
 export function isCollective(test: string): boolean {
   return (groups.barrier as readonly string[]).includes(test)

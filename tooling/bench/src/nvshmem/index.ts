@@ -6,14 +6,23 @@ import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
 import { Crew, type Member } from '../ranks/crew.js'
 import { printRows, type Row, ratioBetween, takeTurns } from '../turns.js'
-import { type Group, groupNames, groups, isCollective, iterationsFor, largestMessage, sizesOf } from './cases.js'
+import {
+  contestants,
+  contestantsOf,
+  type Group,
+  groupNames,
+  groups,
+  isCollective,
+  iterationsFor,
+  largestMessage,
+  sizesOf,
+} from './cases.js'
 
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
 const probeMilliseconds = 10_000
 // Keeps the bootstrap on this machine, whatever interfaces it has.
 const environment = { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }
-const contestants = ['C', 'raw'] as const
 
 /** Puts, gets, atomics and barriers of NVSHMEM, in C, through the raw package and through the safe one. */
 export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
@@ -99,7 +108,8 @@ class Bench {
   async #measureCase(test: string): Promise<Row[]> {
     const sizes = sizesOf(test, this.#most)
     // V8 compiles what runs often.
-    for (const name of contestants) await this.#ask(name, `${test} ${sizes[0]}`, 1, this.#warmUps)
+    const taking = contestantsOf(test)
+    for (const name of taking) await this.#ask(name, `${test} ${sizes[0]}`, 1, this.#warmUps)
     const cases = Object.fromEntries(
       sizes.map((bytes) => {
         const { iterations } = iterationsFor(bytes, this.#options)
@@ -107,7 +117,7 @@ class Bench {
         return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops: 1 }]
       }),
     )
-    const entrants = contestants.map((name) => ({
+    const entrants = taking.map((name) => ({
       name,
       cases: Object.keys(cases),
       ask: (request: string, count: number) => {
@@ -183,7 +193,7 @@ function printBandwidths(rows: readonly Row[]): void {
 
 /** The worst of all that a bar is about. */
 function barsOf(rows: readonly Row[]): Bar[] {
-  const ours = contestants[contestants.length - 1] as string
+  const ours = 'shoal'
   const those = (pattern: RegExp, fits: (bytes: number) => boolean = () => true): Row[] =>
     rows.filter((row) => pattern.test(row.case) && fits(bytesOf(row)))
   const slowest = (what: string, found: readonly Row[]): Bar[] =>

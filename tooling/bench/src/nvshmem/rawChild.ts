@@ -27,6 +27,8 @@ import { type Loop, timed } from './timed.js'
 const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
 const device = Device.get(pe)
 const peer = (pe + 1) % pes
+// Here, so that it lives as long as the process.
+const queue = device.createStream({ nonBlocking: true })
 
 await serve({
   ...(pe === 0 ? { makeId: makeRawId } : {}),
@@ -51,7 +53,7 @@ function inContext<T>(work: () => T): T {
 
 function makeLoops(): Record<string, Loop> {
   const { here, there } = allocateRaw(most)
-  const stream = device.createStream({ nonBlocking: true }).handle as CUstream
+  const stream = queue.handle as CUstream
   const wait = (): void => {
     const status = cuStreamSynchronize(stream)
     if (status !== 0) throw new Error(`cuStreamSynchronize: ${status}`)

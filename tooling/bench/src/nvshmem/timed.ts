@@ -1,18 +1,33 @@
-import type { Answer } from '../ranks/serve.js'
-
-/** Does the case `count` times, and waits for what it queued; one that returns a promise is awaited. */
-export type Loop = (bytes: number, count: number) => void | Promise<void>
+/** Does the case `count` times, and waits for what it queued. */
+export type Loop<Result = void> = (bytes: number, count: number) => Result
 
 /** Answers `CASE BYTES ITERATIONS WARMUPS` with the microseconds of one. */
-export function timed(loops: Readonly<Record<string, Loop>>): Answer {
-  return async ([test = '', bytes, iterations, warmUps]) => {
-    const loop = loops[test]
-    if (loop === undefined) throw new Error(`no case ${test}`)
-    await loop(Number(bytes), Number(warmUps))
-    const count = Number(iterations)
+export function timed(loops: Readonly<Record<string, Loop>>): (words: readonly string[]) => number {
+  return (words) => {
+    const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
+    loop(bytes, warmUps)
     const start = process.hrtime.bigint()
-    const pending = loop(Number(bytes), count)
-    if (pending !== undefined) await pending
-    return Number(process.hrtime.bigint() - start) / 1000 / count
+    loop(bytes, iterations)
+    return Number(process.hrtime.bigint() - start) / 1000 / iterations
   }
+}
+
+/** The same for what is awaited. */
+export function timedAwaiting(
+  loops: Readonly<Record<string, Loop<Promise<void>>>>,
+): (words: readonly string[]) => Promise<number> {
+  return async (words) => {
+    const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
+    await loop(bytes, warmUps)
+    const start = process.hrtime.bigint()
+    await loop(bytes, iterations)
+    return Number(process.hrtime.bigint() - start) / 1000 / iterations
+  }
+}
+
+function requestOf<L>(loops: Readonly<Record<string, L>>, [test = '', ...numbers]: readonly string[]) {
+  const loop = loops[test]
+  if (loop === undefined) throw new Error(`no case ${test}`)
+  const [bytes = 0, iterations = 0, warmUps = 0] = numbers.map(Number)
+  return { loop, bytes, iterations, warmUps }
 }

@@ -1,0 +1,40 @@
+// One PE through the safe package, with promises: what a program does whose event loop shall go on.
+import { servePe } from './safe.js'
+import { timedAwaiting } from './timed.js'
+
+await servePe(({ session, stream, peer, views, word }) => {
+  const queued = { ...peer, stream }
+  return timedAwaiting({
+    'put-latency': async (bytes, count) => {
+      const { here, there } = views(bytes)
+      for (let i = 0; i < count; i += 1) {
+        await session.putOnStream(there, here, queued)
+        await stream.synchronize()
+      }
+    },
+    'get-latency': async (bytes, count) => {
+      const { here, there } = views(bytes)
+      for (let i = 0; i < count; i += 1) {
+        await session.getOnStream(here, there, queued)
+        await stream.synchronize()
+      }
+    },
+    'host-put': async (bytes, count) => {
+      const { here, there } = views(bytes)
+      for (let i = 0; i < count; i += 1) await session.put(there, here, peer)
+    },
+    'host-get': async (bytes, count) => {
+      const { here, there } = views(bytes)
+      for (let i = 0; i < count; i += 1) await session.get(here, there, peer)
+    },
+    'atomic-fetch-add': async (_, count) => {
+      for (let i = 0; i < count; i += 1) await session.atomics.fetchAdd(word, 1n, peer)
+    },
+    barrier: async (_, count) => {
+      for (let i = 0; i < count; i += 1) await session.barrierAll()
+    },
+    sync: async (_, count) => {
+      for (let i = 0; i < count; i += 1) await session.syncAll()
+    },
+  })
+})

@@ -1,0 +1,37 @@
+import { Device, type Stream } from '@shoal/driver'
+import { nvshmemVersion, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
+import { serve } from '../ranks/serve.js'
+
+/** One PE through the safe package, and what its loops work on. */
+export interface SafePe {
+  readonly session: Session
+  readonly stream: Stream
+  /** The next PE. */
+  readonly peer: { readonly pe: number }
+  /** Symmetric memory, on this PE and on the other: the first `bytes` of each. */
+  readonly views: (bytes: number) => { here: SymmetricBuffer<'u8'>; there: SymmetricBuffer<'u8'> }
+  /** One word of the other PE. */
+  readonly word: SymmetricBuffer<'u64'>
+}
+
+/** Serves as one PE: PE PES BYTES on the command line. */
+export async function servePe(
+  answerFor: (safe: SafePe) => (words: readonly string[]) => number | Promise<number>,
+): Promise<void> {
+  const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
+  const device = Device.get(pe)
+  const stream = device.createStream({ nonBlocking: true })
+  await serve({
+    ...(pe === 0 ? { makeId: () => UniqueId.create().toBytes() } : {}),
+    start: async (bytes) => {
+      const session = await Session.init({ device, rank: pe, worldSize: pes, id: UniqueId.fromBytes(bytes) })
+      const [here, there] = [await session.allocate('u8', most), await session.allocate('u8', most)]
+      const word = await session.allocate('u64', 1)
+      await session.barrierAll()
+      const views = (size: number) => ({ here: here.slice(0, size), there: there.slice(0, size) })
+      const answer = answerFor({ session, stream, peer: { pe: (pe + 1) % pes }, views, word })
+      return { greeting: `ready ${nvshmemVersion()}`, answer }
+    },
+  })
+  process.exit()
+}
