@@ -37,7 +37,6 @@ const examples = [
   'data-parallel-training',
   'elastic-recovery',
   'nvshmem-ring',
-  ,
 ]
 const entries = [
   'tooling/conformance',
