@@ -1,0 +1,214 @@
+// The symmetric heap.
+#include <iterator>
+
+#include "mapped.h"
+#include "pes.h"
+
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+
+bool isZero(const void* address, size_t bytes) {
+  for (const char byte : pes::fetch<char>(address, bytes)) {
+    if (byte != 0) return false;
+  }
+  return true;
+}
+
+void allocate(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), other = 1 - me;
+  CHECK(nvshmem_malloc(0) == nullptr);
+  void* first = nvshmem_malloc(1000);
+  void* second = nvshmem_malloc(1000);
+  CHECK(first != nullptr && second != nullptr && first != second);
+  pes::store(first, std::vector<char>(1000, 7));
+  // The same offset everywhere: the peer's address of each lies at the same distance.
+  CHECK(nvshmem_ptr(first, me) == first);
+  char* theirFirst = static_cast<char*>(nvshmem_ptr(first, other));
+  char* theirSecond = static_cast<char*>(nvshmem_ptr(second, other));
+  EQUAL(theirSecond - theirFirst, static_cast<char*>(second) - static_cast<char*>(first));
+  CHECK(nvshmem_ptr(first, 2) == nullptr && nvshmem_ptr(first, -1) == nullptr && nvshmem_ptr(&parent, 0) == nullptr);
+  nvshmem_free(first);
+  // The same memory again, and calloc clears it.
+  void* cleared = nvshmem_calloc(10, 100);
+  CHECK(cleared == first && isZero(cleared, 1000));
+  CHECK(nvshmem_calloc(SIZE_MAX / 2, 4) == nullptr);
+  for (const size_t alignment : {size_t{8}, size_t{4096}, kMiB, 4 * kMiB}) {
+    void* aligned = nvshmem_align(alignment, 100);
+    CHECK(aligned != nullptr);
+    EQUAL((static_cast<char*>(aligned) - static_cast<char*>(cleared) + reinterpret_cast<uint64_t>(cleared)) % std::min(alignment, 2 * kMiB), 0);
+    nvshmem_free(aligned);
+  }
+  CHECK(nvshmem_align(24, 100) == nullptr);
+  nvshmem_free(nullptr);
+  nvshmem_free(cleared);
+  nvshmem_free(second);
+}
+
+void grow(process::Peer& parent) {
+  setenv("SHOAL_SIM_MEMORY_BYTES", "268435456", 1);
+  pes::Running running(parent);
+  size_t before = 0, total = 0, after = 0;
+  OK(cuMemGetInfo_v2(&before, &total));
+  std::vector<void*> parts;
+  for (int round = 0; round < 3; ++round) {
+    parts.push_back(nvshmem_malloc(70 * kMiB));
+    CHECK(parts.back() != nullptr);
+    pes::store(static_cast<char*>(parts.back()) + 70 * kMiB - 1, std::vector<char>{static_cast<char>(round)});
+  }
+  OK(cuMemGetInfo_v2(&after, &total));
+  CHECK(before - after >= 210 * kMiB);
+  // Full on all, and usable all the same.
+  CHECK(nvshmem_malloc(70 * kMiB) == nullptr);
+  CHECK(nvshmem_malloc(size_t{1} << 50) == nullptr);
+  CHECK(nvshmem_malloc(kMiB) != nullptr);
+  for (size_t round = 0; round < 3; ++round) {
+    EQUAL(nvshmem_char_g(static_cast<char*>(parts[round]) + 70 * kMiB - 1, 1 - nvshmem_my_pe()), static_cast<char>(round));
+  }
+  nvshmem_barrier_all();
+  nvshmem_free(parts[0]);
+  nvshmem_free(parts[1]);
+  // Neighbours that were freed are one again.
+  parts[0] = nvshmem_malloc(140 * kMiB);
+  CHECK(parts[0] != nullptr);
+}
+
+// One PE has less memory left than the other: both get nothing.
+void runOutOnOne(process::Peer& parent) {
+  setenv("SHOAL_SIM_MEMORY_BYTES", "268435456", 1);
+  pes::Running running(parent);
+  if (nvshmem_my_pe() == 0) check::memory(200 * kMiB);
+  CHECK(nvshmem_malloc(100 * kMiB) == nullptr);
+  CHECK(nvshmem_malloc(10 * kMiB) != nullptr);
+}
+
+void disagree(process::Peer& parent) {
+  pes::beQuiet();
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe();
+  CHECK(nvshmem_malloc(me == 0 ? 100 : 200) == nullptr);
+  CHECK(nvshmem_malloc(me == 0 ? 0 : 200) == nullptr);
+  void* first = nvshmem_malloc(100);
+  void* second = nvshmem_malloc(100);
+  nvshmem_free(me == 0 ? first : second);
+  nvshmem_free(first);
+  nvshmem_free(first);
+  CHECK(nvshmem_malloc(100) == first);
+  CHECK(shoalSimNvshmemFailure() == nullptr);
+}
+
+// It is device memory for the driver: copies, fills, streams and attributes know it.
+void useAsDeviceMemory(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), other = 1 - me;
+  const size_t bytes = 64 * 1024;
+  void* cells = nvshmem_malloc(bytes);
+  const auto own = reinterpret_cast<CUdeviceptr>(cells), theirs = reinterpret_cast<CUdeviceptr>(nvshmem_ptr(cells, other));
+  unsigned type = 0;
+  int device = -1;
+  OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, own));
+  EQUAL(type, CU_MEMORYTYPE_DEVICE);
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, own));
+  EQUAL(device, me);
+  OK(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, theirs));
+  EQUAL(device, other);
+  CUstream stream = check::stream();
+  OK(cuMemsetD32Async(own, 0x01010101u * static_cast<unsigned>(me + 1), bytes / 4, stream));
+  OK(cuStreamSynchronize(stream));
+  nvshmem_barrier_all();
+  // Through the peer's address, without NVSHMEM.
+  const CUdeviceptr local = check::memory(bytes);
+  OK(cuMemcpyAsync(local, theirs, bytes, stream));
+  OK(cuStreamSynchronize(stream));
+  CHECK(pes::fetch<char>(reinterpret_cast<void*>(local), bytes) == std::vector<char>(bytes, static_cast<char>(other + 1)));
+  nvshmem_barrier_all();
+  // Device memory on the local side, and beyond the end of what is mapped is an error of the driver.
+  OK(cuMemsetD8_v2(local, 9, bytes));
+  nvshmem_putmem(cells, reinterpret_cast<void*>(local), bytes, other);
+  nvshmem_barrier_all();
+  CHECK(pes::fetch<char>(cells, bytes) == std::vector<char>(bytes, 9));
+  EQUAL(cuMemcpyAsync(local, theirs, size_t{1} << 40, stream), CUDA_ERROR_INVALID_VALUE);
+  OK(cuStreamDestroy_v2(stream));
+}
+
+void registerLocal(process::Peer& parent) {
+  pes::Running running(parent);
+  std::vector<char> buffer(8192);
+  OK(nvshmemx_buffer_register(buffer.data(), 4096));
+  EQUAL(nvshmemx_buffer_register(buffer.data() + 100, 10), NVSHMEMX_ERROR_INVALID_VALUE);
+  EQUAL(nvshmemx_buffer_register(buffer.data(), 8192), NVSHMEMX_ERROR_INVALID_VALUE);
+  OK(nvshmemx_buffer_register(buffer.data() + 4096, 4096));
+  EQUAL(nvshmemx_buffer_register(nullptr, 4096), NVSHMEMX_ERROR_INVALID_VALUE);
+  EQUAL(nvshmemx_buffer_register(buffer.data(), 0), NVSHMEMX_ERROR_INVALID_VALUE);
+  OK(nvshmemx_buffer_unregister(buffer.data()));
+  EQUAL(nvshmemx_buffer_unregister(buffer.data()), NVSHMEMX_ERROR_INVALID_VALUE);
+  nvshmemx_buffer_unregister_all();
+  OK(nvshmemx_buffer_register(buffer.data(), 8192));
+}
+
+// Memory that a PE mapped itself becomes a part of the heap.
+void registerSymmetric(process::Peer& parent) {
+  pes::Running running(parent);
+  const int me = nvshmem_my_pe(), other = 1 - me;
+  using mapped::kPiece;
+  const auto handle = mapped::create(kPiece, mapped::onDevice(me, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  CUdeviceptr range = 0;
+  OK(cuMemAddressReserve(&range, kPiece, 0, 0, 0));
+  OK(cuMemMap(range, kPiece, 0, handle, 0));
+  mapped::allow(range, kPiece, me);
+  void* own = reinterpret_cast<void*>(range);
+  int* symmetric = static_cast<int*>(nvshmemx_buffer_register_symmetric(own, kPiece, 0));
+  CHECK(symmetric != nullptr && symmetric != own);
+  nvshmem_int_p(symmetric + 5, 77 + me, other);
+  nvshmem_barrier_all();
+  EQUAL(pes::fetch<int>(own, 6)[5], 77 + other);
+  CHECK(nvshmemx_buffer_register_symmetric(own, 4096, 0) == nullptr);
+  CHECK(nvshmemx_buffer_register_symmetric(&parent, kPiece, 0) == nullptr);
+  CHECK(nvshmemx_buffer_unregister_symmetric(symmetric, 4096) != 0);
+  nvshmem_barrier_all();
+  EQUAL(nvshmemx_buffer_unregister_symmetric(symmetric, kPiece), 0);
+  CHECK(nvshmem_ptr(symmetric, other) == nullptr);
+  // On one PE alone it is not: none gets it.
+  CHECK(nvshmemx_buffer_register_symmetric(me == 0 ? own : static_cast<void*>(&parent), kPiece, 0) == nullptr);
+  EQUAL(pes::fetch<int>(own, 6)[5], 77 + other);
+}
+
+int descriptorsAfter(int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    nvshmemx_init_attr_t attributes = {};
+    OK(nvshmemx_hostlib_init_attr(0, &attributes));
+    CHECK(nvshmem_malloc(1000) != nullptr);
+    nvshmem_team_t team = NVSHMEM_TEAM_INVALID;
+    OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, 1, nullptr, 0, &team));
+    nvshmemx_hostlib_finalize();
+  }
+  return mapped::openDescriptors();
+}
+
+void leaveNothing(process::Peer&) {
+  check::Primary primary(0);
+  size_t before = 0, after = 0, total = 0;
+  const int descriptors = descriptorsAfter(1);
+  OK(cuMemGetInfo_v2(&before, &total));
+  EQUAL(descriptorsAfter(40), descriptors);
+  OK(cuMemGetInfo_v2(&after, &total));
+  EQUAL(after, before);
+}
+
+}  // namespace
+
+ROLES({"allocate", allocate}, {"grow", grow}, {"run out on one", runOutOnOne}, {"disagree", disagree}, {"use as device memory", useAsDeviceMemory},
+      {"register local", registerLocal}, {"register symmetric", registerSymmetric}, {"leave nothing", leaveNothing});
+
+TEST(allocations_are_symmetric) { pes::Job("allocate", 2).succeed(); }
+TEST(the_heap_grows_until_the_device_is_full) { pes::Job("grow", 2).succeed(); }
+TEST(memory_of_all_or_of_none) { pes::Job("run out on one", 2).succeed(); }
+TEST(disagreement_is_noticed) { pes::Job("disagree", 2).succeed(); }
+TEST(symmetric_memory_is_device_memory) { pes::Job("use as device memory", 2).succeed(); }
+TEST(local_memory_is_registered_once) { pes::Job("register local", 1).succeed(); }
+TEST(mapped_memory_joins_the_heap) { pes::Job("register symmetric", 2).succeed(); }
+TEST(a_session_leaves_nothing_open) {
+  process::Child child("leave nothing");
+  EQUAL(child.wait(), 0);
+}
