@@ -547,7 +547,7 @@ export class Communicator extends CommunicatorOperations {
     } catch (error) {
       return Promise.reject(error)
     }
-    const isQuiet = this.#state === 'finalized' || this.#state === 'revoked'
+    const isQuiet = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
     this.#state = 'destroyed'
     forgetLeak(this)
     this.#ending = this.#watchdog.guard('destroy', waitOptions, async (background) => {

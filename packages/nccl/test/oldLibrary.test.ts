@@ -81,6 +81,27 @@ test('a failed init is an error, and the next one works', async () => {
   await next.abort()
 })
 
+test('it knows no config, and no communicator is made of another', async () => {
+  const id = UniqueId.fromBytes(new Uint8Array(128))
+  const config = Communicator.initRank({ device: 1, rank: 0, worldSize: 1, id, config: { blocking: false } })
+  await expect(config).rejects.toMatchObject({ ...tooOld('2.14.3'), api: 'ncclConfig_t' })
+  await expect(Communicator.initAll([1], { config: {} })).rejects.toMatchObject(tooOld('2.14.3'))
+  const scalable = Communicator.initRank({ device: 1, rank: 0, worldSize: 2, id: [id, id] })
+  await expect(scalable).rejects.toMatchObject(tooOld('2.23.4'))
+  const joining = Communicator.joinGrown({ device: 1, rank: 1, worldSize: 2, id })
+  await expect(joining).rejects.toMatchObject(tooOld('2.29.2'))
+  const [other] = (await Communicator.initAll([1])) as [Communicator]
+  await expect(other.split({ color: 0 })).rejects.toMatchObject(tooOld('2.18.1'))
+  await expect(other.grow({ worldSize: 2 })).rejects.toMatchObject(tooOld('2.29.2'))
+  await expect(other.suspend()).rejects.toMatchObject(tooOld('2.29.7'))
+  expect(errorOf(() => other.properties())).toMatchObject(tooOld('2.29.2'))
+  expect(errorOf(() => other.memoryStatistics())).toMatchObject(tooOld('2.29.7'))
+  expect(errorOf(() => other.createUniqueId())).toMatchObject(tooOld('2.29.2'))
+  // It tells of no errors either, so that nothing but signals and time limits ends a wait.
+  await other.synchronize(null, { timeout: 10_000 })
+  await other.destroy()
+})
+
 test('a group that fails in fn and at its end tells both', () => {
   const refusedCall = errorOf(() => group(() => communicator.allReduce(memory, memory, { stream, count: 3 })))
   expect(refusedCall).toMatchObject({ api: 'ncclAllReduce', suppressed: { api: 'ncclGroupEnd', status: 4 } })

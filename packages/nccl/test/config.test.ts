@@ -1,0 +1,88 @@
+import { Communicator, type CommunicatorConfig, communicatorConfigFields, ncclSupports, UniqueId } from '@shoal/nccl'
+import { Feature } from '@shoal/types'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { nativeConfig } from '../src/config.js'
+import { errorOf, startSoftwareDevice } from './fixtures/device.js'
+
+beforeAll(startSoftwareDevice)
+
+const everyField: Required<CommunicatorConfig> = {
+  blocking: true,
+  cgaClusterSize: 4,
+  minCTAs: 1,
+  maxCTAs: 16,
+  netName: 'Socket',
+  splitShare: false,
+  trafficClass: 3,
+  commName: 'grüße',
+  collnetEnable: false,
+  CTAPolicy: 'efficiency',
+  shrinkShare: false,
+  nvlsCTAs: 4,
+  nChannelsPerNetPeer: 2,
+  nvlinkCentricSched: true,
+  graphUsageMode: 1,
+  numRmaCtx: 1,
+  maxP2pPeers: 8,
+  graphStreamOrdering: true,
+}
+
+test('the fields are those of the NCCL in use', () => {
+  expect(communicatorConfigFields().sort()).toEqual(Object.keys(everyField).sort())
+})
+
+test('features of the NCCL in use', () => {
+  expect(ncclSupports(Feature.ncclShrink)).toBe(true)
+  expect(errorOf(() => ncclSupports(Feature.multicast))).toBeInstanceOf(TypeError)
+})
+
+test('NCCL takes every field', async () => {
+  const [communicator] = await Communicator.initAll([0], { config: everyField })
+  await communicator?.destroy()
+  const id = UniqueId.create()
+  const one = await Communicator.initRank({ device: 1, rank: 0, worldSize: 1, id, config: everyField })
+  await one.destroy()
+})
+
+test('fields that are undefined are left to NCCL', () => {
+  const [empty, undefineds] = [{}, { blocking: undefined, netName: undefined }].map((config) =>
+    nativeConfig(config, 'test'),
+  )
+  expect(undefineds?.bytes).toEqual(empty?.bytes)
+  expect(nativeConfig(undefined, 'test')).toBeUndefined()
+})
+
+describe('refused before NCCL is called', () => {
+  test.each([
+    ['an unknown field', { blockin: true }, TypeError, 'config has no field blockin'],
+    ['a field of every object', { toString: true }, TypeError, 'config has no field toString'],
+    ['a flag that is a number', { blocking: 1 }, TypeError, 'config.blocking must be a boolean'],
+    ['a number that is a text', { minCTAs: '4' }, TypeError, 'config.minCTAs must be a number'],
+    ['a number that is NaN', { minCTAs: Number.NaN }, TypeError, 'config.minCTAs must be a number'],
+    ['no thread block', { maxCTAs: 0 }, RangeError, 'config.maxCTAs must be a whole number from 1'],
+    ['a fraction', { minCTAs: 1.5 }, RangeError, 'config.minCTAs must be a whole number'],
+    ['too large a cluster', { cgaClusterSize: 9 }, RangeError, 'from 0 to 8'],
+    ['more at least than at most', { minCTAs: 8, maxCTAs: 4 }, RangeError, 'minCTAs is 8 and config.maxCTAs only 4'],
+    ['an empty name', { commName: '' }, TypeError, 'config.commName must be a text that is not empty'],
+    ['a NUL in a name', { netName: 'IB\0' }, TypeError, 'NUL'],
+    ['an unknown policy', { CTAPolicy: 'fast' }, TypeError, 'default, efficiency, zero'],
+    ['a policy of every object', { CTAPolicy: 'valueOf' }, TypeError, 'default, efficiency, zero'],
+    ['a config that is none', 1, TypeError, 'config must be an object'],
+    ['null', null, TypeError, 'config must be an object'],
+  ])('%s', async (_, config, kind, words) => {
+    const call = Communicator.initAll([0], { config: config as never })
+    await expect(call).rejects.toThrow(kind)
+    await expect(call).rejects.toThrow(words)
+    await expect(call).rejects.toThrow('Communicator.initAll')
+  })
+
+  test('a device that does not answer at the right place', async () => {
+    await expect(Communicator.initAll([0, 7], { config: {} })).rejects.toThrow(RangeError)
+  })
+})
+
+test('a rank that fails gives up the others of the same initAll', async () => {
+  const start = performance.now()
+  await expect(Communicator.initAll([0, 1, 9], { config: { blocking: false } })).rejects.toThrow('no device 9')
+  expect(performance.now() - start).toBeLessThan(5000)
+})
