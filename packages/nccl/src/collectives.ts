@@ -18,9 +18,10 @@ import {
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
+import { noteOperation } from './agreement.js'
 import { allReduceCall } from './allReduceCall.js'
 import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { isCollecting } from './group.js'
+import { isCollecting, isGroupOpen } from './group.js'
 import type { LiveCommunicator } from './live.js'
 import { checkOverlap, memoryAt, streamAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
 import { PreMulSum } from './reductionOps.js'
@@ -78,12 +79,14 @@ export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: Memory
     last !== undefined && isSame(last, send, recv, options) ? last : checkAllReduce(live, send, recv, options)
   const { source, target, queue, count, type, op } = checked
   if (isCollecting()) {
+    noteOperation(live, 'ncclAllReduce', count, type, op)
     submit(live, 'ncclAllReduce', () =>
       allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle),
     )
     return
   }
   enter(live, 'ncclAllReduce')
+  if (isGroupOpen()) noteOperation(live, 'ncclAllReduce', count, type, op)
   const status = allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle)
   if (status !== 0) check(status, 'ncclAllReduce', live)
 }
@@ -152,6 +155,7 @@ export function broadcast(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
+  noteOperation(live, 'ncclBroadcast', count * wire.bytes, undefined, undefined, root)
   submit(live, 'ncclBroadcast', () =>
     ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
   )
@@ -176,6 +180,7 @@ export function reduce(
   const stream = streamAt(options.stream, live, api)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
+  noteOperation(live, 'ncclReduce', count, type, op, root)
   submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
 }
 
@@ -195,6 +200,7 @@ export function allGather(
   checkOverlap(source, bytes, target, bytes * live.worldSize, -live.rank * bytes, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
+  noteOperation(live, 'ncclAllGather', bytes)
   submit(live, 'ncclAllGather', () => ncclAllGather(source.address, target.address, units, type, live.handle, stream))
 }
 
@@ -215,6 +221,7 @@ export function reduceScatter(
   const type = reducible(wire, api)
   const op = reduceOp(live, options.op, wire.dtype, api)
   const stream = streamAt(options.stream, live, api)
+  noteOperation(live, 'ncclReduceScatter', count, type, op)
   submit(live, 'ncclReduceScatter', () =>
     ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream),
   )
@@ -231,6 +238,7 @@ export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryL
   checkOverlap(source, bytes, target, bytes, Number.NaN, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
+  noteOperation(live, 'ncclAlltoAll', bytes)
   submit(live, 'ncclAlltoAll', () => ncclAlltoAll(source.address, target.address, units, type, live.handle, stream))
 }
 
@@ -253,6 +261,7 @@ export function gather(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const destination = target?.address ?? null
+  noteOperation(live, 'ncclGather', bytes, undefined, undefined, root)
   submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
 }
 
@@ -274,6 +283,7 @@ export function scatter(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const origin = source?.address ?? null
+  noteOperation(live, 'ncclScatter', bytes, undefined, undefined, root)
   submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
 }
 

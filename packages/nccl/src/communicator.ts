@@ -225,7 +225,9 @@ export class Communicator extends CommunicatorOperations {
       config === undefined
         ? await initAllNative(ordinals, waitOptions, api)
         : await initEachNative(ordinals, config, waitOptions, api)
-    return Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
+    const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
+    for (const one of made) one.#live.clique = natives
+    return made
   }
 
   /**
@@ -251,6 +253,7 @@ export class Communicator extends CommunicatorOperations {
     const waitOptions = checkWaitOptions(options, api)
     const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
     const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
+    for (const one of made) one.#live.clique = String(ids[0])
     return made[0] as Communicator
   }
 

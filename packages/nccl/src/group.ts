@@ -10,6 +10,7 @@ import {
   ncclResult_t,
   ncclSimInfo_t,
 } from '@shoal/nccl-sys'
+import { disagreement } from './agreement.js'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
 import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
@@ -152,6 +153,7 @@ export async function groupAsync<T>(fn: () => T): Promise<T> {
   } finally {
     collected = undefined
   }
+  noteDisagreement()
   if (failures.length > 0) {
     for (const work of gathered.after) work()
     throw takeFailures()
@@ -245,6 +247,12 @@ function note(error: unknown): void {
   if (!failures.some((failure) => failure.error === error)) failures.push({ error })
 }
 
+/** Ranks of one communicator that ask for different things would wait for each other, or do damage. */
+function noteDisagreement(): void {
+  const error = disagreement()
+  if (error !== undefined) note(error)
+}
+
 function firstFailure(): unknown {
   return failures[0]?.error
 }
@@ -266,6 +274,7 @@ function chain(errors: readonly unknown[]): unknown {
 
 /** Ends the outermost group and throws what went wrong in it. */
 function finish(endGroup: () => Ended): void {
+  noteDisagreement()
   const expected = failures.length === 0 ? undefined : cancel()
   const { status, error } = endSafely(endGroup)
   depth = 0

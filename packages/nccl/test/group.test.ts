@@ -1,4 +1,4 @@
-import { Communicator, group } from '@shoal/nccl'
+import { Communicator, group, groupAsync } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -153,4 +153,58 @@ test('refuses what is not a function, and functions that are asynchronous', asyn
   ).toThrow(TypeError)
   await new Promise((resolve) => setImmediate(resolve))
   expectNext(256)
+})
+
+test('ranks that ask for different things are refused, and nothing is started', async () => {
+  const [first, second] = communicators as [Communicator, Communicator]
+  const [one, other] = memory as [TestMemory, TestMemory]
+  const [stream, otherStream] = streams as [TestStream, TestStream]
+  const doubles = TestMemory.from(1, new Float64Array([1]))
+  const integers = TestMemory.from(1, new Int32Array([1]))
+  const cases: [name: string, words: RegExp, call: () => void][] = [
+    [
+      'dtype',
+      /rank 0 calls ncclAllReduce of 1 of ncclFloat32, rank 1 .* of ncclFloat64/,
+      () => second.allReduce(doubles, doubles, { stream: otherStream }),
+    ],
+    ['size', /ncclInt32/, () => second.allReduce(integers, integers, { stream: otherStream })],
+    ['op', /the same operation/, () => second.allReduce(other, other, { op: 'max', stream: otherStream })],
+    ['count', /0 of ncclFloat32/, () => second.allReduce(other, other, { count: 0, stream: otherStream })],
+    [
+      'operation',
+      /ncclBroadcast of 4 bytes with root 1/,
+      () => second.broadcast(other, other, { root: 1, stream: otherStream }),
+    ],
+  ]
+  for (const [name, words, call] of cases) {
+    const both = () => {
+      first.allReduce(one, one, { stream })
+      call()
+    }
+    expect(
+      errorOf(() => group(both)),
+      name,
+    ).toMatchObject({ name: 'TypeError', message: expect.stringMatching(words) })
+    await expect(groupAsync(both), name).rejects.toThrow(words)
+    expect(isIdle(0), name).toBe(true)
+  }
+  const broadcasts = () => {
+    first.broadcast(one, one, { root: 0, stream })
+    second.broadcast(other, other, { root: 1, stream: otherStream })
+  }
+  expect(errorOf(() => group(broadcasts))).toMatchObject({ message: expect.stringContaining('root 0, rank 1') })
+  for (const one of [doubles, integers]) one.dispose()
+  expectNext(512)
+})
+
+test('a pre-multiplied sum of each rank is the same operation', () => {
+  const ops = communicators.map((communicator, rank) => communicator.createPreMulSum(rank + 1, { dtype: 'f32' }))
+  group(() => {
+    for (const [rank, communicator] of communicators.entries()) {
+      const one = memory[rank] as TestMemory
+      communicator.allReduce(one, one, { op: ops[rank] as (typeof ops)[number], stream: streams[rank] as TestStream })
+    }
+  })
+  for (const stream of streams) stream.wait()
+  for (const one of memory) expect(one.floats()).toEqual([3 * 512])
 })
