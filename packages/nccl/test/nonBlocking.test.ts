@@ -1,64 +1,241 @@
-import { Communicator, group, groupAsync, UniqueId } from '@shoal/nccl'
-import { StatusError } from '@shoal/types'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { putI32, putPointer } from '@shoal/ffi/calls'
+import { Communicator, CommunicatorAbortedError, UniqueId } from '@shoal/nccl'
+import { nccl } from '@shoal/nccl-sys'
+import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
-let communicators: Communicator[]
-let streams: TestStream[]
-let memory: TestMemory[]
+// NCCL as it is on slow networks: whatever it is asked takes its time, and is done in the background.
 
-beforeAll(async () => {
+const folder = mkdtempSync(join(tmpdir(), 'shoal-slow-nccl-'))
+const remoteError = 6
+const config = { blocking: false }
+
+beforeAll(() => {
+  const library = join(folder, 'libnccl.so.2')
+  const source = fileURLToPath(new URL('fixtures/slowNccl.cc', import.meta.url))
+  execFileSync('g++', ['-std=c++17', '-shared', '-fPIC', '-pthread', '-o', library, source])
   startSoftwareDevice()
-  const id = UniqueId.create()
-  communicators = await Promise.all(
-    [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id, config: { blocking: false } })),
+  process.env['SHOAL_NCCL_LIBRARY'] = library
+})
+
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const living = (): number => nccl.bind('slow_living', 0, 0)()
+
+/** How long the next calls take, in milliseconds, and what comes of the next one. */
+function setNext(duration: number, result = 0): void {
+  const call = nccl.bind('slow_set', 0, 2, 'void')
+  putI32(0, duration, 'slow_set', 'duration')
+  putI32(1, result, 'slow_set', 'result')
+  call()
+}
+
+/** What NCCL was asked since the last time. */
+function asked(): string {
+  const text = new Uint8Array(4096)
+  const call = nccl.bind('slow_calls', 0, 2, 'void')
+  putPointer(0, text, 'slow_calls', 'out')
+  putI32(1, text.length, 'slow_calls', 'room')
+  call()
+  return new TextDecoder().decode(text.subarray(0, text.indexOf(0)))
+}
+
+beforeEach(() => {
+  setNext(40)
+  asked()
+})
+
+const one = () => ({ device: 0, rank: 0, worldSize: 2, id: UniqueId.create(), config })
+const pause = (milliseconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it resolved')
+    },
+    (error: unknown) => error,
   )
-  streams = communicators.map(({ device }) => new TestStream(device))
-  memory = communicators.map(({ device }) => TestMemory.from(device, new Float32Array([1])))
-})
+}
 
-afterAll(async () => {
-  await Promise.all(communicators.map((communicator) => communicator.destroy()))
-})
-
-function allReduceBoth(): void {
-  for (const [rank, communicator] of communicators.entries()) {
-    const one = memory[rank] as TestMemory
-    communicator.allReduce(one, one, { stream: streams[rank] as TestStream })
+async function eventually(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 5000
+  while (!condition()) {
+    if (performance.now() > end) throw new Error('it did not come true')
+    await pause(5)
   }
 }
 
-function values(): number[] {
-  for (const stream of streams) stream.wait()
-  return memory.flatMap((one) => one.floats())
-}
+describe('init', () => {
+  test('settles when NCCL is done', async () => {
+    const start = performance.now()
+    const communicator = await Communicator.initRank(one())
+    expect(performance.now() - start).toBeGreaterThan(35)
+    expect(communicator.isBlocking).toBe(false)
+    await communicator.destroy()
+    expect(asked()).toBe('init finalize destroy')
+    expect(living()).toBe(0)
+  })
 
-test('groupAsync settles once the work is queued', async () => {
-  await groupAsync(allReduceBoth)
-  expect(values()).toEqual([2, 2])
-  await groupAsync(allReduceBoth)
-  expect(values()).toEqual([4, 4])
+  test('that fails is freed', async () => {
+    setNext(20, remoteError)
+    const error = await rejection(Communicator.initRank(one()))
+    expect(error).toBeInstanceOf(StatusError)
+    expect(error).toMatchObject({ code: 'ncclRemoteError', api: 'ncclCommInitRankConfig' })
+    expect(asked()).toBe('init abort')
+    expect(living()).toBe(0)
+  })
+
+  test('that is given up is aborted at once', async () => {
+    setNext(60_000)
+    expect(await rejection(Communicator.initRank({ ...one(), timeout: 50 }))).toBeInstanceOf(TimeoutError)
+    await eventually(() => living() === 0)
+    const abort = new AbortController()
+    const waiting = rejection(Communicator.initRank({ ...one(), signal: abort.signal }))
+    await pause(30)
+    abort.abort('no')
+    expect(await waiting).toBeInstanceOf(AbortedError)
+    await eventually(() => living() === 0)
+    expect(asked()).toBe('init abort init abort')
+  })
+
+  test('of several ranks, one of which fails', async () => {
+    setNext(60_000, remoteError)
+    const error = await rejection(Communicator.initAll([0, 1], { config, timeout: 50 }))
+    expect(error).toBeInstanceOf(TimeoutError)
+    await eventually(() => living() === 0)
+  })
 })
 
-test('a plain group is ready some time after it has returned', async () => {
-  group(allReduceBoth)
-  await Promise.all(communicators.map((communicator) => communicator.ready()))
-  expect(values()).toEqual([8, 8])
-})
+describe('a communicator', () => {
+  let communicator: Communicator
 
-test('an error of the group rejects groupAsync', async () => {
-  const foreign = (streams[1] as TestStream).handle
-  const one = memory[0] as TestMemory
-  const failed = groupAsync(() => communicators[0]?.allReduce(one, one, { stream: foreign }))
-  await expect(failed).rejects.toBeInstanceOf(StatusError)
-  expect(values()).toEqual([8, 8])
-})
+  beforeEach(async () => {
+    communicator = await Communicator.initRank(one())
+    asked()
+  })
 
-test('memory, registrations and reductions of one', async () => {
-  const [communicator] = communicators as [Communicator]
-  await using own = await communicator.allocate({ dtype: 'f32', length: 4 })
-  using registration = communicator.register(own)
-  expect(registration.isEffective).toBe(true)
-  using op = communicator.createPreMulSum(2, { dtype: 'f32' })
-  expect(op.dtype).toBe('f32')
+  test('an operation is ready later; until then NCCL takes no other', async () => {
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    const stream = new TestStream(0)
+    const start = performance.now()
+    communicator.allReduce(memory, memory, { stream })
+    expect(communicator.asyncError()).toBeUndefined()
+    expect(errorOf(() => communicator.allReduce(memory, memory, { stream }))).toMatchObject({
+      code: 'ncclInvalidArgument',
+    })
+    await communicator.ready()
+    expect(performance.now() - start).toBeGreaterThan(35)
+    communicator.allReduce(memory, memory, { stream })
+    // The wait for the stream starts when the operation is on it.
+    const again = performance.now()
+    await communicator.synchronize(stream)
+    expect(performance.now() - again).toBeGreaterThan(30)
+    await communicator.destroy()
+    expect(asked()).toBe('allReduce allReduce allReduce finalize destroy')
+    expect(living()).toBe(0)
+    for (const it of [memory, stream]) it.dispose()
+  })
+
+  test('an operation that fails later rejects what waits, and the communicator is aborted', async () => {
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    setNext(40, remoteError)
+    communicator.allReduce(memory, memory, { stream: null })
+    const errors = await Promise.all([rejection(communicator.ready()), rejection(communicator.synchronize(null))])
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(CommunicatorAbortedError)
+      expect(error).toMatchObject({ reason: 'async-error', cause: { code: 'ncclRemoteError' } })
+    }
+    expect(asked()).toBe('allReduce abort')
+    expect(living()).toBe(0)
+    memory.dispose()
+  })
+
+  test('calls wait for an operation that is in progress', async () => {
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    communicator.allReduce(memory, memory, { stream: null })
+    const part = await communicator.split({ color: 0 })
+    expect(part).toMatchObject({ rank: 0, worldSize: 2, isBlocking: false })
+    communicator.allReduce(memory, memory, { stream: null })
+    await Promise.all([communicator.destroy(), part?.destroy()])
+    expect(living()).toBe(0)
+    memory.dispose()
+  })
+
+  test('split: the handle comes late, no color gives none, and a failure leaves nothing', async () => {
+    expect(await communicator.split({ color: null })).toBeUndefined()
+    setNext(20, remoteError)
+    expect(await rejection(communicator.split({ color: 0 }))).toMatchObject({
+      operation: 'split',
+      reason: 'async-error',
+    })
+    expect(asked()).toBe('split split abort')
+    expect(living()).toBe(0)
+  })
+
+  test.each(['timeout', 'signal', 'abort'])('split that is ended by %s leaves nothing', async (how) => {
+    setNext(60_000)
+    const abort = new AbortController()
+    const start = performance.now()
+    const options = how === 'timeout' ? { timeout: 50 } : how === 'signal' ? { signal: abort.signal } : {}
+    const waiting = rejection(communicator.split({ color: 0, ...options }))
+    setTimeout(() => (how === 'signal' ? abort.abort() : how === 'abort' ? void communicator.abort() : undefined), 50)
+    expect(await waiting).toMatchObject({ operation: 'split', reason: how })
+    // It does not wait for what NCCL still does.
+    expect(performance.now() - start).toBeLessThan(1000)
+    await communicator.abort()
+    await eventually(() => living() === 0)
+    // What came of the split after all is aborted too.
+    expect(asked()).toBe('split abort abort')
+  })
+
+  test('finalize and destroy wait, and can be ended', async () => {
+    const start = performance.now()
+    await communicator.finalize()
+    expect(performance.now() - start).toBeGreaterThan(35)
+    await communicator.destroy()
+    expect(asked()).toBe('finalize destroy')
+    const other = await Communicator.initRank(one())
+    setNext(60_000)
+    const error = await rejection(other.destroy({ timeout: 50 }))
+    expect(error).toMatchObject({ operation: 'destroy', reason: 'timeout' })
+    expect(asked()).toBe('init finalize abort')
+    expect(living()).toBe(0)
+  })
+
+  test('abort ends everything that waits', async () => {
+    const memory = TestMemory.zeros(0, 'f32', 4)
+    setNext(60_000)
+    communicator.allReduce(memory, memory, { stream: null })
+    const waits = [
+      communicator.ready(),
+      communicator.synchronize(null),
+      communicator.split({ color: 0 }),
+      communicator.suspend(),
+    ].map(rejection)
+    await communicator.abort()
+    for (const error of await Promise.all(waits)) expect(error).toMatchObject({ reason: 'abort' })
+    expect(asked()).toBe('allReduce abort')
+    expect(living()).toBe(0)
+    memory.dispose()
+  })
+
+  test('grow and join', async () => {
+    const id = UniqueId.create()
+    const [grown, joined] = await Promise.all([
+      communicator.grow({ worldSize: 3, id }),
+      Communicator.joinGrown({ device: 1, rank: 2, worldSize: 3, id, config }),
+    ])
+    expect([grown, joined].map(({ rank, worldSize }) => [rank, worldSize])).toEqual([
+      [0, 3],
+      [2, 3],
+    ])
+    await Promise.all([communicator, grown, joined].map((it) => it.destroy()))
+    expect(living()).toBe(0)
+  })
 })
