@@ -36,7 +36,7 @@ import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split
 import { Team } from '../teams/team.js'
 import type { ElementOf, ElementValue } from '../values.js'
 import type { CallQueue, WaitOptions } from './callQueue.js'
-import { checkInit, type InitOptions, type ThreadLevel, threadLevels } from './initOptions.js'
+import { type CheckedInit, checkInit, type InitOptions, type ThreadLevel, threadLevels } from './initOptions.js'
 import type { LiveSession } from './live.js'
 import { type PrimaryContext, releasePrimaryContext, retainPrimaryContext } from './primaryContext.js'
 import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
@@ -127,8 +127,7 @@ export class Session {
     const checked = checkInit(options, api)
     loadLibraries()
     const { peers } = checked
-    const bootstrap =
-      peers.kind === 'id' ? `PE ${peers.rank} of ${peers.worldSize} by ${peers.id.toString()}` : JSON.stringify(peers)
+    const bootstrap = describePeers(peers)
     refuseSecond(bootstrap, api)
     current = { what: 'is starting', bootstrap }
     let context: PrimaryContext | undefined
@@ -357,7 +356,8 @@ export class Session {
   }
 
   /**
-   * Waits until all PEs have come here, and all transfers of all of them have arrived (`nvshmem_barrier_all`).
+   * Waits until all PEs have come here, and all transfers of all of them have arrived (`nvshmem_barrier` of the world,
+   * which is `nvshmem_barrier_all` with a status).
    *
    * @throws TimeoutError, AbortedError when it is given up; see {@link SessionStuckError} for what follows.
    */
@@ -374,12 +374,12 @@ export class Session {
     this.#untilQuiet.clear()
   }
 
-  /** The barrier as work of a stream (`nvshmemx_barrier_all_on_stream`). */
+  /** The barrier as work of a stream (`nvshmemx_barrier_on_stream` of the world). */
   barrierAllOnStream(options: OnStreamOptions): Promise<void> {
     return queueSynchronization(this.#live, 'barrierAll', options)
   }
 
-  /** Waits until all PEs have come here, and for nothing else (`nvshmem_sync_all`). */
+  /** Waits until all PEs have come here, and for nothing else (`nvshmem_team_sync` of the world). */
   syncAll(wait?: WaitOptions): Promise<void> {
     return this.#checked('syncAll', () => synchronize(this.#live, 'syncAll', wait))
   }
@@ -390,7 +390,7 @@ export class Session {
     synchronizeSync(this.#live, 'syncAll')
   }
 
-  /** The same as work of a stream (`nvshmemx_sync_all_on_stream`). */
+  /** The same as work of a stream (`nvshmemx_team_sync_on_stream` of the world). */
   syncAllOnStream(options: OnStreamOptions): Promise<void> {
     return queueSynchronization(this.#live, 'syncAll', options)
   }
@@ -540,6 +540,11 @@ export class Session {
   }
 }
 
+function describePeers(peers: CheckedInit['peers']): string {
+  if (peers.kind === 'id') return `PE ${peers.rank} of ${peers.worldSize} by ${peers.id.toString()}`
+  return peers.kind === 'launcher' ? `${peers.bootstrap} ${peers.pmi ?? ''}` : `communicator ${peers.address}`
+}
+
 function refuseSecond(bootstrap: string, api: string): void {
   if (current !== undefined) {
     throw new SessionExistsError(
@@ -558,7 +563,7 @@ function refuseSecond(bootstrap: string, api: string): void {
 }
 
 /** NVSHMEM ignores what it is told when it was bootstrapped before. */
-function requirePlace({ peers }: ReturnType<typeof checkInit>, { pe, peCount }: Started): void {
+function requirePlace({ peers }: CheckedInit, { pe, peCount }: Started): void {
   if (peers.kind !== 'id' || (pe === peers.rank && peCount === peers.worldSize)) return
   throw nvshmemError(
     7,

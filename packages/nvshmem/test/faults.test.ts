@@ -1,0 +1,116 @@
+import type { ChildProcess } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type End, runJob } from './fixtures/job.js'
+
+const sharedMemory = (): string[] => readdirSync('/dev/shm').filter((name) => name.includes('nvshmem'))
+let before: string[] = []
+
+beforeEach(() => {
+  before = sharedMemory()
+})
+
+afterEach(() => {
+  expect(sharedMemory().filter((name) => !before.includes(name))).toEqual([])
+})
+
+interface Report {
+  readonly error: { readonly error: string; readonly message: string } | 'nothing'
+  readonly took: number
+}
+
+const timedOut = { error: 'SHOAL_TIMEOUT' }
+// NVSHMEM may notice, as the software device does, or go on waiting.
+const byItselfOrTimeout = { error: { error: expect.stringMatching(/^(NVSHMEMX_ERROR_INTERNAL|SHOAL_TIMEOUT)$/) } }
+const stuck = { error: 'SHOAL_NVSHMEM_STUCK' }
+
+/** What PE 0 reports, which has ended by itself and in time. */
+async function survivorOf(program: string, worldSize = 2): Promise<Report> {
+  // A PE that was stopped ends when the other has reported.
+  const onSaid = (_: number, __: string, job: readonly ChildProcess[]): void => {
+    job[1]?.kill('SIGKILL')
+  }
+  const [survivor, other] = (await runJob(`faults.${program}`, worldSize, { onSaid })) as [End, End]
+  expect(other.signal).toBe('SIGKILL')
+  expect({ ...survivor, result: undefined, output: undefined }).toMatchObject({ code: 0, signal: null })
+  expect(survivor.failed).toBeUndefined()
+  const report = survivor.result as Report
+  expect(report.took).toBeLessThan(5000)
+  return report
+}
+
+describe('a PE that is killed', () => {
+  test('before the start: the others report in time; no second start is possible', async () => {
+    expect(await survivorOf('beforeInit')).toMatchObject({
+      error: timedOut,
+      next: { error: 'SHOAL_NVSHMEM_SESSION_EXISTS' },
+    })
+  })
+
+  test('in the start: the others report in time', async () => {
+    expect(await survivorOf('inInit', 3)).toMatchObject(byItselfOrTimeout)
+  })
+
+  test.for(['inBarrier', 'inCollective'])(
+    '%s: the other reports in time, by itself or by its timeout',
+    async (when) => {
+      const report = await survivorOf(when)
+      expect(report).toMatchObject(byItselfOrTimeout)
+      expect(report).toMatchObject({ next: { error: expect.any(String) }, after: { error: 'SHOAL_DISPOSED' } })
+    },
+  )
+
+  test('in the end: the other reports or ends in time', async () => {
+    expect(await survivorOf('inFinalize')).toMatchObject({ disposed: true })
+  })
+})
+
+describe('a PE that hangs', () => {
+  test('in a barrier: the other reports in time, refuses what would hang, and its process ends', async () => {
+    const report = await survivorOf('hangsInBarrier')
+    expect(report).toMatchObject({
+      error: { ...timedOut, message: expect.stringContaining('Session.barrierAll') },
+      stuckIn: 'Session.barrierAll',
+      next: stuck,
+      finalize: stuck,
+      after: { error: 'SHOAL_DISPOSED' },
+    })
+  })
+
+  test('in a collective: the signal of the session ends all that waits', async () => {
+    expect(await survivorOf('bySignal')).toMatchObject({
+      error: { error: 'SHOAL_ABORTED' },
+      behind: { error: 'SHOAL_ABORTED' },
+      stuckIn: 'Team.reduce',
+      next: stuck,
+    })
+  })
+
+  test('in the end: the other reports in time, and its process ends', async () => {
+    expect(await survivorOf('hangsInFinalize')).toMatchObject({ error: timedOut, disposed: true })
+  })
+})
+
+describe('a PE that is only late', () => {
+  const wake = (_: number, text: string, job: readonly ChildProcess[]): void => {
+    job[1]?.send({ said: text })
+  }
+
+  test('what was given up returns, and the session is of use again', async () => {
+    const [gaveUp, late] = await runJob('faults.late', 2, { onSaid: wake })
+    expect(late).toMatchObject({ code: 0, result: 'came late' })
+    expect(gaveUp).toMatchObject({
+      code: 0,
+      result: { gaveUp: timedOut, refused: stuck, stuckIn: 'Session.barrierAll' },
+    })
+  })
+
+  test('a buffer that one PE alone gives back is gone for it, and waits for the other', async () => {
+    const [first, second] = await runJob('faults.freedByOne', 2, { onSaid: wake })
+    expect(second).toMatchObject({ code: 0, failed: undefined })
+    expect(first).toMatchObject({
+      code: 0,
+      result: [timedOut, 'SymmetricBuffer.dispose', { error: 'SHOAL_DISPOSED' }],
+    })
+  })
+})
