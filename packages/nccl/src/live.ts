@@ -1,7 +1,7 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
-import type { GroupedOperation } from './agreement.js'
+import type { GroupedOperations } from './agreement.js'
 import type { CheckedAllReduce } from './collectives.js'
 
 /**
@@ -23,7 +23,7 @@ export interface LiveCommunicator {
   /** The same for all communicators of this process that are known to be ranks of one; see `agreement.ts`. */
   clique?: unknown
   /** What was asked of it in the group that is open. */
-  grouped?: GroupedOperation[] | undefined
+  grouped?: GroupedOperations | undefined
   /** C function of the operation that was queued last. */
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
