@@ -164,7 +164,7 @@ test('ranks that ask for different things are refused, and nothing is started', 
   const cases: [name: string, words: RegExp, call: () => void][] = [
     [
       'dtype',
-      /rank 0 calls ncclAllReduce of 1 of ncclFloat32, rank 1 .* of ncclFloat64/,
+      /rank 0 calls ncclAllReduce of 1 of ncclFloat32, op 0, rank 1 .* of ncclFloat64, op 0;/,
       () => second.allReduce(doubles, doubles, { stream: otherStream }),
     ],
     ['size', /ncclInt32/, () => second.allReduce(integers, integers, { stream: otherStream })],
