@@ -1,11 +1,20 @@
+import { ShoalError } from '@shoal/types'
 import type { Command } from '../command.js'
+import { benchCalls } from './calls.js'
 import { benchCollective } from './collectives/bench.js'
 import { operations } from './collectives/operations.js'
+import { benchNvshmem, nvshmemTests } from './nvshmem/bench.js'
 import { type BenchOptions, readOptions, usage } from './options.js'
 
-const tests: { readonly [name: string]: (options: BenchOptions) => Promise<number> } = Object.fromEntries(
-  operations.map((operation) => [operation.name, (options) => benchCollective(operation, options)]),
-)
+type Test = (options: BenchOptions, commandLine: readonly string[]) => Promise<number>
+
+const tests: { readonly [name: string]: Test } = {
+  ...Object.fromEntries(
+    operations.map((operation): [string, Test] => [operation.name, (options) => benchCollective(operation, options)]),
+  ),
+  ...Object.fromEntries(nvshmemTests.map((name) => [name, benchNvshmem])),
+  calls: benchCalls,
+}
 
 export const benchCommand: Command = {
   usage,
@@ -13,7 +22,14 @@ export const benchCommand: Command = {
     const options = readOptions(commandLine, Object.keys(tests))
     // Before any library is looked for.
     if (options.software) prepareSoftwareDevice(options)
-    return await (tests[options.test] as (options: BenchOptions) => Promise<number>)(options)
+    try {
+      return await (tests[options.test] as Test)(options, commandLine)
+    } catch (error) {
+      // No library, no device, a device without room: the message says it all.
+      if (!(error instanceof ShoalError)) throw error
+      console.error(`shoal bench: ${error.message}`)
+      return 1
+    }
   },
 }
 

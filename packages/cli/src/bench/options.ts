@@ -22,6 +22,9 @@ export type BenchType = keyof typeof typeNames
 export const reductions = ['sum', 'prod', 'max', 'min', 'avg'] as const
 export type Reduction = (typeof reductions)[number]
 
+/** Before the first size everything runs this often, so that V8 has compiled it and libraries have connected all peers. */
+export const firstRuns = 300
+
 export interface BenchOptions {
   readonly test: string
   readonly sweep: Sweep
@@ -42,7 +45,7 @@ export interface BenchOptions {
 }
 
 export const usage = `usage: shoal bench TEST [options]
-       shoal run -n N shoal bench TEST [options]
+       shoal run -n N --no-prefix --exec shoal bench TEST [options]
 
 Collectives of NCCL, with the columns of nccl-tests:
   all-reduce  all-gather  reduce-scatter  all-to-all  broadcast  reduce  gather  scatter  send-recv
@@ -52,7 +55,7 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
   atomic          latency and rate of host atomics
   barrier         latency of barrier and sync, on a stream and from the host
 
-  calls           what a call costs: a launch queue's copy, event record, stream query
+  calls           what calls cost that queue work: copies, launches, records, allocations
 
   -b, --min-bytes SIZE    smallest message (default: 8)
   -e, --max-bytes SIZE    largest message (default: 128M, and 1M on the software device)
@@ -72,7 +75,8 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
       --svg FILE          a plot of them; needs the package echarts
       --help
 
-Sizes are bytes: 8, 64K, 16M, 1G. A size counts the larger side of a rank, as in nccl-tests.
+Sizes are bytes: 8, 64K, 16M, 1G. A size counts the larger side of a rank, as in nccl-tests. Before the first size
+everything runs ${firstRuns} times, so that V8 has compiled it.
 
 All devices are driven by this process, unless it is a rank itself: of shoal run, torchrun, mpirun or srun. Then each
 process has one device, and rank 0 prints.

@@ -9,6 +9,8 @@ export interface Party {
   /** What this process drives: its devices, by rank. */
   readonly ranks: readonly { readonly rank: number; readonly device: Device }[]
   readonly processes: number
+  /** Whether something has started this process as a rank. */
+  readonly isRank: boolean
   /** Prints, and writes files. */
   readonly isFirst: boolean
   /** Fires when another process of the job has died. */
@@ -32,6 +34,7 @@ export async function joinParty(options: BenchOptions): Promise<Party> {
     worldSize,
     ranks: all.slice(0, worldSize).map((device, rank) => ({ rank, device })),
     processes: 1,
+    isRank: false,
     isFirst: true,
     lost: undefined,
     share: async (_, make) => make(),
@@ -48,6 +51,7 @@ async function partyOf(job: Job, options: BenchOptions): Promise<Party> {
     worldSize: job.worldSize,
     ranks: [{ rank: job.rank, device }],
     processes: job.worldSize,
+    isRank: true,
     isFirst: job.rank === 0,
     lost: job.lost,
     share: (name, make) => job.share(name, make, waiting),

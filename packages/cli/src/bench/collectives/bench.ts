@@ -13,7 +13,7 @@ import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 export async function benchCollective(operation: Operation, options: BenchOptions): Promise<number> {
   const party = await joinParty(options)
   try {
-    const output = party.isFirst ? Output.open(options) : undefined
+    const output = party.isFirst ? await Output.open(options) : undefined
     const library = { name: 'NCCL', version: ncclVersion().toString() }
     output?.print(...introduction(reportOf(party, library, [], options)), ...collectiveHead())
     const rows = await measureCollective(operation, party, options, (row) => output?.print(collectiveLine(row)))

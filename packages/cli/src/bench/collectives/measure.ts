@@ -1,25 +1,14 @@
-import { DeviceBuffer, type Stream } from '@shoal/driver'
-import { Communicator, group, UniqueId } from '@shoal/nccl'
+import type { DeviceBuffer } from '@shoal/driver'
+import { group } from '@shoal/nccl'
 import { dtypeInfo } from '@shoal/types'
 import { UsageError } from '../../command.js'
 import type { CollectiveRow, Figures } from '../figures.js'
-import type { BenchOptions, BenchType, Reduction } from '../options.js'
+import { type BenchOptions, type BenchType, firstRuns, type Reduction } from '../options.js'
 import type { Party } from '../party.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
 import { countFor, type Operation, type Setting } from './operations.js'
-
-// A short wait is spun through, so that the time of a small operation is its own and not that of a wake-up.
-const spinMilliseconds = 20
-
-interface Rank {
-  readonly rank: number
-  readonly communicator: Communicator
-  readonly stream: Stream
-  /** Bytes of the largest message on either side. */
-  readonly send: DeviceBuffer<'u8'>
-  readonly recv: DeviceBuffer<'u8'>
-}
+import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
 /** One combination of what an operation is asked for. */
 interface Variant {
@@ -39,190 +28,152 @@ export async function measureCollective(
   const ranks = await connect(party, options)
   const rows: CollectiveRow[] = []
   try {
-    for (const { type, op, root } of variants) {
-      const data = new BenchData(type, operation.reduces ? op : 'sum', party.worldSize)
-      const elementBytes = dtypeInfo(type).bytes
-      const counts = sizesOf(options.sweep).map((bytes) => countFor(operation, party.worldSize, bytes, elementBytes))
-      for (const count of new Set(counts.filter((one) => one > 0))) {
-        const setting = { worldSize: party.worldSize, op, root, count }
-        const parts = Math.max(operation.sendParts(party.worldSize), operation.recvParts(party.worldSize))
-        const row: CollectiveRow = {
-          operation: operation.name,
-          bytes: count * parts * elementBytes,
-          count,
-          dtype: type,
-          op: operation.reduces ? op : null,
-          root: operation.rooted ? root : null,
-          outOfPlace:
-            options.inPlace === 'in'
-              ? null
-              : await measure(operation, type, setting, false, ranks, data, party, options),
-          inPlace:
-            options.inPlace === 'out' || operation.inPlace === undefined
-              ? null
-              : await measure(operation, type, setting, true, ranks, data, party, options),
-        }
+    const bench = new CollectiveBench(operation, ranks, party, options)
+    for (const variant of variants) {
+      await bench.measureVariant(variant, (row) => {
         rows.push(row)
         tell(row)
-      }
+      })
     }
   } catch (error) {
-    // Ranks that were left alone in an operation would wait for ever.
-    await Promise.all(ranks.map(({ communicator }) => communicator.abort()))
+    await disconnect(ranks, 'abort')
     throw error
-  } finally {
-    await disconnect(ranks)
   }
+  await disconnect(ranks, 'destroy')
   return rows
 }
 
 function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
   if (operation.rooted && options.root >= worldSize)
     throw new UsageError(`--root ${options.root}: there ${worldSize === 1 ? 'is one rank' : `are ${worldSize} ranks`}`)
-  const roots = !operation.rooted
-    ? [0]
-    : options.root === -1
-      ? Array.from({ length: worldSize }, (_, rank) => rank)
-      : [options.root]
-  const ops = operation.reduces ? options.reductions : options.reductions.slice(0, 1)
+  const everyRoot = Array.from({ length: worldSize }, (_, rank) => rank)
+  const roots = !operation.rooted ? [0] : options.root === -1 ? everyRoot : [options.root]
+  const ops: readonly Reduction[] = operation.reduces ? options.reductions : ['sum']
   return options.types.flatMap((type) => ops.flatMap((op) => roots.map((root) => ({ type, op, root }))))
 }
 
-async function connect(party: Party, options: BenchOptions): Promise<Rank[]> {
-  const { worldSize } = party
-  const bytes = options.sweep.most
-  const signal = AbortSignal.any([AbortSignal.timeout(options.timeout), ...(party.lost ? [party.lost] : [])])
-  const communicators =
-    party.processes === 1
-      ? await Communicator.initAll(party.ranks.map(({ device }) => device))
-      : [await joinOthers(party, signal)]
-  return party.ranks.map(({ rank, device }, index) => ({
-    rank,
-    communicator: communicators[index] as Communicator,
-    stream: device.createStream({ nonBlocking: true }),
-    send: DeviceBuffer.zeros(device, 'u8', Math.max(bytes, worldSize * 8)),
-    recv: DeviceBuffer.zeros(device, 'u8', Math.max(bytes, worldSize * 8)),
-  }))
+/** What one measurement is about. */
+interface Task {
+  readonly type: BenchType
+  readonly setting: Setting
+  readonly isInPlace: boolean
+  readonly data: BenchData
 }
 
-async function joinOthers(party: Party, signal: AbortSignal): Promise<Communicator> {
-  const [{ rank, device }] = party.ranks as [Party['ranks'][number]]
-  const bytes = await party.share('nccl', () => UniqueId.create().toBytes())
-  const id = UniqueId.fromBytes(bytes)
-  return Communicator.initRank({ device, rank, worldSize: party.worldSize, id, signal })
-}
-
-async function disconnect(ranks: readonly Rank[]): Promise<void> {
-  await Promise.all(ranks.map(({ communicator }) => communicator.destroy()))
-  for (const { send, recv, stream } of ranks) for (const one of [send, recv, stream]) one.dispose()
-}
-
-/** The buffers of a rank for one size, and what they have to hold before and afterwards. */
+/** The two sides of a rank, in elements. */
 interface Operands {
   readonly rank: Rank
   readonly send: DeviceBuffer
   readonly recv: DeviceBuffer
 }
 
-async function measure(
-  operation: Operation,
-  type: BenchType,
-  setting: Setting,
-  isInPlace: boolean,
-  ranks: readonly Rank[],
-  data: BenchData,
-  party: Party,
-  options: BenchOptions,
-): Promise<Figures> {
-  const operands = ranks.map((rank) => operandsOf(operation, type, setting, isInPlace, rank))
-  const queue = (): void => {
-    for (const { rank, send, recv } of operands) operation.queue(rank.communicator, send, recv, rank.stream, setting)
+class CollectiveBench {
+  readonly #operation: Operation
+  readonly #ranks: readonly Rank[]
+  readonly #party: Party
+  readonly #options: BenchOptions
+  /** Of the larger side. */
+  readonly #parts: number
+
+  constructor(operation: Operation, ranks: readonly Rank[], party: Party, options: BenchOptions) {
+    this.#operation = operation
+    this.#ranks = ranks
+    this.#party = party
+    this.#options = options
+    this.#parts = Math.max(operation.sendParts(party.worldSize), operation.recvParts(party.worldSize))
   }
-  // Sending and receiving at once need a group even of one rank.
-  const once = ranks.length > 1 || operation.name === 'send-recv' ? () => group(queue) : queue
-  const wait = (): Promise<void> => waitFor(ranks, party, options)
 
-  for (let i = 0; i < options.warmUps; i += 1) once()
-  await wait()
-  await party.collect([])
-  const start = process.hrtime.bigint()
-  for (let i = 0; i < options.iterations; i += 1) once()
-  await wait()
-  const own = Number(process.hrtime.bigint() - start) / 1000 / options.iterations
-  const all = await party.collect([own])
-  const microseconds = all.reduce((sum, value) => sum + value, 0) / all.length
-
-  const parts = Math.max(operation.sendParts(setting.worldSize), operation.recvParts(setting.worldSize))
-  const bytes = setting.count * parts * dtypeInfo(type).bytes
-  const algorithmBandwidth = bytes / microseconds / 1000
-  const wrong = options.check
-    ? await countWrong(operation, setting, isInPlace, operands, once, wait, data, party)
-    : null
-  return {
-    microseconds,
-    algorithmBandwidth,
-    busBandwidth: algorithmBandwidth * operation.busFactor(setting.worldSize),
-    wrong,
-  }
-}
-
-function operandsOf(
-  operation: Operation,
-  type: BenchType,
-  { worldSize, count }: Setting,
-  isInPlace: boolean,
-  rank: Rank,
-): Operands {
-  const part = (buffer: DeviceBuffer<'u8'>, first: number, parts: number): DeviceBuffer => {
+  async measureVariant({ type, op, root }: Variant, tell: (row: CollectiveRow) => void): Promise<void> {
+    const { worldSize } = this.#party
+    const { inPlace, sweep } = this.#options
     const { bytes } = dtypeInfo(type)
-    return buffer.slice(first * count * bytes, (first + parts) * count * bytes).reinterpret(type)
-  }
-  const [sendParts, recvParts] = [operation.sendParts(worldSize), operation.recvParts(worldSize)]
-  const recv = part(rank.recv, 0, recvParts)
-  if (!isInPlace) return { rank, send: part(rank.send, 0, sendParts), recv }
-  if (operation.inPlace === 'part of recv') return { rank, send: part(rank.recv, rank.rank, 1), recv }
-  const send = part(rank.recv, 0, sendParts)
-  return { rank, send, recv: operation.inPlace === 'part of send' ? part(rank.recv, rank.rank, 1) : send }
-}
-
-/** Once more with data that is known, and every element of what arrives compared. */
-async function countWrong(
-  operation: Operation,
-  setting: Setting,
-  isInPlace: boolean,
-  operands: readonly Operands[],
-  once: () => void,
-  wait: () => Promise<void>,
-  data: BenchData,
-  party: Party,
-): Promise<number> {
-  const { count, worldSize } = setting
-  for (const { rank, send, recv } of operands) {
-    // What stays as it was has to be seen.
-    recv.reinterpret('u8').fill(0x5a, { stream: rank.stream })
-    for (let part = 0; part < operation.sendParts(worldSize); part += 1)
-      data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, rank.stream)
-  }
-  if (isInPlace && operation.inPlace === undefined) throw new Error(`${operation.name} has no in-place form`)
-  await wait()
-  await party.collect([])
-  once()
-  await wait()
-  let wrong = 0
-  for (const { rank, recv } of operands) {
-    for (const [place, source] of operation.result(rank.rank, setting).entries())
-      wrong += await data.wrong(recv.slice(place * count, (place + 1) * count), source, rank.stream)
-  }
-  const all = await party.collect([wrong])
-  return all.reduce((sum, value) => sum + value, 0)
-}
-
-async function waitFor(ranks: readonly Rank[], party: Party, options: BenchOptions): Promise<void> {
-  const end = performance.now() + spinMilliseconds
-  for (const { stream } of ranks) {
-    while (!stream.query()) {
-      if (performance.now() < end) continue
-      await stream.synchronize({ timeout: options.timeout, ...(party.lost ? { signal: party.lost } : {}) })
+    const data = new BenchData(type, op, worldSize)
+    const counts = sizesOf(sweep).map((size) => countFor(this.#operation, worldSize, size, bytes))
+    for (const [index, count] of [...new Set(counts.filter((one) => one > 0))].entries()) {
+      const setting = { worldSize, op, root, count }
+      const measure = (isInPlace: boolean): Promise<Figures> =>
+        this.#measure({ type, setting, isInPlace, data }, index === 0 ? firstRuns : 0)
+      tell({
+        operation: this.#operation.name,
+        bytes: count * this.#parts * bytes,
+        count,
+        dtype: type,
+        op: this.#operation.reduces ? op : null,
+        root: this.#operation.rooted ? root : null,
+        outOfPlace: inPlace === 'in' ? null : await measure(false),
+        inPlace: inPlace === 'out' || this.#operation.inPlace === undefined ? null : await measure(true),
+      })
     }
+  }
+
+  async #measure(task: Task, firstRuns: number): Promise<Figures> {
+    const { iterations, warmUps, check } = this.#options
+    const operands = this.#ranks.map((rank) => this.#operandsOf(task, rank))
+    const once = this.#callOf(task, operands)
+    for (let i = 0; i < warmUps + firstRuns; i += 1) once()
+    await this.#wait()
+    await this.#party.collect([])
+    const start = process.hrtime.bigint()
+    for (let i = 0; i < iterations; i += 1) once()
+    await this.#wait()
+    const own = Number(process.hrtime.bigint() - start) / 1000 / iterations
+    const all = await this.#party.collect([own])
+    const microseconds = all.reduce((sum, value) => sum + value, 0) / all.length
+    const bytes = task.setting.count * this.#parts * dtypeInfo(task.type).bytes
+    const algorithmBandwidth = bytes / microseconds / 1000
+    return {
+      microseconds,
+      algorithmBandwidth,
+      busBandwidth: algorithmBandwidth * this.#operation.busFactor(this.#party.worldSize),
+      wrong: check ? await this.#countWrong(task, operands, once) : null,
+    }
+  }
+
+  /** Queues the operation once on every rank of this process. */
+  #callOf({ setting }: Task, operands: readonly Operands[]): () => void {
+    const queue = (): void => {
+      for (const { rank, send, recv } of operands)
+        this.#operation.queue(rank.communicator, send, recv, rank.stream, setting)
+    }
+    return operands.length > 1 || this.#operation.needsGroup ? () => group(queue) : queue
+  }
+
+  #operandsOf({ type, setting, isInPlace }: Task, rank: Rank): Operands {
+    const { worldSize, count } = setting
+    const { sendParts, recvParts, inPlace } = this.#operation
+    const { bytes } = dtypeInfo(type)
+    const part = (buffer: DeviceBuffer<'u8'>, first: number, parts: number): DeviceBuffer =>
+      buffer.slice(first * count * bytes, (first + parts) * count * bytes).reinterpret(type)
+    const recv = part(rank.recv, 0, recvParts(worldSize))
+    if (!isInPlace) return { rank, send: part(rank.send, 0, sendParts(worldSize)), recv }
+    if (inPlace === 'part of recv') return { rank, send: part(rank.recv, rank.rank, 1), recv }
+    const send = part(rank.recv, 0, sendParts(worldSize))
+    return { rank, send, recv: inPlace === 'part of send' ? part(rank.recv, rank.rank, 1) : send }
+  }
+
+  /** Once more with data that is known, and every element of what arrives compared; over all ranks. */
+  async #countWrong({ setting, data }: Task, operands: readonly Operands[], once: () => void): Promise<number> {
+    const { count, worldSize } = setting
+    for (const { rank, send, recv } of operands) {
+      // What stays as it was has to be seen.
+      recv.reinterpret('u8').fill(0x5a, { stream: rank.stream })
+      for (let part = 0; part < this.#operation.sendParts(worldSize); part += 1)
+        data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, rank.stream)
+    }
+    await this.#wait()
+    await this.#party.collect([])
+    once()
+    await this.#wait()
+    let wrong = 0
+    for (const { rank, recv } of operands) {
+      for (const [place, source] of this.#operation.result(rank.rank, setting).entries())
+        wrong += await data.wrong(recv.slice(place * count, (place + 1) * count), source, rank.stream)
+    }
+    const all = await this.#party.collect([wrong])
+    return all.reduce((sum, value) => sum + value, 0)
+  }
+
+  #wait(): Promise<void> {
+    return waitForRanks(this.#ranks, this.#party, this.#options)
   }
 }

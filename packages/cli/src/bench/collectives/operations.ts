@@ -25,6 +25,8 @@ export interface Operation {
   readonly busFactor: (worldSize: number) => number
   /** In place: the same memory, the rank's own part of the larger side, or not at all. */
   readonly inPlace: 'same' | 'part of recv' | 'part of send' | undefined
+  /** Whether even one rank needs a group around the calls: it sends and receives at once. */
+  readonly needsGroup?: true
   /** What rank `rank` has in `recv` afterwards, part by part; empty where nothing arrives. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]
   readonly queue: (
@@ -140,6 +142,7 @@ export const operations: readonly Operation[] = [
   {
     // Each rank sends to the next one and receives from the one before.
     name: 'send-recv',
+    needsGroup: true,
     reduces: false,
     rooted: false,
     sendParts: one,

@@ -1,7 +1,7 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { UsageError } from '../../command.js'
 import type { BenchOptions } from '../options.js'
-import { type Diagram, plot } from './plot.js'
+import { type Diagram, plot, requirePlottingLibrary } from './plot.js'
 import type { Report } from './report.js'
 
 /** What a benchmark tells: rows while they come, files in the end. */
@@ -12,8 +12,12 @@ export class Output {
     this.#options = options
   }
 
-  /** @throws UsageError when a file that was asked for cannot be written: better now than after the last size. */
-  static open(options: BenchOptions): Output {
+  /**
+   * Looks now for what would otherwise be missing after the last size.
+   * @throws UsageError when a file that was asked for cannot be written, PlottingLibraryError.
+   */
+  static async open(options: BenchOptions): Promise<Output> {
+    if (options.svg !== undefined) await requirePlottingLibrary()
     for (const file of [options.json, options.svg]) {
       if (file === undefined) continue
       try {
@@ -29,13 +33,14 @@ export class Output {
     process.stdout.write(`${lines.join('\n')}\n`)
   }
 
+  /** Writes the files that were asked for; `drawing` is what there is to draw. */
   async write(
     report: Report<unknown>,
-    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] },
+    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] } | undefined,
   ): Promise<void> {
     const { json, svg } = this.#options
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
-    if (svg === undefined) return
+    if (svg === undefined || drawing === undefined) return
     const subtitle = `${report.library.name} ${report.library.version}, ${
       report.software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
     }`

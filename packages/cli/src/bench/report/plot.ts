@@ -97,6 +97,11 @@ export class PlottingLibraryError extends ShoalError {
   readonly code = 'SHOAL_PLOTTING_LIBRARY_NOT_FOUND'
 }
 
+/** Whether there will be a plot. @throws PlottingLibraryError */
+export async function requirePlottingLibrary(): Promise<void> {
+  await loadLibrary()
+}
+
 /** Only with `--svg`: it is large, and on most machines that measure nobody needs it. */
 async function loadLibrary() {
   try {

@@ -1,0 +1,57 @@
+import { DeviceBuffer, type Stream } from '@shoal/driver'
+import { Communicator, UniqueId } from '@shoal/nccl'
+import type { BenchOptions } from '../options.js'
+import type { Party } from '../party.js'
+
+/** A rank that this process drives. */
+export interface Rank {
+  readonly rank: number
+  readonly communicator: Communicator
+  readonly stream: Stream
+  /** Bytes of the largest message, for either side. */
+  readonly send: DeviceBuffer<'u8'>
+  readonly recv: DeviceBuffer<'u8'>
+}
+
+// A short wait is spun through, so that the time of a small operation is its own and not that of a wake-up.
+const spinMilliseconds = 20
+
+/** Makes the communicators, with all other processes of the job, and memory for the largest message. */
+export async function connect(party: Party, options: BenchOptions): Promise<Rank[]> {
+  // First: a device without room for it shall be told of before others wait for its rank.
+  const prepared = party.ranks.map(({ rank, device }) => ({
+    rank,
+    stream: device.createStream({ nonBlocking: true }),
+    send: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
+    recv: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
+  }))
+  const communicators = party.isRank
+    ? [await joinOthers(party, options)]
+    : await Communicator.initAll(party.ranks.map(({ device }) => device))
+  return prepared.map((one, index) => ({ ...one, communicator: communicators[index] as Communicator }))
+}
+
+async function joinOthers(party: Party, options: BenchOptions): Promise<Communicator> {
+  const [{ rank, device }] = party.ranks as [Party['ranks'][number]]
+  const { worldSize, lost } = party
+  const id = UniqueId.fromBytes(await party.share('nccl', () => UniqueId.create().toBytes()))
+  const signal = AbortSignal.any([AbortSignal.timeout(options.timeout), ...(lost ? [lost] : [])])
+  return Communicator.initRank({ device, rank, worldSize, id, signal })
+}
+
+/** Waits until all work of the ranks is done. @throws TimeoutError, and AbortedError when another process has died. */
+export async function waitForRanks(ranks: readonly Rank[], party: Party, options: BenchOptions): Promise<void> {
+  const end = performance.now() + spinMilliseconds
+  for (const { stream } of ranks) {
+    while (!stream.query()) {
+      if (performance.now() < end) continue
+      await stream.synchronize({ timeout: options.timeout, ...(party.lost ? { signal: party.lost } : {}) })
+    }
+  }
+}
+
+/** Gives everything back; with `abort` without waiting for other ranks, which may be waiting for this one. */
+export async function disconnect(ranks: readonly Rank[], how: 'destroy' | 'abort'): Promise<void> {
+  await Promise.all(ranks.map(({ communicator }) => communicator[how]()))
+  for (const { send, recv, stream } of ranks) for (const one of [send, recv, stream]) one.dispose()
+}

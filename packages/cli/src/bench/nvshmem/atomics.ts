@@ -1,0 +1,148 @@
+import { nvshmemVersion, type Session, type SymmetricBuffer } from '@shoal/nvshmem'
+import { type BenchOptions, firstRuns } from '../options.js'
+import type { Party } from '../party.js'
+import { type Column, figure, headLines, row } from '../report/columns.js'
+import { Output } from '../report/output.js'
+import { introduction, reportOf } from '../report/report.js'
+import { asPe, type Pe } from './pes.js'
+import { timeOf } from './timing.js'
+
+/** A row of the table of atomics, of PE 0 on a word of PE 1. */
+export interface AtomicRow {
+  readonly operation: string
+  readonly dtype: string
+  /** Of the form that gives the value before; microseconds. Null where there is none. */
+  readonly latency: number | null
+  /** Of the form without a result, back to back with one `quiet`; millions a second. Null where there is none. */
+  readonly rate: number | null
+  /** Whether the word is what it has to be; null where it was not looked at. */
+  readonly right: boolean | null
+}
+
+const columns: readonly Column[] = [
+  { head: 'operation', unit: '', width: 14 },
+  { head: 'type', unit: '', width: 8 },
+  { head: 'latency', unit: '(us)', width: 10 },
+  { head: 'rate', unit: '(Mops/s)', width: 10 },
+  { head: 'result', unit: '', width: 8 },
+]
+
+type AtomicType = 'u32' | 'u64'
+type Word = SymmetricBuffer<AtomicType>
+type Atomics = Session['atomics']
+const peer = { pe: 1 }
+const before = 6
+const value = 5
+
+interface Operation {
+  readonly name: string
+  /** With the word as it was for a result. */
+  readonly fetching?: (atomics: Atomics, word: Word) => unknown
+  readonly plain?: (atomics: Atomics, word: Word) => unknown
+  /** What the word is, after so many of either. */
+  readonly after: (times: number) => number
+}
+
+const operations: readonly Operation[] = [
+  { name: 'fetch', fetching: (atomics, word) => atomics.fetchSync(word, peer), after: () => before },
+  { name: 'set', plain: (atomics, word) => atomics.setSync(word, value, peer), after: () => value },
+  { name: 'swap', fetching: (atomics, word) => atomics.swapSync(word, value, peer), after: () => value },
+  {
+    name: 'compare-swap',
+    fetching: (atomics, word) => atomics.compareSwapSync(word, before, value, peer),
+    after: () => value,
+  },
+  {
+    name: 'increment',
+    fetching: (atomics, word) => atomics.fetchIncrementSync(word, peer),
+    plain: (atomics, word) => atomics.incrementSync(word, peer),
+    after: (times) => before + times,
+  },
+  {
+    name: 'add',
+    fetching: (atomics, word) => atomics.fetchAddSync(word, value, peer),
+    plain: (atomics, word) => atomics.addSync(word, value, peer),
+    after: (times) => before + value * times,
+  },
+  {
+    name: 'and',
+    fetching: (atomics, word) => atomics.fetchAndSync(word, value, peer),
+    plain: (atomics, word) => atomics.andSync(word, value, peer),
+    after: () => before & value,
+  },
+  {
+    name: 'or',
+    fetching: (atomics, word) => atomics.fetchOrSync(word, value, peer),
+    plain: (atomics, word) => atomics.orSync(word, value, peer),
+    after: () => before | value,
+  },
+  {
+    name: 'xor',
+    fetching: (atomics, word) => atomics.fetchXorSync(word, value, peer),
+    plain: (atomics, word) => atomics.xorSync(word, value, peer),
+    after: (times) => (times % 2 === 1 ? before ^ value : before),
+  },
+]
+
+/** Measures host atomics of PE 0 on a word of PE 1; the others wait. */
+export async function benchAtomic(party: Party, options: BenchOptions): Promise<number> {
+  const output = party.isFirst ? await Output.open(options) : undefined
+  const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
+  output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
+  const rows = await asPe(options, party, async (pe) => [
+    ...(await measure('u32', pe, options, (one) => output?.print(lineOf(one)))),
+    ...(await measure('u64', pe, options, (one) => output?.print(lineOf(one)))),
+  ])
+  const wrong = rows.filter(({ right }) => right === false).length
+  if (options.check) output?.print(`# results wrong: ${wrong === 0 ? '0 OK' : `${wrong} FAILED`}`)
+  await output?.write({ ...reportOf(party, library, rows, options), summary: { wrong } }, undefined)
+  return wrong === 0 ? 0 : 1
+}
+
+function lineOf({ operation, dtype, latency, rate, right }: AtomicRow): string {
+  const result = right === null ? 'N/A' : right ? 'OK' : 'WRONG'
+  return row(columns, [operation, dtype, ...[latency, rate].map((one) => (one === null ? 'N/A' : figure(one))), result])
+}
+
+async function measure(
+  dtype: AtomicType,
+  { session }: Pe,
+  { iterations, warmUps, check }: BenchOptions,
+  tell: (row: AtomicRow) => void,
+): Promise<AtomicRow[]> {
+  const word: Word = await session.allocate<AtomicType>(dtype, 1)
+  await session.barrierAll()
+  const rows: AtomicRow[] = []
+  if (session.pe === 0) {
+    const { atomics } = session
+    const repeat = (call: (atomics: Atomics, word: Word) => unknown) => (rounds: number) => {
+      for (let i = 0; i < rounds; i += 1) call(atomics, word)
+      session.quietSync()
+    }
+    /** Microseconds of one, and whether the word is right afterwards. */
+    const time = (operation: Operation, call: (atomics: Atomics, word: Word) => unknown): [number, boolean | null] => {
+      session.putElementSync(word, before, peer)
+      session.quietSync()
+      const microseconds = timeOf(iterations, firstRuns + warmUps, repeat(call))
+      const isRight =
+        BigInt(session.getElementSync(word, peer)) === BigInt(operation.after(iterations + firstRuns + warmUps))
+      return [microseconds, check ? isRight : null]
+    }
+    for (const operation of operations) {
+      const [latency, fetched] = operation.fetching === undefined ? [null, null] : time(operation, operation.fetching)
+      const [plain, written] = operation.plain === undefined ? [null, null] : time(operation, operation.plain)
+      const row = {
+        operation: operation.name,
+        dtype,
+        latency,
+        rate: plain === null ? null : 1 / plain,
+        right: check ? fetched !== false && written !== false : null,
+      }
+      rows.push(row)
+      tell(row)
+    }
+  }
+  await session.barrierAll()
+  await word.dispose()
+  return rows
+}

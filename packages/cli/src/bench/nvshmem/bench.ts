@@ -1,0 +1,29 @@
+import { UsageError } from '../../command.js'
+import type { BenchOptions } from '../options.js'
+import type { Party } from '../party.js'
+import { benchAtomic } from './atomics.js'
+import { benchBarrier } from './barriers.js'
+import { joinPes, startPes } from './pes.js'
+import { benchTransfer } from './transfers.js'
+
+const tests: { readonly [name: string]: (party: Party, options: BenchOptions) => Promise<number> } = {
+  put: (party, options) => benchTransfer('put', party, options),
+  get: (party, options) => benchTransfer('get', party, options),
+  atomic: benchAtomic,
+  barrier: benchBarrier,
+}
+
+export const nvshmemTests = Object.keys(tests)
+
+/** Measures NVSHMEM as a rank of a job; started alone it starts the PEs, and gives their exit status. */
+export async function benchNvshmem(options: BenchOptions, commandLine: readonly string[]): Promise<number> {
+  if (options.svg !== undefined && (options.test === 'atomic' || options.test === 'barrier'))
+    throw new UsageError(`--svg draws figures over sizes, and ${options.test} has none; --json has all figures`)
+  const party = await joinPes(options)
+  if (party === undefined) return await startPes(commandLine, options)
+  try {
+    return await (tests[options.test] as (party: Party, options: BenchOptions) => Promise<number>)(party, options)
+  } finally {
+    await party.leave()
+  }
+}

@@ -1,0 +1,168 @@
+import { nvshmemVersion, type SymmetricBuffer } from '@shoal/nvshmem'
+import { type BenchOptions, firstRuns } from '../options.js'
+import type { Party } from '../party.js'
+import { type Column, figure, headLines, row } from '../report/columns.js'
+import { Output } from '../report/output.js'
+import { introduction, reportOf } from '../report/report.js'
+import { sizesOf } from '../size.js'
+import { asPe, type Pe } from './pes.js'
+import { drain, timeOf } from './timing.js'
+
+/** A row of the table of put or get, from PE 0 to PE 1. */
+export interface TransferRow {
+  readonly bytes: number
+  /** On a stream, each waited for; microseconds. */
+  readonly latency: number
+  /** On a stream, back to back; GB/s. */
+  readonly bandwidth: number
+  /** On a stream, back to back; millions a second. */
+  readonly rate: number
+  /** From the host, the call that blocks, and `quiet`; microseconds. */
+  readonly hostLatency: number
+  /** Bytes that are not what they have to be; null where nothing was compared. */
+  readonly wrong: number | null
+}
+
+const columns: readonly Column[] = [
+  { head: 'size', unit: '(B)', width: 12 },
+  { head: 'latency', unit: '(us)', width: 10 },
+  { head: 'bandwidth', unit: '(GB/s)', width: 10 },
+  { head: 'rate', unit: '(Mops/s)', width: 10 },
+  { head: 'host lat.', unit: '(us)', width: 10 },
+  { head: '#wrong', unit: '(bytes)', width: 8 },
+]
+
+/** Measures puts or gets between PE 0 and PE 1; the others wait. */
+export async function benchTransfer(kind: 'put' | 'get', party: Party, options: BenchOptions): Promise<number> {
+  const output = party.isFirst ? await Output.open(options) : undefined
+  const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
+  output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
+  const rows = await asPe(options, party, (pe) => measure(kind, pe, options, (one) => output?.print(lineOf(one))))
+  const wrong = options.check ? rows.reduce((sum, one) => sum + (one.wrong ?? 0), 0) : null
+  output?.print(`# bytes wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`)
+  const points = (pick: (one: TransferRow) => number) => rows.map((one) => [one.bytes, pick(one)] as const)
+  await output?.write(
+    { ...reportOf(party, library, rows, options), summary: { wrong } },
+    {
+      title: `${kind} between 2 PEs`,
+      diagrams: [
+        {
+          title: 'bandwidth',
+          unit: 'GB/s',
+          logarithmic: false,
+          lines: [{ name: 'on a stream, back to back', points: points((one) => one.bandwidth) }],
+        },
+        {
+          title: 'latency',
+          unit: 'µs',
+          logarithmic: true,
+          lines: [
+            { name: 'on a stream, each awaited', points: points((one) => one.latency) },
+            { name: 'from the host, blocking', points: points((one) => one.hostLatency) },
+          ],
+        },
+      ],
+    },
+  )
+  return wrong === null || wrong === 0 ? 0 : 1
+}
+
+function lineOf({ bytes, latency, bandwidth, rate, hostLatency, wrong }: TransferRow): string {
+  const figures = [latency, bandwidth, rate, hostLatency].map(figure)
+  return row(columns, [String(bytes), ...figures, wrong === null ? 'N/A' : String(wrong)])
+}
+
+async function measure(
+  kind: 'put' | 'get',
+  { party, session, stream }: Pe,
+  options: BenchOptions,
+  tell: (row: TransferRow) => void,
+): Promise<TransferRow[]> {
+  const here = await session.allocate('u8', options.sweep.most)
+  const there = await session.allocate('u8', options.sweep.most)
+  const rows: TransferRow[] = []
+  for (const bytes of sizesOf(options.sweep)) {
+    const [own, other] = [here.slice(0, bytes), there.slice(0, bytes)]
+    const queued = { pe: 1, stream }
+    const queue = (): void => {
+      // It is made at once, as no other call of the session is under way; a refusal shows in what is awaited below.
+      const made = kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued)
+      void made.catch(() => undefined)
+    }
+    const once = (): void => {
+      if (kind === 'put') session.putSync(other, own, { pe: 1 })
+      else session.getSync(own, other, { pe: 1 })
+      session.quietSync()
+    }
+    if (options.check) await fill(session.pe, own, other)
+    await session.barrierAll()
+    if (session.pe === 0) {
+      // The first one is awaited, so that what is wrong with it is told.
+      await (kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued))
+      await stream.synchronize({ timeout: options.timeout })
+    }
+    await session.barrierAll()
+    const wrong = options.check ? await countWrong(kind, session.pe, own, other) : null
+    const all = wrong === null ? null : (await party.collect([wrong])).reduce((sum, value) => sum + value, 0)
+    if (session.pe === 0) {
+      const { iterations } = options
+      const warmUps = options.warmUps + (rows.length === 0 ? firstRuns : 0)
+      const latency = timeOf(iterations, warmUps, (rounds) => {
+        for (let i = 0; i < rounds; i += 1) {
+          queue()
+          drain(stream)
+        }
+      })
+      const backToBack = timeOf(iterations, warmUps, (rounds) => {
+        for (let i = 0; i < rounds; i += 1) queue()
+        drain(stream)
+      })
+      const hostLatency = timeOf(iterations, warmUps, (rounds) => {
+        for (let i = 0; i < rounds; i += 1) once()
+      })
+      const row = {
+        bytes,
+        latency,
+        bandwidth: bytes / backToBack / 1000,
+        rate: 1 / backToBack,
+        hostLatency,
+        wrong: all,
+      }
+      rows.push(row)
+      tell(row)
+    }
+    await session.barrierAll()
+  }
+  for (const buffer of [there, here]) await buffer.dispose()
+  return rows
+}
+
+/** Bytes of a PE's buffer; never those that are there before. */
+function pattern(length: number, pe: number, buffer: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length)
+  const first = Math.min(length, 65_521)
+  for (let i = 0; i < first; i += 1) bytes[i] = (Math.imul(i + 1 + pe * 131 + buffer * 17, 0x9e37_79b1) >>> 24) & 0xff
+  for (let filled = first; filled < length; filled *= 2) bytes.copyWithin(filled, 0, Math.min(filled, length - filled))
+  return bytes
+}
+
+async function fill(pe: number, here: SymmetricBuffer<'u8'>, there: SymmetricBuffer<'u8'>): Promise<void> {
+  await here.copyFrom(pattern(here.length, pe, 0))
+  await there.copyFrom(pattern(there.length, pe, 1))
+}
+
+/** Compares what arrived: a put in `there` of PE 1, a get in `here` of PE 0. */
+async function countWrong(
+  kind: 'put' | 'get',
+  pe: number,
+  here: SymmetricBuffer<'u8'>,
+  there: SymmetricBuffer<'u8'>,
+): Promise<number> {
+  if (pe !== (kind === 'put' ? 1 : 0)) return 0
+  const found = await (kind === 'put' ? there : here).toArray()
+  const wanted = kind === 'put' ? pattern(found.length, 0, 0) : pattern(found.length, 1, 1)
+  if (Buffer.from(found.buffer, found.byteOffset, found.length).equals(wanted)) return 0
+  let wrong = 0
+  for (let i = 0; i < found.length; i += 1) if (found[i] !== wanted[i]) wrong += 1
+  return wrong
+}
