@@ -111,8 +111,7 @@ void workDirectly(Endpoint& endpoint, const Task& task) {
         copy(at(task.recv, bytes * static_cast<size_t>(other)), at(send(other), bytes * static_cast<size_t>(rank)), bytes);
       }
       return;
-    case TaskKind::send:
-    case TaskKind::recv: return;
+    default: return;
   }
 }
 
@@ -188,8 +187,7 @@ void readStaged(Endpoint& endpoint, const Task& task, size_t start, size_t lengt
     case TaskKind::allToAll:
       for (int other = 0; other < ranks; ++other) copy(place(other), staged(other, rank), bytes);
       return;
-    case TaskKind::send:
-    case TaskKind::recv: return;
+    default: return;
   }
 }
 

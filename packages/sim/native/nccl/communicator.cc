@@ -1,13 +1,16 @@
 #include "communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <shared_mutex>
 #include <unordered_map>
 
 #include "collective.h"
 #include "identifier.h"
+#include "onesided.h"
 #include "pointtopoint.h"
 #include "problem.h"
+#include "window.h"
 
 namespace shoal::nccl {
 
@@ -136,13 +139,21 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   auto batch = std::make_unique<Batch>();
   batch->communicator = shared_from_this();
   batch->tasks = std::move(tasks);
+  batch->isOrdered = !std::all_of(batch->tasks.begin(), batch->tasks.end(), [](const Task& task) { return task.isOneSided(); });
   // The number is taken under the lock that also covers queueing, so numbers and stream order agree.
   std::lock_guard lock(mutex_);
+  // The signals that are waited for are booked in the same order.
+  std::vector<uint64_t> booked = bookedSignals_;
+  booked.resize(static_cast<size_t>(ranks()));
+  for (Task& task : batch->tasks) {
+    for (SignalWait& wait : task.waits) wait.target = booked[static_cast<size_t>(wait.peer)] += wait.count;
+  }
   batch->number = queued_;
   const CUresult status =
       shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(), ranges.data(), ranges.size());
   if (status != CUDA_SUCCESS) return cudaProblem(status, "queueing the operation on its stream");
-  ++queued_;
+  bookedSignals_ = std::move(booked);
+  ++(batch->isOrdered ? queued_ : unordered_);
   batch.release();
   if (config.isBlocking) return ncclSuccess;
   constexpr uint64_t moment = 50000;
@@ -150,57 +161,85 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
   return ncclInProgress;
 }
 
+namespace {
+
+// What frees memory must not run on a stream, which would wait for itself.
+thread_local int streamDepth = 0;
+struct OnStream {
+  OnStream() { ++streamDepth; }
+  ~OnStream() { --streamDepth; }
+};
+
+}  // namespace
+
+bool isOnStream() { return streamDepth != 0; }
+
 CUresult Communicator::runBatch(void* userData) {
+  const OnStream onStream;
   const std::unique_ptr<Batch> batch(static_cast<Batch*>(userData));
   batch->communicator->run(*batch);
   return CUDA_SUCCESS;
 }
 
 void Communicator::discardBatch(void* userData) {
+  const OnStream onStream;
   const std::unique_ptr<Batch> batch(static_cast<Batch*>(userData));
   Communicator& own = *batch->communicator;
   const std::string text = "the CUDA context of rank " + std::to_string(own.rank()) + " has failed";
   own.fail(ncclUnhandledCudaError, text);
   own.endpoint().fail(ncclRemoteError, text);
-  own.finished();
+  own.finished(*batch);
 }
 
 void Communicator::run(const Batch& batch) {
   Endpoint& endpoint = this->endpoint();
-  {
+  if (batch.isOrdered) {
     // A communicator's work runs in the order in which it was queued, whatever the streams.
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return executed_ >= batch.number || endpoint.isStopped(); });
   }
   ncclResult_t result = asyncError_ == ncclSuccess ? endpoint.failure() : static_cast<ncclResult_t>(asyncError_.load());
-  if (result == ncclSuccess && !endpoint.isStopped()) {
-    PointToPoint pointToPoint(endpoint, batch.tasks);
-    pointToPoint.start();
-    for (const Task& asked : batch.tasks) {
-      if (asked.isPointToPoint() || result != ncclSuccess) continue;
-      Task task = asked;
-      if (task.scalarAddress != nullptr) memcpy(&task.scalar, task.scalarAddress, bytesOf(task.type));
-      result = runCollective(endpoint, task);
-    }
-    if (result == ncclSuccess) result = pointToPoint.finish();
-  }
+  if (result == ncclSuccess && !endpoint.isStopped()) result = runTasks(batch);
   if (result != ncclSuccess && !endpoint.isStopped()) {
     const char* text = endpoint.segment->control().failureText;
     fail(result, text);
     problem(result, "%s", text);
   }
-  finished();
+  finished(batch);
 }
 
-void Communicator::finished() {
+// What needs nobody's help comes first, what waits for signals last, so that ranks of equal groups never wait for each other.
+ncclResult_t Communicator::runTasks(const Batch& batch) {
+  Endpoint& endpoint = this->endpoint();
+  ncclResult_t result = ncclSuccess;
+  for (const Task& task : batch.tasks) {
+    if (task.isOneSided() && task.kind != TaskKind::waitSignal && result == ncclSuccess) result = put(endpoint, task);
+  }
+  PointToPoint pointToPoint(endpoint, batch.tasks);
+  if (result == ncclSuccess) pointToPoint.start();
+  for (const Task& asked : batch.tasks) {
+    if (asked.isPointToPoint() || asked.isOneSided() || result != ncclSuccess) continue;
+    Task task = asked;
+    if (task.scalarAddress != nullptr) memcpy(&task.scalar, task.scalarAddress, bytesOf(task.type));
+    result = runCollective(endpoint, task);
+  }
+  if (result == ncclSuccess) result = pointToPoint.finish();
+  for (const Task& task : batch.tasks) {
+    if (task.kind == TaskKind::waitSignal && result == ncclSuccess) result = waitForSignals(endpoint, task);
+  }
+  return result;
+}
+
+void Communicator::finished(const Batch& batch) {
   std::lock_guard lock(mutex_);
-  ++executed_;
+  if (batch.isOrdered) ++executed_;
+  else --unordered_;
   changed_.notify_all();
 }
 
 void Communicator::waitForBatches() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return executed_ == queued_; });
+  changed_.wait(lock, [&] { return executed_ == queued_ && unordered_ == 0; });
 }
 
 ncclResult_t Communicator::finalise() {
@@ -238,6 +277,13 @@ void Communicator::end(bool aborts) {
     std::unique_lock lock(known.mutex);
     known.communicators.erase(handle_);
   }
+  std::set<std::shared_ptr<Window>> windows;
+  {
+    std::lock_guard lock(mutex_);
+    windows.swap(windows_);
+  }
+  for (auto& window : windows) window->withdraw();
+  windows.clear();
   if (isSuspended_) endpoint->segment->control().suspended.fetch_sub(1);
   if (endpoint != nullptr) endpoint->leave(isAborted_ ? RankState::aborted : RankState::left);
   state_ = State::gone;
@@ -342,6 +388,25 @@ void Communicator::consumeGrowIdentifier() {
 uint32_t Communicator::countShrinks(const std::set<int>& excluded) {
   std::lock_guard lock(mutex_);
   return shrinks_[excluded]++;
+}
+
+void Communicator::addWindow(const std::shared_ptr<Window>& window) {
+  std::lock_guard lock(mutex_);
+  windows_.insert(window);
+}
+
+void Communicator::removeWindow(const std::shared_ptr<Window>& window) {
+  window->withdraw();
+  std::lock_guard lock(mutex_);
+  windows_.erase(window);
+}
+
+std::shared_ptr<Window> Communicator::windowAround(const void* address, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  for (auto& window : windows_) {
+    if (window->covers(address, bytes)) return window;
+  }
+  return nullptr;
 }
 
 ncclResult_t Communicator::registerBuffer(const void*, size_t, void** handle) {

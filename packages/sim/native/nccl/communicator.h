@@ -23,6 +23,7 @@ struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Task> tasks;
   uint64_t number = 0;
+  bool isOrdered = true;  // one-sided operations keep only the order of their stream
 };
 
 // The device a rank works on.
@@ -89,6 +90,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // How often a communicator has been made without these ranks before.
   uint32_t countShrinks(const std::set<int>& excluded);
 
+  void addWindow(const std::shared_ptr<Window>& window);
+  void removeWindow(const std::shared_ptr<Window>& window);
+  // The window in which memory of this rank lies, null when there is none.
+  std::shared_ptr<Window> windowAround(const void* address, size_t bytes);
+
   ncclResult_t registerBuffer(const void* buffer, size_t bytes, void** handle);
   ncclResult_t deregisterBuffer(void* handle);
 
@@ -111,7 +117,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static CUresult runBatch(void* batch);
   static void discardBatch(void* batch);
   void run(const Batch& batch);
-  void finished();
+  ncclResult_t runTasks(const Batch& batch);
+  void finished(const Batch& batch);
   void fail(ncclResult_t result, const std::string& text);
 
   uint64_t handle_ = 0;
@@ -130,11 +137,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   uint64_t queued_ = 0, executed_ = 0;
   std::map<int, PreMulSum> preMulSums_;
   int nextPreMulSum_ = ncclNumOps;
+  std::set<std::shared_ptr<Window>> windows_;
+  std::vector<uint64_t> bookedSignals_;
+  uint64_t unordered_ = 0;  // batches that are on their way, but not in the order of the others
   uint64_t growKey_ = 0;
   std::map<std::set<int>, uint32_t> shrinks_;
   std::set<void*> registrations_;
   uint64_t nextRegistration_ = 1;
 };
+
+// Whether this thread is that of a stream, at work for a communicator.
+bool isOnStream();
 
 // Makes a communicator's context current for a scope.
 class ScopedContext {

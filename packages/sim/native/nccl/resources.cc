@@ -1,4 +1,4 @@
-// What is made with a communicator: reduction operations, registrations; and memory for it.
+// What is made with a communicator: reduction operations and registrations.
 #include "buffer.h"
 #include "communicator.h"
 #include "guard.h"
@@ -52,19 +52,4 @@ ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle) {
     if (const ncclResult_t result = Communicator::find(comm, "ncclCommDeregister", communicator)) return result;
     return handle == nullptr ? ncclSuccess : communicator->deregisterBuffer(handle);
   });
-}
-
-ncclResult_t ncclMemAlloc(void** ptr, size_t size) {
-  if (ptr == nullptr || size == 0) return problem(ncclInvalidArgument, "ncclMemAlloc: ptr is NULL or size is 0");
-  CUdeviceptr made = 0;
-  const CUresult status = cuMemAlloc_v2(&made, size);
-  if (status != CUDA_SUCCESS) return cudaProblem(status, "cuMemAlloc");
-  *ptr = reinterpret_cast<void*>(made);
-  return ncclSuccess;
-}
-
-ncclResult_t ncclMemFree(void* ptr) {
-  if (ptr == nullptr) return ncclSuccess;
-  const CUresult status = cuMemFree_v2(reinterpret_cast<CUdeviceptr>(ptr));
-  return status == CUDA_SUCCESS ? ncclSuccess : cudaProblem(status, "cuMemFree");
 }

@@ -14,6 +14,9 @@ const char* nameOf(TaskKind kind) {
     case TaskKind::scatter: return "Scatter";
     case TaskKind::send: return "Send";
     case TaskKind::recv: return "Recv";
+    case TaskKind::putSignal: return "PutSignal";
+    case TaskKind::signal: return "Signal";
+    case TaskKind::waitSignal: return "WaitSignal";
   }
   return "";
 }
@@ -25,7 +28,9 @@ size_t sendElements(const Task& task, int ranks, int rank) {
     case TaskKind::reduceScatter:
     case TaskKind::allToAll: return task.count * all;
     case TaskKind::scatter: return rank == task.root ? task.count * all : 0;
-    case TaskKind::recv: return 0;
+    case TaskKind::recv:
+    case TaskKind::signal:
+    case TaskKind::waitSignal: return 0;
     default: return task.count;
   }
 }
@@ -37,7 +42,9 @@ size_t recvElements(const Task& task, int ranks, int rank) {
     case TaskKind::allGather:
     case TaskKind::allToAll: return task.count * all;
     case TaskKind::gather: return rank == task.root ? task.count * all : 0;
-    case TaskKind::send: return 0;
+    case TaskKind::send:
+    case TaskKind::signal:
+    case TaskKind::waitSignal: return 0;
     default: return task.count;
   }
 }

@@ -3,13 +3,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "reduce.h"
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
-enum class TaskKind : uint32_t { allReduce, reduce, broadcast, allGather, reduceScatter, allToAll, gather, scatter, send, recv };
+enum class TaskKind : uint32_t {
+  allReduce, reduce, broadcast, allGather, reduceScatter, allToAll, gather, scatter, send, recv, putSignal, signal, waitSignal
+};
+
+class Window;
+
+struct SignalWait {
+  int peer;
+  uint64_t count;
+  uint64_t target = 0;  // how often the peer will have signalled in all by then
+};
 
 struct Task {
   TaskKind kind;
@@ -20,9 +32,12 @@ struct Task {
   Reducer reducer = Reducer::sum;
   uint64_t scalar = 0;                 // of preMulSum, its bits in the low bytes
   const void* scalarAddress = nullptr; // where the scalar is read from when the operation runs
-  int root = 0;                        // or the peer of send and recv
+  int root = 0;                        // or the peer of send, recv, put and signal
+  std::vector<SignalWait> waits;
+  std::shared_ptr<Window> windows[2];  // that a put reads and writes; they stay until it is done
 
   bool isPointToPoint() const { return kind == TaskKind::send || kind == TaskKind::recv; }
+  bool isOneSided() const { return kind == TaskKind::putSignal || kind == TaskKind::signal || kind == TaskKind::waitSignal; }
 };
 
 const char* nameOf(TaskKind kind);

@@ -354,7 +354,7 @@ TEST(registrations_and_memory) {
   NCCL(ncclCommRegister(all.comms[0], memory, 4096, &handle));
   NCCL(ncclCommDeregister(all.comms[0], handle));
   EQUAL(ncclCommDeregister(all.comms[0], handle), ncclInvalidArgument);
-  EQUAL(ncclCommRegister(all.comms[0], memory, 1 << 20, &handle), ncclInvalidArgument);
+  EQUAL(ncclCommRegister(all.comms[0], memory, 4 << 20, &handle), ncclInvalidArgument);  // memory comes in pieces of 2 MiB
   NCCL(ncclMemFree(memory));
   EQUAL(ncclMemFree(memory), ncclUnhandledCudaError);
 }

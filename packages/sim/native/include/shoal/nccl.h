@@ -96,6 +96,11 @@ typedef struct {
    NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,           \
    NCCL_CONFIG_UNDEF_INT}
 
+#define NCCL_WIN_DEFAULT 0
+#define NCCL_WIN_COLL_SYMMETRIC 1
+#define NCCL_WIN_STRICT_ORDERING 2
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
+
 #define NCCL_SPLIT_NOCOLOR (-1)
 #define NCCL_SHRINK_DEFAULT 0
 #define NCCL_SHRINK_ABORT 1
@@ -108,6 +113,17 @@ typedef enum SHOAL_INT {
   ncclStatGpuMemPersist = 2,
   ncclStatGpuMemTotal = 3,
 } ncclCommMemStat_t;
+
+typedef struct {
+  int opCnt;
+  int peer;
+  int sigIdx;
+  int ctx;
+} ncclWaitSignalDesc_t;
+
+typedef struct ncclMultimemHandle {
+  void* mcBasePtr;
+} ncclMultimemHandle_t;
 
 #define SHOAL_NCCL(name, parameters) SHOAL_EXPORT ncclResult_t name parameters;
 
@@ -138,6 +154,13 @@ SHOAL_NCCL(ncclCommCuDevice, (const ncclComm_t comm, int* device))
 SHOAL_NCCL(ncclCommUserRank, (const ncclComm_t comm, int* rank))
 SHOAL_NCCL(ncclCommRegister, (const ncclComm_t comm, void* buff, size_t size, void** handle))
 SHOAL_NCCL(ncclCommDeregister, (const ncclComm_t comm, void* handle))
+SHOAL_NCCL(ncclCommWindowRegister, (ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win, int winFlags))
+SHOAL_NCCL(ncclCommWindowDeregister, (ncclComm_t comm, ncclWindow_t win))
+SHOAL_NCCL(ncclWinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void** outUserPtr))
+SHOAL_NCCL(ncclGetLsaDevicePointer, (ncclWindow_t window, size_t offset, int lsaRank, void** outPtr))
+SHOAL_NCCL(ncclGetPeerDevicePointer, (ncclWindow_t window, size_t offset, int peer, void** outPtr))
+SHOAL_NCCL(ncclGetLsaMultimemDevicePointer, (ncclWindow_t window, size_t offset, void** outPtr))
+SHOAL_NCCL(ncclGetMultimemDevicePointer, (ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem, void** outPtr))
 SHOAL_NCCL(ncclMemAlloc, (void** ptr, size_t size))
 SHOAL_NCCL(ncclMemFree, (void* ptr))
 SHOAL_NCCL(ncclRedOpCreatePreMulSum, (ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
@@ -164,6 +187,10 @@ SHOAL_NCCL(ncclGather, (const void* sendbuff, void* recvbuff, size_t count, nccl
 SHOAL_NCCL(ncclScatter, (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                          cudaStream_t stream))
 SHOAL_NCCL(ncclSend, (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
+SHOAL_NCCL(ncclPutSignal, (const void* localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
+                           size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
+SHOAL_NCCL(ncclSignal, (int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream))
+SHOAL_NCCL(ncclWaitSignal, (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t stream))
 SHOAL_NCCL(ncclRecv, (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
 
 #ifdef __cplusplus

@@ -1,0 +1,210 @@
+#include "window.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "buffer.h"
+#include "problem.h"
+
+namespace shoal::nccl {
+
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, std::shared_ptr<Window>> windows;
+  uint64_t next = (uint64_t{9} << 44) + 0x1000;  // never used twice
+};
+
+Registry& registry() {
+  static Registry* shared = new Registry;
+  return *shared;
+}
+
+enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3 };
+
+}  // namespace
+
+struct Window::Words {
+  uint64_t address, bytes;
+  int32_t flags, process;
+  Sharing sharing;
+  int32_t descriptor;   // of mapped memory, in its process
+  uint64_t offset;      // of the window in what is shared
+  uint64_t sharedBytes;
+  CUipcMemHandle legacy;
+};
+
+Window::Window(const Communicator& communicator, void* buffer_, size_t bytes_, int flags_)
+    : buffer(static_cast<char*>(buffer_)),
+      bytes(bytes_),
+      flags(flags_),
+      ranks(communicator.ranks()),
+      rank(communicator.rank()),
+      owner_(&communicator),
+      context_(communicator.context),
+      device_(communicator.device),
+      peers_(static_cast<size_t>(communicator.ranks())) {}
+
+Window::~Window() {
+  ScopedContext scope(context_);
+  for (Peer& peer : peers_) {
+    if (peer.opened != 0) cuIpcCloseMemHandle(peer.opened);
+    if (peer.reserved != 0) {
+      cuMemUnmap(peer.reserved, peer.reservedBytes);
+      cuMemAddressFree(peer.reserved, peer.reservedBytes);
+    }
+  }
+}
+
+// How other processes get at the memory.
+ncclResult_t Window::offer(Words& words, int& descriptor) const {
+  const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
+  CUdeviceptr start = 0;
+  size_t size = 0;
+  if (cuMemGetAddressRange_v2(&start, &size, begin) == CUDA_SUCCESS && cuIpcGetMemHandle(&words.legacy, begin) == CUDA_SUCCESS) {
+    words.sharing = Sharing::legacy;
+    words.offset = begin - start;
+    words.sharedBytes = size;
+    return ncclSuccess;
+  }
+  words.sharing = Sharing::impossible;
+  CUmemGenericAllocationHandle memory = 0;
+  if (cuMemRetainAllocationHandle(&memory, buffer) != CUDA_SUCCESS) return ncclSuccess;
+  CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+  void* answers[] = {&start, &size};
+  const bool isWhole = cuPointerGetAttributes(2, wanted, answers, begin) == CUDA_SUCCESS && begin - start + bytes <= size;
+  if (isWhole && cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS) {
+    words.sharing = Sharing::mapped;
+    words.descriptor = descriptor;
+    words.offset = begin - start;
+    words.sharedBytes = size;
+  }
+  cuMemRelease(memory);
+  return ncclSuccess;
+}
+
+ncclResult_t Window::open(const char* function, int other, const Words& words) {
+  Peer& peer = peers_[static_cast<size_t>(other)];
+  if (words.sharing == Sharing::legacy) {
+    const CUresult status = cuIpcOpenMemHandle_v2(&peer.opened, words.legacy, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    if (status != CUDA_SUCCESS) return cudaProblem(status, "cuIpcOpenMemHandle");
+    peer.address = reinterpret_cast<char*>(peer.opened + words.offset);
+    return ncclSuccess;
+  }
+  char link[64];
+  snprintf(link, sizeof link, "/proc/%d/fd/%d", words.process, words.descriptor);
+  const int descriptor = ::open(link, O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return problem(ncclRemoteError, "%s: the memory of rank %d cannot be opened", function, other);
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult status = cuMemImportFromShareableHandle(&memory, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
+                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(descriptor);
+  if (status != CUDA_SUCCESS) return cudaProblem(status, "cuMemImportFromShareableHandle");
+  status = cuMemAddressReserve(&peer.reserved, words.sharedBytes, 0, 0, 0);
+  if (status == CUDA_SUCCESS) {
+    peer.reservedBytes = words.sharedBytes;
+    status = cuMemMap(peer.reserved, words.sharedBytes, 0, memory, 0);
+  } else {
+    peer.reserved = 0;
+  }
+  cuMemRelease(memory);
+  CUmemAccessDesc access = {};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (status == CUDA_SUCCESS) status = cuMemSetAccess(peer.reserved, words.sharedBytes, &access, 1);
+  if (status != CUDA_SUCCESS) return cudaProblem(status, "mapping a window");
+  peer.address = reinterpret_cast<char*>(peer.reserved + words.offset);
+  return ncclSuccess;
+}
+
+ncclResult_t Window::make(Communicator& communicator, const char* function, void* buffer, size_t bytes, int flags,
+                          std::shared_ptr<Window>& made) {
+  ScopedContext scope(communicator.context);
+  if (scope.status != CUDA_SUCCESS) return cudaProblem(scope.status, "making the communicator's context current");
+  Endpoint& endpoint = communicator.endpoint();
+  // The last to use a window may be a stream.
+  const auto drop = [](Window* window) {
+    if (isOnStream()) std::thread([window] { delete window; }).detach();
+    else delete window;
+  };
+  std::shared_ptr<Window> window(new Window(communicator, buffer, bytes, flags), drop);
+  Words own = {};
+  own.address = reinterpret_cast<uint64_t>(buffer);
+  own.bytes = bytes;
+  own.flags = flags;
+  own.process = static_cast<int32_t>(getpid());
+  int descriptor = -1;
+  if (!endpoint.isDirect) {
+    if (const ncclResult_t result = window->offer(own, descriptor)) return result;
+  }
+  std::vector<Words> all(static_cast<size_t>(endpoint.ranks));
+  static_assert(sizeof(Words) <= kWordsBytes);
+  ncclResult_t result = endpoint.exchange(&own, sizeof own, all.data(), function);
+  for (int rank = 0; rank < endpoint.ranks && result == ncclSuccess; ++rank) {
+    const Words& words = all[static_cast<size_t>(rank)];
+    Peer& peer = window->peers_[static_cast<size_t>(rank)];
+    peer.bytes = words.bytes;
+    if (words.flags != flags) {
+      result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags, rank, words.flags);
+    } else if (window->isSymmetric() && words.bytes != bytes) {
+      result = problem(ncclInvalidUsage, "%s: a symmetric window has the same size everywhere, rank %d has %zu bytes, rank %d %zu", function,
+                       endpoint.rank, bytes, rank, static_cast<size_t>(words.bytes));
+    } else if (words.sharing == Sharing::impossible) {
+      result = problem(ncclInvalidArgument, "%s: the buffer of rank %d cannot be shared with other processes", function, rank);
+    } else if (endpoint.isInThisProcess(rank)) {
+      peer.address = reinterpret_cast<char*>(words.address);
+    } else {
+      result = window->open(function, rank, words);
+    }
+  }
+  if (!endpoint.isDirect) {
+    // Everybody has opened what it needs, and all know whether that went well.
+    int32_t status = result;
+    std::vector<int32_t> statuses(static_cast<size_t>(endpoint.ranks));
+    const ncclResult_t heard = endpoint.exchange(&status, sizeof status, statuses.data(), function);
+    if (descriptor >= 0) close(descriptor);
+    if (result == ncclSuccess) result = heard;
+    for (int rank = 0; rank < endpoint.ranks && result == ncclSuccess; ++rank) {
+      const auto theirs = static_cast<ncclResult_t>(statuses[static_cast<size_t>(rank)]);
+      if (theirs != ncclSuccess) result = problem(theirs, "%s: rank %d could not make the window", function, rank);
+    }
+  }
+  if (result != ncclSuccess) return result;
+  Registry& known = registry();
+  std::lock_guard lock(known.mutex);
+  window->handle_ = known.next;
+  known.next += 16;
+  known.windows[window->handle_] = window;
+  made = std::move(window);
+  return ncclSuccess;
+}
+
+ncclResult_t Window::find(ncclWindow_t handle, const char* function, std::shared_ptr<Window>& window) {
+  Registry& known = registry();
+  std::lock_guard lock(known.mutex);
+  auto found = known.windows.find(reinterpret_cast<uint64_t>(handle));
+  if (found == known.windows.end()) {
+    return problem(ncclInvalidArgument, "%s: %p is not a window, or it has been deregistered", function, static_cast<void*>(handle));
+  }
+  window = found->second;
+  return ncclSuccess;
+}
+
+void Window::withdraw() {
+  Registry& known = registry();
+  std::lock_guard lock(known.mutex);
+  known.windows.erase(handle_);
+}
+
+bool Window::covers(const void* address, size_t length) const {
+  const auto* start = static_cast<const char*>(address);
+  return start >= buffer && length <= bytes && static_cast<size_t>(start - buffer) <= bytes - length;
+}
+
+}  // namespace shoal::nccl
