@@ -19,7 +19,7 @@ function runReal(script: string, environment: Record<string, string> = {}): unkn
 
 const prelude = `
   import { deviceResourceNeeds, group, groupAsync, llA2ASlots, NcclMemory, NcclParameter, ncclVersion, simulateGroup } from '@shoal/nccl'
-  const caught = (call) => { try { return { value: call() } } catch ({ name, code, api }) { return { name, code, api } } }
+  const caught = (call) => { try { return { value: call() } } catch ({ name, code, api, description }) { return { name, code, api, description } } }
   const tell = (value) => console.log(JSON.stringify(value, (_, v) => typeof v === 'bigint' ? v + 'n' : v))
 `
 
@@ -84,7 +84,11 @@ test('parameters: names, values with their types, as text and as bytes', ({ skip
   expect(found.byKey.split(',').sort()).toEqual(['INFO', 'WARN'])
   expect(found.subsystems).toMatch(/^\d+n$/)
   expect(found.format).toContain('%T %T')
-  const refused = (api: string) => ({ code: 'ncclInvalidArgument', api })
+  const refused = (api: string) => ({
+    code: 'ncclInvalidArgument',
+    api,
+    description: expect.stringContaining('invalid argument'),
+  })
   expect(found.wrong).toMatchObject([
     refused('ncclParamBind'),
     refused('ncclParamGetParameter'),
