@@ -9,6 +9,7 @@ import { suites } from './suites/index.js'
 const usage = `node run.js [--json FILE] [--filter TEXT]
   --json FILE    write the report to FILE
   --filter TEXT  run only cases whose "suite: name" contains TEXT
+Of what there is too much of, the software device gets a sample, another in each run, unless SHOAL_CONFORMANCE=full.
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU. SHOAL_KERNELS names the folder of test kernels.
 SHOAL_SEED=N repeats the random numbers of a failed case.`
 

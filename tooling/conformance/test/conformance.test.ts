@@ -5,6 +5,7 @@ process.env['SHOAL_DEVICE'] ??= 'sim'
 if (process.env['SHOAL_DEVICE'] === 'sim') {
   delete process.env['SHOAL_NCCL_LIBRARY']
   delete process.env['SHOAL_CUDART_LIBRARY']
+  delete process.env['SHOAL_NVSHMEM_LIBRARY']
 }
 const { runCase, suites } = await import('@shoal/conformance')
 

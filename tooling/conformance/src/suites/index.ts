@@ -1,7 +1,8 @@
 import type { Suite } from '../suite.js'
 import { driverSuites } from './driver/index.js'
 import { ncclSuites } from './nccl/index.js'
+import { nvshmemSuites } from './nvshmem/index.js'
 import { runtimeSuites } from './runtime/index.js'
 
 /** Every suite, in the order in which they run. */
-export const suites: readonly Suite[] = [...driverSuites, ...runtimeSuites, ...ncclSuites]
+export const suites: readonly Suite[] = [...driverSuites, ...runtimeSuites, ...ncclSuites, ...nvshmemSuites]

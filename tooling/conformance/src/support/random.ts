@@ -55,6 +55,17 @@ export class Random {
     return new info.typedArray(bytes.buffer, 0, length * info.arrayEntries)
   }
 
+  /** Puts a list in random order. */
+  shuffled<T>(list: T[]): T[] {
+    for (let index = list.length - 1; index > 0; index -= 1) {
+      const other = this.integer(0, index)
+      const value = list[index] as T
+      list[index] = list[other] as T
+      list[other] = value
+    }
+    return list
+  }
+
   /** f32 numbers in [-1, 1). */
   floats(length: number): Float32Array {
     const array = new Float32Array(length)

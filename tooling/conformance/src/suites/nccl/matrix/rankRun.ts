@@ -1,9 +1,9 @@
 import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import type { Communicator, PreMulSum } from '@shoal/nccl'
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
-import { difference, type Expected, reduced } from './reference.js'
+import { difference, type Expected, reduced } from '../../../support/reduction/reference.js'
+import { bytesOf, scalarOf, type Values, valuesOf } from '../../../support/reduction/values.js'
 import { isReduction, type Trial } from './trial.js'
-import { bytesOf, scalarOf, type Values, valuesOf } from './values.js'
 
 /** One rank with what it needs. */
 export interface Place {

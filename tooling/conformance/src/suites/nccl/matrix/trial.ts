@@ -1,6 +1,6 @@
-import type { ReduceOp } from '@shoal/nccl'
 import { type DType, dtypes } from '@shoal/types'
 import type { Random } from '../../../support/random.js'
+import type { Op as AnyOp } from '../../../support/reduction/values.js'
 
 /** What is tried: `sendRecv` passes elements around the ring of ranks. */
 export type Collective =
@@ -14,7 +14,7 @@ export type Collective =
   | 'scatter'
   | 'sendRecv'
 
-export type Op = ReduceOp | 'preMulSum'
+export type Op = Exclude<AnyOp, 'and' | 'or' | 'xor'>
 
 /** One call of one collective on every rank, as data: processes agree on what they do by it. */
 export interface Trial {
@@ -75,17 +75,7 @@ export function everyTrial(random: Random, large: number): Trial[] {
     for (const dtype of reducible) for (const op of ops) add(collective, dtype, op)
   }
   for (const collective of moves) for (const dtype of dtypes) add(collective, dtype, undefined)
-  return shuffled(random, trials)
-}
-
-function shuffled<T>(random: Random, list: T[]): T[] {
-  for (let index = list.length - 1; index > 0; index -= 1) {
-    const other = random.integer(0, index)
-    const value = list[index] as T
-    list[index] = list[other] as T
-    list[other] = value
-  }
-  return list
+  return random.shuffled(trials)
 }
 
 /** A trial as a failure shows it. */

@@ -1,6 +1,16 @@
 import { type DType, decodeArray, dtypeInfo, encodeArray, type HostValueOf, type TypedArrayOf } from '@shoal/types'
-import { Random } from '../../../support/random.js'
-import type { Op, Trial } from './trial.js'
+import { Random } from '../random.js'
+
+/** How the elements of all ranks become one. */
+export type Op = 'sum' | 'prod' | 'min' | 'max' | 'avg' | 'preMulSum' | 'and' | 'or' | 'xor'
+
+/** What values are made from. */
+export interface Draw {
+  readonly dtype: DType
+  /** What they are for; undefined where they are only moved. */
+  readonly op: Op | undefined
+  readonly seed: number
+}
 
 /** Values repeat after so many, a prime: what went to a wrong place shows, and large counts cost little. */
 export const period = 997
@@ -14,9 +24,9 @@ export interface Values {
 }
 
 /** The values of a rank: the same wherever they are asked for. */
-export function valuesOf(trial: Trial, rank: number, worldSize: number): Values {
-  const random = new Random((trial.seed + Math.imul(rank + 1, 0x9e3779b1)) >>> 0)
-  const { dtype, op } = trial
+export function valuesOf(draw: Draw, rank: number, worldSize: number): Values {
+  const random = new Random((draw.seed + Math.imul(rank + 1, 0x9e3779b1)) >>> 0)
+  const { dtype, op } = draw
   if (op === undefined) return { bytes: random.bytes(period * dtypeInfo(dtype).bytes), numbers: undefined }
   const bits = dtypeInfo(dtype).kind === 'float' ? floats(random, dtype, op) : integers(random, dtype, op, worldSize)
   return { bytes: bytesOf(bits), numbers: numbersOf(dtype, bits) }

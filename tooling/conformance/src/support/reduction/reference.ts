@@ -1,6 +1,5 @@
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
-import type { Op } from './trial.js'
-import { bytesOf, numbersOf, period, scalarOf, type Values } from './values.js'
+import { bytesOf, numbersOf, type Op, period, scalarOf, type Values } from './values.js'
 
 /** What a reduction should give, by the place in the period. */
 export type Expected =
@@ -42,6 +41,9 @@ function integers(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferV
     prod: Math.imul,
     min: Math.min,
     max: Math.max,
+    and: (a, b) => a & b,
+    or: (a, b) => a | b,
+    xor: (a, b) => a ^ b,
   }
   for (let index = 0; index < period; index += 1) {
     let value = 0
@@ -65,6 +67,9 @@ function longs(dtype: DType, op: Op, inputs: readonly Values[]): ArrayBufferView
     prod: (a, b) => BigInt.asUintN(64, a * b),
     min: (a, b) => (a - b < 0n ? a : b),
     max: (a, b) => (a - b > 0n ? a : b),
+    and: (a, b) => a & b,
+    or: (a, b) => a | b,
+    xor: (a, b) => a ^ b,
   }
   for (let index = 0; index < period; index += 1) {
     let value = 0n

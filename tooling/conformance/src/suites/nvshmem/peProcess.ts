@@ -1,0 +1,124 @@
+// A process that is one PE, for the cases in matrix.ts.
+import { Device, DeviceBuffer } from '@shoal/driver'
+import { Session, UniqueId } from '@shoal/nvshmem'
+import { answerCommands } from '../../support/child.js'
+import { collective } from './collectives.js'
+import type { Pe } from './pe.js'
+import { atomic, contended, getElement, putElement, signal, waitUntil } from './single.js'
+import { get, getStrided, put, putSignal, putStrided, type Steps } from './transfers.js'
+import { describeTrial, type Trial } from './trial.js'
+
+/** What a process is to be. */
+export interface Start {
+  readonly id: string
+  readonly rank: number
+  readonly worldSize: number
+  /** Bytes of each of the buffers. */
+  readonly bytes: number
+}
+
+/** What came of some trials. */
+export interface Report {
+  readonly done: number
+  readonly wrongs: number
+  /** The first few. */
+  readonly failures: readonly string[]
+}
+
+const mostFailures = 5
+const wait = { timeout: 30_000 }
+let pe: Pe | undefined
+
+async function init({ id, rank, worldSize, bytes }: Start): Promise<void> {
+  const device = Device.get(rank)
+  const session = await Session.init({ device, rank, worldSize, id: UniqueId.fromBase64(id), ...wait })
+  const target = await session.allocate('u8', bytes)
+  const source = await session.allocate('u8', bytes)
+  const signals = await session.allocate('u64', 64)
+  const everySecond = await session.world.splitStrided({ start: 0, stride: 2, size: Math.ceil(worldSize / 2) })
+  pe = {
+    session,
+    device,
+    stream: device.createStream({ nonBlocking: true }),
+    target,
+    source,
+    signals,
+    local: DeviceBuffer.allocate(device, 'u8', bytes),
+    ignore: DeviceBuffer.allocate(device, 'i32', 64),
+    teams: { world: session.world, shared: session.shared, node: session.node, everySecond },
+  }
+}
+
+function stepsOf(on: Pe, trial: Trial): Steps {
+  switch (trial.kind) {
+    case 'put':
+      return put(on, trial as Extract<Trial, { kind: 'put' }>)
+    case 'get':
+      return get(on, trial as Extract<Trial, { kind: 'get' }>)
+    case 'putStrided':
+      return putStrided(on, trial as Extract<Trial, { kind: 'putStrided' }>)
+    case 'getStrided':
+      return getStrided(on, trial as Extract<Trial, { kind: 'getStrided' }>)
+    case 'putElement':
+      return putElement(on, trial as Extract<Trial, { kind: 'putElement' }>)
+    case 'getElement':
+      return getElement(on, trial as Extract<Trial, { kind: 'getElement' }>)
+    case 'putSignal':
+      return putSignal(on, trial)
+    case 'atomic':
+      return atomic(on, trial)
+    case 'contended':
+      return contended(on, trial)
+    case 'signal':
+      return signal(on, trial)
+    case 'waitUntil':
+    case 'waitUntilAll':
+    case 'waitUntilAllVector':
+      return waitUntil(on, trial)
+    default:
+      return collective(on, trial)
+  }
+}
+
+async function run(trials: readonly Trial[]): Promise<Report> {
+  if (pe === undefined) throw new Error('there is no session')
+  const { session } = pe
+  const failures: string[] = []
+  let done = 0
+  let wrongs = 0
+  for (const trial of trials) {
+    try {
+      const steps = stepsOf(pe, trial)
+      steps.prepare()
+      await session.barrierAll(wait)
+      await steps.act()
+      await session.barrierAll(wait)
+      const wrong = steps.check()
+      if (wrong !== undefined) {
+        wrongs += 1
+        if (failures.length < mostFailures) failures.push(`PE ${session.pe}, ${describeTrial(trial)}: ${wrong}`)
+      }
+      done += 1
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new Error(`PE ${session.pe}, ${describeTrial(trial)}: ${reason}`, { cause: error })
+    }
+  }
+  return { done, wrongs, failures }
+}
+
+async function finish(): Promise<void> {
+  if (pe === undefined) return
+  const { session, stream, target, source, signals, local, ignore, teams } = pe
+  await teams.everySecond?.dispose(wait)
+  await target.dispose(wait)
+  await source.dispose(wait)
+  await signals.dispose(wait)
+  local.dispose()
+  ignore.dispose()
+  stream.dispose()
+  await session.finalize(wait)
+  pe = undefined
+}
+
+answerCommands({ createId: () => UniqueId.create().toString(), init, run, finish })
