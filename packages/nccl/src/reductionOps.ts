@@ -1,4 +1,3 @@
-import { callInContext } from '@shoal/ffi'
 import {
   type ncclDataType_t,
   type ncclRedOp_t,
@@ -21,6 +20,7 @@ import { checkNccl } from './errors.js'
 import { afterCollected } from './group.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
 import { checkRoom, memoryAt, type WireType } from './operands.js'
+import { callNow } from './submit.js'
 
 /** What is needed to make a pre-multiplied sum. */
 export interface PreMulSumOptions {
@@ -139,12 +139,7 @@ function create(
 ): PreMulSum {
   const type: ncclDataType_t = reducible(wire, api)
   const out = new Int32Array(1)
-  callInContext(live.context)
-  checkNccl(
-    ncclRedOpCreatePreMulSum(out, scalar, type, residence, live.handle),
-    'ncclRedOpCreatePreMulSum',
-    live.handle,
-  )
+  callNow(live, 'ncclRedOpCreatePreMulSum', () => ncclRedOpCreatePreMulSum(out, scalar, type, residence, live.handle))
   return new PreMulSum(live, (out[0] ?? 0) as ncclRedOp_t, wire.dtype, keep)
 }
 

@@ -1,11 +1,10 @@
-import { callInContext } from '@shoal/ffi'
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
 import type { MemoryLike } from '@shoal/types'
-import { checkNccl, throwContextError } from './errors.js'
 import { afterCollected } from './group.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
 import { memoryAt } from './operands.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
+import { callNow } from './submit.js'
 
 /**
  * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;
@@ -51,10 +50,7 @@ export class Registration {
     if (this.#disposed) return
     this.#end()
     const deregister = (): void => {
-      callInContext(this.#live.context)
-      const status = ncclCommDeregister(this.#live.handle, this.#handle)
-      if (status !== 0) throwContextError(this.#live.context)
-      checkNccl(status, 'ncclCommDeregister', this.#live.handle)
+      callNow(this.#live, 'ncclCommDeregister', () => ncclCommDeregister(this.#live.handle, this.#handle))
     }
     if (!afterCollected(this.#live, deregister)) deregister()
   }
@@ -79,10 +75,7 @@ export function register(live: LiveCommunicator, memory: MemoryLike): Registrati
   const { address, byteLength } = memoryAt(memory, live, api, 'memory', false)
   requireIdle(live, api)
   const out = new BigUint64Array(1)
-  callInContext(live.context)
-  const status = ncclCommRegister(live.handle, address, byteLength, out)
-  if (status !== 0) throwContextError(live.context)
-  checkNccl(status, 'ncclCommRegister', live.handle)
+  callNow(live, 'ncclCommRegister', () => ncclCommRegister(live.handle, address, byteLength, out))
   const description = `a registration with the communicator of rank ${live.rank}`
   return new Registration(live, out[0] ?? 0n, memory, { device: live.device, address, byteLength, description })
 }

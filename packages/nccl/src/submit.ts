@@ -33,6 +33,25 @@ export function check(status: number, api: string, live: LiveCommunicator): void
 export function submit(live: LiveCommunicator, api: string, call: () => number): void {
   if (collect(live, api, call)) return
   enter(live, api)
-  const status = call()
+  const status = leavingNoContext(call)
   if (status !== 0) check(status, api, live)
+}
+
+/** Makes a call that concerns this rank alone, in the context of the communicator; throws for a status that is an error. */
+export function callNow(live: LiveCommunicator, api: string, call: () => number): void {
+  callInContext(live.context)
+  const status = leavingNoContext(call)
+  if (status === 0) return
+  throwContextError(live.context)
+  checkNccl(status, api, live.handle)
+}
+
+/** A function that the library does not have throws before the call that would use the context. */
+function leavingNoContext(call: () => number): number {
+  try {
+    return call()
+  } catch (error) {
+    callInContext(0n)
+    throw error
+  }
 }

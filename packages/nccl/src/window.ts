@@ -1,4 +1,4 @@
-import { callInContext, NativeMemory, offThread } from '@shoal/ffi'
+import { NativeMemory, offThread } from '@shoal/ffi'
 import {
   NCCL_WIN_COLL_SYMMETRIC,
   NCCL_WIN_DEFAULT,
@@ -21,11 +21,12 @@ import {
   memoryProtocol,
 } from '@shoal/types'
 import { checkedRank } from './counts.js'
-import { checkNccl, throwContextError } from './errors.js'
+import { checkNccl } from './errors.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
 import { memoryAt } from './operands.js'
 import { untilSettled } from './progress.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
+import { callNow } from './submit.js'
 import { requireNcclVersion } from './version.js'
 
 export interface WindowOptions {
@@ -239,10 +240,7 @@ export class Window {
 
   #pointer(api: string, call: (out: BigUint64Array) => number): bigint | undefined {
     const out = new BigUint64Array(1)
-    callInContext(this.#live.context)
-    const status = call(out)
-    if (status !== 0) throwContextError(this.#live.context)
-    checkNccl(status, api, this.#live.handle)
+    callNow(this.#live, api, () => call(out))
     return out[0] === 0n ? undefined : out[0]
   }
 
