@@ -33,7 +33,7 @@ def with_cupy(job):
     from cupy.cuda import nccl
 
     with cupy.cuda.Device(DEVICE):
-        communicator = nccl.NcclCommunicator(WORLD_SIZE, tuple(signed(job["id"])), RANK)
+        communicator = nccl.NcclCommunicator(WORLD_SIZE, identifier_for(nccl, job["id"]), RANK)
         data = cupy.asarray(numpy.frombuffer(data_of(RANK, job["elements"], job["seed"]), dtype=numpy.float32))
         stream = cupy.cuda.Stream()
         cupy.cuda.Device().synchronize()
@@ -44,9 +44,10 @@ def with_cupy(job):
     return f"CuPy {cupy.__version__}, NCCL {nccl.get_version()}", result
 
 
-def signed(identifier):
-    """CuPy has the id as a tuple of signed bytes."""
-    return [byte - 256 if byte > 127 else byte for byte in base64.b64decode(identifier)]
+def identifier_for(nccl, text):
+    """The id as this CuPy has it: bytes, or in older ones a tuple of signed bytes."""
+    raw = base64.b64decode(text)
+    return raw if isinstance(nccl.get_unique_id(), bytes) else tuple(array.array("b", raw))
 
 
 class UniqueId(ctypes.Structure):
