@@ -8,7 +8,7 @@ import { readShoal } from './environment/shoal.js'
 import { type Environment, numberIn } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
 import { checkTimeout } from './options.js'
-import { type Connection, connectTo } from './rendezvous/connection.js'
+import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
 export interface BootstrapOptions extends RendezvousOptions {
@@ -44,7 +44,7 @@ export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
     signal: options.signal,
   })
   const left = Math.max(timeout - (performance.now() - start), 0)
-  return join(connection, place, deviceOrdinal, { timeout: left, signal: options.signal })
+  return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal: options.signal })
 }
 
 /** Who this process is, and where it meets the others. */
@@ -60,7 +60,7 @@ async function join(
   connection: Connection,
   place: RankPlace,
   deviceOrdinal: number | undefined,
-  options: RendezvousOptions,
+  options: Omit<RequestOptions, 'operation'>,
 ): Promise<Job> {
   const { rank, worldSize, launcher } = place
   try {

@@ -99,7 +99,12 @@ export class ConnectedJob implements Job {
   async gather(name: string, bytes: Uint8Array, options: RendezvousOptions = {}): Promise<Uint8Array[]> {
     checkName(name, 'gather')
     checkValue(bytes, 'gather')
-    const { header, body } = await this.#request(`gather '${name}'`, { op: 'gather', name }, bytes, options)
+    const { header, body } = await this.#request(
+      `gather '${name}'`,
+      { op: 'gather', name },
+      Uint8Array.from(bytes),
+      options,
+    )
     let start = 0
     return (header['lengths'] as number[]).map((length) => {
       start += length
@@ -115,7 +120,7 @@ export class ConnectedJob implements Job {
   async set(key: string, bytes: Uint8Array): Promise<void> {
     checkName(key, 'set')
     checkValue(bytes, 'set')
-    await this.#request(`set '${key}'`, { op: 'set', name: key }, bytes, {})
+    await this.#request(`set '${key}'`, { op: 'set', name: key }, Uint8Array.from(bytes), {})
   }
 
   async get(key: string, options: RendezvousOptions = {}): Promise<Uint8Array> {

@@ -1,9 +1,8 @@
 /** The first host of a list as Slurm writes it: `gpu[03-05,07],login1` begins with gpu03. */
 export function firstHostOf(list: string): string | undefined {
-  const match = /^([^,[]*)(?:\[([^\]]*)\])?([^,[]*)/.exec(list.trim())
-  if (match === null) return undefined
-  const [, before = '', numbers, after = ''] = match
-  const host = numbers === undefined ? before : `${before}${numbers.split(/[-,]/)[0]}${after}`
+  // Up to the first comma that stands in no brackets; of each bracket the first number.
+  const [first = ''] = /^(?:[^,[]|\[[^\]]*\])*/.exec(list.trim()) ?? []
+  const host = first.replaceAll(/\[([^\]]*)\]/g, (_, numbers: string) => numbers.split(/[-,]/)[0] ?? '')
   return host === '' ? undefined : host
 }
 

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { AbortedError } from '@shoal/types'
 import { RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
-import { encodeMessage, type Header, headerRoom, type Message, maximumValueBytes, Reader } from './frames.js'
+import { type Header, headerRoom, type Message, maximumValueBytes, Reader, writeMessage } from './frames.js'
 import {
   acceptanceBytes,
   greetingBytes,
@@ -37,12 +37,14 @@ export interface ConnectOptions {
 export interface RequestOptions {
   readonly operation: string
   readonly timeout?: number | undefined
+  /** What an error gives as the limit, where a part of it had passed before. Default: the timeout. */
+  readonly statedTimeout?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 interface Request {
   readonly operation: string
-  readonly timeout: number | undefined
+  readonly timeout: number
   readonly resolve: (message: Message) => void
   readonly reject: (error: unknown) => void
 }
@@ -52,12 +54,22 @@ const answerLimit = 2_000
 /** Milliseconds for a handshake, unless less time is left. */
 const handshakeLimit = 10_000
 
+const nothing = 'nothing was there'
+const silence = 'it does not answer'
+
 const refusalWords: Readonly<Record<Refusal, string>> = {
   secret: 'this rank has another secret than the job (SHOAL_SECRET must be the same on all ranks)',
   worldSize: 'this rank was told another world size than the others',
   rank: 'the rank is beyond the world size',
   taken: 'another process is this rank already: was it started twice, or bootstrap() called twice?',
   gone: 'this rank has been part of the job and is gone; it cannot come back',
+}
+
+/** Those that would take a process that runs to its end for a lost one. */
+const open = new Set<Connection>()
+
+function sayGoodbyes(): void {
+  for (const connection of open) void connection.close(new RendezvousLostError('the process is ending'))
 }
 
 /** One rank's connection to the rendezvous. It keeps the process alive while an answer is awaited, and only then. */
@@ -88,7 +100,8 @@ export class Connection {
     this.#read()
     socket.resume()
     socket.unref()
-    process.on('beforeExit', this.#sayGoodbye)
+    if (open.size === 0) process.on('beforeExit', sayGoodbyes)
+    open.add(this)
   }
 
   /** Who is told what the server says unasked, from the first such message on, and of the end of the connection. */
@@ -115,20 +128,21 @@ export class Connection {
       }
       const cancel = (error: Error): void => {
         settle()
-        this.#socket.write(encodeMessage({ op: 'cancel', id }))
+        writeMessage(this.#socket, { op: 'cancel', id })
         reject(error)
       }
       const onAbort = (): void => cancel(new AbortedError({ operation, cause: signal?.reason }))
       signal?.addEventListener('abort', onAbort, { once: true })
       const limit = timeout === undefined || timeout === Number.POSITIVE_INFINITY ? undefined : timeout
+      const stated = options.statedTimeout ?? timeout ?? Number.POSITIVE_INFINITY
       if (limit !== undefined) {
         // The server answers at the limit; this is for one that does not.
-        const expire = (): void => cancel(new RendezvousTimeoutError(operation, limit, []))
+        const expire = (): void => cancel(new RendezvousTimeoutError(operation, stated, []))
         timer = setTimeout(expire, Math.min(limit + answerLimit, 2 ** 31 - 1))
       }
       this.#requests.set(id, {
         operation,
-        timeout: limit,
+        timeout: stated,
         resolve: (message) => {
           settle()
           resolve(message)
@@ -140,15 +154,14 @@ export class Connection {
       })
       this.#socket.ref()
       const request = { ...header, id, ...(limit === undefined ? {} : { timeout: limit }) }
-      this.#socket.write(encodeMessage(request, body))
+      writeMessage(this.#socket, request, body)
     })
   }
 
   /** Says goodbye and ends the connection; `error` is what later requests get. */
   async close(error: Error): Promise<void> {
-    process.off('beforeExit', this.#sayGoodbye)
     if (this.#end !== undefined) return
-    this.#end = error
+    this.#forget(error)
     for (const request of [...this.#requests.values()]) request.reject(error)
     this.#socket.ref()
     await new Promise<void>((resolve) => {
@@ -158,12 +171,15 @@ export class Connection {
         clearTimeout(timer)
         resolve()
       })
-      this.#socket.end(encodeMessage({ op: 'bye' }))
+      writeMessage(this.#socket, { op: 'bye' })
+      this.#socket.end()
     })
   }
 
-  readonly #sayGoodbye = (): void => {
-    void this.close(new RendezvousLostError('the process is ending'))
+  #forget(end: Error): void {
+    this.#end = end
+    open.delete(this)
+    if (open.size === 0) process.off('beforeExit', sayGoodbyes)
   }
 
   #read(): void {
@@ -193,10 +209,9 @@ export class Connection {
   }
 
   #ended(why: string): void {
-    process.off('beforeExit', this.#sayGoodbye)
     if (this.#end !== undefined) return
     const error = new RendezvousLostError(`the rendezvous at ${this.place} is gone: ${why}`)
-    this.#end = error
+    this.#forget(error)
     for (const request of [...this.#requests.values()]) request.reject(error)
     this.#onEnd(error)
   }
@@ -205,7 +220,7 @@ export class Connection {
 function errorOf(failure: Header, request: Request): Error {
   const { kind, message } = failure
   const ranks = Array.isArray(failure['ranks']) ? failure['ranks'].filter((rank) => typeof rank === 'number') : []
-  if (kind === 'timeout') return new RendezvousTimeoutError(request.operation, request.timeout ?? 0, ranks)
+  if (kind === 'timeout') return new RendezvousTimeoutError(request.operation, request.timeout, ranks)
   if (kind === 'lost' || kind === 'left') return new RanksLostError(ranks, kind, request.operation)
   return new RendezvousError(`${request.operation}: ${String(message)}`)
 }
@@ -216,7 +231,7 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
   const operation = `bootstrap of rank ${identity.rank}`
   const deadline = performance.now() + timeout
   let pause = 5
-  let last = 'nothing was there'
+  let last = nothing
   for (;;) {
     if (signal?.aborted === true) throw new AbortedError({ operation, cause: signal.reason })
     const target = options.target()
@@ -233,7 +248,10 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
           throw new RendezvousError(`${place} refused rank ${identity.rank}: ${words}`)
         }
         last = words
-      } else last = outcome
+      } else if (outcome !== silence || last === nothing) {
+        // The last attempt may have had no time to find out; what an earlier one found says more.
+        last = outcome
+      }
     }
     await sleep(Math.min(pause, Math.max(deadline - performance.now(), 0)), signal)
     pause = Math.min(pause * 2, 200)
@@ -281,7 +299,7 @@ function attempt(
       const answer = step()
       if (answer !== undefined) finish(answer)
     }
-    const timer = setTimeout(() => finish('it does not answer'), timeout)
+    const timer = setTimeout(() => finish(silence), timeout)
     signal?.addEventListener('abort', onAbort, { once: true })
     socket.on('error', onError).on('close', onClose).on('data', onData)
 

@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream'
+
 /** Most bytes of one value. */
 export const maximumValueBytes = 2 ** 20
 /** Room for the header of a message beside its bytes. */
@@ -12,15 +14,18 @@ export interface Message {
 
 export const noBytes = new Uint8Array(0)
 
-/** A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. */
-export function encodeMessage(header: Header, body: Uint8Array = noBytes): Uint8Array {
+/**
+ * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. The
+ * bytes are not copied; the same may be on their way to many.
+ */
+export function writeMessage(stream: Writable, header: Header, body: Uint8Array = noBytes): void {
   const json = Buffer.from(JSON.stringify(header))
-  const bytes = Buffer.allocUnsafe(8 + json.byteLength + body.byteLength)
-  bytes.writeUInt32LE(4 + json.byteLength + body.byteLength, 0)
-  bytes.writeUInt32LE(json.byteLength, 4)
-  bytes.set(json, 8)
-  bytes.set(body, 8 + json.byteLength)
-  return bytes
+  const head = Buffer.allocUnsafe(8 + json.byteLength)
+  head.writeUInt32LE(4 + json.byteLength + body.byteLength, 0)
+  head.writeUInt32LE(json.byteLength, 4)
+  head.set(json, 8)
+  stream.write(head)
+  if (body.byteLength > 0) stream.write(body)
 }
 
 /** Cuts a stream of bytes: first what has a known length, then messages. Throws for what cannot be one. */

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { RendezvousError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
-import { encodeMessage, headerRoom, maximumValueBytes, Reader } from './frames.js'
+import { headerRoom, maximumValueBytes, Reader, writeMessage } from './frames.js'
 import {
   type Introduction,
   introductionBytes,
@@ -147,7 +147,7 @@ export class RendezvousServer {
     this.#ranks.set(rank, socket)
     socket.write(makeAcceptance(this.#secret, nonce, said.nonce))
     this.#state.connected(rank, (header, body) => {
-      if (!socket.destroyed) socket.write(encodeMessage(header, body))
+      if (!socket.destroyed) writeMessage(socket, header, body)
     })
     this.#serve(rank, socket)
   }

@@ -352,11 +352,18 @@ export class RendezvousState {
     const pending: Pending = { rank, id, timer: undefined, withdraw: () => withdraw(pending), missing }
     const { timeout } = header
     if (typeof timeout === 'number') {
-      const expire = (): void => this.#fail(pending, { kind: 'timeout', ranks: pending.missing() })
+      const expire = (): void => this.#expire(pending)
       pending.timer = setTimeout(expire, Math.min(Math.max(timeout, 0), 2 ** 31 - 1))
     }
     this.#pending.set(key, pending)
     register(pending)
+  }
+
+  #expire(pending: Pending): void {
+    const failure: Failure = { kind: 'timeout', ranks: pending.missing() }
+    // Whoever else waits for the job to be complete waits for the same ranks, and should be told who they are.
+    const all = this.#joining.get(pending.rank) === pending ? [...this.#joining.values()] : [pending]
+    for (const one of all) this.#fail(one, failure)
   }
 
   #drop(pending: Pending): void {

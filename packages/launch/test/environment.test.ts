@@ -1,0 +1,200 @@
+import { bootstrap, LaunchEnvironmentError } from '@shoal/launch'
+import { expect, test } from 'vitest'
+// Internal: which launcher a set of variables means can be told without the launcher.
+import { detect } from '../src/environment/detect.js'
+import { meetingOf } from '../src/environment/meeting.js'
+import { firstHostOf, tasksOfNode } from '../src/environment/slurmLists.js'
+
+const torchrun = {
+  RANK: '5',
+  WORLD_SIZE: '8',
+  LOCAL_RANK: '1',
+  LOCAL_WORLD_SIZE: '4',
+  GROUP_RANK: '1',
+  MASTER_ADDR: 'node0',
+  MASTER_PORT: '29500',
+  TORCHELASTIC_RUN_ID: 'none',
+  TORCHELASTIC_RESTART_COUNT: '0',
+}
+const openMpi = {
+  OMPI_COMM_WORLD_RANK: '3',
+  OMPI_COMM_WORLD_SIZE: '4',
+  OMPI_COMM_WORLD_LOCAL_RANK: '3',
+  OMPI_COMM_WORLD_LOCAL_SIZE: '4',
+  OMPI_COMM_WORLD_NODE_RANK: '3',
+  PMIX_NAMESPACE: '1501167617',
+  PMIX_RANK: '3',
+}
+const hydra = { PMI_RANK: '1', PMI_SIZE: '2', MPI_LOCALRANKID: '1', MPI_LOCALNRANKS: '2', PMI_FD: '6' }
+const slurm = {
+  SLURM_JOB_ID: '123456',
+  SLURM_STEP_ID: '0',
+  SLURM_PROCID: '6',
+  SLURM_LOCALID: '2',
+  SLURM_NODEID: '1',
+  SLURM_STEP_NUM_TASKS: '7',
+  SLURM_STEP_NUM_NODES: '2',
+  SLURM_STEP_TASKS_PER_NODE: '4,3',
+  SLURM_STEP_NODELIST: 'gpu[03-04]',
+}
+
+test('torchrun', () => {
+  expect(detect(torchrun)).toMatchObject({
+    launcher: 'torchrun',
+    rank: 5,
+    worldSize: 8,
+    localRank: 1,
+    localWorldSize: 4,
+    nodeRank: 1,
+    isOneMachine: false,
+    firstHost: 'node0',
+  })
+  expect(detect({ ...torchrun, LOCAL_WORLD_SIZE: '8' })?.isOneMachine).toBe(true)
+})
+
+test('its variables without it', () => {
+  const few = { RANK: '0', WORLD_SIZE: '2' }
+  expect(detect(few)).toMatchObject({ launcher: 'torchrun', rank: 0, isOneMachine: true })
+  expect(detect({ ...few, MASTER_ADDR: '127.0.0.1' })?.isOneMachine).toBe(true)
+  expect(detect({ ...few, MASTER_ADDR: 'node0' })?.isOneMachine).toBe(false)
+  expect(detect({ RANK: '3' })).toBeUndefined()
+  expect(detect({ WORLD_SIZE: '3' })).toBeUndefined()
+})
+
+test('Open MPI', () => {
+  expect(detect(openMpi)).toMatchObject({
+    launcher: 'openmpi',
+    rank: 3,
+    worldSize: 4,
+    localRank: 3,
+    localWorldSize: 4,
+    // The launcher does not tell; what has the name of it is the local rank.
+    nodeRank: undefined,
+    isOneMachine: true,
+  })
+})
+
+test('Hydra', () => {
+  expect(detect(hydra)).toMatchObject({ launcher: 'pmi', rank: 1, worldSize: 2, localRank: 1, isOneMachine: true })
+  expect(detect({ PMI_RANK: '1', PMI_SIZE: '2' })).toMatchObject({ localRank: undefined, isOneMachine: true })
+  expect(detect({ PMI_RANK: '1', PMI_SIZE: '2', MASTER_ADDR: 'node0' })?.isOneMachine).toBe(false)
+})
+
+test('Slurm', () => {
+  expect(detect(slurm)).toMatchObject({
+    launcher: 'slurm',
+    rank: 6,
+    worldSize: 7,
+    localRank: 2,
+    localWorldSize: 3,
+    nodeRank: 1,
+    isOneMachine: false,
+    firstHost: 'gpu03',
+    port: 23456,
+  })
+  expect(detect({ ...slurm, SLURM_STEP_NUM_NODES: '1' })?.isOneMachine).toBe(true)
+})
+
+test('the script of a batch job is no rank', () => {
+  expect(
+    detect({ SLURM_JOB_ID: '1', SLURM_PROCID: '0', SLURM_LOCALID: '0', SLURM_NTASKS: '8', SLURM_NNODES: '2' }),
+  ).toBe(undefined)
+})
+
+test.each([
+  ['mpirun within a task of srun', { ...slurm, ...openMpi }, 'openmpi'],
+  ['torchrun within a task of srun', { ...slurm, ...torchrun }, 'torchrun'],
+  ['srun --mpi=pmi2', { ...slurm, PMI_RANK: '6', PMI_SIZE: '7' }, 'slurm'],
+  ['the proxies of Hydra, started by srun', { ...slurm, PMI_RANK: '1', PMI_SIZE: '64' }, 'pmi'],
+  ['srun --mpi=pmix', { ...slurm, PMIX_RANK: '6' }, 'slurm'],
+])('%s: the nearest launcher counts', (_, environment, launcher) => {
+  expect(detect(environment)?.launcher).toBe(launcher)
+})
+
+test.each([
+  ['gpu03', 'gpu03'],
+  ['gpu[03-05,07],login1', 'gpu03'],
+  ['a,b', 'a'],
+  ['rack[1-2]-node[5-6],x', 'rack1-node5'],
+  ['n[7]-ib', 'n7-ib'],
+  ['', undefined],
+])('first host of %s', (list, host) => {
+  expect(firstHostOf(list)).toBe(host)
+})
+
+test('tasks of a node', () => {
+  expect([0, 1, 2, 3].map((node) => tasksOfNode('4(x2),3', node))).toEqual([4, 4, 3, undefined])
+  expect(tasksOfNode('many', 0)).toBeUndefined()
+})
+
+test.each<[Record<string, string>, string]>([
+  [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0' }, 'WORLD_SIZE is not set'],
+  [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0', WORLD_SIZE: '2' }, 'SHOAL_SECRET is not set'],
+  [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0', WORLD_SIZE: '2', SHOAL_SECRET: 'short' }, 'has 5 bytes'],
+  [{ RANK: '2', WORLD_SIZE: '2' }, 'this is rank 2 of 2'],
+  [{ RANK: '0', WORLD_SIZE: '0' }, 'this is rank 0 of 0'],
+  [{ RANK: '-1', WORLD_SIZE: '2' }, "RANK should be a whole number, it is '-1'"],
+  [{ RANK: 'one', WORLD_SIZE: '2' }, "RANK should be a whole number, it is 'one'"],
+  [{ RANK: '0', WORLD_SIZE: '2e9' }, 'WORLD_SIZE should be a whole number'],
+  [{ ...torchrun, LOCAL_RANK: '4' }, 'this is local rank 4 of 4'],
+  [{ ...torchrun, LOCAL_WORLD_SIZE: '9' }, '9 of 8 ranks are on this machine'],
+  [{ OMPI_COMM_WORLD_RANK: '0' }, 'OMPI_COMM_WORLD_SIZE is not set'],
+  [{ PMI_RANK: '0' }, 'PMI_SIZE is not set'],
+  [{ SLURM_PROCID: '0', SLURM_STEP_NUM_TASKS: '2' }, 'SLURM_JOB_ID is not set'],
+  [{ PMIX_RANK: '1' }, 'no variable says how many ranks it has'],
+  [torchrun, 'torchrun has started ranks on several machines, and SHOAL_SECRET is not set'],
+  [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8' }, 'Set MASTER_ADDR'],
+  [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8', MASTER_ADDR: 'node0' }, 'set SHOAL_PORT'],
+  [{ ...openMpi, OMPI_COMM_WORLD_SIZE: '8', MASTER_ADDR: 'node0', SHOAL_PORT: '65536' }, '65536 is none'],
+])('%j is refused with a reason', async (environment, words) => {
+  const error = await bootstrap({ environment, timeout: 1_000 }).catch((caught: unknown) => caught)
+  expect(error).toBeInstanceOf(LaunchEnvironmentError)
+  expect((error as Error).message).toContain(words)
+})
+
+test.each([
+  '127.0.0.1:5',
+  'tcp://:5',
+  'tcp://host',
+  'tcp://host:0',
+  'tcp://host:65536',
+  'unix://relative',
+  'http://x:1',
+])('%s is no address of a rendezvous', async (address) => {
+  const environment = { SHOAL_RENDEZVOUS: address, SHOAL_SECRET: 'x'.repeat(16), RANK: '0', WORLD_SIZE: '2' }
+  await expect(bootstrap({ environment })).rejects.toThrow('is no address of a rendezvous')
+})
+
+test('where jobs over several machines meet', () => {
+  const secret = { SHOAL_SECRET: 'x'.repeat(16) }
+  const at = (environment: Record<string, string>) => meetingOf(detect(environment)!, environment).description
+  // The port of MASTER_PORT itself belongs to torchrun.
+  expect(at({ ...torchrun, ...secret })).toBe('tcp://node0:29501')
+  expect(at({ ...torchrun, ...secret, SHOAL_PORT: '4000' })).toBe('tcp://node0:4000')
+  expect(at({ ...slurm, ...secret })).toBe('tcp://gpu03:23456')
+  expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toBe('tcp://[fd00::1]:4001')
+})
+
+test('a job of one rank meets nobody, whoever started it', async () => {
+  const job = await bootstrap({
+    environment: {
+      ...slurm,
+      SLURM_PROCID: '0',
+      SLURM_STEP_NUM_TASKS: '1',
+      SLURM_STEP_TASKS_PER_NODE: '1',
+      SLURM_NODEID: '0',
+      SLURM_LOCALID: '0',
+    },
+  })
+  expect(job).toMatchObject({ launcher: 'slurm', rank: 0, worldSize: 1 })
+  const second = await bootstrap({
+    environment: {
+      SHOAL_RENDEZVOUS: 'unix:///nowhere',
+      SHOAL_SECRET: 'x'.repeat(16),
+      RANK: '0',
+      WORLD_SIZE: '1',
+      SHOAL_DEVICE_ORDINAL: '3',
+    },
+  })
+  expect(second).toMatchObject({ launcher: 'shoal', deviceOrdinal: 3 })
+})

@@ -1,0 +1,430 @@
+import { type Job, RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
+import { AbortedError, DisposedError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
+
+const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
+
+test('all ranks join and know their places', async () => {
+  const { jobs } = await startJob(4)
+  expect(jobs.map(({ rank, worldSize }) => [rank, worldSize])).toEqual([0, 1, 2, 3].map((rank) => [rank, 4]))
+  // No variable says so: it is found out from the machines of the ranks.
+  expect(jobs.map(({ localRank, localWorldSize, nodeRank }) => [localRank, localWorldSize, nodeRank])).toEqual(
+    [0, 1, 2, 3].map((rank) => [rank, 4, 0]),
+  )
+  expect(jobs.map(({ launcher, deviceOrdinal }) => [launcher, deviceOrdinal])).toEqual(
+    [0, 1, 2, 3].map((rank) => ['shoal', rank]),
+  )
+  expect(jobs.every(({ lost, lostRanks }) => !lost.aborted && lostRanks.length === 0)).toBe(true)
+})
+
+test('ranks that come late are waited for', async () => {
+  const meeting = await serve(3)
+  const early = meeting.join(2)
+  await sleep(100)
+  const rest = [meeting.join(0), meeting.join(1)]
+  expect((await Promise.all([early, ...rest])).map((job) => job.rank)).toEqual([2, 0, 1])
+})
+
+describe('share', () => {
+  test('the root makes it, once, and all get the same', async () => {
+    const { jobs } = await startJob(4)
+    const makers: number[] = []
+    const make = (job: Job) => () => {
+      makers.push(job.rank)
+      return bytes(7, job.rank)
+    }
+    const shared = await Promise.all(jobs.map((job) => job.share('id', make(job), { root: 2 })))
+    expect(makers).toEqual([2])
+    expect(shared).toEqual(Array(4).fill(bytes(7, 2)))
+    expect(shared[0]).toBeInstanceOf(Uint8Array)
+  })
+
+  test('the root need not wait, and may be turns ahead', async () => {
+    const { jobs } = await startJob(3)
+    for (let turn = 0; turn < 5; turn += 1) await jobs[0]!.share('id', () => bytes(turn))
+    for (let turn = 0; turn < 5; turn += 1) expect(await jobs[1]!.share('id', () => bytes())).toEqual(bytes(turn))
+    for (let turn = 0; turn < 5; turn += 1) expect(await jobs[2]!.share('id', () => bytes())).toEqual(bytes(turn))
+  })
+
+  test('an empty value, the largest, and one that grows too large', async () => {
+    const { jobs } = await startJob(2)
+    const large = new Uint8Array(2 ** 20).map((_, index) => index * 31)
+    const share = (name: string, value: Uint8Array) =>
+      Promise.all(jobs.map((job) => job.share(name, async () => value)))
+    expect(await share('none', bytes())).toEqual([bytes(), bytes()])
+    const [, received] = await share('large', large)
+    expect(Buffer.compare(received!, large)).toBe(0)
+    const [own, other] = await failuresOf(jobs.map((job) => job.share('over', () => new Uint8Array(2 ** 20 + 1))))
+    expect(own).toBeInstanceOf(RangeError)
+    expect(String(other)).toContain('rank 0 could not make it')
+  })
+
+  test('what the root throws, the others hear of', async () => {
+    const { jobs } = await startJob(3)
+    const fault = new Error('no network interface')
+    const make = (): Uint8Array => {
+      throw fault
+    }
+    const [own, ...others] = await failuresOf(jobs.map((job) => job.share('id', make)))
+    expect(own).toBe(fault)
+    for (const error of others) {
+      expect(error).toBeInstanceOf(RendezvousError)
+      expect(String(error)).toContain("share 'id': rank 0 could not make it: no network interface")
+    }
+    expect(await Promise.all(jobs.map((job) => job.share('id', () => bytes(1))))).toEqual(Array(3).fill(bytes(1)))
+  })
+
+  test('ranks that do not agree on the root are told', async () => {
+    const { jobs } = await startJob(3)
+    const waiting = jobs[2]!.share('id', () => bytes(), { root: 0 })
+    await sleep(20)
+    await expect(jobs[1]!.share('id', () => bytes(1), { root: 1 })).rejects.toThrow(
+      "share 'id': this rank says that the root is rank 1, others say rank 0",
+    )
+    await jobs[0]!.share('id', () => bytes(5))
+    expect(await waiting).toEqual(bytes(5))
+  })
+
+  test('what is made is sent as it was, whatever becomes of the memory', async () => {
+    const { jobs } = await startJob(2)
+    const memory = bytes(1, 2, 3)
+    const sending = jobs[0]!.share('id', () => memory)
+    await Promise.resolve()
+    await sending.finally(() => memory.fill(0))
+    expect(await jobs[1]!.share('id', () => bytes())).toEqual(bytes(1, 2, 3))
+  })
+})
+
+test('gather gives all ranks the bytes of all, in order and of any length', async () => {
+  const { jobs } = await startJob(4)
+  const own = (rank: number) => new Uint8Array(rank * 1000).fill(rank)
+  for (let turn = 0; turn < 3; turn += 1) {
+    const gathered = await Promise.all(jobs.map((job) => job.gather('sizes', own(job.rank))))
+    for (const values of gathered) expect(values).toEqual([0, 1, 2, 3].map(own))
+  }
+})
+
+test('no rank leaves a barrier before the last has come', async () => {
+  const { jobs } = await startJob(4)
+  let come = 0
+  const seen = await Promise.all(
+    jobs.map(async (job) => {
+      await sleep(job.rank * 20)
+      come += 1
+      await job.barrier('start')
+      return come
+    }),
+  )
+  expect(seen).toEqual([4, 4, 4, 4])
+})
+
+test('names do not meet, nor do kinds of the same name', async () => {
+  const { jobs } = await startJob(2)
+  const [first, second] = jobs as [Job, Job]
+  const order = [
+    second.barrier('a'),
+    second.barrier('b'),
+    second.gather('a', bytes(2)),
+    second.share('a', () => bytes()),
+  ]
+  const results = [
+    first.share('a', () => bytes(9)),
+    first.gather('a', bytes(1)),
+    first.barrier('b'),
+    first.barrier('a'),
+  ]
+  await Promise.all(results)
+  expect((await Promise.all(order)).slice(2)).toEqual([[bytes(1), bytes(2)], bytes(9)])
+})
+
+test('values are set, replaced and waited for', async () => {
+  const { jobs } = await startJob(3)
+  const waiting = [jobs[1]!.get('key'), jobs[2]!.get('key')]
+  await sleep(20)
+  await jobs[0]!.set('key', bytes(1))
+  expect(await Promise.all(waiting)).toEqual([bytes(1), bytes(1)])
+  await jobs[2]!.set('key', bytes(2, 3))
+  expect(await jobs[0]!.get('key')).toEqual(bytes(2, 3))
+})
+
+describe('waits end', () => {
+  test('at their limit, and name who is missing', async () => {
+    const { jobs } = await startJob(5)
+    const some = [jobs[0]!, jobs[3]!]
+    const failures = await failuresOf(some.map((job) => job.barrier('start', { timeout: 60 })))
+    const error = failures[0] as RendezvousTimeoutError
+    expect(error).toBeInstanceOf(RendezvousTimeoutError)
+    expect(error).toMatchObject({ code: 'SHOAL_RENDEZVOUS_TIMEOUT', operation: "barrier 'start'", timeout: 60 })
+    expect(error.missing).toEqual([1, 2, 4])
+    expect(error.message).toBe("barrier 'start' did not end within 60 ms: ranks 1, 2 and 4 did not come")
+    // Whoever gave up has not come: the next attempt waits for all again.
+    await Promise.all(jobs.map((job) => job.barrier('start')))
+  })
+
+  test('for a share the root is missing, for a key nobody knows who', async () => {
+    const { jobs } = await startJob(2)
+    const [share, get] = await failuresOf([
+      jobs[1]!.share('id', () => bytes(), { timeout: 30 }),
+      jobs[1]!.get('key', { timeout: 30 }),
+    ])
+    expect((share as RendezvousTimeoutError).missing).toEqual([0])
+    expect((get as RendezvousTimeoutError).missing).toEqual([])
+  })
+
+  test('by their signal, at once and also before they begin', async () => {
+    const { jobs } = await startJob(2)
+    const controller = new AbortController()
+    const waiting = jobs[0]!.barrier('start', { signal: controller.signal })
+    await sleep(20)
+    const reason = new Error('enough')
+    controller.abort(reason)
+    const [during, before] = await failuresOf([waiting, jobs[0]!.get('key', { signal: controller.signal })])
+    expect(during).toBeInstanceOf(AbortedError)
+    expect(during).toMatchObject({ cause: reason, operation: "barrier 'start'" })
+    expect(before).toBeInstanceOf(AbortedError)
+    await Promise.all(jobs.map((job) => job.barrier('start')))
+  })
+
+  test('when their job is disposed', async () => {
+    const { jobs } = await startJob(2)
+    const waiting = failuresOf([jobs[0]!.barrier('start'), jobs[0]!.get('key')])
+    await jobs[0]!.dispose()
+    await jobs[0]!.dispose()
+    for (const error of await waiting) expect(error).toBeInstanceOf(DisposedError)
+    await expect(jobs[0]!.set('key', bytes())).rejects.toThrow(DisposedError)
+  })
+
+  test('when the rendezvous itself is gone', async () => {
+    const { meeting, jobs } = await startJob(2)
+    const waiting = failuresOf([jobs[0]!.barrier('start'), jobs[1]!.get('key'), jobs[0]!.survivors()])
+    await sleep(20)
+    meeting.server.close()
+    for (const error of await waiting) expect(error).toBeInstanceOf(RendezvousLostError)
+    expect(jobs[0]!.lost.aborted).toBe(true)
+    expect(jobs[0]!.lost.reason).toBeInstanceOf(RendezvousLostError)
+    await expect(jobs[1]!.set('key', bytes())).rejects.toThrow(/the rendezvous at tcp:.* is gone/)
+  })
+
+  test('bootstrap, too: all who are there are told who is not', async () => {
+    const meeting = await serve(4)
+    const failures = await failuresOf([meeting.join(1, { timeout: 80 }), meeting.join(3, { timeout: 5_000 })])
+    for (const error of failures) expect((error as RendezvousTimeoutError).missing).toEqual([0, 2])
+    expect(String(failures[0])).toContain('bootstrap of rank 1 did not end within')
+    expect(String(failures[0])).toContain('ranks 0 and 2 did not come')
+  })
+
+  test('bootstrap without anybody to serve it', async () => {
+    const meeting = await serve(2)
+    meeting.server.close()
+    const [late, aborted] = await failuresOf([
+      meeting.join(0, { timeout: 80 }),
+      meeting.join(1, { signal: AbortSignal.timeout(50) }),
+    ])
+    expect(late).toBeInstanceOf(RendezvousTimeoutError)
+    expect(String(late)).toMatch(/The rendezvous at tcp:\/\/127\.0\.0\.1:\d+ was not reached: .*ECONNREFUSED/)
+    expect(aborted).toBeInstanceOf(AbortedError)
+  })
+})
+
+describe('a rank that is lost', () => {
+  test('ends what waits for it, and is told to all', async () => {
+    const { meeting, jobs } = await startJob(4)
+    const [first, , third] = jobs as [Job, Job, Job, Job]
+    const told = new Promise((resolve) => first.lost.addEventListener('abort', resolve, { once: true }))
+    const waiting = failuresOf([
+      first.barrier('start'),
+      third.gather('sizes', bytes()),
+      third.share('id', () => bytes(), { root: 1 }),
+      first.get('key'),
+    ])
+    await sleep(20)
+    meeting.server.gone(1, 'lost')
+    for (const error of await waiting) {
+      expect(error).toBeInstanceOf(RanksLostError)
+      expect((error as RanksLostError).ranks).toEqual([1])
+    }
+    await told
+    expect(first.lostRanks).toEqual([1])
+    expect(first.lost.reason).toMatchObject({ code: 'SHOAL_RANKS_LOST', ranks: [1], message: 'rank 1 was lost' })
+    // What begins afterwards does not wait either.
+    const later = await failuresOf([first.barrier('b'), third.get('c'), third.share('d', () => bytes(), { root: 1 })])
+    for (const error of later) expect(error).toBeInstanceOf(RanksLostError)
+    // What does not need it goes on.
+    await first.set('still', bytes(4))
+    expect(await third.get('still')).toEqual(bytes(4))
+    expect(await Promise.all([first.share('e', () => bytes(6)), third.share('e', () => bytes())])).toEqual([
+      bytes(6),
+      bytes(6),
+    ])
+  })
+
+  test('while others are still joining', async () => {
+    const meeting = await serve(3)
+    const joining = failuresOf([meeting.join(0), meeting.join(2)])
+    await sleep(50)
+    meeting.server.gone(1, 'lost')
+    for (const error of await joining) expect((error as RanksLostError).ranks).toEqual([1])
+    await expect(meeting.join(1)).rejects.toThrow('it cannot come back')
+  })
+
+  test('one that left alarms nobody, and is not waited for', async () => {
+    const { jobs } = await startJob(3)
+    const waiting = failuresOf([jobs[0]!.barrier('end'), jobs[1]!.share('id', () => bytes(), { root: 2 })])
+    await sleep(20)
+    await jobs[2]!.dispose()
+    for (const error of await waiting) expect(String(error)).toContain('rank 2 left the job')
+    expect(jobs[0]!.lost.aborted).toBe(false)
+    expect(jobs[0]!.lostRanks).toEqual([])
+    const others = await Promise.all([jobs[0]!.survivors(), jobs[1]!.survivors()])
+    await Promise.all(others.map((job) => job.barrier('end')))
+  })
+})
+
+describe('survivors', () => {
+  test('are numbered anew, keep their devices, and start afresh', async () => {
+    const { meeting, jobs } = await startJob(4)
+    await jobs[0]!.set('key', bytes(1))
+    meeting.server.gone(1, 'lost')
+    const next = await Promise.all([0, 2, 3].map((rank) => jobs[rank]!.survivors()))
+    expect(next.map(({ rank, worldSize }) => [rank, worldSize])).toEqual([
+      [0, 3],
+      [1, 3],
+      [2, 3],
+    ])
+    expect(next.map(({ localRank, deviceOrdinal }) => [localRank, deviceOrdinal])).toEqual([
+      [0, 0],
+      [2, 2],
+      [3, 3],
+    ])
+    expect(next.map(({ localWorldSize }) => localWorldSize)).toEqual([3, 3, 3])
+    expect(next.map(({ lost }) => lost.aborted)).toEqual([false, false, false])
+    expect(await Promise.all(next.map((job) => job.share('id', () => bytes(job.rank), { root: 2 })))).toEqual(
+      Array(3).fill(bytes(2)),
+    )
+    const [nothing] = await failuresOf([next[0]!.get('key', { timeout: 30 })])
+    expect(nothing).toBeInstanceOf(RendezvousTimeoutError)
+    await expect(jobs[0]!.barrier('old')).rejects.toThrow(DisposedError)
+    // The old object has nothing any more that it could take with it.
+    await jobs[0]!.dispose()
+    await Promise.all(next.map((job) => job.barrier('new')))
+  })
+
+  test('survive again, and again', async () => {
+    const { meeting, jobs } = await startJob(5)
+    let current = jobs
+    for (const victim of [4, 0, 2]) {
+      const place = current.findIndex((job) => job.deviceOrdinal === victim)
+      meeting.server.gone(victim, 'lost')
+      const left = current.filter((job) => job.deviceOrdinal !== victim)
+      const [error] = await failuresOf([left[0]!.barrier('x')])
+      expect((error as RanksLostError).ranks).toEqual([place])
+      current = await Promise.all(left.map((job) => job.survivors()))
+      await Promise.all(current.map((job) => job.barrier('x')))
+    }
+    expect(current.map(({ rank, worldSize, deviceOrdinal }) => [rank, worldSize, deviceOrdinal])).toEqual([
+      [0, 2, 1],
+      [1, 2, 3],
+    ])
+  })
+
+  test('agree without one that is lost meanwhile', async () => {
+    const { meeting, jobs } = await startJob(4)
+    meeting.server.gone(3, 'lost')
+    const waiting = [jobs[0]!.survivors(), jobs[1]!.survivors()]
+    await sleep(20)
+    meeting.server.gone(2, 'lost')
+    expect((await Promise.all(waiting)).map(({ rank, worldSize }) => [rank, worldSize])).toEqual([
+      [0, 2],
+      [1, 2],
+    ])
+  })
+
+  test('wait for all who live, and say who does not come', async () => {
+    const { meeting, jobs } = await startJob(4)
+    meeting.server.gone(1, 'lost')
+    const [error] = await failuresOf([jobs[0]!.survivors({ timeout: 50 })])
+    expect((error as RendezvousTimeoutError).missing).toEqual([2, 3])
+    const next = await Promise.all([0, 2, 3].map((rank) => jobs[rank]!.survivors()))
+    expect(next).toHaveLength(3)
+  })
+
+  test('of one rank are a job of one', async () => {
+    const { meeting, jobs } = await startJob(2)
+    meeting.server.gone(0, 'lost')
+    const alone = await jobs[1]!.survivors()
+    expect([alone.rank, alone.worldSize]).toEqual([0, 1])
+    expect(await alone.share('id', () => bytes(3))).toEqual(bytes(3))
+    expect(await alone.gather('sizes', bytes(4))).toEqual([bytes(4)])
+    await alone.barrier('end')
+  })
+
+  test('hear of the next loss even if it comes right behind the agreement', async () => {
+    const { meeting, jobs } = await startJob(3)
+    meeting.server.gone(0, 'lost')
+    const waiting = [jobs[1]!.survivors(), jobs[2]!.survivors()]
+    // Both answers and the loss of rank 2 then lie in the socket together.
+    await sleep(50)
+    meeting.server.gone(2, 'lost')
+    const next = await waiting[0]!
+    if (!next.lost.aborted) await new Promise((resolve) => next.lost.addEventListener('abort', resolve, { once: true }))
+    expect(next.lostRanks).toEqual([1])
+  })
+})
+
+describe('wrong arguments', () => {
+  test.each(['a job with others', 'a job of one'])('%s', async (which) => {
+    const { bootstrap } = await import('@shoal/launch')
+    const job = which === 'a job of one' ? await bootstrap({ environment: {} }) : (await startJob(2)).jobs[0]!
+    const wrong = [
+      [() => job.share('', () => bytes()), RangeError],
+      [() => job.share('x'.repeat(257), () => bytes()), RangeError],
+      [() => job.share(1 as never, () => bytes()), TypeError],
+      [() => job.share('id', bytes() as never), TypeError],
+      [() => job.share('id', () => 'text' as never), TypeError],
+      [() => job.share('id', () => bytes(), { root: job.worldSize }), RangeError],
+      [() => job.share('id', () => bytes(), { root: -1 }), RangeError],
+      [() => job.share('id', () => bytes(), { root: 0.5 }), TypeError],
+      [() => job.gather('x', [] as never), TypeError],
+      [() => job.gather('x', new Uint8Array(2 ** 20 + 1)), RangeError],
+      [() => job.set('', bytes()), RangeError],
+      [() => job.set('key', 'text' as never), TypeError],
+      [() => job.get('key', { timeout: -1 }), RangeError],
+      [() => job.get('key', { timeout: Number.NaN }), TypeError],
+      [() => job.barrier('x', { timeout: '5' as never }), TypeError],
+    ] as const
+    for (const [call, kind] of wrong) await expect(call()).rejects.toBeInstanceOf(kind)
+  })
+
+  test('waiting twice in the same place', async () => {
+    const { jobs } = await startJob(2)
+    const first = jobs[0]!.barrier('start')
+    await expect(jobs[0]!.barrier('start')).rejects.toThrow("barrier 'start': this rank is already waiting there")
+    await jobs[1]!.barrier('start')
+    await first
+  })
+})
+
+test('a job of one needs nobody', async () => {
+  const { bootstrap } = await import('@shoal/launch')
+  const job = await bootstrap({ environment: {} })
+  expect(job).toMatchObject({ rank: 0, worldSize: 1, localRank: 0, localWorldSize: 1, nodeRank: 0, launcher: 'single' })
+  expect(await job.share('id', () => bytes(1))).toEqual(bytes(1))
+  expect(await job.gather('id', bytes(2))).toEqual([bytes(2)])
+  await job.barrier('x')
+  const waiting = job.get('key')
+  await job.set('key', bytes(3))
+  expect(await waiting).toEqual(bytes(3))
+  const [late, aborted] = await failuresOf([
+    job.get('none', { timeout: 10 }),
+    job.get('none', { signal: AbortSignal.timeout(10) }),
+  ])
+  expect(late).toBeInstanceOf(RendezvousTimeoutError)
+  expect(aborted).toBeInstanceOf(AbortedError)
+  const next = await job.survivors()
+  expect(next.worldSize).toBe(1)
+  await expect(job.barrier('x')).rejects.toThrow(DisposedError)
+  const pending = failuresOf([next.get('never')])
+  await next[Symbol.asyncDispose]()
+  expect((await pending)[0]).toBeInstanceOf(DisposedError)
+})

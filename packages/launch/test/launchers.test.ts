@@ -1,0 +1,316 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { PrivateFolder } from '../src/rendezvous/privateFolder.js'
+
+const script = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
+/** Waits 1.5 s for the others. */
+const impatient = [script, 'end', '1500']
+const children: ChildProcess[] = []
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'shoal-launchers-'))
+})
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface End {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly lines: Record<string, unknown>[]
+  readonly errors: string
+}
+
+/** Without what a launcher around this test may have set. */
+function cleanEnvironment(more: Record<string, string>): NodeJS.ProcessEnv {
+  const names = /^(?:SHOAL_|OMPI_|PMI|SLURM_|TORCHELASTIC|MASTER_|MPI_)|^(?:RANK|WORLD_SIZE|LOCAL_|GROUP_)/
+  const kept = Object.entries(process.env).filter(([name]) => !names.test(name))
+  return { ...Object.fromEntries(kept), TMPDIR: folder, XDG_RUNTIME_DIR: '', ...more }
+}
+
+function start(file: string, commandLine: readonly string[], more: Record<string, string> = {}): Promise<End> {
+  const child = spawn(file, commandLine, { env: cleanEnvironment(more), stdio: ['ignore', 'pipe', 'pipe'] })
+  children.push(child)
+  let output = ''
+  let errors = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => {
+      const lines = output.split('\n').filter((line) => line.startsWith('{'))
+      resolve({ code, signal, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>), errors })
+    })
+  })
+}
+
+/** One process a rank, with variables as a launcher would set them. */
+function startRanks(
+  worldSize: number,
+  environment: (rank: number) => Record<string, string>,
+  action = 'share',
+): Promise<End[]> {
+  return Promise.all(
+    Array.from({ length: worldSize }, (_, rank) => start(process.execPath, [script, action], environment(rank))),
+  )
+}
+
+/** The folder for this user's rendezvous is empty again, and the process that served them has ended. */
+async function expectNothingLeft(): Promise<void> {
+  const base = join(folder, `shoal-${userInfo().uid}`)
+  await expect.poll(() => (existsSync(base) ? readdirSync(base) : []), { timeout: 5_000 }).toEqual([])
+  const helpers = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+  expect(helpers.split('\n').filter((line) => line.includes('serveAsHelper') && line.includes(folder))).toEqual([])
+}
+
+function versionOf(program: string): string {
+  try {
+    return execFileSync(program, ['--version'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch {
+    return ''
+  }
+}
+
+const openMpi = ['mpirun', 'mpirun.openmpi'].find((program) => versionOf(program).includes('Open MPI'))
+const hydra = ['mpiexec.hydra', 'mpiexec.mpich', 'mpiexec'].find((program) => versionOf(program).includes('HYDRA'))
+
+/** Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. */
+const openMpiOptions = ['--allow-run-as-root', '--oversubscribe']
+
+describe.each([
+  ['openmpi', openMpi, openMpiOptions, 'no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)'],
+  ['pmi', hydra, [], 'no mpiexec of MPICH here (Debian: apt-get install mpich)'],
+] as const)('%s, the real one', (launcher, program, options, why) => {
+  test('starts ranks that find each other', async (context) => {
+    if (program === undefined) return context.skip(why)
+    const { code, lines, errors } = await start(program, [...options, '-n', '4', process.execPath, script])
+    expect(errors).toBe('')
+    expect(code).toBe(0)
+    const places = lines.filter((line) => 'launcher' in line).sort((a, b) => Number(a['rank']) - Number(b['rank']))
+    expect(places).toEqual(
+      [0, 1, 2, 3].map((rank) => ({ launcher, rank, worldSize: 4, localRank: rank, localWorldSize: 4, nodeRank: 0 })),
+    )
+    const results = lines.filter((line) => 'shared' in line)
+    expect(results).toHaveLength(4)
+    for (const result of results) expect(result).toMatchObject({ shared: [4, 2], gathered: [0, 1, 2, 3] })
+    await expectNothingLeft()
+  })
+
+  test('starts them through a shell, too', async (context) => {
+    if (program === undefined) return context.skip(why)
+    const command = `'${process.execPath}' '${script}'; exit $?`
+    const { code, lines } = await start(program, [...options, '-n', '2', 'sh', '-c', command])
+    expect(code).toBe(0)
+    expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
+  })
+
+  test('two jobs at once do not meet', async (context) => {
+    if (program === undefined) return context.skip(why)
+    const ends = await Promise.all([0, 1].map(() => start(program, [...options, '-n', '2', process.execPath, script])))
+    for (const { code, lines } of ends) {
+      expect(code).toBe(0)
+      expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
+    }
+    await expectNothingLeft()
+  })
+})
+
+test('Open MPI with --enable-recovery: rank 0 is killed, and the others go on', async (context) => {
+  if (openMpi === undefined) return context.skip('no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)')
+  const options = [...openMpiOptions, '--enable-recovery', '-n', '3']
+  const { lines } = await start(openMpi, [...options, process.execPath, script, 'kill-0'])
+  const losses = lines.filter((line) => 'error' in line)
+  expect(losses).toHaveLength(2)
+  for (const line of losses) expect(line).toMatchObject({ error: 'SHOAL_RANKS_LOST', lost: [0], fired: true })
+  expect(lines.filter((line) => 'newRank' in line)).toHaveLength(2)
+  await expectNothingLeft()
+})
+
+const slurm = (rank: number, worldSize: number): Record<string, string> => ({
+  SLURM_JOB_ID: '77',
+  SLURM_STEP_ID: '0',
+  SLURM_PROCID: String(rank),
+  SLURM_LOCALID: String(rank),
+  SLURM_NODEID: '0',
+  SLURM_STEP_NUM_TASKS: String(worldSize),
+  SLURM_STEP_NUM_NODES: '1',
+  SLURM_STEP_TASKS_PER_NODE: String(worldSize),
+  SLURM_STEP_NODELIST: 'gpu1',
+})
+
+const torchrun = (rank: number, worldSize: number): Record<string, string> => ({
+  RANK: String(rank),
+  WORLD_SIZE: String(worldSize),
+  LOCAL_RANK: String(rank),
+  LOCAL_WORLD_SIZE: String(worldSize),
+  GROUP_RANK: '0',
+  MASTER_ADDR: '127.0.0.1',
+  MASTER_PORT: '29500',
+  TORCHELASTIC_RUN_ID: 'none',
+})
+
+describe.each([
+  ['slurm', slurm],
+  ['torchrun', torchrun],
+] as const)('with the variables of %s', (launcher, variables) => {
+  test('the ranks find each other', async () => {
+    const ends = await startRanks(3, (rank) => variables(rank, 3))
+    expect(ends.map(({ code }) => code)).toEqual([0, 0, 0])
+    expect(ends.map(({ lines }) => lines[0])).toEqual(
+      [0, 1, 2].map((rank) => ({ launcher, rank, worldSize: 3, localRank: rank, localWorldSize: 3, nodeRank: 0 })),
+    )
+    for (const { lines } of ends) expect(lines[1]).toMatchObject({ shared: [4, 2], gathered: [0, 1, 2] })
+    await expectNothingLeft()
+  })
+})
+
+test.each([
+  ['rank 0, which had started the rendezvous', '0', [1, 2, 3]],
+  ['the last rank', '3', [0, 1, 2]],
+  ['two ranks at once', '0,2', [1, 3]],
+])('SIGKILL of %s: the others hear of it and go on', async (_, victims, left) => {
+  const ends = await startRanks(4, (rank) => slurm(rank, 4), `kill-${victims}`)
+  for (const [rank, { code, signal, lines }] of ends.entries()) {
+    if (!left.includes(rank)) {
+      expect(signal).toBe('SIGKILL')
+      continue
+    }
+    expect(code).toBe(0)
+    expect(lines.find((line) => 'error' in line)).toMatchObject({ error: 'SHOAL_RANKS_LOST', fired: true })
+    expect(lines.at(-1)).toEqual({ rank, newRank: left.indexOf(rank), newSize: left.length, shared: [7] })
+  }
+  await expectNothingLeft()
+})
+
+test('a rank that never comes: the others say who', async () => {
+  const ends = await Promise.all([0, 2].map((rank) => start(process.execPath, impatient, slurm(rank, 3))))
+  for (const { code, lines } of ends) {
+    expect(code).toBe(3)
+    expect(lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS_TIMEOUT', missing: [1] })
+    expect(String(lines[0]?.['message'])).toContain('rank 1 did not come')
+  }
+  await expectNothingLeft()
+})
+
+test('rank 0 never comes: nobody serves, and the others say that', async () => {
+  const { code, lines } = await start(process.execPath, impatient, slurm(1, 2))
+  expect(code).toBe(3)
+  expect(lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS_TIMEOUT' })
+  expect(String(lines[0]?.['message'])).toMatch(/The rendezvous at unix:\/\/.* was not reached: nothing was there/)
+})
+
+describe('over a port, as between machines', () => {
+  /** Two processes that believe to be on two machines. */
+  const apart = (rank: number, port: number, secret: string): Record<string, string> => ({
+    PMI_RANK: String(rank),
+    PMI_SIZE: '2',
+    MPI_LOCALRANKID: '0',
+    MPI_LOCALNRANKS: '1',
+    MASTER_ADDR: '127.0.0.1',
+    SHOAL_PORT: String(port),
+    SHOAL_LISTEN: '127.0.0.1',
+    SHOAL_SECRET: secret,
+  })
+
+  const freePort = (): Promise<number> =>
+    new Promise((resolve) => {
+      const server = createServer()
+      server.listen(0, '127.0.0.1', () => {
+        const address = server.address()
+        server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+      })
+    })
+
+  test('the ranks find each other', async () => {
+    const port = await freePort()
+    const ends = await startRanks(2, (rank) => apart(rank, port, 'the secret of this job'))
+    for (const { code, lines } of ends) {
+      expect(code).toBe(0)
+      expect(lines[1]).toMatchObject({ shared: [4, 2], gathered: [0, 1] })
+    }
+  })
+
+  test('another secret is refused, and a port in use is told', async () => {
+    const port = await freePort()
+    const [first, second] = await Promise.all([
+      start(process.execPath, impatient, apart(0, port, 'the secret of this job')),
+      start(process.execPath, impatient, apart(1, port, 'the secret of that job')),
+    ])
+    expect(first.lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS_TIMEOUT', missing: [1] })
+    expect(String(first.lines[0]?.['message'])).toContain('did not end within 1500 ms')
+    expect(second.lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS' })
+    expect(String(second.lines[0]?.['message'])).toContain('another secret than the job')
+    const holder = createServer()
+    const held = await new Promise<number>((resolve) => {
+      holder.listen(0, '127.0.0.1', () => {
+        const address = holder.address()
+        resolve(typeof address === 'object' && address !== null ? address.port : 0)
+      })
+    })
+    const refused = await start(process.execPath, [script, 'end'], apart(0, held, 'the secret of this job'))
+    holder.close()
+    expect(String(refused.lines[0]?.['message'])).toMatch(/cannot serve a rendezvous at tcp:.*EADDRINUSE/)
+  })
+})
+
+describe('the private folder', () => {
+  const base = (): string => join(folder, `shoal-${userInfo().uid}`)
+
+  test('is refused where others can enter it', async () => {
+    mkdirSync(base())
+    chmodSync(base(), 0o755)
+    const ends = await startRanks(2, (rank) => slurm(rank, 2), 'end')
+    for (const { code, lines } of ends) {
+      expect(code).toBe(3)
+      expect(String(lines[0]?.['message'])).toContain('can be entered by others')
+    }
+  })
+
+  test('is refused where it is a link to somewhere else', async () => {
+    writeFileSync(base(), '')
+    const [end] = await startRanks(1, () => slurm(0, 2), 'end')
+    expect(String(end!.lines[0]?.['message'])).toMatch(/is no folder|EEXIST/)
+  })
+
+  test('is for this user alone, and what an earlier job has left is no obstacle', async () => {
+    process.env['TMPDIR'] = folder
+    const runtime = process.env['XDG_RUNTIME_DIR']
+    delete process.env['XDG_RUNTIME_DIR']
+    try {
+      // What a job that was killed together with its rendezvous leaves.
+      const left = new PrivateFolder('slurm 2 77 0 0 ')
+      left.create('an old secret')
+      writeFileSync(left.socket, '')
+      expect(readdirSync(base())).toHaveLength(1)
+    } finally {
+      delete process.env['TMPDIR']
+      if (runtime !== undefined) process.env['XDG_RUNTIME_DIR'] = runtime
+    }
+    const ends = await startRanks(2, (rank) => slurm(rank, 2))
+    expect(ends.map(({ code }) => code)).toEqual([0, 0])
+    await expectNothingLeft()
+  })
+})
+
+test('a rank that comes to its end has left; one that is ended with a job under way is lost', async () => {
+  // Rank 1 waits in vain, and is told why.
+  const [quiet] = await Promise.all([
+    start(process.execPath, [script, 'kill-none'], slurm(1, 2)),
+    start(process.execPath, [script, 'end'], slurm(0, 2)),
+  ])
+  expect(quiet.code).not.toBe(0)
+  expect(quiet.errors).toContain('rank 0 left the job')
+  const [alarmed] = await Promise.all([
+    start(process.execPath, [script, 'kill-none'], slurm(1, 2)),
+    start(process.execPath, [script, 'exit'], slurm(0, 2)),
+  ])
+  expect(alarmed.errors).toContain('rank 0 was lost')
+})

@@ -1,0 +1,272 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { connect, createServer, type Socket } from 'node:net'
+import { bootstrap, type Job, RendezvousError, RendezvousTimeoutError } from '@shoal/launch'
+import { formatAddress, parseAddress, RendezvousServer } from '@shoal/launch/server'
+import { expect, test } from 'vitest'
+import { afterThisTest, failuresOf, type Meeting, serve, sleep, startJob } from './support/jobs.js'
+
+/** A connection that does not know what it is connected to. */
+async function intrude(meeting: Meeting): Promise<Socket> {
+  const address = parseAddress(meeting.environment(0)['SHOAL_RENDEZVOUS']!)
+  if (address.kind !== 'tcp') throw new Error('a port was expected')
+  const socket = connect(address.port, address.host)
+  socket.on('error', () => undefined)
+  afterThisTest(() => void socket.destroy())
+  await new Promise((resolve) => socket.once('connect', resolve))
+  return socket
+}
+
+const closed = (socket: Socket): Promise<unknown> =>
+  socket.destroyed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve))
+
+/** The job works, and nobody was alarmed. */
+async function expectPeace(jobs: readonly Job[]): Promise<void> {
+  await Promise.all(jobs.map((job) => job.barrier('peace', { timeout: 5_000 })))
+  expect(jobs.every((job) => !job.lost.aborted)).toBe(true)
+}
+
+test.each([
+  ['a request of HTTP', Buffer.from(`GET / HTTP/1.1\r\nHost: localhost\r\n\r\n${'x'.repeat(200)}`)],
+  ['random bytes', randomBytes(4096)],
+  ['the shape of an introduction, and nothing in it', Buffer.concat([Buffer.from('shoal/1\n'), Buffer.alloc(72)])],
+  ['the length of an endless message', Buffer.alloc(112, 0xff)],
+  ['ten megabytes', Buffer.alloc(10 * 2 ** 20, 0x41)],
+])('%s is turned away', async (_, garbage) => {
+  const { meeting, jobs } = await startJob(2)
+  const socket = await intrude(meeting)
+  socket.resume()
+  socket.write(garbage)
+  await closed(socket)
+  expect(meeting.strangers).toHaveLength(1)
+  expect(meeting.strangers[0]).toMatch(/a connection from 127\.0\.0\.1:\d+ was closed: it does not/)
+  await expectPeace(jobs)
+})
+
+test('a wrong secret is refused at once, and says so to the rank', async () => {
+  const meeting = await serve(2)
+  const environment = { ...meeting.environment(1), SHOAL_SECRET: 'another secret altogether' }
+  const start = performance.now()
+  await expect(bootstrap({ environment })).rejects.toThrow(/refused rank 1: this rank has another secret than the job/)
+  expect(performance.now() - start).toBeLessThan(2_000)
+  expect(meeting.strangers[0]).toContain('it does not know the secret of the job')
+  // The place of that rank is still free for the one that knows it.
+  await expectPeace(await Promise.all([meeting.join(0), meeting.join(1)]))
+})
+
+test('a proof that was overheard opens nothing', async () => {
+  const { meeting, jobs } = await startJob(2)
+  // What a rank of another job with the same secret has sent, byte for byte.
+  const { server } = await RendezvousServerWith(meeting.secret, 3)
+  const overheard = await overhear(server, { ...meeting.environment(0), WORLD_SIZE: '3' })
+  const socket = await intrude(meeting)
+  socket.resume()
+  socket.write(overheard)
+  await closed(socket)
+  expect(meeting.strangers.at(-1)).toContain('it does not know the secret of the job')
+  await expectPeace(jobs)
+})
+
+async function RendezvousServerWith(secret: string, worldSize: number): Promise<{ server: RendezvousServer }> {
+  const server = await RendezvousServer.listen({ worldSize, secret: Buffer.from(secret) })
+  afterThisTest(() => server.close())
+  return { server }
+}
+
+/** The first bytes that a rank sends, taken down on the way. */
+async function overhear(server: RendezvousServer, environment: Record<string, string>): Promise<Buffer> {
+  const { address } = server
+  if (address.kind !== 'tcp') throw new Error('a port was expected')
+  return new Promise((resolve, reject) => {
+    const proxy = createServer((client) => {
+      const upstream = connect(address.port, address.host)
+      upstream.on('error', () => undefined)
+      client.on('error', () => undefined)
+      upstream.pipe(client)
+      client.once('data', (chunk: Buffer) => {
+        resolve(chunk)
+        client.destroy()
+        upstream.destroy()
+      })
+    })
+    afterThisTest(() => void proxy.close())
+    proxy.listen(0, '127.0.0.1', () => {
+      const own = proxy.address()
+      if (own === null || typeof own === 'string') return reject(new Error('no port'))
+      const through = { ...environment, SHOAL_RENDEZVOUS: `tcp://127.0.0.1:${own.port}` }
+      bootstrap({ environment: through, timeout: 50 }).catch(() => undefined)
+    })
+  })
+}
+
+/** A rank of its own making, that can send what no client of ours sends. */
+async function rawRank(meeting: Meeting, rank: number, worldSize: number): Promise<Socket> {
+  const socket = await intrude(meeting)
+  const greeting = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
+  const numbers = Buffer.alloc(8)
+  numbers.writeUInt32LE(rank, 0)
+  numbers.writeUInt32LE(worldSize, 4)
+  const nonce = randomBytes(32)
+  const parts = [greeting.subarray(8), nonce, numbers]
+  const proof = createHmac('sha256', meeting.secret).update('shoal rank').update(Buffer.concat(parts)).digest()
+  socket.write(Buffer.concat([Buffer.from('shoal/1\n'), numbers, nonce, proof]))
+  const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
+  const expected = createHmac('sha256', meeting.secret).update('shoal rendezvous')
+  expect(answer.subarray(1)).toEqual(expected.update(Buffer.concat([greeting.subarray(8), nonce])).digest())
+  socket.resume()
+  return socket
+}
+
+function frame(header: string, body = Buffer.alloc(0), lengths: { all?: number; header?: number } = {}): Buffer {
+  const json = Buffer.from(header)
+  const numbers = Buffer.alloc(8)
+  numbers.writeUInt32LE(lengths.all ?? 4 + json.byteLength + body.byteLength, 0)
+  numbers.writeUInt32LE(lengths.header ?? json.byteLength, 4)
+  return Buffer.concat([numbers, json, body])
+}
+
+const bytewise = '{"op":"set","id":1,"space":0,"name":"key"}'
+
+test.each<[string, Buffer]>([
+  ['a message of 4 GiB', frame('{}', undefined, { all: 2 ** 32 - 1 })],
+  ['a message of no length', frame('{}', undefined, { all: 0 })],
+  ['a header longer than its message', frame('{}', undefined, { header: 2 ** 31 })],
+  ['a header that is no JSON', frame('{"op":')],
+  ['a header that is no object', frame('7')],
+  ['an operation that does not exist', frame('{"op":"format","id":1,"space":0}')],
+  ['an operation without a number', frame('{"op":"barrier","space":0,"name":"x"}')],
+  ['an operation in a space that is not its own', frame('{"op":"barrier","id":1,"space":7,"name":"x"}')],
+  ['a name that is none', frame('{"op":"get","id":1,"space":0,"name":["x"]}')],
+  ['a root that does not exist', frame('{"op":"share","id":1,"space":0,"name":"x","root":99}')],
+  ['a value of more than 1 MiB', frame(bytewise, Buffer.alloc(2 ** 20 + 1))],
+])('a rank that sends %s is lost, and the others go on', async (_, message) => {
+  const meeting = await serve(3)
+  const joining = [meeting.join(0), meeting.join(1)]
+  const raw = await rawRank(meeting, 2, 3)
+  raw.write(frame('{"op":"join","id":0,"host":"elsewhere"}'))
+  const [first, second] = (await Promise.all(joining)) as [Job, Job]
+  raw.write(message)
+  await closed(raw)
+  if (!first.lost.aborted) await new Promise((resolve) => first.lost.addEventListener('abort', resolve))
+  expect(first.lostRanks).toEqual([2])
+  expect(meeting.strangers[0]).toMatch(/^rank 2 sent /)
+  await expectPeace(await Promise.all([first.survivors(), second.survivors()]))
+})
+
+test('a message may come in any pieces', async () => {
+  const meeting = await serve(2)
+  const joining = meeting.join(0)
+  const raw = await rawRank(meeting, 1, 2)
+  for (const byte of frame('{"op":"join","id":0,"host":"elsewhere"}')) {
+    raw.write(Uint8Array.of(byte))
+    await sleep(0)
+  }
+  const job = await joining
+  for (const byte of frame(bytewise, Buffer.from('value'))) raw.write(Uint8Array.of(byte))
+  expect(Buffer.from(await job.get('key')).toString()).toBe('value')
+})
+
+test('a connection that says nothing holds nobody up, and is closed', async () => {
+  const meeting = await serve(2)
+  const silent = await intrude(meeting)
+  const half = await intrude(meeting)
+  half.write('shoal/1\n')
+  silent.resume()
+  half.resume()
+  const start = performance.now()
+  const jobs = await Promise.all([meeting.join(0), meeting.join(1)])
+  expect(performance.now() - start).toBeLessThan(2_000)
+  await expectPeace(jobs)
+  await Promise.all([closed(silent), closed(half)])
+  expect(performance.now() - start).toBeLessThan(8_000)
+  expect(meeting.strangers).toHaveLength(2)
+  for (const reason of meeting.strangers) expect(reason).toContain('it said nothing for 5000 ms')
+  await expectPeace(jobs)
+})
+
+test('a flood of connections keeps no rank out', async () => {
+  const meeting = await serve(4)
+  let goesOn = true
+  const flood = (async () => {
+    while (goesOn) await Promise.all(Array.from({ length: 50 }, () => intrude(meeting)))
+  })()
+  await sleep(100)
+  const jobs = await Promise.all([0, 1, 2, 3].map((rank) => meeting.join(rank)))
+  await expectPeace(jobs)
+  goesOn = false
+  await flood
+  await sleep(50)
+  expect(meeting.strangers.length).toBeGreaterThan(0)
+  expect(meeting.strangers.every((reason) => reason.includes('too many connections'))).toBe(true)
+  await expectPeace(jobs)
+})
+
+test('a second process cannot take the place of a rank', async () => {
+  const { meeting, jobs } = await startJob(2)
+  await expect(meeting.join(1)).rejects.toThrow('another process is this rank already')
+  await jobs[1]!.dispose()
+  await expect(meeting.join(1)).rejects.toThrow('it cannot come back')
+})
+
+test('ranks of another job are told so', async () => {
+  const meeting = await serve(2)
+  const [size, rank] = await failuresOf([
+    bootstrap({ environment: { ...meeting.environment(0), WORLD_SIZE: '3' } }),
+    bootstrap({ environment: { ...meeting.environment(2), WORLD_SIZE: '2' } }),
+  ])
+  expect(size).toBeInstanceOf(RendezvousError)
+  expect(String(size)).toContain('another world size than the others')
+  expect(String(rank)).toContain('this is rank 2 of 2')
+})
+
+/** A server on the port of the rendezvous that is none. */
+async function imposter(answer: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    answer(socket)
+  })
+  afterThisTest(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return formatAddress({ kind: 'tcp', host: '127.0.0.1', port: address.port })
+}
+
+test.each<[string, (socket: Socket) => void, string]>([
+  ['garbage', (socket) => socket.write(randomBytes(64)), 'something else answers there'],
+  ['nothing', () => undefined, 'it does not answer'],
+  ['an end', (socket) => socket.end(), 'it closed the connection'],
+  [
+    'an acceptance without knowing the secret',
+    (socket) => {
+      socket.write(Buffer.concat([Buffer.from('shoal/1\n'), randomBytes(32)]))
+      socket.once('data', () => socket.write(Buffer.concat([Buffer.from([0]), randomBytes(32)])))
+    },
+    'what answers there does not know the secret of the job',
+  ],
+])('a rank that meets %s where the rendezvous should be does not take it for one', async (_, answer, words) => {
+  const rendezvous = await imposter(answer)
+  const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: 'x'.repeat(32), RANK: '0', WORLD_SIZE: '2' }
+  const [error] = await failuresOf([bootstrap({ environment, timeout: 150 })])
+  expect(error).toBeInstanceOf(RendezvousTimeoutError)
+  expect(String(error)).toContain(words)
+})
+
+test('the secret is never sent', async () => {
+  const secret = 'a secret that would be seen'
+  let heard = Buffer.alloc(0)
+  const rendezvous = await imposter((socket) => {
+    socket.write(Buffer.concat([Buffer.from('shoal/1\n'), randomBytes(32)]))
+    socket.on('data', (chunk: Buffer) => {
+      heard = Buffer.concat([heard, chunk])
+    })
+  })
+  const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: secret, RANK: '0', WORLD_SIZE: '2' }
+  await failuresOf([bootstrap({ environment, timeout: 100 })])
+  expect(heard.byteLength).toBe(80)
+  expect(heard.includes(secret)).toBe(false)
+})
