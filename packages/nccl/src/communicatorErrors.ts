@@ -101,7 +101,7 @@ function ranksInWords(ranks: readonly number[]): string {
 }
 
 function messageOf(cause: unknown): string {
-  const words = cause instanceof Error ? cause.message : String(cause)
+  const [words = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
   return words.endsWith('.') ? words.slice(0, -1) : words
 }
 

@@ -14,6 +14,7 @@ import { AbortedError, TimeoutError } from '@shoal/types'
 import { asyncStatus, whenSettled } from './asyncStatus.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { checkNccl, ncclError } from './errors.js'
+import { onAbort } from './onAbort.js'
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
 import { UniqueId } from './uniqueId.js'
 import { ncclVersion } from './version.js'
@@ -99,13 +100,13 @@ export async function initEachNative(
   loadLibraries()
   const ids = [UniqueId.create()]
   const oneFailed = new AbortController()
-  const either = signal === undefined ? oneFailed.signal : AbortSignal.any([signal, oneFailed.signal])
+  const unsubscribe = onAbort(signal, () => oneFailed.abort(signal?.reason))
   let first: { readonly error: unknown } | undefined
   const joined = await Promise.allSettled(
     ordinals.map(async (device, rank) => {
       try {
         const worldSize = ordinals.length
-        return await joinNative({ device, rank, worldSize, ids, config, signal: either, timeout }, api)
+        return await joinNative({ device, rank, worldSize, ids, config, signal: oneFailed.signal, timeout }, api)
       } catch (error) {
         first ??= { error }
         oneFailed.abort(error)
@@ -113,6 +114,7 @@ export async function initEachNative(
       }
     }),
   )
+  unsubscribe()
   const natives = joined.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   if (first === undefined) return natives
   await Promise.all(natives.map(abandon))
@@ -243,9 +245,10 @@ function abandonable<T>(
   if (signal === undefined && timeout === undefined) return joined
   return new Promise((resolve, reject) => {
     let timer: NodeJS.Timeout | undefined
+    let unsubscribe = (): void => undefined
     const end = (): void => {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
+      unsubscribe()
     }
     const giveUp = (error: Error): void => {
       end()
@@ -258,13 +261,11 @@ function abandonable<T>(
         () => undefined,
       )
     }
-    const onAbort = (): void => giveUp(new AbortedError({ operation, cause: signal?.reason }))
     joined.then(resolve, reject).finally(end)
     if (timeout !== undefined) {
       timer = setTimeout(() => giveUp(new TimeoutError({ operation, timeout })), timeout)
     }
-    if (signal?.aborted === true) onAbort()
-    else signal?.addEventListener('abort', onAbort, { once: true })
+    unsubscribe = onAbort(signal, () => giveUp(new AbortedError({ operation, cause: signal?.reason })))
   })
 }
 

@@ -10,6 +10,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
 import { checkCuda } from './errors.js'
+import { onAbort } from './onAbort.js'
 
 const disableTiming = 2
 const notReady = 600
@@ -55,11 +56,17 @@ async function whenRecorded(
   callInContext(context)
   checkCuda(cuEventCreate(out, disableTiming), 'cuEventCreate')
   const event = out[0] as CUevent
+  const ended = new AbortController()
+  const unsubscribe = onAbort(ending, () => ended.abort())
   try {
     record(event)
     const query = driver.address('cuEventQuery', 2000)
-    checkCuda(await waitForEvent({ context, event, query, notReady }, { background, signal: ending }), 'cuEventQuery')
+    checkCuda(
+      await waitForEvent({ context, event, query, notReady }, { background, signal: ended.signal }),
+      'cuEventQuery',
+    )
   } finally {
+    unsubscribe()
     callInContext(context)
     // In a context that has failed the event is gone already.
     cuEventDestroy(event)

@@ -8,6 +8,7 @@ import {
   type CommunicatorIdentity,
   lostRanksIn,
 } from './communicatorErrors.js'
+import { onAbort } from './onAbort.js'
 
 /** How long to wait for other ranks. A communicator whose wait ends early is aborted: nothing else ends its operations. */
 export interface CommunicatorWaitOptions {
@@ -77,15 +78,11 @@ export class Watchdog {
   watchSignal(signal: AbortSignal): void {
     // A signal may outlive many communicators, and does not keep them.
     const self = new WeakRef(this)
-    const onAbort = (): void => {
-      self.deref()?.fail({ reason: 'signal', cause: signal.reason })
-    }
-    if (signal.aborted) {
-      onAbort()
-      return
-    }
-    signal.addEventListener('abort', onAbort, { once: true })
-    this.#unwatch.push(() => signal.removeEventListener('abort', onAbort))
+    this.#unwatch.push(
+      onAbort(signal, () => {
+        self.deref()?.fail({ reason: 'signal', cause: signal.reason })
+      }),
+    )
   }
 
   /** The communicator is gone: nothing is watched any more. */
@@ -108,12 +105,12 @@ export class Watchdog {
     return new Promise<T>((resolve, reject) => {
       const background: BackgroundWork = {}
       let timer: NodeJS.Timeout | undefined
+      let unsubscribe = (): void => undefined
       const end = (): boolean => {
         clearTimeout(timer)
-        signal?.removeEventListener('abort', onAbort)
+        unsubscribe()
         return this.#remove(wait)
       }
-      const onAbort = (): void => this.fail({ reason: 'signal', cause: signal?.reason })
       const wait: Wait = {
         operation,
         isDoomed: false,
@@ -124,8 +121,7 @@ export class Watchdog {
         },
       }
       this.#add(wait)
-      if (signal?.aborted === true) onAbort()
-      else signal?.addEventListener('abort', onAbort, { once: true })
+      unsubscribe = onAbort(signal, () => this.fail({ reason: 'signal', cause: signal?.reason }))
       if (timeout !== undefined && this.#failure === undefined) {
         timer = setTimeout(() => {
           this.fail({ reason: 'timeout', cause: new TimeoutError({ operation: `Communicator.${operation}`, timeout }) })

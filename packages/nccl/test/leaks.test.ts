@@ -4,9 +4,12 @@ import { expect, test } from 'vitest'
 
 const script = `
   import { Communicator } from '@shoal/nccl'
+  // A signal that lives longer does not keep them.
+  const lost = new AbortController()
   process.on('warning', (warning) => console.log(warning.name, warning.message))
   await (async () => {
-    const [dropped, ended] = await Communicator.initAll([0, 1])
+    const [dropped, ended] = await Communicator.initAll([0, 1], { signal: lost.signal })
+    await ended.ready()
     if (process.argv[1] === 'both') await dropped.destroy()
     await ended.destroy()
   })()
@@ -14,6 +17,7 @@ const script = `
     gc()
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
+  lost.abort()
 `
 
 function run(which: 'one' | 'both', environment: NodeJS.ProcessEnv = {}): string {

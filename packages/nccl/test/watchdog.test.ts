@@ -64,6 +64,26 @@ test('many waits of one stream, and of the default stream', async () => {
   expect(memory[0].floats()).toEqual([3])
 })
 
+test('a signal may serve many waits and communicators', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error): void => void warnings.push(warning)
+  process.on('warning', note)
+  const abort = new AbortController()
+  const id = UniqueId.create()
+  const more = await Promise.all(
+    [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id, signal: abort.signal })),
+  )
+  allReduceAlone()
+  const waits = Array.from({ length: 30 }, () => rejection(communicators[0].synchronize(streams[0], abort)))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  abort.abort()
+  for (const error of await Promise.all(waits)) expect(error).toMatchObject({ reason: 'signal' })
+  expect(more.every(({ disposed }) => disposed)).toBe(true)
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', note)
+  expect(warnings).toEqual([])
+})
+
 test('a time limit aborts the communicator and names what was waited for', async () => {
   allReduceAlone()
   const others = [rejection(communicators[0].synchronize(streams[0])), rejection(communicators[0].ready())]
