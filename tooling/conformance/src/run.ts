@@ -6,16 +6,22 @@ import { type RunEnvironment, readEnvironment } from './environment.js'
 import { type CaseResult, runCase } from './runner.js'
 import { suites } from './suites/index.js'
 
-const usage = `node run.js [--json FILE] [--filter TEXT]
-  --json FILE    write the report to FILE
-  --filter TEXT  run only cases whose "suite: name" contains TEXT
+const usage = `node run.js [--json FILE] [--filter TEXT] [--without TEXT]
+  --json FILE     write the report to FILE
+  --filter TEXT   run only cases whose "suite: name" contains TEXT
+  --without TEXT  and none whose "suite: name" contains TEXT
 Of what there is too much of, the software device gets a sample, another in each run, unless SHOAL_CONFORMANCE=full.
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU. SHOAL_KERNELS names the folder of test kernels.
 SHOAL_SEED=N repeats the random numbers of a failed case.`
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { json: { type: 'string' }, filter: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      json: { type: 'string' },
+      filter: { type: 'string' },
+      without: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   })
   if (values.help === true) {
     console.log(usage)
@@ -30,7 +36,9 @@ async function main(): Promise<number> {
   const results: CaseResult[] = []
   for (const suite of suites) {
     for (const test of suite.cases) {
-      if (values.filter !== undefined && !`${suite.name}: ${test.name}`.includes(values.filter)) continue
+      const name = `${suite.name}: ${test.name}`
+      if (values.filter !== undefined && !name.includes(values.filter)) continue
+      if (values.without !== undefined && name.includes(values.without)) continue
       const result = await runCase(suite, test)
       results.push(result)
       report(result)

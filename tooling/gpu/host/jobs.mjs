@@ -25,13 +25,19 @@ const onRanks =
 const example = (name, program = 'main') => file(`node_modules/@shoal/example-${name}/dist/${program}.js`)
 const demo = example('all-reduce')
 
+const conformance =
+  (...which) =>
+  ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json, ...which]
+
 /** In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, which runs none. */
 export const jobs = [
   {
     name: 'conformance',
     limit: 300,
-    command: ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json],
+    command: conformance('--without', 'matrix'),
   },
+  { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
+  { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem matrix') },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },

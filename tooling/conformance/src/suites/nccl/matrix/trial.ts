@@ -78,6 +78,19 @@ export function everyTrial(random: Random, large: number): Trial[] {
   return random.shuffled(trials)
 }
 
+/** Each collective with so many elements, which take every path through the machine. */
+export function hugeTrials(random: Random, count: number): Trial[] {
+  return [...reductions, ...moves].map((collective) => ({
+    collective,
+    dtype: random.integer(0, 1) === 0 ? 'f32' : 'bf16',
+    op: isReduction(collective) ? 'sum' : undefined,
+    count: count + random.integer(1, 99),
+    inPlace: false,
+    root: random.integer(0, 255),
+    seed: random.word(),
+  }))
+}
+
 /** A trial as a failure shows it. */
 export function describeTrial(trial: Trial, worldSize: number): string {
   const { collective, dtype, op, count, inPlace, root, seed } = trial
