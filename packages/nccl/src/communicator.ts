@@ -179,7 +179,7 @@ export class Communicator extends CommunicatorOperations {
       worldSize: this.worldSize,
       device: this.device,
       context: native.context.handle,
-      guard: (operation, work) => this.#watchdog.guard(operation, {}, work),
+      guard: (operation, work, options) => this.#watchdog.guard(operation, options, work),
     }
     this.#live = live
     this.#watchdog = new Watchdog({

@@ -16,6 +16,7 @@ import { anyContext } from './contexts.js'
 import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
 import { exclusively, type LiveCommunicator } from './live.js'
 import { untilSettled } from './progress.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
 // NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
 let depth = 0
@@ -135,13 +136,15 @@ export function group<T>(fn: () => T): T {
  * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
  *
  * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
- * Buffers must stay as they are until the work is done, as with every operation.
+ * Buffers must stay as they are until the work is done, as with every operation. A signal that fires and a time limit that
+ * passes meanwhile abort all communicators of the group, which may wait for a rank that is lost.
  *
- * @throws (rejects) what `fn` throws, and then nothing is started; DisposedError when a communicator has ended before
+ * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing is started; DisposedError when a communicator has ended before
  * its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
  */
-export async function groupAsync<T>(fn: () => T): Promise<T> {
+export async function groupAsync<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   requireFunction(fn, 'groupAsync')
+  const waitOptions = checkWaitOptions(options, 'groupAsync')
   if (depth > 0 || collected !== undefined) {
     throw new Error('groupAsync: a group is open on this thread, which ends before this one could')
   }
@@ -160,7 +163,7 @@ export async function groupAsync<T>(fn: () => T): Promise<T> {
   }
   const lives = [...new Set(gathered.calls.map(({ live }) => live))]
   if (lives.length > 0)
-    await exclusively(lives, 'groupAsync', (background) => makeCollected(gathered, lives, background))
+    await exclusively(lives, 'groupAsync', (background) => makeCollected(gathered, lives, background), waitOptions)
   for (const work of gathered.after) work()
   return result as T
 }

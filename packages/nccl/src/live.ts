@@ -3,6 +3,7 @@ import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
 import type { GroupedOperations } from './agreement.js'
 import type { CheckedAllReduce } from './collectives.js'
+import type { CommunicatorWaitOptions } from './watchdog.js'
 
 /**
  * A communicator that can be used: what a call needs to know of it. One object for the life of a communicator; what is
@@ -27,10 +28,17 @@ export interface LiveCommunicator {
   /** C function of the operation that was queued last. */
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
-  guard?: (<T>(operation: string, work: (background: BackgroundWork) => Promise<T>) => Promise<T>) | undefined
+  guard?: Guard | undefined
   /** How it ended, where it did; the handle must not be used any more. */
   ended?: string | undefined
 }
+
+/** Makes a promise of work that rejects when the communicator fails meanwhile, also by a signal or a time limit. */
+export type Guard = <T>(
+  operation: string,
+  work: (background: BackgroundWork) => Promise<T>,
+  options: CommunicatorWaitOptions,
+) => Promise<T>
 
 /** What is made with a communicator and ends with it at the latest. */
 export interface Child {
@@ -106,8 +114,9 @@ export function exclusively<T>(
   lives: readonly LiveCommunicator[],
   operation: string,
   work: (background: BackgroundWork) => Promise<T>,
+  options: CommunicatorWaitOptions = {},
 ): Promise<T> {
-  return guarded(lives, operation, (background) => inTurn(lives, operation, () => work(background)))
+  return guarded(lives, operation, (background) => inTurn(lives, operation, () => work(background)), options)
 }
 
 /** The same without a guard. */
@@ -138,6 +147,7 @@ function guarded<T>(
   lives: readonly LiveCommunicator[],
   operation: string,
   work: (background: BackgroundWork) => Promise<T>,
+  options: CommunicatorWaitOptions,
 ): Promise<T> {
   const background: BackgroundWork = {}
   let guardedWork = (): Promise<T> => work(background)
@@ -145,10 +155,14 @@ function guarded<T>(
     if (guard === undefined) continue
     const inner = guardedWork
     guardedWork = () =>
-      guard(operation, (outer) => {
-        outer.release = () => background.release?.()
-        return inner()
-      })
+      guard(
+        operation,
+        (outer) => {
+          outer.release = () => background.release?.()
+          return inner()
+        },
+        options,
+      )
   }
   return guardedWork()
 }

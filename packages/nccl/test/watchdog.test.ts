@@ -1,4 +1,4 @@
-import { Communicator, CommunicatorAbortedError, group, UniqueId } from '@shoal/nccl'
+import { Communicator, CommunicatorAbortedError, group, groupAsync, UniqueId } from '@shoal/nccl'
 import { AbortedError, DisposedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -169,6 +169,34 @@ test('nothing is asked, and no timer runs, while nothing waits', async () => {
   await new Promise((resolve) => setTimeout(resolve, 250))
   expect(communicators[0].disposed).toBe(false)
   expect(communicators[0].asyncError()).toMatchObject({ code: 'ncclRemoteError' })
+})
+
+describe('groupAsync', () => {
+  const both = (): void => {
+    for (const rank of [0, 1] as const) {
+      communicators[rank].allReduce(memory[rank], memory[rank], { stream: streams[rank] })
+    }
+  }
+
+  test('takes a signal and a time limit', async () => {
+    await groupAsync(both, { timeout: 10_000, signal: new AbortController().signal })
+    await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
+    expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
+    await expect(groupAsync(both, { timeout: -1 })).rejects.toThrow(RangeError)
+    expect(await rejection(groupAsync(both, { signal: AbortSignal.abort('no') }))).toMatchObject({
+      operation: 'groupAsync',
+      reason: 'signal',
+      cause: 'no',
+    })
+    expect(communicators.map(({ disposed }) => disposed)).toEqual([true, true])
+  })
+
+  test('synchronize waits for one that is not queued yet', async () => {
+    const queued = groupAsync(both)
+    await Promise.all([0, 1].map((rank) => communicators[rank as 0].synchronize(streams[rank as 0])))
+    expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
+    await queued
+  })
 })
 
 describe('destroy and finalize while a rank is missing', () => {
