@@ -22,12 +22,14 @@ import {
   nvshmemx_init_flags,
   nvshmemx_set_attr_mpi_comm_args,
   nvshmemx_set_attr_uniqueid_args,
+  nvshmemx_status,
   nvshmemx_uniqueid_t,
 } from '@shoal/nvshmem-sys'
-import { checkNvshmem } from '../errors.js'
+import { checkNvshmem, nvshmemError } from '../errors.js'
 import { CallQueue } from './callQueue.js'
 import type { CheckedInit } from './initOptions.js'
 import type { PrimaryContext } from './primaryContext.js'
+import { isRunning } from './status.js'
 
 /** NVSHMEM's own teams, in the order of their numbers. */
 export const predefinedTeams: readonly { readonly name: string; readonly handle: nvshmem_team_t }[] = [
@@ -66,6 +68,14 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
     keep,
   })
   checkNvshmem(status, 'nvshmemx_hostlib_init_attr')
+  if (!isRunning()) {
+    // Most of its functions would end the process now, or crash.
+    throw nvshmemError(
+      nvshmemx_status.NVSHMEMX_ERROR_GPU_NOT_SELECTED,
+      'nvshmemx_hostlib_init_attr',
+      `NVSHMEM brought the PEs together, but could not use device ${context.ordinal}; what it printed may tell why`,
+    )
+  }
   const [pe, peCount, , ...places] = await queue.run(api, () => {
     nvshmem_my_pe()
     nvshmem_n_pes()
