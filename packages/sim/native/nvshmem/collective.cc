@@ -124,7 +124,7 @@ int runOnStream(const Collective& wanted, cudaStream_t stream) {
     ranges.push_back({reinterpret_cast<CUdeviceptr>(wanted.source), sizes.source, 0});
   }
   auto body = [session, team, wanted] { return runNow(*session, *team, wanted) == NVSHMEMX_SUCCESS ? CUDA_SUCCESS : kAbandoned; };
-  const CUresult status = enqueue(session, stream, std::move(body), ranges);
+  const CUresult status = enqueue(session, wanted.function, stream, std::move(body), ranges);
   if (status == CUDA_SUCCESS) return NVSHMEMX_SUCCESS;
   return status == CUDA_ERROR_INVALID_VALUE ? NVSHMEMX_ERROR_INVALID_VALUE : NVSHMEMX_ERROR_INTERNAL;
 }

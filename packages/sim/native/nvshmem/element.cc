@@ -52,7 +52,7 @@ void putOnStream(const char* function, Type* destination, Type value, int pe, cu
     job->ring(pe);
     return CUDA_SUCCESS;
   };
-  mustSucceed(enqueue(session, stream, std::move(body), {rangeOf(address, sizeof(Type), true)}), function);
+  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), true)}), function);
 }
 
 template <class Type>
@@ -71,9 +71,9 @@ Type getOnStream(const char* function, const Type* source, int pe, cudaStream_t 
     *value = read<Type>(address);
     return CUDA_SUCCESS;
   };
-  mustSucceed(enqueue(session, stream, std::move(body), {rangeOf(address, sizeof(Type), false)}), function);
+  mustSucceed(*session, enqueue(session, function, stream, std::move(body), {rangeOf(address, sizeof(Type), false)}), function);
   InContext scope(*session);
-  mustSucceed(cuStreamSynchronize(stream), function);
+  mustSucceed(*session, cuStreamSynchronize(stream), function);
   return *value;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "../common/fault.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -37,16 +38,25 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
   slot.state = static_cast<uint32_t>(PeState::attached);
   shared.attached.fetch_add(1);
   futexWakeAll(shared.attached);
+  // The others know of it by now.
+  CUdevice device = 0;
+  if (cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
+  fault::arrive("nvshmemx_hostlib_init_attr", pe, device);
   const Group all = job->everybody(kStartSlot);
   if (!job->waitFor(shared.attached, bitsOf(all.members), true, "the start", [&] { return shared.attached.load() == static_cast<uint32_t>(size); })) {
     const char* failure = control->failure();
     problem = failure != nullptr ? failure : "the start has failed";
-    // The thread that answers for it is still there.
-    static auto* kept = new std::vector<std::shared_ptr<Job>>;
-    kept->push_back(std::move(job));
+    keep(std::move(job));
     return nullptr;
   }
   return job;
+}
+
+void Job::keep(std::shared_ptr<Job> job) {
+  static auto* kept = new std::vector<std::shared_ptr<Job>>;
+  static auto* mutex = new std::mutex;
+  std::lock_guard lock(*mutex);
+  kept->push_back(std::move(job));
 }
 
 Group Job::everybody(int slot) const {

@@ -23,6 +23,9 @@ class Job {
   // Waits until all PEs are there. Null with a text when that fails.
   static std::shared_ptr<Job> join(const std::shared_ptr<Control>& control, int pe, int size, std::string& problem);
 
+  // For a job that nothing came of: a thread still answers for it.
+  static void keep(std::shared_ptr<Job> job);
+
   const int pe;
   const int size;
   const std::shared_ptr<Control> control;

@@ -7,7 +7,7 @@ namespace {
 
 void complete(const Session& session, const char* function) {
   InContext scope(session);
-  mustSucceed(cuStreamSynchronize(session.stream), function);
+  mustSucceed(session, cuStreamSynchronize(session.stream), function);
 }
 
 // An nvshmemx_status.
@@ -24,7 +24,7 @@ int meetOnStream(const char* function, nvshmem_team_t handle, cudaStream_t strea
   const auto team = session->teams.find(handle);
   if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
   auto body = [job = session->job, team, function] { return job->meet(team->group, function) ? CUDA_SUCCESS : kAbandoned; };
-  return enqueue(session, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+  return enqueue(session, function, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
 }  // namespace
@@ -34,7 +34,9 @@ void nvshmem_quiet(void) { complete(*require("nvshmem_quiet"), "nvshmem_quiet");
 void nvshmem_fence(void) { require("nvshmem_fence"); }
 // In a stream everything has been done when its turn is over.
 void nvshmemx_quiet_on_stream(cudaStream_t stream) {
-  mustSucceed(enqueue(require("nvshmemx_quiet_on_stream"), stream, [] { return CUDA_SUCCESS; }), "nvshmemx_quiet_on_stream");
+  constexpr char function[] = "nvshmemx_quiet_on_stream";
+  const auto session = require(function);
+  mustSucceed(*session, enqueue(session, function, stream, [] { return CUDA_SUCCESS; }), function);
 }
 
 int nvshmem_barrier(nvshmem_team_t team) { return meet("nvshmem_barrier", team, true); }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../common/fault.h"
 #include "bootstrap.h"
 #include "report.h"
 
@@ -44,7 +45,8 @@ int begin(unsigned flags, const nvshmemx_init_attr_t* attributes) {
   std::lock_guard lock(own.mutex);
   std::string problem;
   if (own.starts == 0) {
-    if (!own.job) {
+    const bool isFirst = !own.job;
+    if (isFirst) {
       const int status = bootstrap(flags, attributes, own.job, problem);
       if (status != 0) {
         report("%s", problem.c_str());
@@ -53,6 +55,7 @@ int begin(unsigned flags, const nvshmemx_init_attr_t* attributes) {
     }
     if (!startSession(own, problem)) {
       report("%s", problem.c_str());
+      if (isFirst) Job::keep(std::move(own.job));
       return NVSHMEMX_ERROR_INTERNAL;
     }
   }
@@ -115,6 +118,7 @@ bool Session::start(std::string& problem) {
 }
 
 void Session::end() {
+  fault::arrive("nvshmemx_hostlib_finalize", job->pe, device);
   {
     InContext scope(*this);
     cuStreamSynchronize(stream);
@@ -143,19 +147,33 @@ std::shared_ptr<Job> joined() {
   return own.job;
 }
 
+namespace {
+
+bool isQueued(const char* function) {
+  constexpr char ending[] = "_on_stream";
+  const size_t length = strlen(function), most = sizeof ending - 1;
+  return length > most && strcmp(function + length - most, ending) == 0;
+}
+
+}  // namespace
+
 std::shared_ptr<Session> require(const char* function) {
   Process& own = process();
-  std::lock_guard lock(own.mutex);
+  std::unique_lock lock(own.mutex);
   if (!own.session && own.starts > 0) {
     std::string problem;
     if (!startSession(own, problem)) leave("%s: %s", function, problem.c_str());
   }
   if (!own.session) leaveUninitialised(function);
-  return own.session;
+  const auto session = own.session;
+  lock.unlock();
+  // What is queued has its fault when its turn comes.
+  if (!isQueued(function)) fault::arrive(function, session->job->pe, session->device);
+  return session;
 }
 
-void mustSucceed(CUresult status, const char* function) {
-  if (status == CUDA_SUCCESS) return;
+void mustSucceed(const Session& session, CUresult status, const char* function) {
+  if (status == CUDA_SUCCESS || session.job->control->failure() != nullptr) return;
   const char* name = nullptr;
   cuGetErrorName(status, &name);
   leave("%s: %s (%d)", function, name == nullptr ? "unknown error of the driver" : name, static_cast<int>(status));
@@ -165,18 +183,21 @@ namespace {
 
 struct Work {
   std::shared_ptr<Session> session;
+  const char* function;
   std::function<CUresult()> body;
 };
 
 }  // namespace
 
-CUresult enqueue(const std::shared_ptr<Session>& session, cudaStream_t stream, std::function<CUresult()> body, const std::vector<ShoalSimRange>& ranges) {
-  auto* work = new Work{session, std::move(body)};
+CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream, std::function<CUresult()> body,
+                 const std::vector<ShoalSimRange>& ranges) {
+  auto* work = new Work{session, function, std::move(body)};
   InContext scope(*session);
   const CUresult status = shoalSimEnqueue(
       stream,
       [](void* data) {
         std::unique_ptr<Work> own(static_cast<Work*>(data));
+        fault::arrive(own->function, own->session->job->pe, own->session->device);
         return own->body();
       },
       [](void* data) { delete static_cast<Work*>(data); }, work, ranges.data(), ranges.size());
@@ -186,6 +207,7 @@ CUresult enqueue(const std::shared_ptr<Session>& session, cudaStream_t stream, s
 
 }  // namespace shoal::nvshmem
 
+using namespace shoal;
 using namespace shoal::nvshmem;
 
 int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) { return begin(flags, attr); }
@@ -229,6 +251,8 @@ void nvshmem_global_exit(int exitStatus) {
   }
   _exit(exitStatus);
 }
+
+int shoalSimNvshmemFault(const char* text) { return fault::rules().set(text) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE; }
 
 const char* shoalSimNvshmemFailure(void) {
   const auto job = joined();

@@ -53,14 +53,14 @@ class InContext {
   bool isPushed_ = false;
 };
 
-// Ends the process when a call of the driver failed.
-void mustSucceed(CUresult status, const char* function);
+// Ends the process when a call of the driver failed; not where the job has failed, which was told already.
+void mustSucceed(const Session& session, CUresult status, const char* function);
 
 // What a stream is told whose work gave up waiting: its context is lost, and nobody takes the data for good.
 constexpr CUresult kAbandoned = CUDA_ERROR_EXTERNAL_DEVICE;
 
 // Queues `body` on a stream; the ranges are checked and stay alive until it has run. What it returns becomes the context's error.
-CUresult enqueue(const std::shared_ptr<Session>& session, cudaStream_t stream, std::function<CUresult()> body,
+CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, cudaStream_t stream, std::function<CUresult()> body,
                  const std::vector<ShoalSimRange>& ranges = {});
 
 }  // namespace shoal::nvshmem

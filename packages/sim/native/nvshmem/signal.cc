@@ -6,7 +6,7 @@ using namespace shoal::nvshmem;
 
 namespace {
 
-void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int operation, int pe, cudaStream_t stream) {
+void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int operation, int pe, cudaStream_t stream, bool isCall = true) {
   const auto session = require(function);
   if (operation != NVSHMEM_SIGNAL_SET && operation != NVSHMEM_SIGNAL_ADD) leave("%s: %d is not a signal operation", function, operation);
   auto* address = reinterpret_cast<uint64_t*>(elementAddress(*session, function, signal, sizeof *signal, pe));
@@ -16,13 +16,14 @@ void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int 
     job->ring(pe);
     return CUDA_SUCCESS;
   };
-  mustSucceed(enqueue(session, stream, std::move(body), {{reinterpret_cast<CUdeviceptr>(address), sizeof *address, 1}}), function);
+  mustSucceed(*session, enqueue(session, isCall ? function : "", stream, std::move(body), {{reinterpret_cast<CUdeviceptr>(address), sizeof *address, 1}}),
+              function);
 }
 
 // The stream does one after the other.
 void putAndSignal(const Move& wanted, uint64_t* signal, uint64_t value, int operation, cudaStream_t stream) {
   moveOnStream(wanted, stream);
-  signalOnStream(wanted.function, signal, value, operation, wanted.pe, stream);
+  signalOnStream(wanted.function, signal, value, operation, wanted.pe, stream, false);
 }
 
 }  // namespace

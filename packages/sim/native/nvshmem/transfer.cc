@@ -1,5 +1,6 @@
 #include "transfer.h"
 
+#include "../common/fault.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -21,7 +22,7 @@ void queue(const Session& session, const Move& wanted, cudaStream_t stream) {
   if (wanted.elements == 0) return;
   const auto to = reinterpret_cast<CUdeviceptr>(destination), from = reinterpret_cast<CUdeviceptr>(source);
   if (wanted.destinationStride == 1 && wanted.sourceStride == 1) {
-    return mustSucceed(cuMemcpyAsync(to, from, wanted.elements * wanted.elementBytes, stream), wanted.function);
+    return mustSucceed(session, cuMemcpyAsync(to, from, wanted.elements * wanted.elementBytes, stream), wanted.function);
   }
   CUDA_MEMCPY2D copy = {};
   copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -31,7 +32,7 @@ void queue(const Session& session, const Move& wanted, cudaStream_t stream) {
   copy.dstPitch = static_cast<size_t>(wanted.destinationStride) * wanted.elementBytes;
   copy.WidthInBytes = wanted.elementBytes;
   copy.Height = wanted.elements;
-  mustSucceed(cuMemcpy2DAsync_v2(&copy, stream), wanted.function);
+  mustSucceed(session, cuMemcpy2DAsync_v2(&copy, stream), wanted.function);
 }
 
 }  // namespace
@@ -52,12 +53,13 @@ void move(const Move& wanted, bool isBlocking) {
   const auto session = require(wanted.function);
   InContext scope(*session);
   queue(*session, wanted, session->stream);
-  if (isBlocking) mustSucceed(cuStreamSynchronize(session->stream), wanted.function);
+  if (isBlocking) mustSucceed(*session, cuStreamSynchronize(session->stream), wanted.function);
   if (wanted.direction == Direction::put) session->job->ring(wanted.pe);
 }
 
 void moveOnStream(const Move& wanted, cudaStream_t stream) {
   const auto session = require(wanted.function);
+  if (fault::rules().isSet()) mustSucceed(*session, enqueue(session, wanted.function, stream, [] { return CUDA_SUCCESS; }), wanted.function);
   InContext scope(*session);
   queue(*session, wanted, stream);
 }

@@ -51,7 +51,7 @@ void waitOnStream(const Wait<Type>& wanted, cudaStream_t stream) {
     const uint64_t anybody = job->size == 64 ? ~uint64_t{0} : (uint64_t{1} << job->size) - 1;
     return job->waitFor(job->control->pe(job->pe).doorbell, anybody, false, wanted.function, isDone) ? CUDA_SUCCESS : kAbandoned;
   };
-  mustSucceed(enqueue(session, stream, std::move(body), ranges), wanted.function);
+  mustSucceed(*session, enqueue(session, wanted.function, stream, std::move(body), ranges), wanted.function);
 }
 
 }  // namespace

@@ -350,6 +350,8 @@ SHOAL_EXPORT void nvshmem_debug_log(int level, unsigned long flags, const char* 
 
 // What only the software device has: why waiting is over for this process (a PE has ended, say), or NULL.
 SHOAL_EXPORT const char* shoalSimNvshmemFailure(void);
+// Faults of this process from now on, as SHOAL_SIM_FAULT describes them; NULL for none. An nvshmemx_status.
+SHOAL_EXPORT int shoalSimNvshmemFault(const char* faults);
 
 #ifdef __cplusplus
 }
