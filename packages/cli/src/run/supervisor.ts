@@ -127,12 +127,13 @@ export class Supervisor {
     this.#isStopping = true
     this.#status = status
     const running = this.#ranks.filter((one) => one.isRunning)
-    tell(`${reason}${running.length === 0 ? '' : '; the others are being ended'}`)
+    const whom = reason.startsWith('rank') ? 'the others' : 'the ranks'
+    tell(`${reason}${running.length === 0 ? '' : `; ${whom} are being ended`}`)
     for (const one of running) one.signalGroup(signal)
     const { grace } = this.#options
     this.#killTimer = setTimeout(() => {
       const left = this.#ranks.filter((one) => one.isRunning).map((one) => one.rank)
-      if (left.length > 0) tell(`rank ${left.join(', ')} did not end within ${grace / 1000} s and is killed`)
+      if (left.length > 0) tell(`${nameRanks(left)} did not end within ${grace / 1000} s, killed`)
       this.#killAll()
     }, grace)
   }
@@ -198,6 +199,10 @@ export class Supervisor {
     if (this.#strangers <= 3) tell(`the rendezvous turned a stranger away: ${reason}`)
     if (this.#strangers === 3) tell('further strangers are turned away silently')
   }
+}
+
+function nameRanks(ranks: readonly number[]): string {
+  return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
 }
 
 function tell(words: string): void {

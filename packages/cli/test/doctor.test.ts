@@ -1,0 +1,153 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { printable } from '../src/doctor/print.js'
+import type { DoctorReport } from '../src/doctor/report.js'
+
+const shoal = fileURLToPath(new URL('../bin/shoal.js', import.meta.url))
+const nowhere = '/nowhere/no-such-library.so'
+
+function doctor(options: readonly string[], environment: NodeJS.ProcessEnv) {
+  const named = { SHOAL_CUDA_LIBRARY: '', SHOAL_CUDART_LIBRARY: '', SHOAL_NCCL_LIBRARY: '', SHOAL_NVSHMEM_LIBRARY: '' }
+  const { stdout, stderr, status } = spawnSync(process.execPath, [shoal, 'doctor', ...options], {
+    env: { ...process.env, SHOAL_DEVICE: '', ...named, ...environment },
+    encoding: 'utf8',
+  })
+  return { output: stdout, errors: stderr, code: status }
+}
+
+function report(
+  options: readonly string[],
+  environment: NodeJS.ProcessEnv,
+): DoctorReport & { ok: boolean; code: number | null } {
+  const { output, code } = doctor(['--json', ...options], environment)
+  return { ...(JSON.parse(output) as DoctorReport & { ok: boolean }), code }
+}
+
+/** No library is found, wherever this runs. */
+const nothing = {
+  SHOAL_CUDA_LIBRARY: nowhere,
+  SHOAL_CUDART_LIBRARY: nowhere,
+  SHOAL_NCCL_LIBRARY: nowhere,
+  SHOAL_NVSHMEM_LIBRARY: nowhere,
+}
+
+test('with the software device: libraries, devices, links', () => {
+  const { code, ok, libraries, devices, links, addon, system, findings } = report([], {
+    SHOAL_DEVICE: 'sim',
+    SHOAL_SIM_DEVICES: '3',
+  })
+  expect(code).toBe(0)
+  expect(ok).toBe(true)
+  expect(addon).toEqual({ loaded: true })
+  expect(libraries.map(({ id }) => id)).toEqual(['cuda', 'cudart', 'nccl', 'nvshmem'])
+  for (const library of libraries.slice(0, 3)) {
+    expect(library).toMatchObject({ found: true, step: 'sim' })
+    expect(existsSync(library.path!)).toBe(true)
+    expect(library.version).toMatch(/^\d+\.\d+/)
+  }
+  expect(devices.map(({ ordinal, isSoftware }) => [ordinal, isSoftware])).toEqual([0, 1, 2].map((i) => [i, true]))
+  expect(devices[0]).toMatchObject({ computeCapability: '9.0', hasMulticast: true })
+  expect(devices[0]!.uuid).toMatch(/^GPU-/)
+  expect(links.map(({ from, to }) => `${from}${to}`)).toEqual(['01', '02', '10', '12', '20', '21'])
+  expect(links.every((link) => link.hasAccess)).toBe(true)
+  expect(system.node).toBe(process.version)
+  expect(findings.map(({ level }) => level)).toContain('note')
+})
+
+test('without anything: what is missing, and what to do', () => {
+  const { code, ok, libraries, devices, findings } = report([], nothing)
+  expect(code).toBe(1)
+  expect(ok).toBe(false)
+  expect(devices).toEqual([])
+  expect(libraries.map(({ found }) => found)).toEqual([false, false, false, false])
+  const errors = findings.filter(({ level }) => level === 'error')
+  expect(errors).toHaveLength(1)
+  expect(errors[0]!.message).toContain(`${nowhere} does not load: `)
+  expect(errors[0]!.remedies.join(' ')).toMatch(/install the NVIDIA driver.*SHOAL_CUDA_LIBRARY=.*SHOAL_DEVICE=sim/)
+  expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(3)
+})
+
+test('what is required and missing is an error', () => {
+  const sim = { SHOAL_DEVICE: 'sim', SHOAL_NCCL_LIBRARY: nowhere }
+  expect(report([], sim)).toMatchObject({ code: 0, ok: true })
+  const { code, findings } = report(['--require', 'runtime,nccl'], sim)
+  expect(code).toBe(1)
+  expect(findings.filter(({ level }) => level === 'error').map(({ subject }) => subject)).toEqual(['NVIDIA NCCL'])
+})
+
+test('a driver without a device', () => {
+  const { code, findings } = report([], { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '0' })
+  expect(code).toBe(1)
+  expect(findings[0]).toMatchObject({ level: 'error', subject: 'devices' })
+  expect(findings[0]!.remedies[0]).toContain('nvidia-smi')
+})
+
+test('an addon that does not load', () => {
+  const { output, code } = doctor([], { SHOAL_FFI_ADDON: nowhere })
+  expect(code).toBe(1)
+  expect(output).toContain('DOES NOT LOAD')
+  expect(output).toMatch(/error: addon: SHOAL_ADDON_NOT_LOADED/)
+})
+
+test('the environment is told, a secret never', () => {
+  const secret = 'nobody may see this'
+  const { output } = doctor(['--json'], { ...nothing, SHOAL_SECRET: secret, NCCL_DEBUG: 'WARN', NCCL_API_KEY: secret })
+  expect(output).not.toContain(secret)
+  expect((JSON.parse(output) as DoctorReport).system.environment).toMatchObject({ NCCL_DEBUG: 'WARN' })
+})
+
+test('in words, with every place searched if that is wanted', () => {
+  const environment = { ...nothing, SHOAL_CUDA_LIBRARY: '', SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
+  const brief = doctor([], environment)
+  expect(brief.output).toMatch(/^System\n {2}Node v/)
+  expect(brief.output).toMatch(/NVIDIA CUDA driver \d+\.\d+: \/.*libshoal-sim-cuda\.so\.1 \(sim\)/)
+  expect(brief.output).toContain('0  Shoal Software Device (SOFTWARE: this CPU, no GPU): compute capability 9.0')
+  expect(brief.output).toContain('warning: NVIDIA NCCL')
+  expect(brief.output).not.toContain('environment  ')
+  const verbose = doctor(['--verbose'], environment)
+  expect(verbose.output).toContain(`environment  ${nowhere}: `)
+  expect(brief.code).toBe(0)
+})
+
+test('a table of links', () => {
+  const device = { name: 'X', uuid: 'u', pciBusId: 'b', computeCapability: '9.0', totalBytes: 2 ** 30 }
+  const devices = [0, 1, 2].map((ordinal) => ({
+    ...device,
+    ordinal,
+    isSoftware: false,
+    multiprocessors: 132,
+    hasMulticast: false,
+  }))
+  const link = (from: number, to: number, hasAccess: boolean, hasNativeAtomics: boolean) => ({
+    from,
+    to,
+    hasAccess,
+    hasNativeAtomics,
+    performanceRank: 0,
+  })
+  const links = [
+    ...[link(0, 1, true, true), link(1, 0, true, true)],
+    ...[link(0, 2, true, false), link(2, 0, true, false)],
+    ...[link(1, 2, false, false), link(2, 1, false, false)],
+  ]
+  const system = { node: 'v20', platform: 'linux-x64', cpus: 8, environment: {}, launchers: {} }
+  const base = { system, addon: { loaded: true }, libraries: [], nvshmemPlugins: [], devices, links, findings: [] }
+  const text = printable(base, false)
+  expect(text).toContain(
+    ['       0   1   2', '  0    -   NV  P2P', '  1    NV  -   SYS', '  2    P2P SYS -'].join('\n'),
+  )
+  expect(text).toMatch(/Findings\n {2}nothing is missing$/)
+})
+
+test.each([
+  [['--require', 'cudnn'], "there is no library 'cudnn'"],
+  [['--loud'], '--loud'],
+  [['extra'], 'extra'],
+])('wrong options: %j', (options, words) => {
+  const { code, errors } = doctor(options, nothing)
+  expect(code).toBe(2)
+  expect(errors).toContain(words)
+  expect(errors).not.toContain('    at ')
+})

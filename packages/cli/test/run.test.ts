@@ -1,0 +1,493 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+
+const shoal = fileURLToPath(new URL('../bin/shoal.js', import.meta.url))
+const ranks = fileURLToPath(new URL('fixtures/ranks.mjs', import.meta.url))
+const children: ChildProcess[] = []
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'shoal-run-'))
+})
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Run {
+  readonly child: ChildProcess
+  readonly end: Promise<{
+    readonly code: number | null
+    readonly signal: NodeJS.Signals | null
+    readonly output: string
+    readonly errors: string
+  }>
+  output(): string
+  errors(): string
+  /** Until the output has the words so many times. */
+  until(words: string | RegExp, times?: number): Promise<void>
+}
+
+function start(commandLine: readonly string[], environment: NodeJS.ProcessEnv = {}, input?: string): Run {
+  const env: NodeJS.ProcessEnv = { ...process.env, SHOAL_DEVICE: '', CUDA_VISIBLE_DEVICES: undefined, ...environment }
+  const child = spawn(process.execPath, [shoal, 'run', ...commandLine], {
+    env,
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  child.stdin?.end(input)
+  let output = ''
+  let errors = ''
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => (output += text))
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  const end: Run['end'] = new Promise((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, output, errors }))
+  })
+  return {
+    child,
+    end,
+    output: () => output,
+    errors: () => errors,
+    async until(words, times = 1) {
+      await expect.poll(() => output.split(words).length - 1, { timeout: 20_000 }).toBeGreaterThanOrEqual(times)
+    },
+  }
+}
+
+const run = (commandLine: readonly string[], environment?: NodeJS.ProcessEnv, input?: string) =>
+  start(commandLine, environment, input).end
+
+const linesOf = (text: string): string[] => text.split('\n').slice(0, -1)
+
+function pidsIn(output: string): number[] {
+  return [...output.matchAll(/pid (\d+)/g)].map((match) => Number(match[1]))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function expectEnded(pids: readonly number[]): Promise<void> {
+  await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([])
+}
+
+describe('what ranks are given', () => {
+  test('the variables of torchrun, and their arguments', async () => {
+    const { code, output } = await run(['-n', '3', ranks, 'variables', '-n', '--flag'])
+    expect(code).toBe(0)
+    const all = linesOf(output).map((line) => {
+      const [, rank, json] = /^\[(\d)\] (.*)$/.exec(line)!
+      return { line: rank, ...(JSON.parse(json!) as Record<string, unknown>) } as Record<string, unknown>
+    })
+    all.sort((a, b) => Number(a['RANK']) - Number(b['RANK']))
+    expect(all).toHaveLength(3)
+    for (const [rank, one] of all.entries()) {
+      expect(one).toMatchObject({
+        line: String(rank),
+        RANK: String(rank),
+        LOCAL_RANK: String(rank),
+        WORLD_SIZE: '3',
+        LOCAL_WORLD_SIZE: '3',
+        GROUP_RANK: '0',
+        MASTER_ADDR: '127.0.0.1',
+        SHOAL_DEVICE_ORDINAL: String(rank),
+        argv: ['-n', '--flag'],
+      })
+      expect(one['CUDA_VISIBLE_DEVICES']).toBeUndefined()
+      expect(Number(one['MASTER_PORT'])).toBeGreaterThan(0)
+    }
+    expect(new Set(all.map((one) => one['MASTER_PORT'])).size).toBe(1)
+  })
+
+  test('a secret that no command line shows', async () => {
+    const { code, output } = await run(['-n', '2', '--no-prefix', ranks, 'secrets'])
+    expect(linesOf(output)).toEqual(Array(2).fill('secret of 64 digits, seen: false'))
+    expect(code).toBe(0)
+  })
+
+  test.each<[string, string[], NodeJS.ProcessEnv, (string | undefined)[], string[]]>([
+    ['all devices', [], {}, [undefined, undefined], ['0', '1']],
+    ['one device each', ['--device-map', 'each'], {}, ['0', '1'], ['0', '0']],
+    ['one each of some', ['--device-map=each'], { CUDA_VISIBLE_DEVICES: '5, GPU-77' }, ['5', 'GPU-77'], ['0', '0']],
+    ['a list', ['--device-map', '3,1'], {}, ['3,1', '3,1'], ['0', '1']],
+    ['a list of some', ['--device-map', '1,0'], { CUDA_VISIBLE_DEVICES: '6,7' }, ['7,6', '7,6'], ['0', '1']],
+  ])('%s', async (_, options, environment, visible, ordinals) => {
+    const { code, output } = await run(['-n', '2', '--no-prefix', ...options, ranks, 'variables'], environment)
+    const all = linesOf(output).map((line) => JSON.parse(line) as Record<string, string>)
+    all.sort((a, b) => Number(a['RANK']) - Number(b['RANK']))
+    expect(all.map((one) => one['CUDA_VISIBLE_DEVICES'])).toEqual(visible)
+    expect(all.map((one) => one['SHOAL_DEVICE_ORDINAL'])).toEqual(ordinals)
+    expect(code).toBe(0)
+  })
+
+  test('as many software devices as ranks', async () => {
+    const map = ['--device-map', 'each', '--no-prefix']
+    const one = await run(['-n', '3', ...map, ranks, 'variables'], { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '' })
+    const all = linesOf(one.output).map((line) => JSON.parse(line) as Record<string, string>)
+    expect(all.map((rank) => [rank['SHOAL_SIM_DEVICES'], rank['SHOAL_DEVICE_ORDINAL']]).sort()).toEqual([
+      ['3', '0'],
+      ['3', '1'],
+      ['3', '2'],
+    ])
+  })
+
+  test('options of Node that stand before the script', async () => {
+    const options = ['--max-old-space-size=300', '--conditions', 'special', '--inspect=127.0.0.1:0']
+    const { code, output } = await run(['-n', '2', '--no-prefix', ...options, ranks, 'variables'])
+    expect(code).toBe(0)
+    for (const line of linesOf(output)) {
+      expect(JSON.parse(line)).toMatchObject({ execArgv: options, argv: [] })
+    }
+  })
+
+  test('nothing to read, or to rank 0 what shoal run is given', async () => {
+    const none = await run(['-n', '2', ranks, 'input'], {}, 'some words')
+    expect(linesOf(none.output).sort()).toEqual(['[0] read ""', '[1] read ""'])
+    const some = await run(['-n', '2', '--stdin', ranks, 'input'], {}, 'some words')
+    expect(linesOf(some.output).sort()).toEqual(['[0] read "some words"', '[1] read ""'])
+    expect(some.code).toBe(0)
+  })
+})
+
+describe('programs', () => {
+  test('that are no scripts of Node', async () => {
+    const { code, output } = await run(['-n', '2', '--exec', 'sh', '-c', 'echo rank $RANK of $WORLD_SIZE'])
+    expect(linesOf(output).sort()).toEqual(['[0] rank 0 of 2', '[1] rank 1 of 2'])
+    expect(code).toBe(0)
+  })
+
+  test('that do not exist', async () => {
+    const { code, errors } = await run(['-n', '2', '--exec', './no-such-program'])
+    expect(errors).toContain('did not start')
+    expect(code).toBe(127)
+  })
+
+  test('in TypeScript, or words about what is missing', async () => {
+    const script = join(folder, 'typed.mts')
+    writeFileSync(script, 'const rank: string = process.env["RANK"]!\nconsole.log("typed", rank as string)\n')
+    const { code, output, errors } = await run(['-n', '2', script], { NODE_NO_WARNINGS: '1' })
+    const canStrip = process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')
+    if (canStrip) {
+      expect(errors).toBe('')
+      expect(linesOf(output).sort()).toEqual(['[0] typed 0', '[1] typed 1'])
+      expect(code).toBe(0)
+    } else {
+      expect(errors).toContain('take Node 22.6 or later, install tsx (npm install tsx), or compile it')
+      expect(code).toBe(2)
+    }
+  })
+
+  test('in TypeScript, by tsx where that is installed', async (context) => {
+    if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) {
+      return context.skip('this Node strips types itself')
+    }
+    const { mkdirSync } = await import('node:fs')
+    mkdirSync(join(folder, 'node_modules/tsx'), { recursive: true })
+    writeFileSync(join(folder, 'node_modules/tsx/package.json'), '{"name":"tsx","main":"tsx.mjs"}')
+    // Stands in for the package: all that matters here is that it is loaded before the script.
+    writeFileSync(join(folder, 'node_modules/tsx/tsx.mjs'), "console.log('tsx is there'); process.exit(0)\n")
+    writeFileSync(join(folder, 'typed.ts'), 'const one: number = 1\n')
+    const { code, output } = await run(['-n', '1', join(folder, 'typed.ts')])
+    expect(output).toBe('[0] tsx is there\n')
+    expect(code).toBe(0)
+  })
+})
+
+describe('output', () => {
+  test('stays in whole lines, however it comes', async () => {
+    const count = 3_000
+    const { code, output } = await run(['-n', '11', ranks, 'lines', String(count)])
+    expect(code).toBe(0)
+    const next = Array(11).fill(0) as number[]
+    for (const line of linesOf(output)) {
+      const [, prefix, rank, number, rest] = /^\[([ \d]\d)\] (\d+):(\d+):(.*);$/.exec(line) ?? []
+      if (Number(prefix) !== Number(rank) || next[Number(rank)] !== Number(number)) throw new Error(line)
+      if (rest !== `é${rank}`.repeat(Number(number) % 40)) throw new Error(line)
+      next[Number(rank)]! += 1
+    }
+    expect(next).toEqual(Array(11).fill(count))
+  })
+
+  test('keeps what has no line end, and both streams apart', async () => {
+    const { output, errors } = await run(['-n', '2', ranks, 'partial'])
+    expect(linesOf(output).sort()).toEqual(['[0] no end', '[1] no end'])
+    expect(linesOf(errors).sort()).toEqual(['[0] no end either', '[1] no end either'])
+    const bare = await run(['-n', '2', '--no-prefix', ranks, 'partial'])
+    expect(bare.output).toBe('no end\nno end\n')
+  })
+
+  test('cuts lines that do not end', async () => {
+    const { code, output } = await run(['-n', '1', ranks, 'long'])
+    const lines = linesOf(output)
+    expect(lines.length).toBeGreaterThanOrEqual(3)
+    expect(lines.every((line) => line.startsWith('[0] x'))).toBe(true)
+    expect(lines.map((line) => line.length - 4).reduce((a, b) => a + b)).toBe(3 * 2 ** 20)
+    expect(code).toBe(0)
+  })
+
+  test('that nobody reads any more ends the job', async () => {
+    const one = start(['-n', '2', ranks, 'lines', '1000000'])
+    await one.until('\n', 10)
+    one.child.stdout!.destroy()
+    expect((await one.end).code).toBe(128 + 13)
+    expect(one.errors()).toContain('nobody reads the output any more')
+  })
+})
+
+describe('the first failure', () => {
+  test('ends all others, with the reason and the exit status', async () => {
+    const one = start(['-n', '4', ranks, 'fail', '2', '7'])
+    const { code, errors } = await one.end
+    expect(code).toBe(7)
+    expect(errors).toMatch(/^shoal run: rank 2 \(pid \d+\) ended with exit status 7; the others are being ended$/m)
+    const pids = pidsIn(one.output())
+    expect(pids).toHaveLength(4)
+    await expectEnded(pids)
+  })
+
+  test('by a signal', async () => {
+    const { code, errors } = await run(['-n', '3', ranks, 'kill', '1'])
+    expect(code).toBe(128 + 9)
+    expect(errors).toMatch(/rank 1 \(pid \d+\) was killed by SIGKILL; the others are being ended/)
+  })
+
+  test('kills those who do not listen, after the grace', async () => {
+    const began = performance.now()
+    const one = start(['-n', '3', '--grace', '0.7', ranks, 'stubborn'])
+    const { code, output, errors } = await one.end
+    expect(code).toBe(5)
+    expect(output.match(/ignored SIGTERM/g)).toHaveLength(2)
+    expect(errors).toContain('ranks 1, 2 did not end within 0.7 s, killed')
+    expect(performance.now() - began).toBeGreaterThan(900)
+    await expectEnded(pidsIn(output))
+  })
+
+  test('of all at once is told once', async () => {
+    const { code, errors } = await run(['-n', '4', '--exec', 'sh', '-c', 'exit 3'])
+    expect(code).toBe(3)
+    expect(errors.match(/shoal run: rank \d \(pid \d+\) ended with exit status 3/g)).toHaveLength(1)
+  })
+})
+
+describe('--on-failure continue', () => {
+  const options = ['--on-failure', 'continue']
+
+  test.each([['1'], ['0'], ['0', '2']])('survivors go on: %s killed', async (...victims) => {
+    const { code, output, errors } = await run(['-n', '4', ...options, ranks, 'elastic', ...victims])
+    expect(code).toBe(0)
+    const left = ['0', '1', '2', '3'].filter((rank) => !victims.includes(rank))
+    const lines = linesOf(output).sort()
+    expect(lines).toHaveLength(left.length)
+    for (const [index, rank] of left.entries()) {
+      expect(lines[index]).toMatch(new RegExp(`^\\[${rank}\\] SHOAL_RANKS_LOST [\\d,]+ now ${index}/${left.length} 9$`))
+    }
+    for (const victim of victims) expect(errors).toContain(`rank ${victim} (pid `)
+    expect(errors).toContain('was killed by SIGKILL; the others go on')
+  })
+
+  test('all that fail are a failure', async () => {
+    const { code, errors } = await run([
+      '-n',
+      '2',
+      ...options,
+      '--exec',
+      'sh',
+      '-c',
+      'sleep 0.$RANK; exit $((RANK + 4))',
+    ])
+    expect(code).toBe(4)
+    expect(errors).toContain('ended with exit status 4; the others go on')
+    expect(errors).toContain('ended with exit status 5; it was the last')
+  })
+})
+
+describe('signals', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGQUIT', 131],
+  ] as const)('%s is passed on, and ends the job', async (signal, status) => {
+    const one = start(['-n', '2', ranks, 'signals'])
+    await one.until('ready', 2)
+    one.child.kill(signal)
+    const { code, output, errors } = await one.end
+    expect(code).toBe(status)
+    expect(output).toContain(`[0] got ${signal}`)
+    expect(output).toContain(`[1] got ${signal}`)
+    expect(errors).toContain(`got ${signal}; the ranks are being ended`)
+    await expectEnded(pidsIn(output))
+  })
+
+  test('SIGUSR2 and SIGWINCH are passed on, and end nothing', async () => {
+    const one = start(['-n', '2', ranks, 'signals'])
+    await one.until('ready', 2)
+    one.child.kill('SIGUSR2')
+    await one.until('got SIGUSR2', 2)
+    one.child.kill('SIGWINCH')
+    await one.until('got SIGWINCH', 2)
+    one.child.kill('SIGTERM')
+    expect((await one.end).code).toBe(143)
+  })
+
+  test('the second time there is no grace', async () => {
+    const one = start(['-n', '2', ranks, 'signals', 'stay'])
+    await one.until('ready', 2)
+    one.child.kill('SIGINT')
+    await one.until('got SIGINT', 2)
+    const asked = performance.now()
+    one.child.kill('SIGINT')
+    const { code, output } = await one.end
+    expect(performance.now() - asked).toBeLessThan(5_000)
+    expect(code).toBe(130)
+    await expectEnded(pidsIn(output))
+  })
+})
+
+describe('nothing is left running', () => {
+  test.each([
+    ['ranks that would wait for ever', 'signals'],
+    ['ranks that listen to nothing', 'busy'],
+    ['what ranks have started', 'parent'],
+  ])('when shoal run is killed: %s', async (_, action) => {
+    const one = start(['-n', '2', ranks, action])
+    await one.until('ready', 2)
+    const pids = pidsIn(one.output())
+    expect(pids).toHaveLength(action === 'parent' ? 4 : 2)
+    one.child.kill('SIGKILL')
+    expect((await one.end).signal).toBe('SIGKILL')
+    await expectEnded(pids)
+  })
+
+  test('programs that are not of Node, neither', async () => {
+    const one = start([
+      '-n',
+      '2',
+      '--exec',
+      'sh',
+      '-c',
+      'trap "" TERM; echo pid $$ ready; sleep 600 & echo pid $!; wait',
+    ])
+    await one.until('ready', 2)
+    await one.until(/pid \d+/, 4)
+    const pids = pidsIn(one.output())
+    one.child.kill('SIGKILL')
+    await expectEnded(pids)
+  })
+
+  test('what a rank has started ends with it, and holds nobody up', async () => {
+    const { code, output } = await run(['-n', '2', ranks, 'parent', 'leave'])
+    expect(code).toBe(0)
+    const pids = pidsIn(output)
+    expect(pids).toHaveLength(2)
+    await expectEnded(pids)
+  })
+})
+
+describe('the rendezvous of a job', () => {
+  test('tells those who wait for a rank that has ended', async () => {
+    const failed = await run([
+      '-n',
+      '3',
+      '--on-failure=continue',
+      '--exec',
+      'sh',
+      '-c',
+      `[ $RANK = 1 ] && exit 9; exec '${process.execPath}' '${ranks}' waits`,
+    ])
+    const words = 'SHOAL_RANKS_LOST: bootstrap of rank'
+    expect(failed.output.split(words)).toHaveLength(3)
+    expect(failed.output).toContain('rank 1 was lost')
+    const left = await run(['-n', '3', ranks, 'waits', '1'])
+    expect(left.output.split(words)).toHaveLength(3)
+    expect(left.output).toContain('rank 1 left the job')
+  })
+
+  test('knows a rank that exits well from one that is lost', async () => {
+    const { code, output } = await run(['-n', '2', ranks, 'exits'])
+    expect(output).toBe("[1] barrier 'never' cannot end: rank 0 left the job; alarmed: false\n")
+    expect(code).toBe(0)
+  })
+
+  test('is not disturbed by strangers, tells of them, and not for ever', async () => {
+    const one = start(['-n', '3', ranks, 'rendezvous'])
+    await one.until('at tcp://', 3)
+    const [, port] = /at tcp:\/\/127\.0\.0\.1:(\d+)/.exec(one.output())!
+    for (let i = 0; i < 200; i += 1) {
+      const socket = connect(Number(port), '127.0.0.1')
+      socket.on('error', () => undefined)
+      if (i % 2 === 0) socket.write(Buffer.alloc(4096, i))
+    }
+    const { code, output, errors } = await one.end
+    expect(code).toBe(0)
+    expect(output.match(/undisturbed: true/g)).toHaveLength(3)
+    expect(linesOf(errors).filter((line) => line.includes('the rendezvous turned a stranger away'))).toHaveLength(3)
+    expect(linesOf(errors)).toHaveLength(4)
+  })
+})
+
+test('ranks add their numbers with NCCL on the software device', async () => {
+  const sum = fileURLToPath(new URL('fixtures/sum.mjs', import.meta.url))
+  const { code, output, errors } = await run(['-n', '4', sum], { SHOAL_DEVICE: 'sim', SHOAL_NCCL_LIBRARY: '' })
+  expect(linesOf(errors).filter((line) => !line.includes('software device in use'))).toEqual([])
+  expect(linesOf(output).sort()).toEqual([0, 1, 2, 3].map((rank) => `[${rank}] sum 10`))
+  expect(code).toBe(0)
+})
+
+describe('a wrong command line', () => {
+  test.each<[string[], string]>([
+    [[], '-n says how many ranks'],
+    [['script.js'], '-n says how many ranks'],
+    [['-n', '2'], 'the script is missing'],
+    [['-n'], '-n needs a value'],
+    [['-n', '0', 'x.js'], '-n must be a whole number from 1 to 1024'],
+    [['-n', '1.5', 'x.js'], '-n must be a whole number'],
+    [['-n', 'two', 'x.js'], '-n must be a whole number'],
+    [['-n', '2', 'no-such-script.js'], 'there is no file'],
+    [['-n', '2', '.'], 'there is no file'],
+    [['-n', '2', '--on-failure', 'maybe', 'x.js'], '--on-failure must be stop or continue'],
+    [['-n', '2', '--grace', '-1', 'x.js'], '--grace must be a number of seconds'],
+    [['-n', '2', '--no-prefix=yes', 'x.js'], '--no-prefix takes no value'],
+    [['-n', '2', '--device-map', '0', 'x.js'], '--device-map names 1 devices for 2 ranks'],
+    [['-n', '2', '--device-map', '1,1', 'x.js'], '--device-map names device 1 twice'],
+    [['-n', '2', '--device-map', 'all', 'x.js'], '--device-map must be rank, each or a list'],
+    [['-n', '2', '-e', 'console.log(1)'], 'the ranks need a script file'],
+    [['-n', '2', '--exec', '--inspect', 'x.js'], '--exec runs no Node'],
+  ])('%j', async (commandLine, words) => {
+    const { code, output, errors } = await run(commandLine)
+    expect(errors).toContain(words)
+    expect(errors).not.toContain('    at ')
+    expect(output).toBe('')
+    expect(code).toBe(2)
+  })
+
+  test('devices that CUDA_VISIBLE_DEVICES does not have', async () => {
+    const options = ['-n', '2', '--device-map', '0,4', ranks, 'variables']
+    const { code, errors } = await run(options, { CUDA_VISIBLE_DEVICES: '2,3' })
+    expect(errors).toContain("--device-map asks for device 4, and CUDA_VISIBLE_DEVICES is '2,3'")
+    expect(code).toBe(2)
+  })
+})
+
+test('--help, and the commands there are', async () => {
+  const { code, output } = await run(['--help'])
+  expect(output).toContain('usage: shoal run -n N')
+  expect(code).toBe(0)
+  const whole = spawn(process.execPath, [shoal, 'dance'])
+  let errors = ''
+  whole.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+  expect(await new Promise((resolve) => whole.once('close', resolve))).toBe(2)
+  expect(errors).toContain("there is no command 'dance'")
+  expect(errors).toMatch(/run .*\n.*doctor/)
+})
