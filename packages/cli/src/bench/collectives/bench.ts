@@ -5,7 +5,7 @@ import { joinParty } from '../party.js'
 import { Output } from '../report/output.js'
 import type { Diagram } from '../report/plot.js'
 import { introduction, reportOf } from '../report/report.js'
-import { measureCollective } from './measure.js'
+import { measureCollective, variantsOf } from './measure.js'
 import type { Operation } from './operations.js'
 import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 
@@ -13,10 +13,13 @@ import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 export async function benchCollective(operation: Operation, options: BenchOptions): Promise<number> {
   const party = await joinParty(options)
   try {
+    const variants = variantsOf(operation, party.worldSize, options)
     const output = party.isFirst ? await Output.open(options) : undefined
     const library = { name: 'NCCL', version: ncclVersion().toString() }
     output?.print(...introduction(reportOf(party, library, [], options)), ...collectiveHead())
-    const rows = await measureCollective(operation, party, options, (row) => output?.print(collectiveLine(row)))
+    const rows = await measureCollective(operation, variants, party, options, (row) =>
+      output?.print(collectiveLine(row)),
+    )
     const { wrong, averageBusBandwidth } = collectiveSummary(rows)
     output?.print(
       `# elements wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`,

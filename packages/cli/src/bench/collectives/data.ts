@@ -7,7 +7,7 @@ import type { Source } from './operations.js'
  * The data of a part repeats after so many elements. A prime, so that data which ends up in a wrong place does not look
  * right by chance.
  */
-const period = 65_521
+const longestPeriod = 65_521
 /** Results are read back in pieces of about so many bytes. */
 const pieceBytes = 8 * 2 ** 20
 /** Sums are exact up to here, whatever the order of additions. */
@@ -27,18 +27,21 @@ export class BenchData {
   readonly #type: BenchType
   readonly #op: Reduction
   readonly #worldSize: number
+  readonly #period: number
   readonly #patterns = new Map<string, StorageArray>()
 
-  constructor(type: BenchType, op: Reduction, worldSize: number) {
+  /** @param longest - elements of the longest part */
+  constructor(type: BenchType, op: Reduction, worldSize: number, longest: number) {
     this.#type = type
     this.#op = op
     this.#worldSize = worldSize
+    this.#period = Math.max(1, Math.min(longest, longestPeriod))
   }
 
   /** Queues what part `part` of rank `rank` holds into the elements of `target`. */
   fill(target: DeviceBuffer, rank: number, part: number, stream: Stream): void {
     const pattern = this.#pattern({ rank, part })
-    const first = Math.min(period, target.length)
+    const first = Math.min(this.#period, target.length)
     target.slice(0, first).copyFrom(pattern.subarray(0, first) as never, { stream })
     // Copies of copies: a few large ones instead of many small ones.
     for (let filled = first; filled < target.length; ) {
@@ -52,7 +55,10 @@ export class BenchData {
   async wrong(result: DeviceBuffer, source: Source, stream: Stream): Promise<number> {
     const pattern = this.#pattern(source)
     const bytes = dtypeInfo(this.#type).bytes
-    const periods = Math.max(1, Math.min(Math.floor(pieceBytes / bytes / period), Math.ceil(result.length / period)))
+    const periods = Math.max(
+      1,
+      Math.min(Math.floor(pieceBytes / bytes / this.#period), Math.ceil(result.length / this.#period)),
+    )
     const expected = repeat(pattern, periods)
     let wrong = 0
     for (let start = 0; start < result.length; start += expected.length) {
@@ -87,8 +93,8 @@ export class BenchData {
     const key = 'rank' in source ? `${source.rank} ${source.part}` : `all ${source.part}`
     const known = this.#patterns.get(key)
     if (known !== undefined) return known
-    const values = new Float64Array(period)
-    for (let i = 0; i < period; i += 1)
+    const values = new Float64Array(this.#period)
+    for (let i = 0; i < this.#period; i += 1)
       values[i] = 'rank' in source ? this.#value(source.rank, source.part, i) : this.#combined(source.part, i)
     const made = encode(this.#type, values)
     this.#patterns.set(key, made)
@@ -106,19 +112,23 @@ export class BenchData {
   }
 
   #combined(part: number, i: number): number {
-    const values = Array.from({ length: this.#worldSize }, (_, rank) => this.#value(rank, part, i))
-    const sum = (): number => values.reduce((total, value) => total + value, 0)
+    let result = this.#value(0, part, i)
+    for (let rank = 1; rank < this.#worldSize; rank += 1) result = this.#combine(result, this.#value(rank, part, i))
+    if (this.#op !== 'avg') return result
+    const mean = result / this.#worldSize
+    return precisions[this.#type] === undefined ? Math.trunc(mean) : mean
+  }
+
+  #combine(one: number, other: number): number {
     switch (this.#op) {
-      case 'sum':
-        return sum()
       case 'prod':
-        return values.reduce((total, value) => total * value, 1)
+        return one * other
       case 'max':
-        return Math.max(...values)
+        return Math.max(one, other)
       case 'min':
-        return Math.min(...values)
-      case 'avg':
-        return precisions[this.#type] === undefined ? Math.trunc(sum() / this.#worldSize) : sum() / this.#worldSize
+        return Math.min(one, other)
+      default:
+        return one + other
     }
   }
 }

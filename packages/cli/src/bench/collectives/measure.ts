@@ -11,20 +11,20 @@ import { countFor, type Operation, type Setting } from './operations.js'
 import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
 /** One combination of what an operation is asked for. */
-interface Variant {
+export interface Variant {
   readonly type: BenchType
   readonly op: Reduction
   readonly root: number
 }
 
-/** Measures an operation over all sizes, types, reductions and roots; `tell` gets each row when it is there. */
+/** Measures an operation over all sizes of all variants; `tell` gets each row when it is there. */
 export async function measureCollective(
   operation: Operation,
+  variants: readonly Variant[],
   party: Party,
   options: BenchOptions,
   tell: (row: CollectiveRow) => void,
 ): Promise<CollectiveRow[]> {
-  const variants = variantsOf(operation, party.worldSize, options)
   const ranks = await connect(party, options)
   const rows: CollectiveRow[] = []
   try {
@@ -43,7 +43,8 @@ export async function measureCollective(
   return rows
 }
 
-function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
+/** Every type with every reduction and root that was asked for. @throws UsageError for a root that is no rank. */
+export function variantsOf(operation: Operation, worldSize: number, options: BenchOptions): Variant[] {
   if (operation.rooted && options.root >= worldSize)
     throw new UsageError(`--root ${options.root}: there ${worldSize === 1 ? 'is one rank' : `are ${worldSize} ranks`}`)
   const everyRoot = Array.from({ length: worldSize }, (_, rank) => rank)
@@ -74,6 +75,8 @@ class CollectiveBench {
   readonly #options: BenchOptions
   /** Of the larger side. */
   readonly #parts: number
+  /** In place, and out of place. */
+  readonly #hasRun = new Set<boolean>()
 
   constructor(operation: Operation, ranks: readonly Rank[], party: Party, options: BenchOptions) {
     this.#operation = operation
@@ -87,12 +90,12 @@ class CollectiveBench {
     const { worldSize } = this.#party
     const { inPlace, sweep } = this.#options
     const { bytes } = dtypeInfo(type)
-    const data = new BenchData(type, op, worldSize)
-    const counts = sizesOf(sweep).map((size) => countFor(this.#operation, worldSize, size, bytes))
-    for (const [index, count] of [...new Set(counts.filter((one) => one > 0))].entries()) {
+    const sizes = sizesOf(sweep).map((size) => countFor(this.#operation, worldSize, size, bytes))
+    const counts = new Set(sizes.filter((count) => count > 0))
+    const data = new BenchData(type, op, worldSize, Math.max(...counts))
+    for (const count of counts) {
       const setting = { worldSize, op, root, count }
-      const measure = (isInPlace: boolean): Promise<Figures> =>
-        this.#measure({ type, setting, isInPlace, data }, index === 0 ? firstRuns : 0)
+      const measure = (isInPlace: boolean): Promise<Figures> => this.#measure({ type, setting, isInPlace, data })
       tell({
         operation: this.#operation.name,
         bytes: count * this.#parts * bytes,
@@ -106,11 +109,13 @@ class CollectiveBench {
     }
   }
 
-  async #measure(task: Task, firstRuns: number): Promise<Figures> {
+  async #measure(task: Task): Promise<Figures> {
     const { iterations, warmUps, check } = this.#options
     const operands = this.#ranks.map((rank) => this.#operandsOf(task, rank))
     const once = this.#callOf(task, operands)
-    for (let i = 0; i < warmUps + firstRuns; i += 1) once()
+    const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRuns)
+    this.#hasRun.add(task.isInPlace)
+    for (let i = 0; i < before; i += 1) once()
     await this.#wait()
     await this.#party.collect([])
     const start = process.hrtime.bigint()

@@ -1,0 +1,267 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'shoal-cli-bench-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** The environment of a user's shell: none of the variables that make a process a rank or name libraries. */
+function environment(extra: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(SHOAL_|RANK$|WORLD_SIZE$|LOCAL_RANK$)/.test(name))
+  return { ...Object.fromEntries(kept), ...extra }
+}
+
+function shoal(words: readonly string[], extra: Record<string, string> = {}) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], {
+    encoding: 'utf8',
+    env: environment(extra),
+    timeout: 120_000,
+  })
+  return { status, stdout, errors: stderr.replaceAll(/^shoal: software device.*\n/gm, '') }
+}
+
+interface Figures {
+  readonly microseconds: number
+  readonly algorithmBandwidth: number
+  readonly busBandwidth: number
+  readonly wrong: number | null
+}
+
+interface Row {
+  readonly bytes: number
+  readonly count: number
+  readonly dtype: string
+  readonly op: string | null
+  readonly root: number | null
+  readonly outOfPlace: Figures | null
+  readonly inPlace: Figures | null
+}
+
+interface Report<R> {
+  readonly benchmark: string
+  readonly software: boolean
+  readonly ranks: number
+  readonly processes: number
+  readonly library: { readonly name: string; readonly version: string }
+  readonly rows: readonly R[]
+  readonly summary: { readonly wrong: number | null; readonly averageBusBandwidth: number }
+}
+
+/** Runs a test on the software device and reads what `--json` wrote. */
+function bench<R = Row>(...words: string[]): Report<R> & { readonly stdout: string } {
+  const file = join(folder, `${words[0]}.json`)
+  const { status, stdout, errors } = shoal(['bench', ...words, '--device', 'sim', '--json', file])
+  expect(errors).toBe('')
+  expect(status).toBe(0)
+  return { ...(JSON.parse(readFileSync(file, 'utf8')) as Report<R>), stdout }
+}
+
+const rest = (n: number): number => (n - 1) / n
+const everyType = ['i8', 'u8', 'i32', 'u32', 'i64', 'u64', 'f16', 'f32', 'f64', 'bf16', 'f8e4m3', 'f8e5m2']
+
+describe('collectives of three ranks in one process', () => {
+  test.each([
+    { name: 'all-reduce', reduces: true, rooted: false, factor: 2 * rest(3), parts: 1, hasInPlace: true },
+    { name: 'all-gather', reduces: false, rooted: false, factor: rest(3), parts: 3, hasInPlace: true },
+    { name: 'reduce-scatter', reduces: true, rooted: false, factor: rest(3), parts: 3, hasInPlace: true },
+    { name: 'all-to-all', reduces: false, rooted: false, factor: rest(3), parts: 3, hasInPlace: false },
+    { name: 'broadcast', reduces: false, rooted: true, factor: 1, parts: 1, hasInPlace: true },
+    { name: 'reduce', reduces: true, rooted: true, factor: 1, parts: 1, hasInPlace: true },
+    { name: 'gather', reduces: false, rooted: true, factor: rest(3), parts: 3, hasInPlace: true },
+    { name: 'scatter', reduces: false, rooted: true, factor: rest(3), parts: 3, hasInPlace: true },
+    { name: 'send-recv', reduces: false, rooted: false, factor: 1, parts: 1, hasInPlace: false },
+  ])('$name: every element is right', ({ name, reduces, rooted, factor, parts, hasInPlace }) => {
+    // Reductions from every root would take long, and reduce and broadcast know no more of their root than its number.
+    const roots = !rooted ? [null] : reduces ? [1] : [0, 1, 2]
+    const every = ['-d', 'all', '-o', 'all', '--root', roots.length > 1 ? 'all' : '1']
+    const few = ['-n', '2', '-w', '1', '-b', '96', '-e', '1K', '-f', '8']
+    const { rows, ranks, processes, software, summary } = bench(name, '-g', '3', ...every, ...few)
+    expect({ ranks, processes, software }).toEqual({ ranks: 3, processes: 1, software: true })
+    const ops = reduces ? ['sum', 'prod', 'max', 'min', 'avg'] : [null]
+    expect(rows).toHaveLength(everyType.length * ops.length * roots.length * 2)
+    expect([...new Set(rows.map((row) => row.dtype))].sort()).toEqual([...everyType].sort())
+    expect([...new Set(rows.map((row) => row.op))]).toEqual(ops)
+    expect([...new Set(rows.map((row) => row.root))]).toEqual(roots)
+    for (const { bytes, count, dtype, outOfPlace, inPlace } of rows) {
+      const elementBytes = Number(/\d+/.exec(dtype)?.[0]) / 8
+      expect(bytes).toBe(count * parts * elementBytes)
+      for (const figures of hasInPlace ? [outOfPlace, inPlace] : [outOfPlace]) {
+        expect(figures?.wrong).toBe(0)
+        const { microseconds, algorithmBandwidth, busBandwidth } = figures as Figures
+        expect(algorithmBandwidth).toBeCloseTo(bytes / microseconds / 1000, 9)
+        expect(busBandwidth).toBeCloseTo(algorithmBandwidth * factor, 9)
+      }
+      if (!hasInPlace) expect(inPlace).toBeNull()
+    }
+    expect(summary.wrong).toBe(0)
+  })
+
+  test('the table has the columns of nccl-tests', () => {
+    const { stdout } = bench('all-reduce', '-b', '4K', '-e', '8K', '-d', 'bfloat16', '-o', 'max')
+    const lines = stdout.split('\n')
+    const titles = lines.find((line) => line.includes('redop')) ?? ''
+    expect(titles.replace('#', '').trim().split(/\s+/)).toEqual([
+      ...['size', 'count', 'type', 'redop', 'root'],
+      ...['time', 'algbw', 'busbw', '#wrong', 'time', 'algbw', 'busbw', '#wrong'],
+    ])
+    const cells = lines.filter((line) => !line.startsWith('#') && line !== '').map((line) => line.trim().split(/\s+/))
+    expect(cells.map((row) => row.slice(0, 5))).toEqual([
+      ['4096', '2048', 'bfloat16', 'max', '-1'],
+      ['8192', '4096', 'bfloat16', 'max', '-1'],
+    ])
+    for (const row of cells) expect(row).toHaveLength(13)
+    expect(stdout).toMatch(/^# elements wrong: 0 OK$/m)
+    expect(stdout).toMatch(/^# average bus bandwidth: /m)
+    expect(stdout).toMatch(/^# SOFTWARE DEVICE/m)
+  })
+
+  test('sizes, and what is left out', () => {
+    const stepped = bench('all-reduce', '-b', '1K', '-e', '3K', '-i', '1K', '--in-place', 'out', '-c', '0')
+    expect(stepped.rows.map((row) => row.bytes)).toEqual([1024, 2048, 3072])
+    for (const { outOfPlace, inPlace } of stepped.rows) expect([outOfPlace?.wrong, inPlace]).toEqual([null, null])
+    expect(stepped.stdout).toContain('not checked')
+    // 8 bytes have no element for each of three ranks; 16-byte words where parts are that long.
+    const gathered = bench('all-gather', '-g', '3', '-b', '8', '-e', '128', '-f', '4', '--in-place', 'in')
+    expect(gathered.rows.map((row) => [row.bytes, row.count, row.outOfPlace])).toEqual([
+      [24, 2, null],
+      [96, 8, null],
+    ])
+  })
+})
+
+test('ranks of shoal run: one process each, and the first one prints', { timeout: 120_000 }, () => {
+  const file = join(folder, 'ranks.json')
+  const words = ['bench', 'reduce-scatter', '-b', '1K', '-e', '4K', '-d', 'f32,f16', '--json', file]
+  const { status, stdout, errors } = shoal(['run', '-n', '3', '--no-prefix', program, ...words], {
+    SHOAL_DEVICE: 'sim',
+  })
+  expect(errors).toBe('')
+  expect(status).toBe(0)
+  expect(stdout.match(/redop/g)).toHaveLength(1)
+  const report = JSON.parse(readFileSync(file, 'utf8')) as Report<Row>
+  expect([report.ranks, report.processes]).toEqual([3, 3])
+  expect(report.rows).toHaveLength(6)
+  for (const { outOfPlace, inPlace } of report.rows) expect([outOfPlace?.wrong, inPlace?.wrong]).toEqual([0, 0])
+})
+
+describe('NVSHMEM: a process for each PE, started by the command itself', { timeout: 120_000 }, () => {
+  test.each(['put', 'get'])('%s', (name) => {
+    const { rows, ranks, processes, library, stdout } = bench<Record<string, number>>(name, '-e', '4K', '-f', '8')
+    expect([ranks, processes, library.name]).toEqual([2, 2, 'NVSHMEM'])
+    expect(rows.map((row) => row['bytes'])).toEqual([8, 64, 512, 4096])
+    for (const { bytes = 0, latency, bandwidth, rate = 0, hostLatency, wrong } of rows) {
+      for (const figure of [latency, hostLatency]) expect(figure).toBeGreaterThan(0)
+      expect(bandwidth).toBeCloseTo((bytes * rate) / 1000, 9)
+      expect(wrong).toBe(0)
+    }
+    expect(stdout).toContain('# bytes wrong: 0 OK')
+  })
+
+  test('atomic', () => {
+    const { rows } = bench<{ operation: string; dtype: string; latency: number; rate: number; right: boolean }>(
+      'atomic',
+    )
+    const names = ['fetch', 'set', 'swap', 'compare-swap', 'increment', 'add', 'and', 'or', 'xor']
+    expect(rows.map(({ operation, dtype }) => `${dtype} ${operation}`)).toEqual(
+      ['u32', 'u64'].flatMap((dtype) => names.map((operation) => `${dtype} ${operation}`)),
+    )
+    for (const { operation, latency, rate, right } of rows) {
+      expect(right).toBe(true)
+      if (operation === 'set') expect(latency).toBeNull()
+      else expect(latency).toBeGreaterThan(0)
+      if (['fetch', 'swap', 'compare-swap'].includes(operation)) expect(rate).toBeNull()
+      else expect(rate).toBeGreaterThan(0)
+    }
+  })
+
+  test('barrier of three PEs', () => {
+    const { rows, ranks } = bench<{ operation: string; from: string; latency: number }>('barrier', '-g', '3')
+    expect(ranks).toBe(3)
+    expect(rows.map(({ operation, from }) => `${operation} ${from}`)).toEqual([
+      ...['barrier host', 'sync host', 'barrier stream', 'sync stream'],
+    ])
+    for (const { latency } of rows) expect(latency).toBeGreaterThan(0)
+  })
+})
+
+test('calls', () => {
+  const { rows } = bench<{ call: string; nanoseconds: number }>('calls', '-n', '3')
+  expect(rows.length).toBeGreaterThanOrEqual(6)
+  for (const { nanoseconds } of rows) expect(nanoseconds).toBeGreaterThan(0)
+})
+
+describe('--svg', () => {
+  test('draws a line for each type, in place and out of place', () => {
+    const file = join(folder, 'plot.svg')
+    bench('all-reduce', '-e', '4K', '-d', 'f32,bf16', '--svg', file)
+    const svg = readFileSync(file, 'utf8')
+    expect(svg).toMatch(/^<svg /)
+    for (const words of ['all-reduce over 2 ranks', 'SOFTWARE DEVICE', 'bus bandwidth (GB/s)', 'time (µs)'])
+      expect(svg).toContain(words)
+    for (const name of ['f32, sum, out of place', 'f32, sum, in place', 'bf16, sum, in place'])
+      expect(svg).toContain(name)
+  })
+
+  test('says before it measures that echarts is not there', () => {
+    const hook = `export async function resolve(name, context, next) {
+      if (name.startsWith('echarts')) throw Object.assign(new Error('not there'), { code: 'ERR_MODULE_NOT_FOUND' })
+      return next(name, context)
+    }`
+    const without = join(folder, 'without.mjs')
+    writeFileSync(
+      without,
+      `import { register } from 'node:module'\nregister(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)})\n`,
+    )
+    const { status, stdout, errors } = shoal(
+      ['bench', 'all-reduce', '--device', 'sim', '--svg', join(folder, 'none.svg')],
+      { NODE_OPTIONS: `--import ${pathToFileURL(without)}` },
+    )
+    expect([status, stdout]).toEqual([1, ''])
+    expect(errors).toBe('shoal bench: --svg needs the package echarts, which is not installed: npm install echarts\n')
+  })
+})
+
+describe('what cannot be', () => {
+  test.each([
+    [[], 'which test? There are all-reduce,'],
+    [['gossip'], "there is no test 'gossip'"],
+    [['all-reduce', 'put'], 'unexpected put'],
+    [['all-reduce', '-b', '12Q'], '--min-bytes must be a number of bytes such as 8, 64K, 16M or 1G, got 12Q'],
+    [['all-reduce', '-b', '1M', '-e', '1K'], '--max-bytes 1K is less than --min-bytes 1M'],
+    [['all-reduce', '-f', '1'], '--step-factor must be a whole number from 2, got 1'],
+    [['all-reduce', '-d', 'f128'], '--datatype: no f128; there are i8,'],
+    [['all-reduce', '-o', 'mean'], '--op: no mean; there are sum,'],
+    [['all-reduce', '-n', '0'], '--iterations must be a whole number from 1'],
+    [['all-reduce', '--in-place', 'maybe'], '--in-place must be both or in or out, got maybe'],
+    [['all-reduce', '--device', 'tpu'], '--device must be gpu or sim, got tpu'],
+    [['all-reduce', '--what'], "Unknown option '--what'"],
+    [['broadcast', '--device', 'sim', '--root', '7'], '--root 7: there are 2 ranks'],
+    [['barrier', '--device', 'sim', '--svg', 'x.svg'], '--svg draws figures over sizes, and barrier has none'],
+    [['put', '--device', 'sim', '-g', '1'], 'NVSHMEM between PEs needs two devices'],
+    [['all-reduce', '--device', 'sim', '--json', '/nowhere/x.json'], '/nowhere/x.json cannot be written'],
+  ])('%j', (words, message) => {
+    const { status, stdout, errors } = shoal(['bench', ...words])
+    expect(status).toBe(2)
+    expect(stdout).toBe('')
+    expect(errors).toContain(`shoal bench: ${message}`)
+    expect(errors).not.toContain('    at ')
+  })
+
+  test('no GPU', () => {
+    const { status, errors } = shoal(['bench', 'all-reduce'], { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
+    expect(status).toBe(1)
+    expect(errors).toContain('shoal bench: Cannot load NVIDIA CUDA driver')
+    expect(errors).not.toContain('    at ')
+  })
+
+  test('--help tells of every test and option', () => {
+    const { status, stdout } = shoal(['bench', '--help'])
+    expect(status).toBe(0)
+    for (const word of ['all-reduce', 'send-recv', 'atomic', '--max-bytes', '--svg', 'Exit status'])
+      expect(stdout).toContain(word)
+  })
+})
