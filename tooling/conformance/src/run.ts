@@ -6,7 +6,7 @@ import { type RunEnvironment, readEnvironment } from './environment.js'
 import { type CaseResult, runCase } from './runner.js'
 import { suites } from './suites/index.js'
 
-const usage = `node run.js [--json FILE] [--filter TEXT] [--without TEXT]
+const usage = `node run.js [--json FILE] [--filter TEXT] [--without TEXT]…
   --json FILE     write the report to FILE
   --filter TEXT   run only cases whose "suite: name" contains TEXT
   --without TEXT  and none whose "suite: name" contains TEXT
@@ -19,7 +19,7 @@ async function main(): Promise<number> {
     options: {
       json: { type: 'string' },
       filter: { type: 'string' },
-      without: { type: 'string' },
+      without: { type: 'string', multiple: true },
       help: { type: 'boolean' },
     },
   })
@@ -38,7 +38,7 @@ async function main(): Promise<number> {
     for (const test of suite.cases) {
       const name = `${suite.name}: ${test.name}`
       if (values.filter !== undefined && !name.includes(values.filter)) continue
-      if (values.without !== undefined && name.includes(values.without)) continue
+      if (values.without?.some((text) => name.includes(text)) === true) continue
       const result = await runCase(suite, test)
       results.push(result)
       report(result)

@@ -34,10 +34,10 @@ export const jobs = [
   {
     name: 'conformance',
     limit: 300,
-    command: conformance('--without', 'matrix'),
+    command: conformance('--without', 'nvshmem', '--without', 'nccl matrix'),
   },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
-  { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem matrix') },
+  { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },

@@ -8,15 +8,18 @@ import type { Trial } from './trial.js'
 
 type Collective = Extract<Trial, { readonly kind: 'broadcast' | 'fcollect' | 'allToAll' | 'reduce' | 'reduceScatter' }>
 
+/** A function of the library in place of the safe package's. */
+export type CollectiveCall = (team: number, target: bigint, source: bigint, root: number) => void
+
 const nothing: Steps = { prepare: () => undefined, act: () => Promise.resolve(), check: () => undefined }
 
 /** A collective of a team. A PE that is not in it does nothing. */
-export function collective(pe: Pe, trial: Collective): Steps {
+export function collective(pe: Pe, trial: Collective, raw?: CollectiveCall): Steps {
   const team = pe.teams[trial.team]
-  return team === undefined ? nothing : inTeam(pe, team, trial)
+  return team === undefined ? nothing : inTeam(pe, team, trial, raw)
 }
 
-function inTeam(pe: Pe, team: Team, trial: Collective): Steps {
+function inTeam(pe: Pe, team: Team, trial: Collective, raw: CollectiveCall | undefined): Steps {
   const { stream } = pe
   const { kind, dtype, way, count, seed } = trial
   const { pe: own, peCount } = team
@@ -37,7 +40,8 @@ function inTeam(pe: Pe, team: Team, trial: Collective): Steps {
       const target = elementsIn(pe.target, dtype, targetLength)
       const source = trial.inPlace ? target : elementsIn(pe.source, dtype, sourceLength)
       const options = { count, ...(op === undefined ? {} : { op }), ...(kind === 'broadcast' ? { root } : {}) }
-      await call(team, trial, target, source, options, stream)
+      if (raw === undefined) await call(team, trial, target, source, options, stream)
+      else raw(team.handle, target.address, source.address, root)
       if (way === 'stream') await stream.synchronize({ timeout: 30_000 })
     },
     check() {

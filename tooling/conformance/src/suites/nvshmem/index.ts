@@ -1,4 +1,4 @@
 import type { Suite } from '../../suite.js'
-import { matrixSuite } from './matrix.js'
+import { matrixSuite, teamSuite } from './matrix.js'
 
-export const nvshmemSuites: readonly Suite[] = [matrixSuite]
+export const nvshmemSuites: readonly Suite[] = [teamSuite, matrixSuite]

@@ -6,32 +6,53 @@ import { Child } from '../../support/child.js'
 import { runsEverything } from '../../support/extent.js'
 import { guard } from './pe.js'
 import type { Report, Start } from './peProcess.js'
+import { type RawTrial, rawTrials } from './raw.js'
 import { everyTrial, sampleOf, type Trial } from './trial.js'
 
 const script = fileURLToPath(new URL('peProcess.js', import.meta.url))
 const mostPes = 8
 
+function wholePages(bytes: number): number {
+  return Math.ceil(bytes / 4096) * 4096
+}
+
 /** Bytes that the largest operation of some trials needs on each PE. */
 function bytesFor(trials: readonly Trial[], peCount: number): number {
   const largest = Math.max(...trials.map(({ count, dtype }) => count * dtypeInfo(dtype).bytes))
-  return (Math.max(largest, 4096) + 1) * Math.max(peCount, 6) + 2 * guard * 16
+  return wholePages((Math.max(largest, 4096) + 1) * Math.max(peCount, 6) + 2 * guard * 16)
 }
 
-async function runTrials(t: CaseContext, worldSize: number, trials: readonly Trial[]): Promise<void> {
+/** Has every PE run a command, each in a process of its own; gives what each answered. */
+async function onEveryPe<T>(
+  t: CaseContext,
+  worldSize: number,
+  bytes: number,
+  command: string,
+  argument: unknown,
+): Promise<T[]> {
   const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(worldSize) } : {}
   const pes = Array.from({ length: worldSize }, () => Child.start(t, script, { environment }))
   const all = <T>(command: string, argument?: (rank: number) => unknown): Promise<T[]> =>
     Promise.all(pes.map((child, rank) => child.run(command, argument?.(rank)) as Promise<T>))
   const id = (await pes[0]?.run('createId')) as string
-  const bytes = Math.ceil(bytesFor(trials, worldSize) / 4096) * 4096
   await all('init', (rank): Start => ({ id, rank, worldSize, bytes }))
-  const reports = await all<Report>('run', () => trials)
+  const answers = await all<T>(command, () => argument)
+  await all('finish')
+  for (const child of pes) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+  return answers
+}
+
+async function runTrials(
+  t: CaseContext,
+  worldSize: number,
+  trials: readonly (Trial | RawTrial)[],
+  bytes: number,
+): Promise<void> {
+  const reports = await onEveryPe<Report>(t, worldSize, bytes, 'run', trials)
   for (const { done, wrongs, failures } of reports) {
     assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
     assert.equal(done, trials.length)
   }
-  await all('finish')
-  for (const child of pes) assert.deepEqual(await child.leave(), { code: 0, signal: null })
   t.note(`${trials.length} operations over ${worldSize} PEs`)
 }
 
@@ -54,7 +75,8 @@ const everything: ConformanceCase = {
       : [t.random.integer(2, 4)]
     for (const worldSize of worldSizes) {
       const trials = everyTrial(t.random, largeCount(t))
-      await runTrials(t, worldSize, runsEverything(t) ? trials : sampleOf(trials, sampleSize))
+      const chosen = runsEverything(t) ? trials : sampleOf(trials, sampleSize)
+      await runTrials(t, worldSize, chosen, bytesFor(chosen, worldSize))
     }
   },
 }
@@ -64,8 +86,52 @@ const alone: ConformanceCase = {
   timeout: 600_000,
   async run(t) {
     const trials = everyTrial(t.random, largeCount(t))
-    await runTrials(t, 1, runsEverything(t) ? trials : trials.slice(0, sampleSize))
+    const chosen = runsEverything(t) ? trials : trials.slice(0, sampleSize)
+    await runTrials(t, 1, chosen, bytesFor(chosen, 1))
   },
 }
 
-export const matrixSuite: Suite = { name: 'nvshmem matrix', cases: [everything, alone] }
+const byName: ConformanceCase = {
+  name: 'every function of the library that there is one of for each type, called as C calls it',
+  requires: { ranks: 2 },
+  timeout: 600_000,
+  async run(t) {
+    const worldSize = t.isSoftware ? t.random.integer(2, 4) : Math.min(mostPes, t.devices.length)
+    const trials = rawTrials(t.random)
+    const longest = 403 * 16 * 5
+    await runTrials(t, worldSize, trials, wholePages(longest * worldSize))
+  },
+}
+
+/** World sizes for a case that is short. */
+function someWorldSizes(t: CaseContext): readonly number[] {
+  const most = t.isSoftware ? mostPes : Math.min(mostPes, t.devices.length)
+  return t.isSoftware ? [1, t.random.integer(2, 4), t.random.integer(5, most)] : [1, most]
+}
+
+function jointCase(command: string, name: string): ConformanceCase {
+  return {
+    name,
+    timeout: 120_000,
+    async run(t) {
+      for (const worldSize of someWorldSizes(t)) {
+        await onEveryPe(t, worldSize, wholePages(64 * 1024), 'together', { name: command, seed: t.random.word() })
+        t.note(`${worldSize} PEs`)
+      }
+    },
+  }
+}
+
+export const teamSuite: Suite = {
+  name: 'nvshmem together',
+  cases: [
+    jointCase('barriers', 'nobody leaves a barrier before the last has come, and what was put has arrived'),
+    jointCase(
+      'teams',
+      'teams in steps and in two dimensions: who is in them, by what number, and that they keep apart',
+    ),
+    jointCase('ordering', 'what is put before a fence is there when what is put after it is'),
+  ],
+}
+
+export const matrixSuite: Suite = { name: 'nvshmem matrix', cases: [everything, alone, byName] }

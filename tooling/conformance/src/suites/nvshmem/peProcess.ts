@@ -4,7 +4,9 @@ import { Session, UniqueId } from '@shoal/nvshmem'
 import { answerCommands } from '../../support/child.js'
 import { collective } from './collectives.js'
 import type { Pe } from './pe.js'
+import { type RawTrial, raw } from './raw.js'
 import { atomic, contended, getElement, putElement, signal, waitUntil } from './single.js'
+import { joint } from './together.js'
 import { get, getStrided, put, putSignal, putStrided, type Steps } from './transfers.js'
 import { describeTrial, type Trial } from './trial.js'
 
@@ -49,20 +51,22 @@ async function init({ id, rank, worldSize, bytes }: Start): Promise<void> {
   }
 }
 
-function stepsOf(on: Pe, trial: Trial): Steps {
+function stepsOf(on: Pe, trial: Trial | RawTrial): Steps {
   switch (trial.kind) {
+    case 'raw':
+      return raw(on, trial)
     case 'put':
-      return put(on, trial as Extract<Trial, { kind: 'put' }>)
+      return put(on, trial)
     case 'get':
-      return get(on, trial as Extract<Trial, { kind: 'get' }>)
+      return get(on, trial)
     case 'putStrided':
-      return putStrided(on, trial as Extract<Trial, { kind: 'putStrided' }>)
+      return putStrided(on, trial)
     case 'getStrided':
-      return getStrided(on, trial as Extract<Trial, { kind: 'getStrided' }>)
+      return getStrided(on, trial)
     case 'putElement':
-      return putElement(on, trial as Extract<Trial, { kind: 'putElement' }>)
+      return putElement(on, trial)
     case 'getElement':
-      return getElement(on, trial as Extract<Trial, { kind: 'getElement' }>)
+      return getElement(on, trial)
     case 'putSignal':
       return putSignal(on, trial)
     case 'atomic':
@@ -80,7 +84,7 @@ function stepsOf(on: Pe, trial: Trial): Steps {
   }
 }
 
-async function run(trials: readonly Trial[]): Promise<Report> {
+async function run(trials: readonly (Trial | RawTrial)[]): Promise<Report> {
   if (pe === undefined) throw new Error('there is no session')
   const { session } = pe
   const failures: string[] = []
@@ -107,6 +111,11 @@ async function run(trials: readonly Trial[]): Promise<Report> {
   return { done, wrongs, failures }
 }
 
+async function together({ name, seed }: { readonly name: string; readonly seed: number }): Promise<void> {
+  if (pe === undefined) throw new Error('there is no session')
+  await joint[name]?.(pe, seed)
+}
+
 async function finish(): Promise<void> {
   if (pe === undefined) return
   const { session, stream, target, source, signals, local, ignore, teams } = pe
@@ -121,4 +130,4 @@ async function finish(): Promise<void> {
   pe = undefined
 }
 
-answerCommands({ createId: () => UniqueId.create().toString(), init, run, finish })
+answerCommands({ createId: () => UniqueId.create().toString(), init, run, together, finish })

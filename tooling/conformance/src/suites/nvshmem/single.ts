@@ -22,7 +22,21 @@ function differs(what: string, got: Num | undefined, want: Num): string | undefi
   return got === want ? undefined : `${what} is ${got}, should be ${want}`
 }
 
-export function putElement(pe: Pe, trial: Of<'putElement'>): Steps {
+/** A function of the library in place of the safe package's: it gets an address, native values and the other PE. */
+export type ElementCall = (address: bigint, values: readonly Num[], pe: number) => Num | undefined
+
+/** A number as C gets it: halves by their bits. */
+function native(dtype: DType, value: Num): Num {
+  return encodeArray(dtype, [value] as HostValueOf<DType>[])[0] as Num
+}
+
+/** What C gave, as a number. */
+function fromNative(dtype: DType, value: Num | undefined): Num | undefined {
+  if (value === undefined || (dtype !== 'f16' && dtype !== 'bf16')) return value
+  return numbersOf(dtype, Uint16Array.of(Number(value)))[0]
+}
+
+export function putElement(pe: Pe, trial: Of<'putElement'>, call?: ElementCall): Steps {
   const { session, stream } = pe
   const { dtype, count, way, seed } = trial
   const { to, from } = partners(pe, seed)
@@ -32,12 +46,11 @@ export function putElement(pe: Pe, trial: Of<'putElement'>): Steps {
     async act() {
       const target = elementsIn(pe.target, dtype, count)
       const value = numbersFor(trial, session.pe).at(0) as never
-      if (way === 'wait') await session.putElement(target, value, { pe: to, index })
+      if (call !== undefined) call(target.slice(index).address, [native(dtype, value)], to)
+      else if (way === 'wait') await session.putElement(target, value, { pe: to, index })
       else if (way === 'sync') session.putElementSync(target, value, { pe: to, index })
-      else {
-        await session.putElementOnStream(target, value, { pe: to, index, stream })
-        await stream.synchronize({ timeout: 30_000 })
-      }
+      else await session.putElementOnStream(target, value, { pe: to, index, stream })
+      if (way === 'stream') await stream.synchronize({ timeout: 30_000 })
       await session.quiet({ timeout: 30_000 })
     },
     check() {
@@ -53,7 +66,7 @@ export function putElement(pe: Pe, trial: Of<'putElement'>): Steps {
   }
 }
 
-export function getElement(pe: Pe, trial: Of<'getElement'>): Steps {
+export function getElement(pe: Pe, trial: Of<'getElement'>, call?: ElementCall): Steps {
   const { session, stream } = pe
   const { dtype, count, way, seed } = trial
   const { to } = partners(pe, seed)
@@ -65,7 +78,8 @@ export function getElement(pe: Pe, trial: Of<'getElement'>): Steps {
     },
     async act() {
       const source = elementsIn(pe.target, dtype, count)
-      if (way === 'wait') got = await session.getElement(source, { pe: to, index })
+      if (call !== undefined) got = fromNative(dtype, call(source.slice(index).address, [], to))
+      else if (way === 'wait') got = await session.getElement(source, { pe: to, index })
       else if (way === 'sync') got = session.getElementSync(source, { pe: to, index })
       else got = await session.getElementOnStream(source, { pe: to, index, stream })
     },
@@ -116,7 +130,7 @@ const withoutResult: readonly Atomic[] = ['set', 'increment', 'add', 'and', 'or'
 type Call = (target: SymmetricBuffer, ...rest: unknown[]) => unknown
 
 /** Each PE changes the element with its number in the memory of another. */
-export function atomic(pe: Pe, trial: Of<'atomic'>): Steps {
+export function atomic(pe: Pe, trial: Of<'atomic'>, call?: ElementCall): Steps {
   const { session } = pe
   const { dtype, count, way, seed, atomic: name } = trial
   const { to, from } = partners(pe, seed)
@@ -139,8 +153,12 @@ export function atomic(pe: Pe, trial: Of<'atomic'>): Steps {
           : name === 'fetch' || name === 'increment' || name === 'fetchIncrement'
             ? []
             : [operand(index)]
-      const options = { pe: to, index }
-      result = await method.call(atomics, elementsIn(pe.target, dtype, count), ...values, options)
+      const target = elementsIn(pe.target, dtype, count)
+      if (call === undefined) result = await method.call(atomics, target, ...values, { pe: to, index })
+      else {
+        const natives = values.map((value) => native(dtype, value))
+        result = call(target.slice(index).address, natives, to)
+      }
       await session.quiet({ timeout: 30_000 })
     },
     check() {
@@ -226,8 +244,15 @@ const changes = {
   '<=': [6, 5],
 } as const
 
+/** A function of the library that makes a stream wait: `against` is the value, or the address of the values. */
+export type WaitCall = (words: bigint, count: number, ignore: bigint | null, against: Num) => void
+
 /** A stream waits for words of this PE that another one writes. */
-export function waitUntil(pe: Pe, trial: Of<'waitUntil' | 'waitUntilAll' | 'waitUntilAllVector'>): Steps {
+export function waitUntil(
+  pe: Pe,
+  trial: Of<'waitUntil' | 'waitUntilAll' | 'waitUntilAllVector'>,
+  call?: WaitCall,
+): Steps {
   const { session, stream } = pe
   const { dtype, count, seed, kind, comparison } = trial
   const { to } = partners(pe, seed)
@@ -249,7 +274,11 @@ export function waitUntil(pe: Pe, trial: Of<'waitUntil' | 'waitUntilAll' | 'wait
       const value = encodedValue(dtype, 5) as never
       const ignore = ignored < 0 ? {} : { ignore: pe.ignore.slice(0, count) }
       const { signals } = session
-      if (kind === 'waitUntil') await signals.waitUntilOnStream(words, { index: 3, comparison, value, stream })
+      if (call !== undefined) {
+        const start = kind === 'waitUntil' ? words.slice(3).address : words.address
+        const against = kind === 'waitUntilAllVector' ? localElements(pe.local, dtype, count).address : value
+        call(start, count, ignored < 0 ? null : pe.ignore.address, against)
+      } else if (kind === 'waitUntil') await signals.waitUntilOnStream(words, { index: 3, comparison, value, stream })
       else if (kind === 'waitUntilAll') {
         await signals.waitUntilAllOnStream(words, { comparison, value, stream, ...ignore })
       } else {

@@ -16,6 +16,9 @@ export interface Steps {
   check(): string | undefined
 }
 
+/** A function of the library in place of the safe package's: it gets addresses and the other PE. */
+export type Transfer = (target: bigint, source: bigint, pe: number) => void
+
 type Of<K extends Trial['kind']> = Extract<Trial, { readonly kind: K }>
 
 /** The PE that this one works on, and the one that works on it. */
@@ -91,7 +94,7 @@ async function completed(pe: Pe, way: Trial['way']): Promise<void> {
   await session.quiet({ timeout: 30_000 })
 }
 
-export function put(pe: Pe, trial: Of<'put'>): Steps {
+export function put(pe: Pe, trial: Of<'put'>, call?: Transfer): Steps {
   const { session, stream } = pe
   const { dtype, count, way, local, seed } = trial
   const { to, from } = partners(pe, seed)
@@ -103,7 +106,8 @@ export function put(pe: Pe, trial: Of<'put'>): Steps {
     },
     async act() {
       const target = elementsIn(pe.target, dtype, count)
-      if (way === 'wait') await session.put(target, side.operand, { pe: to })
+      if (call !== undefined) call(target.address, side.memory.address, to)
+      else if (way === 'wait') await session.put(target, side.operand, { pe: to })
       else if (way === 'sync') session.putSync(target, side.operand, { pe: to, count })
       else if (way === 'nonBlocking') await session.putNonBlocking(target, side.memory, { pe: to })
       else if (way === 'stream') await session.putOnStream(target, side.memory, { pe: to, stream })
@@ -114,7 +118,7 @@ export function put(pe: Pe, trial: Of<'put'>): Steps {
   }
 }
 
-export function get(pe: Pe, trial: Of<'get'>): Steps {
+export function get(pe: Pe, trial: Of<'get'>, call?: Transfer): Steps {
   const { session, stream } = pe
   const { dtype, count, way, local, seed } = trial
   const { to } = partners(pe, seed)
@@ -126,7 +130,8 @@ export function get(pe: Pe, trial: Of<'get'>): Steps {
     },
     async act() {
       const source = elementsIn(pe.target, dtype, count)
-      if (way === 'wait') await session.get(side.operand, source, { pe: to })
+      if (call !== undefined) call(side.memory.address, source.address, to)
+      else if (way === 'wait') await session.get(side.operand, source, { pe: to })
       else if (way === 'sync') session.getSync(side.operand, source, { pe: to, count })
       else if (way === 'nonBlocking') await session.getNonBlocking(side.memory, source, { pe: to })
       else if (way === 'stream') await session.getOnStream(side.memory, source, { pe: to, stream })
@@ -158,7 +163,7 @@ function firstDifference(got: Uint8Array, want: Uint8Array, size: number): strin
   return `element ${at} of ${got.length / size} is 0x${hex(got)}, should be 0x${hex(want)}`
 }
 
-export function putStrided(pe: Pe, trial: Of<'putStrided'>): Steps {
+export function putStrided(pe: Pe, trial: Of<'putStrided'>, call?: Transfer): Steps {
   const { session, stream } = pe
   const { dtype, count, way, local, seed, targetStride, sourceStride } = trial
   const { to, from } = partners(pe, seed)
@@ -173,7 +178,8 @@ export function putStrided(pe: Pe, trial: Of<'putStrided'>): Steps {
     async act() {
       const target = elementsIn(pe.target, dtype, targetSpan)
       const options = { pe: to, count, targetStride, sourceStride }
-      if (way === 'wait') await session.putStrided(target, side.operand, options)
+      if (call !== undefined) call(target.address, side.memory.address, to)
+      else if (way === 'wait') await session.putStrided(target, side.operand, options)
       else if (way === 'sync') session.putStridedSync(target, side.operand, options)
       else await session.putStridedOnStream(target, side.memory, { ...options, stream })
       await completed(pe, way)
@@ -185,7 +191,7 @@ export function putStrided(pe: Pe, trial: Of<'putStrided'>): Steps {
   }
 }
 
-export function getStrided(pe: Pe, trial: Of<'getStrided'>): Steps {
+export function getStrided(pe: Pe, trial: Of<'getStrided'>, call?: Transfer): Steps {
   const { session, stream } = pe
   const { dtype, count, way, local, seed, targetStride, sourceStride } = trial
   const { to } = partners(pe, seed)
@@ -200,7 +206,8 @@ export function getStrided(pe: Pe, trial: Of<'getStrided'>): Steps {
     async act() {
       const source = elementsIn(pe.target, dtype, sourceSpan)
       const options = { pe: to, count, targetStride, sourceStride }
-      if (way === 'wait') await session.getStrided(side.operand, source, options)
+      if (call !== undefined) call(side.memory.address, source.address, to)
+      else if (way === 'wait') await session.getStrided(side.operand, source, options)
       else if (way === 'sync') session.getStridedSync(side.operand, source, options)
       else await session.getStridedOnStream(side.memory, source, { ...options, stream })
       await completed(pe, way)
@@ -212,7 +219,10 @@ export function getStrided(pe: Pe, trial: Of<'getStrided'>): Steps {
   }
 }
 
-export function putSignal(pe: Pe, trial: Of<'putSignal'>): Steps {
+/** Which signal of the other PE becomes what, for {@link putSignal}. */
+export type SignalledTransfer = (target: bigint, source: bigint, signal: bigint, value: bigint, pe: number) => void
+
+export function putSignal(pe: Pe, trial: Of<'putSignal'>, call?: SignalledTransfer): Steps {
   const { session, stream, signals } = pe
   const { dtype, count, way, seed, signalOp } = trial
   const { to, from } = partners(pe, seed)
@@ -229,7 +239,9 @@ export function putSignal(pe: Pe, trial: Of<'putSignal'>): Steps {
     async act() {
       const target = elementsIn(pe.target, dtype, count)
       const options = { pe: to, stream, signal: signals, signalIndex: session.pe, value, op: signalOp }
-      if (way === 'stream') await session.putSignalOnStream(target, side.memory, options)
+      const own = signals.slice(session.pe).address
+      if (call !== undefined) call(target.address, side.memory.address, own, value, to)
+      else if (way === 'stream') await session.putSignalOnStream(target, side.memory, options)
       else await session.putSignalNonBlockingOnStream(target, side.memory, { ...options, count })
       // Who sees the signal sees the elements: no barrier comes before the look.
       await session.signals.waitForSignalOnStream(signals, { index: from, comparison: '==', value: last, stream })
