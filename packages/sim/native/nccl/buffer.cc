@@ -13,6 +13,13 @@ bool isMapped(CUdeviceptr address) {
   return true;
 }
 
+// Mapped memory of another device, as that of a peer's window, which this device was given the right to.
+bool mayUse(int device, CUdeviceptr address) {
+  CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  unsigned long long flags = 0;
+  return cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 }  // namespace
 
 ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer, size_t bytes) {
@@ -42,7 +49,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
       return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes, checked);
     }
     if (type == 0) return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
-    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device) {
+    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device && !(hasMapping && mayUse(communicator.device, address))) {
       return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d", function, name, device,
                      communicator.device);
     }

@@ -284,6 +284,15 @@ void Communicator::end(bool aborts) {
   }
   for (auto& window : windows) window->withdraw();
   windows.clear();
+  for (;;) {
+    ncclWindow_t left = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (!deviceMemory_.empty()) left = deviceMemory_.begin()->first;
+    }
+    if (left == nullptr) break;
+    removeDeviceMemory(left);
+  }
   if (isSuspended_) endpoint->segment->control().suspended.fetch_sub(1);
   if (endpoint != nullptr) endpoint->leave(isAborted_ ? RankState::aborted : RankState::left);
   state_ = State::gone;
@@ -399,6 +408,33 @@ void Communicator::removeWindow(const std::shared_ptr<Window>& window) {
   window->withdraw();
   std::lock_guard lock(mutex_);
   windows_.erase(window);
+}
+
+void Communicator::addDeviceMemory(const std::shared_ptr<Window>& window, void* memory) {
+  std::lock_guard lock(mutex_);
+  deviceMemory_[window->handle()] = {window, memory};
+}
+
+bool Communicator::removeDeviceMemory(ncclWindow_t window) {
+  std::pair<std::shared_ptr<Window>, void*> gone;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = deviceMemory_.find(window);
+    if (found == deviceMemory_.end()) return false;
+    gone = std::move(found->second);
+    deviceMemory_.erase(found);
+  }
+  gone.first->withdraw();
+  gone.first.reset();
+  ncclMemFree(gone.second);
+  return true;
+}
+
+uint64_t Communicator::deviceMemoryBytes() {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (auto& [handle, made] : deviceMemory_) bytes += made.first->bytes;
+  return bytes;
 }
 
 std::shared_ptr<Window> Communicator::windowAround(const void* address, size_t bytes) {

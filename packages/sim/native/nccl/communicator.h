@@ -92,6 +92,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   void addWindow(const std::shared_ptr<Window>& window);
   void removeWindow(const std::shared_ptr<Window>& window);
+  // What device communicators have on this rank.
+  void addDeviceMemory(const std::shared_ptr<Window>& window, void* memory);
+  bool removeDeviceMemory(ncclWindow_t window);
+  uint64_t deviceMemoryBytes();
   // The window in which memory of this rank lies, null when there is none.
   std::shared_ptr<Window> windowAround(const void* address, size_t bytes);
 
@@ -138,6 +142,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::map<int, PreMulSum> preMulSums_;
   int nextPreMulSum_ = ncclNumOps;
   std::set<std::shared_ptr<Window>> windows_;
+  std::map<ncclWindow_t, std::pair<std::shared_ptr<Window>, void*>> deviceMemory_;
   std::vector<uint64_t> bookedSignals_;
   uint64_t unordered_ = 0;  // batches that are on their way, but not in the order of the others
   uint64_t growKey_ = 0;

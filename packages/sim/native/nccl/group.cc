@@ -1,7 +1,6 @@
 #include "group.h"
 
-#include <pthread.h>
-
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -126,20 +125,50 @@ ncclResult_t ncclGroupStart(void) {
   return ncclSuccess;
 }
 
+namespace {
+
+// In microseconds: a start, and the bytes at a pace that is that of no machine in particular.
+float estimate(const std::vector<PendingTask>& pending) {
+  constexpr double start = 10, bytesAMicrosecond = 10000;
+  double time = 0;
+  for (const PendingTask& each : pending) {
+    const Communicator& communicator = *each.communicator;
+    const size_t sent = sendElements(each.task, communicator.ranks(), communicator.rank());
+    const size_t received = recvElements(each.task, communicator.ranks(), communicator.rank());
+    time += start + static_cast<double>(std::max(sent, received) * bytesOf(each.task.type)) / bytesAMicrosecond;
+  }
+  return static_cast<float>(time);
+}
+
+ncclResult_t endGroup(const char* function, bool isSimulated, ncclSimInfo_t* info) {
+  Group& own = group();
+  if (own.depth == 0) return problem(ncclInvalidUsage, "%s: not in a group call", function);
+  if (--own.depth > 0) return ncclSuccess;
+  Group ended = std::move(own);
+  own = Group();
+  if (ended.error == ncclSuccess && info != nullptr && (info->magic != NCCL_SIM_INFO_MAGIC || info->size < sizeof *info)) {
+    ended.error = problem(ncclInvalidArgument, "%s: simInfo was not initialized", function);
+  }
+  if (ended.error != ncclSuccess) {
+    giveUp(ended.jobs);
+    return ended.error;
+  }
+  const ncclResult_t made = ended.jobs.empty() ? ncclSuccess : runJobs(std::move(ended.jobs));
+  if (made != ncclSuccess && made != ncclInProgress) return made;
+  if (isSimulated) {
+    if (info != nullptr && !ended.tasks.empty()) info->estimatedTime = estimate(ended.tasks);
+    return made;
+  }
+  const ncclResult_t queued = enqueue(ended.tasks);
+  return queued == ncclSuccess ? made : queued;
+}
+
+}  // namespace
+
 ncclResult_t ncclGroupEnd(void) {
-  return guarded([]() -> ncclResult_t {
-    Group& own = group();
-    if (own.depth == 0) return problem(ncclInvalidUsage, "ncclGroupEnd: not in a group call");
-    if (--own.depth > 0) return ncclSuccess;
-    Group ended = std::move(own);
-    own = Group();
-    if (ended.error != ncclSuccess) {
-      giveUp(ended.jobs);
-      return ended.error;
-    }
-    const ncclResult_t made = ended.jobs.empty() ? ncclSuccess : runJobs(std::move(ended.jobs));
-    if (made != ncclSuccess && made != ncclInProgress) return made;
-    const ncclResult_t queued = enqueue(ended.tasks);
-    return queued == ncclSuccess ? made : queued;
-  });
+  return guarded([] { return endGroup("ncclGroupEnd", false, nullptr); });
+}
+
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return guarded([&] { return endGroup("ncclGroupSimulateEnd", true, simInfo); });
 }

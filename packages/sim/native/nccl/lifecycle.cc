@@ -60,7 +60,7 @@ ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t*
     if (value == nullptr) return problem(ncclInvalidArgument, "%s: value is NULL", function);
     const Endpoint& endpoint = communicator->endpoint();
     const uint64_t suspendable = endpoint.isDirect ? 0 : endpoint.segment->stagingShare();
-    const uint64_t persistent = endpoint.isDirect ? 0 : endpoint.segment->otherShare();
+    const uint64_t persistent = (endpoint.isDirect ? 0 : endpoint.segment->otherShare()) + communicator->deviceMemoryBytes();
     switch (stat) {
       case ncclStatGpuMemSuspend: *value = suspendable; return ncclSuccess;
       case ncclStatGpuMemSuspended: *value = communicator->isSuspended(); return ncclSuccess;

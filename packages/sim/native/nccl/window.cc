@@ -33,6 +33,7 @@ enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3
 struct Window::Words {
   uint64_t address, bytes;
   int32_t flags, process;
+  int32_t status;
   Sharing sharing;
   int32_t descriptor;   // of mapped memory, in its process
   uint64_t offset;      // of the window in what is shared
@@ -63,7 +64,7 @@ Window::~Window() {
 }
 
 // How other processes get at the memory.
-ncclResult_t Window::offer(Words& words, int& descriptor) const {
+void Window::offer(Words& words, int& descriptor) const {
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   CUdeviceptr start = 0;
   size_t size = 0;
@@ -71,11 +72,11 @@ ncclResult_t Window::offer(Words& words, int& descriptor) const {
     words.sharing = Sharing::legacy;
     words.offset = begin - start;
     words.sharedBytes = size;
-    return ncclSuccess;
+    return;
   }
   words.sharing = Sharing::impossible;
   CUmemGenericAllocationHandle memory = 0;
-  if (cuMemRetainAllocationHandle(&memory, buffer) != CUDA_SUCCESS) return ncclSuccess;
+  if (cuMemRetainAllocationHandle(&memory, buffer) != CUDA_SUCCESS) return;
   CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
   void* answers[] = {&start, &size};
   const bool isWhole = cuPointerGetAttributes(2, wanted, answers, begin) == CUDA_SUCCESS && begin - start + bytes <= size;
@@ -86,7 +87,6 @@ ncclResult_t Window::offer(Words& words, int& descriptor) const {
     words.sharedBytes = size;
   }
   cuMemRelease(memory);
-  return ncclSuccess;
 }
 
 ncclResult_t Window::open(const char* function, int other, const Words& words) {
@@ -124,7 +124,7 @@ ncclResult_t Window::open(const char* function, int other, const Words& words) {
 }
 
 ncclResult_t Window::make(Communicator& communicator, const char* function, void* buffer, size_t bytes, int flags,
-                          std::shared_ptr<Window>& made) {
+                          std::shared_ptr<Window>& made, ncclResult_t before) {
   ScopedContext scope(communicator.context);
   if (scope.status != CUDA_SUCCESS) return cudaProblem(scope.status, "making the communicator's context current");
   Endpoint& endpoint = communicator.endpoint();
@@ -140,9 +140,8 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
   own.flags = flags;
   own.process = static_cast<int32_t>(getpid());
   int descriptor = -1;
-  if (!endpoint.isDirect) {
-    if (const ncclResult_t result = window->offer(own, descriptor)) return result;
-  }
+  own.status = before;
+  if (!endpoint.isDirect && before == ncclSuccess) window->offer(own, descriptor);
   std::vector<Words> all(static_cast<size_t>(endpoint.ranks));
   static_assert(sizeof(Words) <= kWordsBytes);
   ncclResult_t result = endpoint.exchange(&own, sizeof own, all.data(), function);
@@ -150,7 +149,11 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
     const Words& words = all[static_cast<size_t>(rank)];
     Peer& peer = window->peers_[static_cast<size_t>(rank)];
     peer.bytes = words.bytes;
-    if (words.flags != flags) {
+    if (before != ncclSuccess) {
+      result = before;
+    } else if (words.status != ncclSuccess) {
+      result = problem(static_cast<ncclResult_t>(words.status), "%s: rank %d could not make its part", function, rank);
+    } else if (words.flags != flags) {
       result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags, rank, words.flags);
     } else if (window->isSymmetric() && words.bytes != bytes) {
       result = problem(ncclInvalidUsage, "%s: a symmetric window has the same size everywhere, rank %d has %zu bytes, rank %d %zu", function,

@@ -11,9 +11,9 @@ namespace shoal::nccl {
 
 class Window {
  public:
-  // Makes it known to all ranks, and theirs here; all of them have to come. `reason` of a failure is told by `problem`.
+  // Makes it known to all ranks, and theirs here; all of them have to come. A rank that has failed `before` says so to the others.
   static ncclResult_t make(Communicator& communicator, const char* function, void* buffer, size_t bytes, int flags,
-                           std::shared_ptr<Window>& window);
+                           std::shared_ptr<Window>& window, ncclResult_t before = ncclSuccess);
   Window(const Communicator& communicator, void* buffer, size_t bytes, int flags);
   ~Window();
   Window(const Window&) = delete;
@@ -46,7 +46,7 @@ class Window {
     size_t reservedBytes = 0;
   };
   struct Words;
-  ncclResult_t offer(Words& words, int& descriptor) const;
+  void offer(Words& words, int& descriptor) const;
   ncclResult_t open(const char* function, int rank, const Words& words);
 
   const Communicator* const owner_;  // only compared

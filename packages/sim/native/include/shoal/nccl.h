@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "shoal/cuda.h"
 
@@ -121,9 +122,171 @@ typedef struct {
   int ctx;
 } ncclWaitSignalDesc_t;
 
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime;
+} ncclSimInfo_t;
+#define NCCL_SIM_INFO_MAGIC 0x74685283u
+#define NCCL_SIM_INFO_INITIALIZER {sizeof(ncclSimInfo_t), NCCL_SIM_INFO_MAGIC, NCCL_VERSION_CODE, -1.0f}
+
+typedef struct ncclParamHandle* ncclParamHandle_t;
+
+// ---- of the device API, what the host sees
+
 typedef struct ncclMultimemHandle {
   void* mcBasePtr;
 } ncclMultimemHandle_t;
+
+typedef struct ncclTeam {
+  int nRanks, rank, stride;
+} ncclTeam_t;
+
+typedef uint32_t ncclDevResourceHandle_t;
+typedef uint32_t ncclGinSignal_t;
+typedef uint32_t ncclGinCounter_t;
+
+typedef struct ncclLsaBarrierHandle {
+  ncclDevResourceHandle_t bufHandle;
+  int nBarriers;
+} ncclLsaBarrierHandle_t;
+
+typedef struct ncclGinBarrierHandle {
+  ncclGinSignal_t signal0;
+  ncclDevResourceHandle_t unused;
+} ncclGinBarrierHandle_t;
+
+typedef struct ncclLLA2AHandle {
+  ncclDevResourceHandle_t bufHandle;
+  uint32_t nSlots;
+} ncclLLA2AHandle_t;
+
+typedef struct ncclGinOutboxHandle {
+  ncclDevResourceHandle_t bufHandle;
+  uint32_t size_log2;
+} ncclGinOutboxHandle_t;
+
+typedef struct ncclGinInboxA2AHandle {
+  ncclDevResourceHandle_t bufHandle;
+  ncclGinSignal_t signals;
+  uint32_t size_log2;
+  uint32_t nPeers_rcp32;
+} ncclGinInboxA2AHandle_t;
+
+typedef enum SHOAL_INT {
+  NCCL_GIN_CONNECTION_NONE = 0,
+  NCCL_GIN_CONNECTION_FULL = 1,
+  NCCL_GIN_CONNECTION_RAIL = 2,
+} ncclGinConnectionType_t;
+
+typedef enum SHOAL_INT {
+  NCCL_GIN_TYPE_NONE = 0,
+  NCCL_GIN_TYPE_PROXY = 2,
+  NCCL_GIN_TYPE_GDAKI = 3,
+  NCCL_GIN_TYPE_GPI = 4,
+} ncclGinType_t;
+
+typedef struct ncclDevResourceRequirements {
+  struct ncclDevResourceRequirements* next;
+  size_t bufferSize, bufferAlign;
+  ncclDevResourceHandle_t* outBufferHandle;
+  int ginSignalCount;
+  int ginCounterCount;
+  ncclGinSignal_t* outGinSignalStart;
+  ncclGinCounter_t* outGinCounterStart;
+} ncclDevResourceRequirements_t;
+
+typedef struct ncclTeamRequirements {
+  struct ncclTeamRequirements* next;
+  ncclTeam_t team;
+  bool multimem;
+  ncclMultimemHandle_t* outMultimemHandle;
+} ncclTeamRequirements_t;
+
+typedef struct ncclDevCommRequirements {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  ncclDevResourceRequirements_t* resourceRequirementsList;
+  ncclTeamRequirements_t* teamRequirementsList;
+  bool lsaMultimem;
+  int barrierCount;
+  int lsaBarrierCount;
+  int railGinBarrierCount;
+  int lsaLLA2ABlockCount, lsaLLA2ASlotCount;
+  bool ginForceEnable;
+  int ginContextCount;
+  int ginSignalCount;
+  int ginCounterCount;
+  ncclGinConnectionType_t ginConnectionType;
+  bool ginExclusiveContexts;
+  int ginQueueDepth;
+  int ginTrafficClass;
+  int worldGinBarrierCount;
+  bool ginStrongSignalsRequired;
+  bool ginVaSignalsRequired;
+} ncclDevCommRequirements_t;
+#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                                                                        \
+  {sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NULL, NULL, false, 0, 0, 0, 0, 0, false, 4, 0, 0,            \
+   NCCL_GIN_CONNECTION_NONE, false, 0, NCCL_CONFIG_UNDEF_INT, 0, true, true}
+
+typedef struct ncclCommProperties {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int rank;
+  int nRanks;
+  int cudaDev;
+  int nvmlDev;
+  bool deviceApiSupport;
+  bool multimemSupport;
+  ncclGinType_t ginType;
+  int nLsaTeams;
+  bool hostRmaSupport;
+  ncclGinType_t railedGinType;
+} ncclCommProperties_t;
+#define NCCL_COMM_PROPERTIES_INITIALIZER {sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION_CODE}
+
+#define NCCL_GIN_MAX_CONNECTIONS 4
+typedef struct ncclResourceWindow_vidmem {
+  char reserved1[8];
+  char* lsaFlatBase;
+  char reserved2[8];
+  uint32_t stride4G;
+  uint32_t mcOffset4K;
+  char reserved3[32];
+} ncclResourceWindow_vidmem_t;
+
+typedef struct ncclDevComm {
+  unsigned int magic;
+  unsigned int version;
+  int rank, nRanks;
+  uint32_t nRanks_rcp32;
+  int lsaRank, lsaSize;
+  uint32_t lsaSize_rcp32;
+  void* windowTable;
+  ncclWindow_t resourceWindow;
+  ncclResourceWindow_vidmem_t resourceWindow_inlined;
+  ncclGinBarrierHandle_t hybridWorldGinBarrier;
+  ncclMultimemHandle_t lsaMultimem;
+  ncclLsaBarrierHandle_t lsaBarrier;
+  ncclGinBarrierHandle_t railGinBarrier;
+  uint8_t ginConnectionCount;
+  uint8_t ginNetDeviceTypes[NCCL_GIN_MAX_CONNECTIONS];
+  void* ginHandles[NCCL_GIN_MAX_CONNECTIONS];
+  int ginSignalCount;
+  int ginCounterCount;
+  uint64_t* ginSignalShadows;
+  uint32_t ginContextCount;
+  bool ginConnectionsRailed;
+  bool ginStrongLegacySignals;
+  bool ginContextsRailed;
+  uint32_t* abortFlag;
+  ncclLsaBarrierHandle_t hybridLsaBarrier;
+  ncclGinBarrierHandle_t hybridRailGinBarrier;
+  ncclGinBarrierHandle_t worldGinBarrier;
+} ncclDevComm_t;
 
 #define SHOAL_NCCL(name, parameters) SHOAL_EXPORT ncclResult_t name parameters;
 
@@ -161,6 +324,42 @@ SHOAL_NCCL(ncclGetLsaDevicePointer, (ncclWindow_t window, size_t offset, int lsa
 SHOAL_NCCL(ncclGetPeerDevicePointer, (ncclWindow_t window, size_t offset, int peer, void** outPtr))
 SHOAL_NCCL(ncclGetLsaMultimemDevicePointer, (ncclWindow_t window, size_t offset, void** outPtr))
 SHOAL_NCCL(ncclGetMultimemDevicePointer, (ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem, void** outPtr))
+SHOAL_NCCL(ncclCommQueryProperties, (ncclComm_t comm, ncclCommProperties_t* props))
+SHOAL_NCCL(ncclDevCommCreate, (ncclComm_t comm, const ncclDevCommRequirements_t* reqs, ncclDevComm_t* outDevComm))
+SHOAL_NCCL(ncclDevCommDestroy, (ncclComm_t comm, const ncclDevComm_t* devComm))
+SHOAL_EXPORT ncclTeam_t ncclTeamWorld(ncclComm_t comm);
+SHOAL_EXPORT ncclTeam_t ncclTeamLsa(ncclComm_t comm);
+SHOAL_EXPORT ncclTeam_t ncclTeamRail(ncclComm_t comm);
+SHOAL_EXPORT int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
+SHOAL_EXPORT int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
+SHOAL_EXPORT int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
+SHOAL_NCCL(ncclLLA2ACreateRequirement, (int nBlocks, int nSlots, ncclLLA2AHandle_t* outHandle, ncclDevResourceRequirements_t* outReq))
+SHOAL_NCCL(ncclLsaBarrierCreateRequirement, (ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t* outHandle,
+                                             ncclDevResourceRequirements_t* outReq))
+SHOAL_NCCL(ncclGinBarrierCreateRequirement, (ncclComm_t comm, ncclTeam_t team, int nBarriers, ncclGinBarrierHandle_t* outHandle,
+                                             ncclDevResourceRequirements_t* outReq))
+SHOAL_NCCL(ncclGinOutboxCreateRequirement, (int nBlocks, int size_log2, ncclGinOutboxHandle_t* outHandle,
+                                            ncclDevResourceRequirements_t* outReq))
+SHOAL_NCCL(ncclGinInboxA2ACreateRequirement, (ncclTeam_t peers, int nBlocks, int size_log2, ncclGinInboxA2AHandle_t* outHandle,
+                                              ncclDevResourceRequirements_t* outReq))
+
+SHOAL_NCCL(ncclParamBind, (ncclParamHandle_t* out, const char* key))
+SHOAL_NCCL(ncclParamGetI8, (ncclParamHandle_t h, int8_t* out))
+SHOAL_NCCL(ncclParamGetI16, (ncclParamHandle_t h, int16_t* out))
+SHOAL_NCCL(ncclParamGetI32, (ncclParamHandle_t h, int32_t* out))
+SHOAL_NCCL(ncclParamGetI64, (ncclParamHandle_t h, int64_t* out))
+SHOAL_NCCL(ncclParamGetU8, (ncclParamHandle_t h, uint8_t* out))
+SHOAL_NCCL(ncclParamGetU16, (ncclParamHandle_t h, uint16_t* out))
+SHOAL_NCCL(ncclParamGetU32, (ncclParamHandle_t h, uint32_t* out))
+SHOAL_NCCL(ncclParamGetU64, (ncclParamHandle_t h, uint64_t* out))
+SHOAL_NCCL(ncclParamGetStr, (ncclParamHandle_t h, const char** out))
+SHOAL_NCCL(ncclParamGet, (ncclParamHandle_t h, void* out, int maxLen, int* len))
+SHOAL_NCCL(ncclParamGetParameter, (const char* key, const char** value, int* valueLen))
+SHOAL_NCCL(ncclParamGetAllParameterKeys, (const char*** table, int* tableLen))
+SHOAL_EXPORT void ncclParamDumpAll(void);
+SHOAL_EXPORT void ncclResetDebugInit(void);
+SHOAL_EXPORT void ncclResetDebugInitInternal(void);
+
 SHOAL_NCCL(ncclMemAlloc, (void** ptr, size_t size))
 SHOAL_NCCL(ncclMemFree, (void* ptr))
 SHOAL_NCCL(ncclRedOpCreatePreMulSum, (ncclRedOp_t* op, void* scalar, ncclDataType_t datatype, ncclScalarResidence_t residence,
@@ -169,6 +368,7 @@ SHOAL_NCCL(ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm))
 
 SHOAL_NCCL(ncclGroupStart, (void))
 SHOAL_NCCL(ncclGroupEnd, (void))
+SHOAL_NCCL(ncclGroupSimulateEnd, (ncclSimInfo_t* simInfo))
 SHOAL_NCCL(ncclAllReduce, (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream))
 SHOAL_NCCL(ncclReduce, (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
