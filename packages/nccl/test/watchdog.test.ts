@@ -105,7 +105,7 @@ test('a time limit aborts the communicator and names what was waited for', async
   expect((error as Error).message).toMatch(/rank 0 of 2 .*ncclAllReduce.*depends on rank 1/)
   // Another wait of the same communicator ends too, and the work it waited for has ended.
   expect(await others[0]).toMatchObject({ operation: 'synchronize', reason: 'timeout' })
-  expect(streams[0].isIdle()).toBe(true)
+  await expect.poll(() => streams[0].isIdle()).toBe(true)
   // Everything later says why.
   expect(communicators[0].disposed).toBe(true)
   expect(errorOf(() => allReduceAlone())).toMatchObject({ operation: 'allReduce', reason: 'timeout' })
