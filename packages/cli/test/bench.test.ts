@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -146,6 +146,34 @@ test('ranks of shoal run: one process each, and the first one prints', { timeout
   expect([report.ranks, report.processes]).toEqual([3, 3])
   expect(report.rows).toHaveLength(6)
   for (const { outOfPlace, inPlace } of report.rows) expect([outOfPlace?.wrong, inPlace?.wrong]).toEqual([0, 0])
+})
+
+test('a rank that is killed ends the others, which name it', { timeout: 120_000 }, async () => {
+  const words = ['bench', 'all-reduce', '-b', '64K', '-e', '64M', '-n', '2000', '-c', '0']
+  const child = spawn(process.execPath, [program, 'run', '-n', '3', '--on-failure', 'continue', program, ...words], {
+    env: environment({ SHOAL_DEVICE: 'sim' }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  const measuring = new Promise<void>((resolve) => {
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+        if (output.includes('redop')) resolve()
+      })
+  })
+  await measuring
+  // It has printed its head: all ranks have met.
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number)
+  const ranks = children.filter((pid) => readFileSync(`/proc/${pid}/environ`, 'utf8').includes('\0RANK=2\0'))
+  expect(ranks).toHaveLength(1)
+  process.kill(ranks[0] as number, 'SIGKILL')
+  const code = await ended
+  expect(code).not.toBe(0)
+  expect(output).toMatch(/rank 2 .*was killed by SIGKILL/)
+  expect(output).toMatch(/^\[0\] shoal bench: .*rank 2/m)
+  expect(output).toMatch(/^\[1\] shoal bench: .*rank 2/m)
 })
 
 describe('NVSHMEM: a process for each PE, started by the command itself', { timeout: 120_000 }, () => {

@@ -1,4 +1,4 @@
-import { ShoalError } from '@shoal/types'
+import { AbortedError, ShoalError } from '@shoal/types'
 import type { Command } from '../command.js'
 import { benchCalls } from './calls.js'
 import { benchCollective } from './collectives/bench.js'
@@ -27,7 +27,10 @@ export const benchCommand: Command = {
     } catch (error) {
       // No library, no device, a device without room: the message says it all.
       if (!(error instanceof ShoalError)) throw error
-      console.error(`shoal bench: ${error.message}`)
+      // What ended a wait says more than that it ended: which rank is lost.
+      const { cause } = error
+      const reason = error instanceof AbortedError && cause instanceof ShoalError ? cause : error
+      console.error(`shoal bench: ${reason.message}`)
       return 1
     }
   },
