@@ -90,78 +90,85 @@ export interface Transfer {
   readonly array: StorageArray | undefined
 }
 
-export interface TransferSides {
-  readonly remote: unknown
-  readonly remoteName: string
-  readonly local: unknown
-  readonly localName: string
-  /** Whether the local side is written. */
-  readonly written: boolean
-  /** Whether the local side may be an array of the JavaScript heap. */
-  readonly arrays: boolean
+/** Which side of a transfer is where. */
+export interface TransferRoles {
+  /** The side in the memory of the other PE. */
+  readonly remote: 'target' | 'source'
+  readonly local: 'target' | 'source'
 }
 
-/** Checks both sides of a transfer and the count, which by default is all of both. */
+/** A put goes to the target of another PE, a get comes from its source. */
+export const transferRoles: { readonly put: TransferRoles; readonly get: TransferRoles } = {
+  put: { remote: 'target', local: 'source' },
+  get: { remote: 'source', local: 'target' },
+}
+
+/**
+ * Checks both sides of a transfer and the count, which by default is all of both.
+ *
+ * @param arrays whether the local side may be an array of the JavaScript heap.
+ */
 export function checkTransfer(
   live: LiveSession,
-  sides: TransferSides,
+  roles: TransferRoles,
+  remoteOperand: unknown,
+  localOperand: unknown,
+  arrays: boolean,
   requested: number | undefined,
   api: string,
 ): Transfer {
-  const remote = symmetricAt(live, sides.remote, api, sides.remoteName)
-  const { dtype } = remote
-  const { bytes } = dtypeInfo(dtype)
+  const remote = symmetricAt(live, remoteOperand, api, roles.remote)
+  const { dtype, byteLength } = remote
   let local = 0n
   let localBytes: number
   let array: StorageArray | undefined
-  if (sides.arrays && !isMemoryLike(sides.local)) {
-    array = requireArrayFor(sides.local, dtype, api, sides.localName)
+  if (arrays && !isMemoryLike(localOperand)) {
+    array = requireArrayFor(localOperand, dtype, api, roles.local)
     localBytes = array.byteLength
   } else {
-    refuseArray(sides, api)
-    const range = localAt(live, sides.local, api, sides.localName, sides.written)
-    requireSameDType(range, dtype, sides, api)
+    if (ArrayBuffer.isView(localOperand)) throw arrayRefused(localOperand, roles, api)
+    const range = localAt(live, localOperand, api, roles.local, roles.local === 'target')
+    if (range.dtype !== dtype) requireSameDType(range, dtype, roles, api)
     local = range.address
     localBytes = range.byteLength
   }
   if (requested === undefined) {
-    if (localBytes !== remote.byteLength) {
+    if (localBytes !== byteLength) {
       throw new RangeError(
-        `${api}: ${sides.remoteName} has ${remote.byteLength} bytes, ${sides.localName} ${localBytes}; ` +
+        `${api}: ${roles.remote} has ${byteLength} bytes, ${roles.local} ${localBytes}; ` +
           'the option count, or slice(), says how many elements are meant',
       )
     }
-    return { dtype, count: remote.length, bytes: localBytes, remote: remote.address, local, array }
+    return { dtype, count: remote.length, bytes: byteLength, remote: remote._address, local, array }
   }
   const count = requireCount(requested, 'count', 0, api)
-  requireRoom(remote.byteLength, count, dtype, sides.remoteName, api)
-  requireRoom(localBytes, count, dtype, sides.localName, api)
-  return { dtype, count, bytes: count * bytes, remote: remote.address, local, array }
+  requireRoom(byteLength, count, dtype, roles.remote, api)
+  requireRoom(localBytes, count, dtype, roles.local, api)
+  return { dtype, count, bytes: count * dtypeInfo(dtype).bytes, remote: remote._address, local, array }
 }
 
-function refuseArray(sides: TransferSides, api: string): void {
-  if (!ArrayBuffer.isView(sides.local)) return
-  throw new TypeError(
-    `${api}: ${sides.localName} must be memory that stays in place until the work is done, such as a PinnedBuffer or ` +
-      `device memory; an ordinary ${sides.local.constructor.name} serves where the transfer is waited for`,
+function arrayRefused(local: ArrayBufferView, roles: TransferRoles, api: string): TypeError {
+  return new TypeError(
+    `${api}: ${roles.local} must be memory that stays in place until the work is done, such as a PinnedBuffer or ` +
+      `device memory; an ordinary ${local.constructor.name} serves where the transfer is waited for`,
   )
 }
 
 export function requireSameDType(
   range: MemoryRange,
   dtype: DType,
-  sides: { readonly localName: string; readonly remoteName: string },
+  roles: { readonly local: string; readonly remote: string },
   api: string,
 ): void {
   if (range.dtype === dtype) return
   if (range.dtype !== undefined) {
     throw new TypeError(
-      `${api}: ${sides.localName} has elements of ${range.dtype}, ${sides.remoteName} of ${dtype}; both must be the same`,
+      `${api}: ${roles.local} has elements of ${range.dtype}, ${roles.remote} of ${dtype}; both must be the same`,
     )
   }
   const { alignment } = dtypeInfo(dtype)
   if (range.address % BigInt(alignment) !== 0n) {
-    throw new RangeError(`${api}: ${sides.localName} is not aligned for ${dtype}`)
+    throw new RangeError(`${api}: ${roles.local} is not aligned for ${dtype}`)
   }
 }
 

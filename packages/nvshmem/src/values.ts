@@ -15,8 +15,14 @@ export type ElementOf<D extends DType> = D extends 'i64' | 'u64' ? bigint : numb
 /** What an element may be given as: 64-bit integers also as safe integers. */
 export type ElementValue<D extends DType> = HostValueOf<D>
 
+const mostSigned64 = 1n << 63n
+
 /** The value that C gets for an element: its number or bigint, and the bits of a half. @throws TypeError, RangeError */
 export function toNative(dtype: DType, value: unknown, api: string, parameter: string): number | bigint {
+  // What needs no conversion: the functions of the sys package check its range as well.
+  if (typeof value === 'bigint' && value >= 0n && value < mostSigned64 && (dtype === 'u64' || dtype === 'i64'))
+    return value
+  if (typeof value === 'number' && (dtype === 'f64' || (dtype === 'i32' && (value | 0) === value))) return value
   const array = named(api, parameter, () => encodeArray(dtype, [value] as HostValueOf<DType>[]) as StorageArray)
   return array[0] as number | bigint
 }

@@ -37,6 +37,13 @@ const families = {
 
 type Operation = keyof typeof families
 
+const namesOf = (suffix: string): { readonly [O in Operation]: string } =>
+  Object.fromEntries(
+    Object.keys(families).map((operation) => [operation, `Session.atomics.${operation}${suffix}`]),
+  ) as { readonly [O in Operation]: string }
+const names = namesOf('')
+const syncNames = namesOf('Sync')
+
 type Buffer<D extends DType> = SymmetricBuffer<D>
 type Value<D extends DType> = ElementValue<D>
 
@@ -220,7 +227,7 @@ export class AtomicOperations {
     values: readonly unknown[],
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
-    const api = `Session.atomics.${operation}`
+    const api = names[operation]
     const call = this.#check(operation, target, values, options, api)
     return (await this.#live.queue.runOne(api, call, { wait: options })) as ElementOf<D>
   }
@@ -231,7 +238,7 @@ export class AtomicOperations {
     values: readonly unknown[],
     options: WaitingElementOptions,
   ): Promise<void> {
-    const api = `Session.atomics.${operation}`
+    const api = names[operation]
     await this.#live.queue.run(api, this.#check(operation, target, values, options, api), { wait: options })
   }
 
@@ -241,7 +248,7 @@ export class AtomicOperations {
     values: readonly unknown[],
     options: ElementOptions,
   ): ElementOf<D> {
-    const api = `Session.atomics.${operation}Sync`
+    const api = syncNames[operation]
     return this.#live.queue.runSync(api, this.#check(operation, target, values, options, api)) as ElementOf<D>
   }
 

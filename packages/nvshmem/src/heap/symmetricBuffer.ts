@@ -45,6 +45,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
+  readonly byteLength: number
   readonly #allocation: Allocation
   readonly #offset: number
   readonly #address: bigint
@@ -56,6 +57,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     this.#address = allocation.address + BigInt(offset)
     this.dtype = dtype
     this.length = length
+    this.byteLength = length * dtypeInfo(dtype).bytes
   }
 
   /** @internal */
@@ -73,14 +75,15 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this.#allocation
   }
 
+  /** @internal The address without the check that it is still there. */
+  get _address(): bigint {
+    return this.#address
+  }
+
   /** Address of the first element in this PE. @throws DisposedError */
   get address(): bigint {
     this.#allocation.requireUsable()
     return this.#address
-  }
-
-  get byteLength(): number {
-    return this.length * dtypeInfo(this.dtype).bytes
   }
 
   /** Ordinal of the device that holds this PE's memory. */

@@ -19,8 +19,9 @@ import {
   type LocalOperand,
   streamAt,
   type Transfer,
-  type TransferSides,
+  transferRoles,
 } from '../operands.js'
+import { started } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
 
@@ -60,10 +61,35 @@ type StreamCall = typeof nvshmemx_float_put_on_stream
 
 const shape = '{ pe, count }'
 
-function sidesOf(direction: Direction, target: unknown, source: unknown, arrays: boolean): TransferSides {
+const names = {
+  put: {
+    wait: 'Session.put',
+    sync: 'Session.putSync',
+    start: 'Session.putNonBlocking',
+    queue: 'Session.putOnStream',
+    queueStart: 'Session.putNonBlockingOnStream',
+  },
+  get: {
+    wait: 'Session.get',
+    sync: 'Session.getSync',
+    start: 'Session.getNonBlocking',
+    queue: 'Session.getOnStream',
+    queueStart: 'Session.getNonBlockingOnStream',
+  },
+} as const
+
+function check(
+  live: LiveSession,
+  direction: Direction,
+  target: unknown,
+  source: unknown,
+  arrays: boolean,
+  count: number | undefined,
+  api: string,
+): Transfer {
   return direction === 'put'
-    ? { remote: target, remoteName: 'target', local: source, localName: 'source', written: false, arrays }
-    : { remote: source, remoteName: 'source', local: target, localName: 'target', written: true, arrays }
+    ? checkTransfer(live, transferRoles.put, target, source, arrays, count, api)
+    : checkTransfer(live, transferRoles.get, source, target, arrays, count, api)
 }
 
 /** One call: NVSHMEM takes the target first, whichever side that is. */
@@ -91,10 +117,10 @@ export async function transferAndWait(
   source: SymmetricBuffer | LocalOperand,
   options: WaitingTransferOptions,
 ): Promise<void> {
-  const api = `Session.${direction}`
+  const api = names[direction].wait
   requireOptions(options, api, shape)
   const pe = requirePe(options.pe, live.peCount, api)
-  const transfer = checkTransfer(live, sidesOf(direction, target, source, true), options.count, api)
+  const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const { array, bytes } = transfer
   if (array === undefined) {
@@ -121,10 +147,10 @@ export function transferSync(
   source: SymmetricBuffer | LocalOperand,
   options: TransferOptions,
 ): void {
-  const api = `Session.${direction}Sync`
+  const api = names[direction].sync
   requireOptions(options, api, shape)
   const pe = requirePe(options.pe, live.peCount, api)
-  const transfer = checkTransfer(live, sidesOf(direction, target, source, true), options.count, api)
+  const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const local = transfer.array === undefined ? transfer.local : bytesOf(transfer.array)
   live.queue.runSync(api, () => invoke(direction, call, transfer, local, pe))
@@ -138,11 +164,11 @@ export function startTransfer(
   source: LocalMemory,
   options: TransferOptions,
 ): Promise<void> {
-  const api = `Session.${direction}NonBlocking`
+  const api = names[direction].start
   try {
     requireOptions(options, api, shape)
     const pe = requirePe(options.pe, live.peCount, api)
-    const transfer = checkTransfer(live, sidesOf(direction, target, source, false), options.count, api)
+    const transfer = check(live, direction, target, source, false, options.count, api)
     const call = functionFor(nonBlocking[direction], transfer)
     live.holdUntilQuiet(target, source)
     return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), [target, source])
@@ -151,7 +177,7 @@ export function startTransfer(
   }
 }
 
-/** A transfer that is queued on a stream. */
+/** A transfer that is queued on a stream: what programs do most, so nothing is made that the call does not need. */
 export function queueTransfer(
   live: LiveSession,
   direction: Direction,
@@ -160,19 +186,19 @@ export function queueTransfer(
   options: StreamTransferOptions,
   isNonBlocking: boolean,
 ): Promise<void> {
-  const api = `Session.${direction}${isNonBlocking ? 'NonBlocking' : ''}OnStream`
+  const api = isNonBlocking ? names[direction].queueStart : names[direction].queue
   try {
     requireOptions(options, api, '{ pe, stream, count }')
     const pe = requirePe(options.pe, live.peCount, api)
-    const transfer = checkTransfer(live, sidesOf(direction, target, source, false), options.count, api)
+    const transfer = check(live, direction, target, source, false, options.count, api)
     const stream = streamAt(live, options.stream, api)
     const call: StreamCall = functionFor(isNonBlocking ? nonBlockingOnStream[direction] : onStream[direction], transfer)
     const { remote, local, count } = transfer
-    return live.queue.start(
-      api,
-      direction === 'put' ? () => call(remote, local, count, pe, stream) : () => call(local, remote, count, pe, stream),
-      [target, source],
-    )
+    const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
+    if (!live.queue.idle) return live.queue.start(api, () => call(to, from, count, pe, stream), [target, source])
+    live.queue.enter()
+    call(to, from, count, pe, stream)
+    return started
   } catch (error) {
     return Promise.reject(error)
   }

@@ -3,7 +3,7 @@ import { dtypeInfo } from '@shoal/types'
 import { requireOptions, requirePe, requireWord } from '../checks.js'
 import { sizedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { checkTransfer, type LocalMemory, streamAt } from '../operands.js'
+import { checkTransfer, type LocalMemory, streamAt, transferRoles } from '../operands.js'
 import type { LiveSession } from '../session/live.js'
 import { signalAt } from '../signals/signalAt.js'
 import { type SignalOp, signalOps } from '../signals/words.js'
@@ -43,15 +43,15 @@ export function queuePutSignal(
   const api = `Session.putSignal${isNonBlocking ? 'NonBlocking' : ''}OnStream`
   requireOptions(options, api, '{ pe, signal, value, stream, op, count }')
   const pe = requirePe(options.pe, live.peCount, api)
-  const sides = {
-    remote: target,
-    remoteName: 'target',
-    local: source,
-    localName: 'source',
-    written: false,
-    arrays: false,
-  }
-  const { dtype, count, remote, local, bytes } = checkTransfer(live, sides, options.count, api)
+  const { dtype, count, remote, local, bytes } = checkTransfer(
+    live,
+    transferRoles.put,
+    target,
+    source,
+    false,
+    options.count,
+    api,
+  )
   const signal = signalAt(live, options.signal, options.signalIndex, api, 'signal')
   requireApart(remote, bytes, signal, api)
   const value = toNative('u64', options.value, api, 'value')

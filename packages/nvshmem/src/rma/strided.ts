@@ -13,6 +13,7 @@ import {
   type StreamOperand,
   streamAt,
   symmetricAt,
+  transferRoles,
 } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
@@ -77,25 +78,24 @@ function check(
   const targetStride = requireCount(options.targetStride ?? 1, 'targetStride', 1, api)
   const sourceStride = requireCount(options.sourceStride ?? 1, 'sourceStride', 1, api)
   const isPut = direction === 'put'
-  const remoteName = isPut ? 'target' : 'source'
-  const localName = isPut ? 'source' : 'target'
-  const remote = symmetricAt(live, isPut ? target : source, api, remoteName)
+  const roles = transferRoles[direction]
+  const remote = symmetricAt(live, isPut ? target : source, api, roles.remote)
   const { dtype } = remote
   const localSide = isPut ? source : target
-  requireSpan(remote.byteLength, dtype, count, isPut ? targetStride : sourceStride, remoteName, api)
+  requireSpan(remote.byteLength, dtype, count, isPut ? targetStride : sourceStride, roles.remote, api)
   let local = 0n
   let array: StorageArray | undefined
   let localBytes: number
   if (arrays && !isMemoryLike(localSide)) {
-    array = requireArrayFor(localSide, dtype, api, localName)
+    array = requireArrayFor(localSide, dtype, api, roles.local)
     localBytes = array.byteLength
   } else {
-    const range = localAt(live, localSide, api, localName, !isPut)
-    requireSameDType(range, dtype, { localName, remoteName }, api)
+    const range = localAt(live, localSide, api, roles.local, !isPut)
+    requireSameDType(range, dtype, roles, api)
     local = range.address
     localBytes = range.byteLength
   }
-  requireSpan(localBytes, dtype, count, isPut ? sourceStride : targetStride, localName, api)
+  requireSpan(localBytes, dtype, count, isPut ? sourceStride : targetStride, roles.local, api)
   return { dtype, count, pe, targetStride, sourceStride, remote: remote.address, local, array }
 }
 

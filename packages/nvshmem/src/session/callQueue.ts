@@ -32,7 +32,8 @@ interface Entry {
   giveUp: ((error: unknown) => void) | undefined
 }
 
-const done: Promise<void> = Promise.resolve()
+/** What a call gives that has only started something, and has done so. */
+export const started: Promise<void> = Promise.resolve()
 
 /**
  * The thread that owns the session, and the order of calls. NVSHMEM takes one call at a time, so every call either runs
@@ -81,6 +82,11 @@ export class CallQueue {
   /** Whether a call could run on this thread at once. */
   get idle(): boolean {
     return this.#entries.size === 0 && this.#closed === undefined
+  }
+
+  /** The next call of this thread, and only that one, is made in the session's context. Only where it is {@link idle}. */
+  enter(): void {
+    callInContext(this.#context)
   }
 
   /** Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. */
@@ -154,7 +160,7 @@ export class CallQueue {
     }
     callInContext(this.#context)
     call()
-    return done
+    return started
   }
 
   /** A call that only looks something up: at once on this thread when no other call is under way, otherwise in its turn. */
@@ -171,7 +177,7 @@ export class CallQueue {
   startChecked(operation: string, call: () => unknown, check: (status: unknown) => void): Promise<void> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
     check(this.inContext(call))
-    return done
+    return started
   }
 
   /**

@@ -168,7 +168,7 @@ export class Signals {
       const call = waitable(waitUntilAllVector, dtype, api)
       const comparison = requireWord(comparisons, options.comparison, 'comparison', api)
       const values = localAt(live, options.values, api, 'values', false)
-      requireSameDType(values, dtype, { localName: 'values', remoteName: 'words' }, api)
+      requireSameDType(values, dtype, { local: 'values', remote: 'words' }, api)
       requireRoom(values.byteLength, count, dtype, 'values', api)
       const stream = streamAt(live, options.stream, api)
       return () => call(address, count, ignore, comparison, values.address, stream)
@@ -203,7 +203,7 @@ function wordsAt(
   requireRoom(byteLength, count, dtype, 'words', api)
   if (options.ignore === undefined) return { address, dtype, count, ignore: null }
   const ignore = localAt(live, options.ignore, api, 'ignore', false)
-  requireSameDType(ignore, 'i32', { localName: 'ignore', remoteName: 'the statuses' }, api)
+  requireSameDType(ignore, 'i32', { local: 'ignore', remote: 'the statuses' }, api)
   requireRoom(ignore.byteLength, count, 'i32', 'ignore', api)
   return { address, dtype, count, ignore: ignore.address }
 }
