@@ -231,6 +231,17 @@ uint64_t Heap::reservedOffsetOf(const void* address) const {
   return number >= base && number - base < 2 * limit_ ? number - base : kNoOffset;
 }
 
+bool Heap::findPart(const void* address, uint64_t& offset, uint64_t& start, uint64_t& size) const {
+  offset = reservedOffsetOf(address);
+  std::lock_guard lock(mutex_);
+  auto after = parts_.upper_bound(offset);
+  if (offset == kNoOffset || after == parts_.begin()) return false;
+  auto part = std::prev(after);
+  start = part->first;
+  size = part->second.size;
+  return offset - start < size;
+}
+
 bool Heap::isMapped(uint64_t offset, size_t bytes) const {
   std::lock_guard lock(mutex_);
   auto after = parts_.upper_bound(offset);

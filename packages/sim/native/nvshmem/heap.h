@@ -37,6 +37,10 @@ class Heap {
   uint64_t reservedOffsetOf(const void* address) const;
   char* at(int pe, uint64_t offset) const { return reinterpret_cast<char*>(bases_[static_cast<size_t>(pe)] + offset); }
   bool isMapped(uint64_t offset, size_t bytes) const;
+  // The part of the heap, mapped as one, in which an address of this PE lies.
+  bool findPart(const void* address, uint64_t& offset, uint64_t& start, uint64_t& size) const;
+  // The length of each PE's range of addresses.
+  uint64_t reserved() const { return 2 * limit_; }
 
  private:
   struct Part {

@@ -28,5 +28,8 @@ void* nvshmemx_buffer_register_symmetric(void* address, size_t size, int) {
 int nvshmemx_buffer_unregister_symmetric(void* mapped, size_t size) {
   const auto session = require("nvshmemx_buffer_unregister_symmetric");
   InContext scope(*session);
-  return session->heap.remove(mapped, size);
+  const uint64_t offset = session->heap.reservedOffsetOf(mapped);
+  const int status = session->heap.remove(mapped, size);
+  if (status == 0) session->multicast.forgetPart(offset);
+  return status;
 }

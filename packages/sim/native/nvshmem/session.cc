@@ -111,7 +111,6 @@ bool Session::start(std::string& problem) {
     for (int before = 0; before < pe; ++before) areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
   }
   if (!heap.open(limit, problem)) return false;
-  std::vector<int> devices;
   for (const Description& each : told) devices.push_back(each.root);
   teams.open(devices);
   return job->meet(all, "the start");

@@ -9,6 +9,7 @@
 
 #include "heap.h"
 #include "job.h"
+#include "multicast.h"
 #include "registered.h"
 #include "shoal/nvshmem.h"
 #include "team.h"
@@ -17,7 +18,7 @@ namespace shoal::nvshmem {
 
 class Session {
  public:
-  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job) {}
+  Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job), multicast(heap, ordinal) {}
   ~Session();
   // Meets the others; all of them call it.
   bool start(std::string& problem);
@@ -30,6 +31,8 @@ class Session {
   Heap heap;
   Teams teams;
   Registered registered;
+  Multicast multicast;
+  std::vector<int> devices;       // by PE
   bool areDevicesShared = false;  // two PEs are on one device
 };
 

@@ -293,4 +293,8 @@ int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long
   return session->teams.meet(config->uniqueid, npes, index, config, mask, *team);
 }
 
-void nvshmem_team_destroy(nvshmem_team_t team) { require("nvshmem_team_destroy")->teams.destroy(team); }
+void nvshmem_team_destroy(nvshmem_team_t team) {
+  const auto session = require("nvshmem_team_destroy");
+  session->multicast.forget(team);
+  session->teams.destroy(team);
+}

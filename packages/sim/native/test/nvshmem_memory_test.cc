@@ -174,6 +174,44 @@ void registerSymmetric(process::Peer& parent) {
   EQUAL(pes::fetch<int>(own, 6)[5], 77 + other);
 }
 
+// What is written at a team's multicast address arrives at all of its PEs, at the same place.
+void writeToAll(process::Peer& parent) {
+  setenv("SHOAL_SIM_DEVICES", "3", 1);
+  const auto place = parent.receive<pes::Place>();
+  check::Primary primary(place.pe);
+  nvshmemx_init_attr_t attributes = {};
+  nvshmemx_uniqueid_t id = place.id;
+  OK(nvshmemx_set_attr_uniqueid_args(place.pe, place.size, &id, &attributes));
+  OK(nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes));
+  const int me = nvshmem_my_pe();
+  int* cells = static_cast<int*>(nvshmem_calloc(8, sizeof(int)));
+  int* all = static_cast<int*>(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, cells));
+  CHECK(all != nullptr && all != cells);
+  EQUAL(static_cast<int*>(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, cells + 3)) - all, 3);
+  CHECK(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, &parent) == nullptr);
+  CHECK(nvshmemx_mc_ptr(NVSHMEMX_TEAM_SAME_MYPE_NODE, cells) == nullptr);
+  CHECK(nvshmemx_mc_ptr(NVSHMEM_TEAM_INVALID, cells) == nullptr);
+  pes::store(all + me, std::vector<int>{100 + me});
+  nvshmem_team_t pair = NVSHMEM_TEAM_INVALID;
+  OK(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 2, 2, nullptr, 0, &pair));
+  if (me == 0) pes::store(nvshmemx_mc_ptr(pair, cells + 5), std::vector<int>{7});
+  nvshmem_barrier_all();
+  CHECK(pes::fetch<int>(cells, 8) == (std::vector<int>{100, 101, 102, 0, 0, me == 1 ? 0 : 7, 0, 0}));
+  if (me != 1) nvshmem_team_destroy(pair);
+  CHECK(nvshmemx_mc_ptr(pair, cells) == nullptr);
+  // Memory that came later has an address too.
+  char* more = static_cast<char*>(nvshmem_malloc(100 * kMiB));
+  if (me == 2) pes::store(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, more + 99 * kMiB), std::vector<char>{5});
+  nvshmem_barrier_all();
+  EQUAL(pes::fetch<char>(more + 99 * kMiB, 1)[0], 5);
+  setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
+  CHECK(nvshmemx_mc_ptr(NVSHMEM_TEAM_WORLD, cells) == nullptr);
+  nvshmemx_hostlib_finalize();
+  size_t free = 0, total = 0;
+  OK(cuMemGetInfo_v2(&free, &total));
+  EQUAL(free, total);
+}
+
 int descriptorsAfter(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     nvshmemx_init_attr_t attributes = {};
@@ -199,7 +237,7 @@ void leaveNothing(process::Peer&) {
 }  // namespace
 
 ROLES({"allocate", allocate}, {"grow", grow}, {"run out on one", runOutOnOne}, {"disagree", disagree}, {"use as device memory", useAsDeviceMemory},
-      {"register local", registerLocal}, {"register symmetric", registerSymmetric}, {"leave nothing", leaveNothing});
+      {"register local", registerLocal}, {"register symmetric", registerSymmetric}, {"write to all", writeToAll}, {"leave nothing", leaveNothing});
 
 TEST(allocations_are_symmetric) { pes::Job("allocate", 2).succeed(); }
 TEST(the_heap_grows_until_the_device_is_full) { pes::Job("grow", 2).succeed(); }
@@ -208,6 +246,7 @@ TEST(disagreement_is_noticed) { pes::Job("disagree", 2).succeed(); }
 TEST(symmetric_memory_is_device_memory) { pes::Job("use as device memory", 2).succeed(); }
 TEST(local_memory_is_registered_once) { pes::Job("register local", 1).succeed(); }
 TEST(mapped_memory_joins_the_heap) { pes::Job("register symmetric", 2).succeed(); }
+TEST(a_multicast_address_reaches_all) { pes::Job("write to all", 3).succeed(); }
 TEST(a_session_leaves_nothing_open) {
   process::Child child("leave nothing");
   EQUAL(child.wait(), 0);
