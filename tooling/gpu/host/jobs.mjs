@@ -23,6 +23,15 @@ const onRanks =
   (name, program) =>
   ({ gpus }) => [file('node_modules/@shoal/cli/bin/shoal.js'), ...['run', '-n', String(gpus), example(name, program)]]
 const example = (name, program = 'main') => file(`node_modules/@shoal/example-${name}/dist/${program}.js`)
+const shoalBench =
+  (...words) =>
+  ({ json, software }) => [
+    file('node_modules/@shoal/cli/bin/shoal.js'),
+    'bench',
+    ...words,
+    ...['--json', json],
+    ...(software ? ['--device', 'sim'] : []),
+  ]
 const demo = example('all-reduce')
 
 const conformance =
@@ -75,6 +84,12 @@ export const jobs = [
   { name: 'bench-nvshmem', limit: 120, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
   { name: 'bench-ranks', limit: 90, gpus: 2, command: bench('ranks', '--rounds', '3') },
   { name: 'bench-event-loop-ranks', limit: 60, gpus: 2, command: bench('event-loop-ranks') },
+  { name: 'shoal-bench-all-reduce', limit: 60, gpus: 2, command: shoalBench('all-reduce', '-f', '8', '-n', '100') },
+  { name: 'shoal-bench-put', limit: 60, gpus: 2, command: shoalBench('put', '-f', '8', '-n', '100') },
+  { name: 'shoal-bench-barrier', limit: 60, gpus: 2, command: shoalBench('barrier', '-n', '1000') },
+  // Last of these: an NVSHMEM that cannot do host atomics ends the process.
+  { name: 'shoal-bench-atomic', limit: 60, gpus: 2, command: shoalBench('atomic', '-n', '1000') },
+  { name: 'shoal-bench-calls', limit: 60, command: shoalBench('calls') },
   { name: 'bench-import', limit: 90, command: bench('import') },
   { name: 'bench-sys', limit: 180, command: bench('sys', '--spec', file('spec')) },
   { name: 'bench-event-loop', limit: 90, command: bench('event-loop') },

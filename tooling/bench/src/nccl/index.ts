@@ -151,7 +151,8 @@ async function measureOperation(
 }
 
 function inWords(layout: Layout, ranks: number): string {
-  return layout === 'process' ? `${ranks} ranks in one process` : `${ranks} ranks, one a process`
+  const all = ranks === 1 ? 'one rank' : `${ranks} ranks`
+  return layout === 'process' ? `${all} in one process` : `${all}, one a process`
 }
 
 function print(rows: readonly Row[], ranks: number, version: string, libnccl: string): void {
