@@ -6,9 +6,10 @@ import { compile, headerFolder, nativeFolder, readFacts } from './build.js'
 
 const cuda = headerFolder('cuda.h')
 const nccl = headerFolder('nccl.h', process.env['NCCL_HOME'])
+const nvshmem = headerFolder('nvshmem_host.h', process.env['NVSHMEM_HOME'])
 
-const facts = (options: readonly string[], program: string) =>
-  readFacts(execFileSync(compile('behaviour/abi.cc', program, options, false), { encoding: 'utf8' }))
+const facts = (options: readonly string[], program: string, source = 'behaviour/abi.cc') =>
+  readFacts(execFileSync(compile(source, program, options, false), { encoding: 'utf8' }))
 
 const noToolkit = 'no CUDA toolkit on this machine: set CUDA_HOME'
 
@@ -19,6 +20,17 @@ test("layouts and values are those of NVIDIA's headers", ({ skip }) => {
   const own = facts([], 'abi-own')
   const reference = facts(options, 'abi-reference')
   expect(reference.size).toBeGreaterThan(60)
+  for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
+}, 60_000)
+
+test("NVSHMEM's layouts and values are those of NVIDIA's headers", ({ skip }) => {
+  if (cuda === undefined) return skip(noToolkit)
+  if (nvshmem === undefined) return skip('no NVSHMEM headers on this machine: set NVSHMEM_HOME')
+  const source = 'behaviour/nvshmem_abi.cc'
+  const options = ['-w', '-DSHOAL_REFERENCE', '-I', nvshmem, '-I', cuda]
+  const own = facts([], 'nvshmem-abi-own', source)
+  const reference = facts(options, 'nvshmem-abi-reference', source)
+  expect(reference.size).toBeGreaterThan(50)
   for (const [name, value] of reference) expect(`${name} = ${own.get(name)}`).toBe(`${name} = ${value}`)
 }, 60_000)
 

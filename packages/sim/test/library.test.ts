@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { libraries, libraryFolder } from '@shoal/sim'
 import { expect, test } from 'vitest'
 
-const paths = { cuda: join(libraryFolder(), libraries.cuda), nccl: join(libraryFolder(), libraries.nccl) }
+const pathOf = (library: keyof typeof libraries) => join(libraryFolder(), libraries[library])
+const paths = { cuda: pathOf('cuda'), nccl: pathOf('nccl'), nvshmem: pathOf('nvshmem') }
 const exportsOf = (path: string) =>
   execFileSync('nm', ['-D', '--defined-only', path], { encoding: 'utf8' })
     .trim()
@@ -15,20 +16,32 @@ const dynamic = (path: string) => execFileSync('readelf', ['-dW', path], { encod
 test('the libraries lie in an absolute folder of this platform', () => {
   expect(isAbsolute(libraryFolder())).toBe(true)
   expect(libraryFolder().endsWith(`${process.platform}-${process.arch}`)).toBe(true)
-  expect(existsSync(paths.cuda) && existsSync(paths.nccl)).toBe(true)
+  for (const path of Object.values(paths)) expect(existsSync(path)).toBe(true)
 })
 
 test('nothing but the C ABI is exported', () => {
   for (const name of exportsOf(paths.cuda)) expect(name).toMatch(/^(cu[A-Z]\w*|shoalSim\w+)$/)
+  for (const name of exportsOf(paths.nvshmem))
+    expect(name).toMatch(/^(nvshmemx?_\w+|nvshmemid_\w+|shoalSimNvshmem\w+)$/)
   for (const name of exportsOf(paths.nccl)) expect(name).toMatch(/^nccl[A-Z]\w*$/)
 })
 
-test('the NCCL library finds the CUDA library beside it, and both need only the C library', () => {
+test('NVSHMEM has every host function of the spec', () => {
+  const spec = new URL('../../../tooling/bindgen/spec/nvshmem.json', import.meta.url)
+  const { functions } = JSON.parse(readFileSync(spec, 'utf8')) as { functions: { name: string }[] }
+  const exported = new Set(exportsOf(paths.nvshmem))
+  expect(functions.length).toBeGreaterThan(1400)
+  expect(functions.filter(({ name }) => !exported.has(name))).toEqual([])
+})
+
+test('NCCL and NVSHMEM find the CUDA library beside them, and all need only the C library', () => {
   const needed = (path: string) =>
     [...dynamic(path).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string)
-  expect(needed(paths.nccl)).toContain(libraries.cuda)
-  expect(dynamic(paths.nccl)).toMatch(/RUNPATH.*\[\$ORIGIN\]/)
-  for (const name of [...needed(paths.cuda), ...needed(paths.nccl)]) {
+  for (const path of [paths.nccl, paths.nvshmem]) {
+    expect(needed(path)).toContain(libraries.cuda)
+    expect(dynamic(path)).toMatch(/RUNPATH.*\[\$ORIGIN\]/)
+  }
+  for (const name of Object.values(paths).flatMap(needed)) {
     if (name !== libraries.cuda) expect(name).toMatch(/^(libc|libm|libpthread|librt|ld-linux.*)\.so/)
   }
 })
