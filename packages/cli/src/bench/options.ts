@@ -25,6 +25,11 @@ export type Reduction = (typeof reductions)[number]
 /** Before the first size everything runs this often, so that V8 has compiled it and libraries have connected all peers. */
 export const firstRuns = 300
 
+/** The same for a first size that is large: there compiling is nothing beside the work. */
+export function firstRunsOf(bytes: number): number {
+  return Math.max(3, Math.min(firstRuns, Math.floor(2 ** 26 / bytes)))
+}
+
 export interface BenchOptions {
   readonly test: string
   readonly sweep: Sweep
@@ -76,7 +81,7 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
       --help
 
 Sizes are bytes: 8, 64K, 16M, 1G. A size counts the larger side of a rank, as in nccl-tests. Before the first size
-everything runs ${firstRuns} times, so that V8 has compiled it.
+everything runs up to ${firstRuns} times, so that V8 has compiled it.
 
 All devices are driven by this process, unless it is a rank itself: of shoal run, torchrun, mpirun or srun. Then each
 process has one device, and rank 0 prints.

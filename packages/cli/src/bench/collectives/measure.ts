@@ -3,7 +3,7 @@ import { group } from '@shoal/nccl'
 import { dtypeInfo } from '@shoal/types'
 import { UsageError } from '../../command.js'
 import type { CollectiveRow, Figures } from '../figures.js'
-import { type BenchOptions, type BenchType, firstRuns, type Reduction } from '../options.js'
+import { type BenchOptions, type BenchType, firstRunsOf, type Reduction } from '../options.js'
 import type { Party } from '../party.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
@@ -113,7 +113,8 @@ class CollectiveBench {
     const { iterations, warmUps, check } = this.#options
     const operands = this.#ranks.map((rank) => this.#operandsOf(task, rank))
     const once = this.#callOf(task, operands)
-    const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRuns)
+    const bytes = task.setting.count * this.#parts * dtypeInfo(task.type).bytes
+    const before = warmUps + (this.#hasRun.has(task.isInPlace) ? 0 : firstRunsOf(bytes))
     this.#hasRun.add(task.isInPlace)
     for (let i = 0; i < before; i += 1) once()
     await this.#wait()
@@ -124,7 +125,6 @@ class CollectiveBench {
     const own = Number(process.hrtime.bigint() - start) / 1000 / iterations
     const all = await this.#party.collect([own])
     const microseconds = all.reduce((sum, value) => sum + value, 0) / all.length
-    const bytes = task.setting.count * this.#parts * dtypeInfo(task.type).bytes
     const algorithmBandwidth = bytes / microseconds / 1000
     return {
       microseconds,

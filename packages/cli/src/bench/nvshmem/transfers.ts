@@ -1,5 +1,5 @@
 import { nvshmemVersion, type SymmetricBuffer } from '@shoal/nvshmem'
-import { type BenchOptions, firstRuns } from '../options.js'
+import { type BenchOptions, firstRunsOf } from '../options.js'
 import type { Party } from '../party.js'
 import { type Column, figure, headLines, row } from '../report/columns.js'
 import { Output } from '../report/output.js'
@@ -106,7 +106,7 @@ async function measure(
     const all = wrong === null ? null : (await party.collect([wrong])).reduce((sum, value) => sum + value, 0)
     if (session.pe === 0) {
       const { iterations } = options
-      const warmUps = options.warmUps + (rows.length === 0 ? firstRuns : 0)
+      const warmUps = options.warmUps + (rows.length === 0 ? firstRunsOf(bytes) : 0)
       const latency = timeOf(iterations, warmUps, (rounds) => {
         for (let i = 0; i < rounds; i += 1) {
           queue()
