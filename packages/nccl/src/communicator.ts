@@ -537,8 +537,7 @@ export class Communicator extends CommunicatorOperations {
    * made with it: windows, registrations, communicators that share its resources. Idempotent, and nothing to do after an
    * abort. All ranks of a communicator destroy it.
    *
-   * While it waits for work, `abort()`, a signal, a time limit and a lost rank end the wait. Where the driver is older than
-   * CUDA 12.5 NCCL waits itself, and then the promise rejects, but NCCL goes on waiting on its thread.
+   * While it waits for the work of the device, `abort()`, a signal, a time limit and a lost rank end the wait.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */

@@ -3,12 +3,14 @@ import {
   type CUevent,
   type CUstream,
   cuCtxRecordEvent,
+  cuCtxSynchronize,
   cuEventCreate,
   cuEventDestroy,
   cuEventRecord,
   driver,
 } from '@shoal/cuda-sys/driver'
-import { type BackgroundWork, callInContext, waitForEvent } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, offThread, waitForEvent } from '@shoal/ffi'
+import { AbortedError } from '@shoal/types'
 import { checkCuda } from './errors.js'
 import { onAbort } from './onAbort.js'
 
@@ -36,15 +38,29 @@ export function whenStreamDone(
 }
 
 /**
- * Resolves when all work of a context has ended, at once where the driver cannot tell (before CUDA 12.5).
+ * Resolves when all work of a context has ended. Before CUDA 12.5 a thread waits for that, which goes on when the wait is
+ * ended early: an abort ends the work.
  *
  * @throws StatusError of the driver when the context has failed.
  */
-export async function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
-  if (!driver.has('cuCtxRecordEvent', firstWithContextEvents)) return
-  await whenRecorded(context, background, ending, (event) => {
+export function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
+  if (!driver.has('cuCtxRecordEvent', firstWithContextEvents)) return whenSynchronized(context, background, ending)
+  return whenRecorded(context, background, ending, (event) => {
     checkCuda(cuCtxRecordEvent(context as CUcontext, event), 'cuCtxRecordEvent')
   })
+}
+
+async function whenSynchronized(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
+  let unsubscribe = (): void => undefined
+  const ended = new Promise<never>((_, reject) => {
+    unsubscribe = onAbort(ending, () => reject(new AbortedError('cuCtxSynchronize')))
+  })
+  try {
+    const [status = 0] = await Promise.race([offThread({ context, background }, () => void cuCtxSynchronize()), ended])
+    checkCuda(status, 'cuCtxSynchronize')
+  } finally {
+    unsubscribe()
+  }
 }
 
 async function whenRecorded(
