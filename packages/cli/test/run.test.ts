@@ -63,6 +63,8 @@ function start(commandLine: readonly string[], environment: NodeJS.ProcessEnv = 
 const run = (commandLine: readonly string[], environment?: NodeJS.ProcessEnv, input?: string) =>
   start(commandLine, environment, input).end
 
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
 const linesOf = (text: string): string[] => text.split('\n').slice(0, -1)
 
 function pidsIn(output: string): number[] {
@@ -236,8 +238,28 @@ describe('output', () => {
     expect(code).toBe(0)
   })
 
+  test('waits for a reader that is slow, also after the ranks have ended', async () => {
+    const one = start(['-n', '2', ranks, 'lines', '20000'])
+    one.child.stdout!.pause()
+    await sleep(4_000)
+    one.child.stdout!.resume()
+    const { code, output } = await one.end
+    expect(linesOf(output)).toHaveLength(40_000)
+    expect(code).toBe(0)
+  })
+
+  test('of something that outlives its rank is left behind', async () => {
+    // It moves to a group of its own, and keeps the output open.
+    const command = 'setsid sleep 30 & echo pid $! ready; sleep 0.5'
+    const began = performance.now()
+    const { code, output } = await run(['-n', '1', '--exec', 'sh', '-c', command])
+    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(code).toBe(0)
+    for (const pid of pidsIn(output)) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+  })
+
   test('that nobody reads any more ends the job', async () => {
-    const one = start(['-n', '2', ranks, 'lines', '1000000'])
+    const one = start(['-n', '2', ranks, 'lines', '50000'])
     await one.until('\n', 10)
     one.child.stdout!.destroy()
     expect((await one.end).code).toBe(128 + 13)

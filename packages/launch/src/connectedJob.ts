@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { DisposedError } from '@shoal/types'
 import { RanksLostError } from './errors.js'
 import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
@@ -34,6 +35,8 @@ export class ConnectedJob implements Job {
     this.#space = space
     this.rank = rank
     this.worldSize = worldSize
+    // Any number of waits may have it as their signal.
+    setMaxListeners(0, this.#lost.signal)
     connection.listen(
       (event) => this.#told(event),
       (error) => this.#lost.abort(error),

@@ -24,6 +24,11 @@ export class LineSink {
     })
   }
 
+  /** Whether the reader is slower than the ranks. */
+  get isBlocked(): boolean {
+    return this.#isBlocked
+  }
+
   /** Takes all lines of a source, with the prefix before each, until it ends. */
   take(source: Readable, prefix: string): void {
     const before = Buffer.from(prefix)

@@ -90,21 +90,11 @@ export class Supervisor {
       }
       void one.ended.then((end) => this.#ended(one, end))
     }
-    await Promise.all(this.#ranks.map((one) => this.#settled(one)))
-    process.stdin.unpipe()
-    process.stdin.pause()
-  }
-
-  /** The process has ended and its output is through. */
-  async #settled(one: RankProcess): Promise<void> {
-    await one.ended
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, outputLimit)
-    })
-    await Promise.race([one.closed, late])
-    clearTimeout(timer)
-    one.closeOutput()
+    await Promise.all(this.#ranks.map((one) => settled(one, () => output.isBlocked || errors.isBlocked)))
+    if (stdin) {
+      process.stdin.unpipe()
+      process.stdin.pause()
+    }
   }
 
   #ended(one: RankProcess, end: RankEnd): void {
@@ -199,6 +189,27 @@ export class Supervisor {
     if (this.#strangers <= 3) tell(`the rendezvous turned a stranger away: ${reason}`)
     if (this.#strangers === 3) tell('further strangers are turned away silently')
   }
+}
+
+/** The process has ended and its output is through; a reader that is slow is waited for. */
+async function settled(one: RankProcess, isBlocked: () => boolean): Promise<void> {
+  await one.ended
+  let isClosed = false
+  const closed = one.closed.then(() => {
+    isClosed = true
+  })
+  while (!isClosed) {
+    const wasBlocked = isBlocked()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, outputLimit)
+    })
+    await Promise.race([closed, late])
+    clearTimeout(timer)
+    // Something that the rank has started, and that is in no group of ours, holds its output open.
+    if (!isClosed && !wasBlocked && !isBlocked()) break
+  }
+  one.closeOutput()
 }
 
 function nameRanks(ranks: readonly number[]): string {

@@ -72,7 +72,7 @@ function acrossMachines(place: ForeignPlace, environment: Environment): Meeting 
     target: () => ({ address, secret }),
     isSecretFresh: true,
     serve: async () => {
-      const host = textIn(environment, 'SHOAL_LISTEN') ?? '0.0.0.0'
+      const host = textIn(environment, 'SHOAL_LISTEN') ?? (firstHost.includes(':') ? '::' : '0.0.0.0')
       await startHelper({
         worldSize,
         secret: Buffer.from(secret).toString(),
