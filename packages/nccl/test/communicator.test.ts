@@ -104,6 +104,49 @@ describe('initRank', () => {
     await expect(Communicator.initRank(options as never)).rejects.toThrow(kind)
   })
 
+  test.each([undefined, { blocking: false }])('refuses what only NCCL sees across ranks: %j', async (config) => {
+    const join = (ids: UniqueId, places: readonly [device: number, rank: number, worldSize: number][]) =>
+      Promise.allSettled(
+        places.map(([device, rank, worldSize]) =>
+          Communicator.initRank({ device, rank, worldSize, id: ids, timeout: 500, ...(config ? { config } : {}) }),
+        ),
+      )
+    const reasons = (ends: PromiseSettledResult<Communicator>[]) =>
+      ends.map((end) => (end.status === 'rejected' ? (end.reason as Error) : new Error('it joined')))
+    const sameDevice = reasons(
+      await join(UniqueId.create(), [
+        [0, 0, 2],
+        [0, 1, 2],
+      ]),
+    )
+    for (const error of sameDevice) {
+      expect(error).toMatchObject({ code: 'ncclInvalidUsage', lastError: expect.stringContaining('CUDA device 0') })
+    }
+    const sameRank = reasons(
+      await join(UniqueId.create(), [
+        [0, 0, 2],
+        [1, 0, 2],
+      ]),
+    )
+    expect(sameRank.map((error) => (error as { code?: string }).code).sort()).toEqual([
+      'SHOAL_TIMEOUT',
+      'ncclInvalidUsage',
+    ])
+    const otherSize = reasons(
+      await join(UniqueId.create(), [
+        [0, 0, 2],
+        [1, 1, 3],
+      ]),
+    )
+    expect(otherSize.map((error) => (error as { code?: string }).code).sort()).toEqual([
+      'SHOAL_TIMEOUT',
+      'ncclInvalidArgument',
+    ])
+    for (const error of reasons(await join(id, [[0, 0, 2]]))) {
+      expect(error).toMatchObject({ code: 'ncclInvalidArgument', lastError: expect.stringContaining('unique id') })
+    }
+  })
+
   test('a signal ends the wait for ranks that never come', async () => {
     const already = Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, signal: AbortSignal.abort('no') })
     await expect(already).rejects.toThrow(AbortedError)
