@@ -83,7 +83,7 @@ function abortedMessage(options: CommunicatorAbortedErrorOptions): string {
   const lost = lostRanks === undefined || lostRanks.length === 0 ? '' : ` Lost: ${ranksInWords(lostRanks)}.`
   const why = cause === undefined ? '' : `: ${messageOf(cause)}`
   return (
-    `Communicator.${operation} on rank ${rank} of ${worldSize} (device ${device})${queued}, which depends on ` +
+    `${apiName(operation)} on rank ${rank} of ${worldSize} (device ${device})${queued}, which depends on ` +
     `${othersInWords(rank, worldSize)}, did not complete: the communicator was ` +
     `${reason === 'revoke' ? 'interrupted' : 'aborted'} because ${causes[reason]}${why}.${lost} ` +
     'Results of its operations are not valid; make a new communicator from the ranks that are left.'
@@ -141,7 +141,7 @@ export class CommunicatorStateError extends ShoalError {
       state === 'suspended'
         ? 'resume() it first.'
         : 'Only split, shrink, destroy and abort are left; make a new communicator.'
-    super(`Communicator.${operation}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${wayOut}`)
+    super(`${apiName(operation)}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${wayOut}`)
     this.operation = operation
     this.state = state
     this.rank = rank
@@ -153,4 +153,9 @@ export class CommunicatorStateError extends ShoalError {
 /** On the prototype: V8 reads the name there for the head of the stack, and it stays out of the fields. */
 function nameClass(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
+}
+
+/** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */
+export function apiName(operation: string): string {
+  return operation === 'groupAsync' || operation.includes('.') ? operation : `Communicator.${operation}`
 }

@@ -15,8 +15,10 @@ import { type DeviceResource, type DeviceResourceHandle, RequiredResource } from
 import { checkNccl } from './errors.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
 import { untilSettled } from './progress.js'
+import { whenQuiet } from './quiet.js'
 import { checkedTeam, type TeamShape } from './team.js'
 import { ncclVersion, requireNcclVersion } from './version.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
 /** A team of which kernels want something. */
 export interface TeamRequirement {
@@ -29,7 +31,7 @@ export interface TeamRequirement {
  * What the kernels of a device communicator need (`ncclDevCommRequirements`). Counts default to 0 and flags to false,
  * where NCCL has no other default. All ranks ask for the same.
  */
-export interface DeviceCommunicatorOptions {
+export interface DeviceCommunicatorOptions extends CommunicatorWaitOptions {
   /** Stores into all ranks of the LSA team at once, by NVLink multicast. */
   readonly lsaMultimem?: boolean
   /** Barriers over all ranks (NCCL 2.29). */
@@ -80,7 +82,7 @@ const connectionTypes = {
  * What a kernel needs to communicate by itself (`ncclDevComm`, NCCL 2.28): such a kernel is compiled against
  * `nccl_device.h` and takes it, by value, and windows as arguments.
  *
- * All ranks make it together. It ends with its communicator at the latest; await the kernels that use it before.
+ * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it before.
  */
 export class DeviceCommunicator {
   /** Where each of the resources lies that were asked for. */
@@ -90,6 +92,7 @@ export class DeviceCommunicator {
   readonly #live: LiveCommunicator
   readonly #memory: NativeMemory
   readonly #child: Child
+  readonly #forgotten = new AbortController()
   #ending: Promise<void> | undefined
 
   /** @internal */
@@ -145,7 +148,7 @@ export class DeviceCommunicator {
     })
   }
 
-  /** Gives back what it holds (`ncclDevCommDestroy`, off the JavaScript thread). Idempotent. */
+  /** Waits for the work of the device and gives back what it holds (`ncclDevCommDestroy`, off the JavaScript thread). Idempotent. */
   dispose(): Promise<void> {
     this.#ending ??= this.#destroy()
     return this.#ending
@@ -164,13 +167,16 @@ export class DeviceCommunicator {
   }
 
   #forget(): void {
-    this.#ending ??= Promise.resolve()
+    // What went wrong was told to whoever disposed of it first.
+    this.#ending = Promise.resolve()
+    this.#forgotten.abort()
     removeChild(this.#live, this.#child)
     this.#memory.dispose()
   }
 
   async #destroy(): Promise<void> {
     try {
+      await whenQuiet(this.#live, 'DeviceCommunicator.dispose', this.#forgotten.signal)
       await exclusively([this.#live], 'DeviceCommunicator.dispose', async (background) => {
         const { context, handle } = this.#live
         const [status = 0] = await offThread({ context, keep: [this.#memory], background }, () => {
@@ -191,7 +197,8 @@ export async function createDeviceCommunicator(
   const api = 'Communicator.createDeviceCommunicator'
   if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
   requireNcclVersion(api, 22803)
-  const { resources = {}, teams = {}, ginConnectionType, ...counts } = options
+  const waitOptions = checkWaitOptions(options, api)
+  const { resources = {}, teams = {}, ginConnectionType, signal: _, timeout: __, ...counts } = options
   const values: Record<string, unknown> = { ...checkedCounts(counts, api) }
   if (ginConnectionType !== undefined) {
     if (!Object.hasOwn(connectionTypes, ginConnectionType)) {
@@ -215,13 +222,18 @@ export async function createDeviceCommunicator(
     owned.push(requirements)
     const memory = NativeMemory.allocate(room)
     const keep = [...owned, ...required.flatMap(([, resource]) => resource.memory), memory]
-    await exclusively([live], 'createDeviceCommunicator', async (background) => {
-      const [status = 0] = await offThread({ context: live.context, keep, background }, () => {
-        ncclDevCommCreate(live.handle, requirements, memory)
-      })
-      checkNccl(status, 'ncclDevCommCreate', live.handle)
-      if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclDevCommCreate')
-    })
+    await exclusively(
+      [live],
+      'createDeviceCommunicator',
+      async (background) => {
+        const [status = 0] = await offThread({ context: live.context, keep, background }, () => {
+          ncclDevCommCreate(live.handle, requirements, memory)
+        })
+        checkNccl(status, 'ncclDevCommCreate', live.handle)
+        if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclDevCommCreate')
+      },
+      waitOptions,
+    )
     const handles = Object.fromEntries(required.map(([name, resource]) => [name, resource.read()]))
     return new DeviceCommunicator(live, memory, handles, multimem.read())
   } finally {

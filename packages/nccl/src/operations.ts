@@ -155,7 +155,7 @@ export abstract class CommunicatorOperations {
    * Opens memory to all ranks of the communicator, which all call this, with the same number of bytes
    * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it, and
    * starts at a multiple of 4096 bytes; it must stay until the window ends. Settles when all ranks have come; until then
-   * the communicator takes no other call.
+   * the communicator takes no other call. When the signal fires or the time is up the communicator is aborted.
    *
    * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the devices
    * have no such memory; StatusError when NCCL refuses.

@@ -4,6 +4,7 @@ import { StatusError, TimeoutError } from '@shoal/types'
 import { attachSuppressed } from './attach.js'
 import {
   type AbortReason,
+  apiName,
   CommunicatorAbortedError,
   type CommunicatorIdentity,
   lostRanksIn,
@@ -124,7 +125,7 @@ export class Watchdog {
       unsubscribe = onAbort(signal, () => this.fail({ reason: 'signal', cause: signal?.reason }))
       if (timeout !== undefined && this.#failure === undefined) {
         timer = setTimeout(() => {
-          this.fail({ reason: 'timeout', cause: new TimeoutError({ operation: `Communicator.${operation}`, timeout }) })
+          this.fail({ reason: 'timeout', cause: new TimeoutError({ operation: apiName(operation), timeout }) })
         }, timeout)
       }
       // After a failure the wait is rejected by that, once the abort has ended, and never resolves.

@@ -25,11 +25,13 @@ import { checkNccl } from './errors.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
 import { memoryAt } from './operands.js'
 import { untilSettled } from './progress.js'
+import { whenQuiet } from './quiet.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
 import { callNow } from './submit.js'
 import { requireNcclVersion } from './version.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
-export interface WindowOptions {
+export interface WindowOptions extends CommunicatorWaitOptions {
   /**
    * Whether every rank will use the same offset into its buffer in an operation (`NCCL_WIN_COLL_SYMMETRIC`): what makes
    * operations fast, and what one-sided operations need. Default true.
@@ -70,6 +72,7 @@ export class Window {
   readonly #handle: ncclWindow_t
   readonly #range: RegisteredRange
   readonly #child: Child
+  readonly #forgotten = new AbortController()
   #ending: Promise<void> | undefined
 
   /** @internal */
@@ -196,8 +199,8 @@ export class Window {
   }
 
   /**
-   * Closes the window (`ncclCommWindowDeregister`, off the JavaScript thread). Idempotent. Await the streams with
-   * operations on it before, on all ranks: they reach into each other's memory.
+   * Waits for the work of this rank's device and closes the window (`ncclCommWindowDeregister`, off the JavaScript
+   * thread). Idempotent. Await the streams of all ranks before: they reach into each other's memory.
    *
    * @throws StatusError when NCCL refuses.
    */
@@ -245,7 +248,9 @@ export class Window {
   }
 
   #forget(): void {
-    this.#ending ??= Promise.resolve()
+    // What went wrong was told to whoever disposed of it first.
+    this.#ending = Promise.resolve()
+    this.#forgotten.abort()
     removeRegistration(this.#range)
     removeChild(this.#live, this.#child)
     windows.get(this.#live)?.delete(this)
@@ -253,6 +258,7 @@ export class Window {
 
   async #deregister(): Promise<void> {
     try {
+      await whenQuiet(this.#live, 'Window.dispose', this.#forgotten.signal)
       await exclusively([this.#live], 'Window.dispose', async (background) => {
         const [status = 0] = await offThread({ context: this.#live.context, background }, () => {
           ncclCommWindowDeregister(this.#live.handle, this.#handle)
@@ -278,6 +284,7 @@ export async function registerWindow(
 ): Promise<Window> {
   const api = 'Communicator.registerWindow'
   if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  const waitOptions = checkWaitOptions(options, api)
   const symmetric = flag(options.symmetric, true, 'symmetric', api)
   const strictOrdering = flag(options.strictOrdering, false, 'strictOrdering', api)
   const { address, byteLength } = memoryAt(memory, live, api, 'memory', true)
@@ -288,15 +295,20 @@ export async function registerWindow(
   if (strictOrdering) requireNcclVersion(`${api} with strictOrdering`, firstWithStrictOrdering)
   const flags =
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
-  const handle = await exclusively([live], 'registerWindow', async (background) => {
-    const out = NativeMemory.allocate(8)
-    const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
-      ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
-    })
-    checkNccl(status, 'ncclCommWindowRegister', live.handle)
-    if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclCommWindowRegister')
-    return (out.u64[0] ?? 0n) as ncclWindow_t
-  })
+  const handle = await exclusively(
+    [live],
+    'registerWindow',
+    async (background) => {
+      const out = NativeMemory.allocate(8)
+      const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
+        ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
+      })
+      checkNccl(status, 'ncclCommWindowRegister', live.handle)
+      if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclCommWindowRegister')
+      return (out.u64[0] ?? 0n) as ncclWindow_t
+    },
+    waitOptions,
+  )
   // NCCL says success and gives no window where the ranks cannot open memory to each other.
   if (handle === 0n) {
     throw new FeatureNotSupportedError({

@@ -1,6 +1,6 @@
 import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemcpyDtoH } from '@shoal/cuda-sys/driver'
-import { Communicator, group, groupAsync, type NcclMemory, type Window } from '@shoal/nccl'
+import { Communicator, CommunicatorAbortedError, group, groupAsync, type NcclMemory, type Window } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -185,6 +185,37 @@ describe('windows', () => {
     const windows = await Promise.all(opening)
     await Promise.all(windows.map((window) => window.dispose()))
     await Promise.all(memory.map((one) => one.free()))
+  })
+
+  test('wait for the work of their device before they close', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const own = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+    const opened = await open(own)
+    const reduce = (rank: number) => {
+      const { memory } = opened[rank] as Opened
+      own[rank]?.allReduce(memory, memory, { stream: streamOf(rank) })
+    }
+    reduce(0)
+    let isClosed = false
+    const closing = opened[0]?.window.dispose().then(() => {
+      isClosed = true
+    })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(isClosed).toBe(false)
+    reduce(1)
+    await closing
+    expect(isClosed).toBe(true)
+
+    // The other rank never comes: an abort ends both the work and the wait.
+    const { memory, window } = opened[1] as Opened
+    own[1].allReduce(memory, memory, { stream: streamOf(1) })
+    const stuck = window.dispose()
+    const rejected = expect(stuck).rejects.toBeInstanceOf(CommunicatorAbortedError)
+    await own[1].abort()
+    await rejected
+    expect(window.disposed).toBe(true)
+    await own[0].abort()
   })
 
   test('end with their communicator, by destroy and by abort', async ({ skip }) => {
