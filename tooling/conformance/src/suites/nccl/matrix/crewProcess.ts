@@ -1,7 +1,7 @@
 // A process of one or more ranks of one communicator, for the cases in matrix.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Device, type Stream } from '@shoal/driver'
-import { Communicator, group, UniqueId } from '@shoal/nccl'
+import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
+import { Communicator, group, UniqueId, type Window } from '@shoal/nccl'
 import { answerCommands } from '../../../support/child.js'
 import { type Place, RankRun } from './rankRun.js'
 import { describeTrial, type Trial } from './trial.js'
@@ -79,10 +79,188 @@ async function run(trials: readonly Trial[]): Promise<CrewReport> {
   return { done, wrongs, failures }
 }
 
+/** A communicator made of another one, in its place: what each process does for it. */
+export type Derivation =
+  | { readonly kind: 'split' }
+  | { readonly kind: 'shrink'; readonly exclude: readonly number[] }
+  | { readonly kind: 'grow'; readonly worldSize: number; readonly id: string | undefined }
+  | { readonly kind: 'joinGrown'; readonly worldSize: number; readonly id: string; readonly rank: number }
+
+/** Communicators that others were made of, to be destroyed after them. */
+const parents: Communicator[] = []
+
+/** Those of even and of odd rank part, and stand in the other order. */
+async function derive(derivation: Derivation): Promise<{ rank: number; worldSize: number }[]> {
+  if (derivation.kind === 'joinGrown') {
+    const { rank, worldSize } = derivation
+    const device = Device.get(rank)
+    const id = UniqueId.fromBase64(derivation.id)
+    const communicator = await Communicator.joinGrown({ device, rank, worldSize, id, timeout })
+    places = [placeOf(communicator, device)]
+  } else {
+    parents.push(...places.map(({ communicator }) => communicator))
+    const made = await Promise.all(
+      places.map(async (place) => ({ place, communicator: await child(place, derivation) })),
+    )
+    places = made.flatMap(({ place, communicator }) => {
+      place.stream.dispose()
+      return communicator === undefined ? [] : [placeOf(communicator, place.device)]
+    })
+  }
+  return places.map(({ rank, worldSize }) => ({ rank, worldSize }))
+}
+
+async function child(
+  { communicator, rank }: Place,
+  derivation: Exclude<Derivation, { readonly kind: 'joinGrown' }>,
+): Promise<Communicator | undefined> {
+  switch (derivation.kind) {
+    case 'split':
+      return communicator.split({ color: rank % 2, key: -rank, timeout })
+    case 'shrink':
+      if (derivation.exclude.includes(rank)) return undefined
+      return communicator.shrink({ exclude: derivation.exclude, timeout })
+    case 'grow': {
+      const { worldSize, id } = derivation
+      return communicator.grow({ worldSize, timeout, ...(id === undefined ? {} : { id: UniqueId.fromBase64(id) }) })
+    }
+  }
+}
+
+function placeOf(communicator: Communicator, device: Device): Place {
+  const { rank, worldSize } = communicator
+  return { communicator, device, stream: device.createStream({ nonBlocking: true }), rank, worldSize }
+}
+
+/** What ends with its communicator, and memory that does not. */
+const opened: (() => Promise<void>)[] = []
+
+/** Gives each rank memory that NCCL knows: a window open to the others, or memory that was registered. */
+async function open({
+  kind,
+  bytes,
+}: {
+  readonly kind: 'window' | 'registered'
+  readonly bytes: number
+}): Promise<void> {
+  places = await Promise.all(
+    places.map(async (place) => {
+      const { communicator, device } = place
+      if (kind === 'registered') {
+        const arena = DeviceBuffer.allocate(device, 'u8', bytes)
+        const registration = communicator.register(arena)
+        opened.push(async () => {
+          registration.dispose()
+          arena.dispose()
+        })
+        return { ...place, arena }
+      }
+      const memory = await communicator.allocate(bytes)
+      const window = await communicator.registerWindow(memory)
+      opened.push(async () => {
+        await window.dispose()
+        await memory.free()
+      })
+      return { ...place, arena: DeviceBuffer.view(device, memory, 'u8'), window }
+    }),
+  )
+}
+
+/** Each rank writes into the window of the next one and signals it, many times. */
+async function putAround(rounds: number): Promise<string[]> {
+  const length = 1000
+  const failures: string[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    const open = places as (Place & { readonly window: Window; readonly arena: DeviceBuffer<'u8'> })[]
+    // Where the barrier's own buffers are not: the next rank may be ahead.
+    const from = 4096
+    const to = (open[0]?.arena.length ?? 0) / 2 + 4096
+    for (const { arena, rank } of open) {
+      const values = Int32Array.from({ length }, (_, index) => round * 1_000_000 + rank * 10_000 + index)
+      arena
+        .slice(from, from + 4 * length)
+        .reinterpret('i32')
+        .copyFromSync(values)
+    }
+    group(() => {
+      for (const { communicator, stream, rank, worldSize, window, arena } of open) {
+        const source = arena.slice(from, from + 4 * length).reinterpret('i32')
+        communicator.putSignal(source, { window, offset: to, peer: (rank + 1) % worldSize, stream })
+      }
+    })
+    group(() => {
+      for (const { communicator, stream, rank, worldSize } of open) {
+        communicator.waitSignal({ peer: (rank + worldSize - 1) % worldSize }, { stream })
+      }
+    })
+    await Promise.all(open.map(({ communicator, stream }) => communicator.synchronize(stream, { timeout })))
+    for (const { arena, rank, worldSize } of open) {
+      const got = arena
+        .slice(to, to + 4 * length)
+        .reinterpret('i32')
+        .toArraySync()
+      const sender = (rank + worldSize - 1) % worldSize
+      const at = got.findIndex((value, index) => value !== round * 1_000_000 + sender * 10_000 + index)
+      if (at >= 0) failures.push(`rank ${rank}, round ${round}: element ${at} is ${got[at]}`)
+    }
+    // Nobody overwrites what another one still looks at.
+    const { failures: wrong } = await run([barrier])
+    failures.push(...wrong)
+  }
+  return failures
+}
+
+/** No rank's ends before all have begun. */
+const barrier: Trial = {
+  collective: 'allReduce',
+  dtype: 'i32',
+  op: 'sum',
+  count: 1,
+  inPlace: false,
+  root: 0,
+  seed: 0,
+}
+
+/** Each rank reads the memory of every other one through its window, where its device reaches it. */
+async function readPeers(): Promise<{ read: number; failures: string[] }> {
+  const failures: string[] = []
+  let read = 0
+  const open = places as (Place & { readonly window: Window; readonly arena: DeviceBuffer<'u8'> })[]
+  // Where the barrier's own buffers are not.
+  const place = (open[0]?.arena.length ?? 0) / 2 - 64
+  for (const { arena, rank } of open) arena.slice(place, place + 64).fillSync(rank + 1)
+  await run([barrier])
+  for (const { device, rank, worldSize, window } of open) {
+    for (let peer = 0; peer < worldSize; peer += 1) {
+      const memory = window.peerMemory(peer)
+      if (memory === undefined) continue
+      read += 1
+      const [first] = DeviceBuffer.view(device, memory, 'u8')
+        .slice(place, place + 1)
+        .toArraySync()
+      if (first !== peer + 1) failures.push(`rank ${rank} reads ${first} in the window of rank ${peer}`)
+    }
+  }
+  await run([barrier])
+  return { read, failures }
+}
+
 async function leave(): Promise<void> {
+  for (const close of opened.splice(0).reverse()) await close()
   await Promise.all(places.map(({ communicator }) => communicator.destroy()))
   for (const { stream } of places) stream.dispose()
   places = []
+  await Promise.all(parents.splice(0).map((communicator) => communicator.destroy()))
 }
 
-answerCommands({ createId: () => UniqueId.create().toString(), join, run, leave })
+answerCommands({
+  createId: () => UniqueId.create().toString(),
+  createGrowId: () => (places[0] as Place).communicator.createUniqueId().toString(),
+  join,
+  run,
+  derive,
+  open,
+  putAround,
+  readPeers,
+  leave,
+})

@@ -1,50 +1,13 @@
-import assert from 'node:assert/strict'
-import { fileURLToPath } from 'node:url'
-import { ncclVersion } from '@shoal/nccl'
 import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
-import { Child } from '../../../support/child.js'
 import { runsEverything } from '../../../support/extent.js'
-import type { Crew, CrewReport } from './crewProcess.js'
-import { everyTrial, hugeTrials, isReduction, type Trial } from './trial.js'
-
-const script = fileURLToPath(new URL('crewProcess.js', import.meta.url))
-const mostRanks = 8
-
-/** How many ranks there can be: each has a device, and the software device makes as many as asked for. */
-function ranksAvailable(t: CaseContext): number {
-  return t.isSoftware ? mostRanks : Math.min(mostRanks, t.devices.length)
-}
-
-/** Elements of a large operation: enough for several chunks and every protocol where all is run. */
-function largeCount(t: CaseContext): number {
-  if (!t.isSoftware) return 2 ** 17
-  return runsEverything(t) ? 2 ** 16 : 2 ** 13
-}
-
-/** What this NCCL has. */
-function isSupported({ collective, dtype }: Trial): boolean {
-  const { value } = ncclVersion()
-  if ((collective === 'gather' || collective === 'scatter' || collective === 'allToAll') && value < 22803) return false
-  return !(isReduction(collective) && (dtype === 'f8e4m3' || dtype === 'f8e5m2') && value < 22403)
-}
+import { Crews, isSupported, largeCount, range, ranksAvailable } from './crews.js'
+import { everyTrial, hugeTrials, type Trial } from './trial.js'
 
 /** Runs trials on one communicator whose ranks are spread over processes. */
 async function runTrials(t: CaseContext, layout: readonly (readonly number[])[], trials: readonly Trial[]) {
-  const worldSize = layout.flat().length
-  const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(Math.max(worldSize, 2)) } : {}
-  const crews = layout.map((ranks) => ({ ranks, child: Child.start(t, script, { environment }) }))
-  const everyone = <T>(command: string, argument: (ranks: readonly number[]) => unknown): Promise<T[]> =>
-    Promise.all(crews.map(({ child, ranks }) => child.run(command, argument(ranks)) as Promise<T>))
-  const [first] = crews
-  const id = layout.length === 1 ? undefined : ((await first?.child.run('createId')) as string)
-  await everyone('join', (ranks): Crew => ({ worldSize, ranks, id }))
-  const reports = await everyone<CrewReport>('run', () => trials)
-  for (const { done, wrongs, failures } of reports) {
-    assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
-    assert.equal(done, trials.length)
-  }
-  await everyone('leave', () => undefined)
-  for (const { child } of crews) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+  const crews = await Crews.join(t, layout)
+  await crews.try(trials)
+  await crews.leave()
 }
 
 /** All world sizes on the software device; on GPUs one, two, half of all and all. */
@@ -52,10 +15,6 @@ function worldSizes(t: CaseContext, least: number): number[] {
   const most = ranksAvailable(t)
   const sizes = t.isSoftware ? range(most).map((index) => index + 1) : [1, 2, Math.floor(most / 2), most]
   return [...new Set(sizes)].filter((size) => size >= least && size <= most)
-}
-
-function range(length: number): number[] {
-  return Array.from({ length }, (_, index) => index)
 }
 
 /** Every trial once, dealt over the world sizes; or every trial for each of them, and some that are huge. */

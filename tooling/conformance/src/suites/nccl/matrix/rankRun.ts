@@ -12,6 +12,8 @@ export interface Place {
   readonly stream: Stream
   readonly rank: number
   readonly worldSize: number
+  /** Memory for the buffers, half for each, at the same place on every rank. Default: new memory for each. */
+  readonly arena?: DeviceBuffer<'u8'> | undefined
 }
 
 /** Elements with others before and behind them, which nothing may write to. */
@@ -45,15 +47,15 @@ export class RankRun {
     this.#inputs = Array.from({ length: worldSize }, (_, rank) => valuesOf(trial, rank, worldSize))
     const { send, recv } = this.#lengths()
     if (!trial.inPlace) {
-      if (send !== undefined) this.#send = this.#guarded(send, 0)
-      if (recv !== undefined) this.#recv = this.#guarded(recv, undefined)
+      if (send !== undefined) this.#send = this.#guarded(send, 0, 'send')
+      if (recv !== undefined) this.#recv = this.#guarded(recv, undefined, 'recv')
       return
     }
     // In place: the larger buffer is there, and this rank's part of it is the other one.
     const isSendLarger = send !== undefined && (recv === undefined || send > recv)
-    if (isSendLarger) this.#send = this.#guarded(send, 0)
-    else if (recv !== undefined) this.#recv = this.#guarded(recv, 0)
-    else if (send !== undefined) this.#send = this.#guarded(send, 0)
+    if (isSendLarger) this.#send = this.#guarded(send, 0, 'send')
+    else if (recv !== undefined) this.#recv = this.#guarded(recv, 0, 'recv')
+    else if (send !== undefined) this.#send = this.#guarded(send, 0, 'send')
   }
 
   /** Elements of the two buffers of this rank. */
@@ -89,10 +91,10 @@ export class RankRun {
   }
 
   /** @param start place of the first element in this rank's values; undefined for memory that is to be written. */
-  #guarded(length: number, start: number | undefined): Guarded {
+  #guarded(length: number, start: number | undefined, name: 'send' | 'recv'): Guarded {
     const { trial, place } = { trial: this.#trial, place: this.#place }
-    // Buffers begin at odd addresses, too.
-    const guard = 1 + (trial.seed % 8)
+    // Buffers begin at odd addresses, too; those that are registered at even ones, for which NCCL has its fast ways.
+    const guard = place.arena === undefined ? 1 + (trial.seed % 8) : 16
     const before = new Uint8Array((length + 2 * guard) * this.#bytes).fill(untouched)
     const inside = before.subarray(guard * this.#bytes, (guard + length) * this.#bytes)
     if (start !== undefined) {
@@ -103,7 +105,10 @@ export class RankRun {
     }
     const { typedArray } = dtypeInfo(trial.dtype)
     const host = new typedArray(before.buffer) as TypedArrayOf<DType>
-    const all = DeviceBuffer.from(place.device, host, { dtype: trial.dtype })
+    const all =
+      place.arena === undefined
+        ? DeviceBuffer.from(place.device, host, { dtype: trial.dtype })
+        : halfOf(place.arena, name).slice(0, before.length).reinterpret(trial.dtype).copyFromSync(host)
     return { all, part: all.slice(guard, guard + length), before: before.slice(), guard }
   }
 
@@ -253,9 +258,14 @@ export class RankRun {
 
   dispose(): void {
     this.#op?.dispose()
+    if (this.#place.arena !== undefined) return
     this.#send?.all.dispose()
     this.#recv?.all.dispose()
   }
+}
+
+function halfOf(arena: DeviceBuffer<'u8'>, name: 'send' | 'recv'): DeviceBuffer<'u8'> {
+  return name === 'send' ? arena.slice(0, arena.length / 2) : arena.slice(arena.length / 2)
 }
 
 function repeat(target: Uint8Array, pattern: Uint8Array): void {

@@ -78,6 +78,12 @@ export function everyTrial(random: Random, large: number): Trial[] {
   return random.shuffled(trials)
 }
 
+/** Whether every rank can have its buffers at the same place of a window. */
+export function isSymmetric({ collective, inPlace }: Trial): boolean {
+  if (inPlace) return collective === 'allReduce'
+  return collective === 'allReduce' || collective === 'allGather' || collective === 'reduceScatter'
+}
+
 /** Each collective with so many elements, which take every path through the machine. */
 export function hugeTrials(random: Random, count: number): Trial[] {
   return [...reductions, ...moves].map((collective) => ({

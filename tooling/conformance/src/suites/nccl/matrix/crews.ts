@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { fileURLToPath } from 'node:url'
+import { ncclVersion } from '@shoal/nccl'
+import type { CaseContext } from '../../../suite.js'
+import { Child } from '../../../support/child.js'
+import { runsEverything } from '../../../support/extent.js'
+import type { Crew, CrewReport } from './crewProcess.js'
+import { isReduction, type Trial } from './trial.js'
+
+const script = fileURLToPath(new URL('crewProcess.js', import.meta.url))
+const mostRanks = 8
+
+/** How many ranks there can be: each has a device, and the software device makes as many as asked for. */
+export function ranksAvailable(t: CaseContext): number {
+  return t.isSoftware ? mostRanks : Math.min(mostRanks, t.devices.length)
+}
+
+/** Elements of a large operation: enough for several chunks and every protocol where all is run. */
+export function largeCount(t: CaseContext): number {
+  if (!t.isSoftware) return 2 ** 17
+  return runsEverything(t) ? 2 ** 16 : 2 ** 13
+}
+
+/** What this NCCL has. */
+export function isSupported({ collective, dtype }: Trial): boolean {
+  const { value } = ncclVersion()
+  if ((collective === 'gather' || collective === 'scatter' || collective === 'allToAll') && value < 22803) return false
+  return !(isReduction(collective) && (dtype === 'f8e4m3' || dtype === 'f8e5m2') && value < 22403)
+}
+
+/** Processes that share the ranks of a communicator. */
+export class Crews {
+  readonly #crews: { readonly ranks: readonly number[]; readonly child: Child }[]
+
+  private constructor(crews: Crews['all']) {
+    this.#crews = [...crews]
+  }
+
+  /** Starts a process for each part of the layout, which join the same communicator. */
+  static async join(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Promise<Crews> {
+    const worldSize = layout.flat().length
+    const crews = new Crews(layout.map((ranks) => ({ ranks, child: startChild(t, worldSize + spare) })))
+    const id = layout.length === 1 ? undefined : ((await crews.first.run('createId')) as string)
+    await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id }))
+    return crews
+  }
+
+  get all(): readonly { readonly ranks: readonly number[]; readonly child: Child }[] {
+    return this.#crews
+  }
+
+  get first(): Child {
+    const [first] = this.#crews
+    if (first === undefined) throw new RangeError('there is no process')
+    return first.child
+  }
+
+  /** Adds a process that is to become another rank. */
+  add(t: CaseContext, rank: number): Child {
+    const child = startChild(t, rank + 1)
+    this.#crews.push({ ranks: [rank], child })
+    return child
+  }
+
+  /** Has every process run a command; gives what each answered. */
+  run<T>(command: string, argument?: (ranks: readonly number[]) => unknown): Promise<T[]> {
+    const answers = this.#crews.map(({ child, ranks }) => child.run(command, argument?.(ranks)) as Promise<T>)
+    return Promise.all(answers)
+  }
+
+  /** Every process runs the trials, and every result must be right. */
+  async try(trials: readonly Trial[]): Promise<void> {
+    for (const { done, wrongs, failures } of await this.run<CrewReport>('run', () => trials)) {
+      assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
+      assert.equal(done, trials.length)
+    }
+  }
+
+  async leave(): Promise<void> {
+    await this.run('leave')
+    for (const { child } of this.#crews) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+  }
+}
+
+function startChild(t: CaseContext, devices: number): Child {
+  const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(Math.max(devices, 2)) } : {}
+  return Child.start(t, script, { environment })
+}
+
+export function range(length: number): number[] {
+  return Array.from({ length }, (_, index) => index)
+}

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { ncclVersion } from '@shoal/nccl'
+import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
+import { runsEverything } from '../../../support/extent.js'
+import type { Derivation } from './crewProcess.js'
+import { Crews, isSupported, largeCount, range, ranksAvailable } from './crews.js'
+import { everyTrial, isSymmetric, type Trial } from './trial.js'
+
+const sampleSize = 60
+
+function someTrials(t: CaseContext, accepts: (trial: Trial) => boolean = () => true): Trial[] {
+  const all = everyTrial(t.random, largeCount(t)).filter((trial) => isSupported(trial) && accepts(trial))
+  return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
+}
+
+/** Several ranks, each in a process of its own or all in one. */
+function someLayout(t: CaseContext, worldSize: number): number[][] {
+  return t.random.integer(0, 1) === 0 ? [range(worldSize)] : range(worldSize).map((rank) => [rank])
+}
+
+/** Whether NCCL is new enough; a note says so where it is not. */
+function has(t: CaseContext, since: number, what: string): boolean {
+  const version = ncclVersion()
+  if (version.value >= since) return true
+  t.note(`NCCL ${version} has no ${what}`)
+  return false
+}
+
+type Place = { readonly rank: number; readonly worldSize: number }
+
+/** Has all derive a communicator; the places of the ranks afterwards, in the old order. */
+async function derive(crews: Crews, derivation: Derivation): Promise<Place[]> {
+  return (await crews.run<Place[]>('derive', () => derivation)).flat()
+}
+
+const split: ConformanceCase = {
+  name: 'a communicator is split in two, whose ranks stand in the other order',
+  requires: { ranks: 2 },
+  timeout: 300_000,
+  async run(t) {
+    if (!has(t, 21801, 'ncclCommSplit')) return
+    const worldSize = t.random.integer(2, ranksAvailable(t))
+    const crews = await Crews.join(t, someLayout(t, worldSize))
+    const places = await derive(crews, { kind: 'split' })
+    for (const [old, { rank, worldSize: size }] of places.entries()) {
+      const alike = range(worldSize).filter((other) => other % 2 === old % 2)
+      assert.deepEqual([rank, size], [alike.reverse().indexOf(old), alike.length])
+    }
+    // One process may have ranks of both halves, whose operations then do not wait for each other.
+    await crews.try(someTrials(t))
+    await crews.leave()
+    t.note(`${worldSize} ranks`)
+  },
+}
+
+const shrink: ConformanceCase = {
+  name: 'a communicator goes on without some of its ranks',
+  requires: { ranks: 3 },
+  timeout: 300_000,
+  async run(t) {
+    if (!has(t, 22703, 'ncclCommShrink')) return
+    const worldSize = t.random.integer(3, ranksAvailable(t))
+    const exclude = [...new Set([t.random.integer(0, worldSize - 1), t.random.integer(0, worldSize - 1)])]
+    const crews = await Crews.join(t, someLayout(t, worldSize))
+    const places = await derive(crews, { kind: 'shrink', exclude })
+    const left = worldSize - exclude.length
+    assert.deepEqual(
+      places,
+      range(left).map((rank) => ({ rank, worldSize: left })),
+    )
+    await crews.try(someTrials(t))
+    await crews.leave()
+    t.note(`${worldSize} ranks without ${exclude.join(' and ')}`)
+  },
+}
+
+const grow: ConformanceCase = {
+  name: 'a communicator grows by a rank of another process',
+  requires: { ranks: 2 },
+  timeout: 300_000,
+  async run(t) {
+    if (!has(t, 22902, 'ncclCommGrow')) return
+    const worldSize = t.random.integer(2, ranksAvailable(t))
+    const crews = await Crews.join(
+      t,
+      range(worldSize - 1).map((rank) => [rank]),
+      1,
+    )
+    const id = (await crews.first.run('createGrowId')) as string
+    crews.add(t, worldSize - 1)
+    const answers = await crews.run<Place[]>('derive', ([rank = 0]): Derivation => {
+      if (rank === worldSize - 1) return { kind: 'joinGrown', worldSize, id, rank }
+      return { kind: 'grow', worldSize, id: rank === 0 ? id : undefined }
+    })
+    assert.deepEqual(
+      answers.flat(),
+      range(worldSize).map((rank) => ({ rank, worldSize })),
+    )
+    await crews.try(someTrials(t))
+    await crews.leave()
+    t.note(`${worldSize - 1} ranks and one`)
+  },
+}
+
+/** Bytes for two buffers of the largest operation with guards. */
+function arenaBytes(trials: readonly Trial[], worldSize: number): number {
+  const count = Math.max(...trials.map((trial) => trial.count))
+  return Math.ceil((2 * (count * worldSize + 32) * 16) / 2 ** 21) * 2 ** 21
+}
+
+function registeredCase(kind: 'window' | 'registered', since: number, name: string): ConformanceCase {
+  return {
+    name,
+    requires: { ranks: 2 },
+    timeout: 300_000,
+    async run(t) {
+      if (!has(t, since, kind === 'window' ? 'windows' : 'registration')) return
+      const worldSize = t.random.integer(2, ranksAvailable(t))
+      const crews = await Crews.join(t, someLayout(t, worldSize))
+      const trials = someTrials(t, kind === 'window' ? isSymmetric : undefined)
+      await crews.run('open', () => ({ kind, bytes: arenaBytes(trials, worldSize) }))
+      await crews.try(trials)
+      await crews.leave()
+      t.note(`${trials.length} operations over ${worldSize} ranks`)
+    },
+  }
+}
+
+const puts: ConformanceCase = {
+  name: 'ranks write into each other’s windows and signal it',
+  requires: { ranks: 2 },
+  timeout: 300_000,
+  async run(t) {
+    if (!has(t, 22902, 'one-sided operations')) return
+    const worldSize = t.random.integer(2, ranksAvailable(t))
+    const crews = await Crews.join(t, someLayout(t, worldSize))
+    await crews.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
+    for (const failures of await crews.run<string[]>('putAround', () => 10)) assert.deepEqual(failures, [])
+    await crews.leave()
+  },
+}
+
+const peers: ConformanceCase = {
+  name: 'ranks read each other’s windows where their devices reach them',
+  requires: { ranks: 2 },
+  timeout: 300_000,
+  async run(t) {
+    if (!has(t, 22902, 'peer pointers')) return
+    const worldSize = t.random.integer(2, ranksAvailable(t))
+    const crews = await Crews.join(t, [range(worldSize)])
+    await crews.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
+    let count = 0
+    for (const { read, failures } of await crews.run<{ read: number; failures: string[] }>('readPeers')) {
+      assert.deepEqual(failures, [])
+      count += read
+    }
+    t.note(`${count} of ${worldSize ** 2} windows are reached`)
+    await crews.leave()
+  },
+}
+
+export const derivedSuite: Suite = {
+  name: 'nccl derived',
+  cases: [
+    split,
+    shrink,
+    grow,
+    registeredCase('window', 22703, 'collectives on memory of NCCL that is open to all ranks'),
+    registeredCase('registered', 21903, 'collectives on memory that was registered'),
+    puts,
+    peers,
+  ],
+}
