@@ -218,6 +218,20 @@ describe('windows', () => {
     await own[0].abort()
   })
 
+  test('a window that a rank never joins ends with the time limit', async ({ skip }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+    const memory = await first.allocate(4096)
+    const started = performance.now()
+    const error = await first.registerWindow(memory, { timeout: 200 }).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(CommunicatorAbortedError)
+    expect(error).toMatchObject({ operation: 'registerWindow', reason: 'timeout', rank: 0 })
+    expect(performance.now() - started).toBeLessThan(3000)
+    await Promise.all([first.abort(), second.abort()])
+    await memory.free()
+  })
+
   test('end with their communicator, by destroy and by abort', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
