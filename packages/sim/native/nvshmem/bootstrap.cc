@@ -26,8 +26,6 @@ struct Identifier {
 };
 static_assert(sizeof(Identifier) == sizeof nvshmemx_uniqueid_t::internal);
 
-int version(size_t bytes) { return (1 << 16) + static_cast<int>(bytes); }
-
 // Where processes of this job ask for the memory to meet in: this process made the id, or it is PE 0 of a launcher.
 struct Hosting {
   std::mutex mutex;
@@ -105,10 +103,6 @@ int byUniqueId(const nvshmemx_init_attr_t* attributes, std::shared_ptr<Job>& job
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   const nvshmemx_uniqueid_args_t& given = attributes->args.uid_args;
-  if (attributes->version != version(sizeof *attributes) || given.version != version(sizeof given) || given.id->version != version(sizeof *given.id)) {
-    problem = "the attributes are of a version that is not known";
-    return NVSHMEMX_ERROR_INVALID_VALUE;
-  }
   if (!checkPlace(given.myrank, given.nranks, problem)) return NVSHMEMX_ERROR_INVALID_VALUE;
   Identifier id;
   memcpy(&id, given.id->internal, sizeof id);
@@ -202,21 +196,21 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid) {
   memcpy(id.key, &key, sizeof key);
   own.files[key] = file;
   snprintf(id.name, sizeof id.name, "%s", own.exchange.name().c_str());
-  uniqueid->version = version(sizeof *uniqueid);
+  uniqueid->version = (1 << 16) + static_cast<int>(sizeof *uniqueid);
   memcpy(uniqueid->internal, &id, sizeof id);
   return NVSHMEMX_SUCCESS;
 }
 
 int nvshmemx_set_attr_uniqueid_args(int myrank, int nranks, const nvshmemx_uniqueid_t* uniqueid, nvshmemx_init_attr_t* attr) {
-  if (uniqueid == nullptr || attr == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
-  attr->version = version(sizeof *attr);
-  attr->args.version = version(sizeof attr->args);
-  attr->args.uid_args = {version(sizeof attr->args.uid_args), const_cast<nvshmemx_uniqueid_t*>(uniqueid), myrank, nranks};
+  if (attr == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
+  attr->args.uid_args.id = const_cast<nvshmemx_uniqueid_t*>(uniqueid);
+  attr->args.uid_args.myrank = myrank;
+  attr->args.uid_args.nranks = nranks;
   return NVSHMEMX_SUCCESS;
 }
 
 int nvshmemx_set_attr_mpi_comm_args(void* mpi_comm, nvshmemx_init_attr_t* attr) {
-  if (attr == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
+  if (attr == nullptr) return -1;
   attr->mpi_comm = mpi_comm;
   return NVSHMEMX_SUCCESS;
 }

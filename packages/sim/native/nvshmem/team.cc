@@ -202,16 +202,17 @@ int Teams::meet(uint64_t uniqueId, int size, int place, const nvshmem_team_confi
 
 using namespace shoal::nvshmem;
 
+// Before there is memory, the team of all is known as soon as there is a job.
 int nvshmem_team_my_pe(nvshmem_team_t handle) {
   const auto session = running();
-  if (!session) return 0;
+  if (!session) return handle == NVSHMEM_TEAM_WORLD ? nvshmem_my_pe() : 0;
   const auto team = session->teams.find(handle);
   return team ? team->group.own : -1;
 }
 
 int nvshmem_team_n_pes(nvshmem_team_t handle) {
   const auto session = running();
-  if (!session) return 0;
+  if (!session) return handle == NVSHMEM_TEAM_WORLD ? nvshmem_n_pes() : 0;
   const auto team = session->teams.find(handle);
   return team ? static_cast<int>(team->group.members.size()) : -1;
 }
@@ -275,6 +276,7 @@ int nvshmem_team_split_2d(nvshmem_team_t parent, int xrange, const nvshmem_team_
 }
 
 int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t* uniqueid) {
+  require("nvshmemx_team_get_uniqueid");
   if (uniqueid == nullptr) return NVSHMEMX_ERROR_INVALID_VALUE;
   do {
     if (getrandom(uniqueid, sizeof *uniqueid, 0) != sizeof *uniqueid) return NVSHMEMX_ERROR_INTERNAL;
