@@ -76,6 +76,7 @@ export const jobs = [
   },
   { name: 'nvshmem-ring', limit: 90, command: onRanks('nvshmem-ring') },
   { name: 'nvshmem-kernel', limit: 150, kernels: true, command: onRanks('nvshmem-ring', 'kernel') },
+  { name: 'nvshmem-lost', limit: 180, gpus: 2, command: () => [file('nvshmemLost.mjs')] },
   { name: 'launchers', limit: 200, gpus: 2, command: ({ gpus }) => [file('launchers.mjs'), String(gpus)] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },

@@ -1,0 +1,135 @@
+// What is left of an NVSHMEM job when one of its PEs is killed, or hangs, at each stage: the other one has to report in
+// time, refuse what would hang, and end with its own exit status. Says what it saw.
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { nvshmemStatus, Session, UniqueId } from '@shoal/nvshmem'
+
+const self = fileURLToPath(import.meta.url)
+const patience = 3000
+const stages = {
+  'killed before init': { timesOut: true },
+  'killed in a barrier': {},
+  'killed in a reduction': {},
+  'killed before finalize': {},
+  'hangs in a barrier': { timesOut: true },
+  'hangs in a reduction': { timesOut: true },
+  'hangs in finalize': { timesOut: true },
+  'comes late to a barrier': { survives: true },
+  'starts again after finalize': { survives: true },
+}
+
+if (process.argv[2] === 'pe') await runPe(process.argv[3], Number(process.argv[4]))
+else await runAll()
+
+async function runAll() {
+  let failed = 0
+  for (const [stage, expected] of Object.entries(stages)) {
+    const from = performance.now()
+    const survivor = await runStage(stage)
+    const seconds = ((performance.now() - from) / 1000).toFixed(1)
+    const { code, signal, report, output } = survivor
+    const isRight =
+      signal === null &&
+      code === 5 &&
+      report !== undefined &&
+      (expected.survives ? report.error === 'nothing' : true) &&
+      (expected.timesOut ? report.error === 'SHOAL_TIMEOUT' : true) &&
+      report.took < patience + 3000
+    console.log(
+      `${isRight ? 'passed' : 'FAILED'}  ${stage}: ${JSON.stringify(report)}, exit ${signal ?? code} after ${seconds} s`,
+    )
+    if (isRight) continue
+    failed += 1
+    console.log(output.slice(-2000))
+  }
+  process.exitCode = failed === 0 ? 0 : 1
+}
+
+/** Runs PE 0 and PE 1; gives how PE 0 ended. */
+async function runStage(stage) {
+  const children = [0, 1].map((rank) =>
+    fork(self, ['pe', stage, String(rank)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }),
+  )
+  let report
+  let output = ''
+  for (const [rank, child] of children.entries()) {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => (output += `${rank}: ${text}`))
+    }
+    child.on('message', (message) => {
+      if (message.report !== undefined) report = message.report
+      else children[1 - rank].send(message, () => undefined)
+    })
+  }
+  const closed = children.map((child) => new Promise((resolve) => child.once('close', resolve)))
+  const late = setTimeout(() => children[0].kill('SIGKILL'), 45_000)
+  const ended = await new Promise((resolve) => children[0].once('exit', (code, signal) => resolve({ code, signal })))
+  clearTimeout(late)
+  // It may have been stopped, which only this ends; the output comes to its end with it.
+  children[1].kill('SIGKILL')
+  await Promise.all(closed)
+  return { ...ended, report, output }
+}
+
+async function runPe(stage, rank) {
+  const id = await shareId(rank)
+  const [, how, when] = /^(killed|hangs|comes late|starts again) (.*)$/.exec(stage)
+  const end = () => process.kill(process.pid, how === 'killed' ? 'SIGKILL' : 'SIGSTOP')
+  const isLost = rank === 1 && (how === 'killed' || how === 'hangs')
+  const options = { device: rank, rank, worldSize: 2, id }
+  const from = performance.now()
+  if (when === 'before init') {
+    if (isLost) end()
+    return report(from, Session.init({ ...options, timeout: patience }))
+  }
+  const session = await Session.init({ ...options, timeout: 30_000 })
+  const buffer = await session.allocate('f32', 1 << 20, { zeroed: true })
+  await session.barrierAll({ timeout: 30_000 })
+  if (isLost) end()
+  if (how === 'comes late' && rank === 1) await new Promise((resolve) => setTimeout(resolve, patience / 2))
+  const start = performance.now()
+  // The kill takes a moment to be one.
+  if (rank === 0 && how === 'killed') await new Promise((resolve) => setTimeout(resolve, 300))
+  const wait = { timeout: patience }
+  if (when.endsWith('barrier')) return report(start, session.barrierAll(wait), session)
+  if (when.endsWith('reduction')) return report(start, session.world.reduce(buffer, buffer, wait), session)
+  if (when.endsWith('finalize') && how !== 'starts again') return report(start, session.finalize(wait), session)
+  await buffer.dispose()
+  await session.finalize()
+  const again = await Session.init({ ...options, timeout: 30_000 })
+  const second = await again.allocate('i32', 4)
+  await second.fill(rank + 1)
+  await again.world.reduce(second, second)
+  const [sum] = await second.toArray()
+  if (sum !== 3) throw new Error(`the sum of the second session is ${sum}, not 3`)
+  return report(start, again.finalize(wait), again)
+}
+
+/** Tells the parent how a wait ended, what is possible then, and leaves with a status of its own. */
+async function report(from, wait, session) {
+  const error = await wait.then(
+    () => 'nothing',
+    (reason) => reason.code ?? reason.name,
+  )
+  const took = Math.round(performance.now() - from)
+  const stuckIn = session?.stuckIn
+  const after =
+    session === undefined || session.disposed
+      ? undefined
+      : await session.quiet({ timeout: 1000 }).then(
+          () => 'works',
+          (reason) => reason.code ?? reason.name,
+        )
+  const status = session === undefined ? undefined : nvshmemStatus()
+  await new Promise((resolve) => process.send({ report: { error, took, stuckIn, after, status } }, resolve))
+  session?.abandon()
+  process.disconnect()
+  process.exitCode = 5
+}
+
+async function shareId(rank) {
+  if (rank === 1) return new Promise((resolve) => process.once('message', ({ id }) => resolve(UniqueId.fromBase64(id))))
+  const id = UniqueId.create()
+  process.send({ id: id.toString() })
+  return id
+}
