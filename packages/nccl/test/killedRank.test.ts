@@ -45,8 +45,8 @@ interface Message {
 interface Plan {
   readonly stage: string
   readonly victim: number
-  /** Who says that a rank is lost: a signal, as of a launcher, or NCCL alone. */
-  readonly notice: 'signal' | 'nccl'
+  /** Who says that a rank is lost: a signal, as of a launcher, or NCCL alone; or the clock, when it only stands still. */
+  readonly notice: 'signal' | 'nccl' | 'timeout'
   readonly blocking: boolean
 }
 
@@ -60,7 +60,8 @@ async function run(plan: Plan): Promise<Map<number, End>> {
   const ends = new Map<number, End>()
   let killedAt = 0
   const others = (rank: number): ChildProcess[] => children.filter((_, other) => other !== rank)
-  const closed: Promise<void>[] = []
+  const survivors: Promise<void>[] = []
+  let victimEnded = Promise.resolve()
   for (let rank = 0; rank < worldSize; rank += 1) {
     const child = fork(script, [JSON.stringify({ ...plan, rank, worldSize })], {
       env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(worldSize), SHOAL_NCCL_LIBRARY: '' },
@@ -74,7 +75,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
         // The others get to where they wait for it.
         setTimeout(() => {
           killedAt = performance.now()
-          child.kill('SIGKILL')
+          child.kill(plan.notice === 'timeout' ? 'SIGSTOP' : 'SIGKILL')
         }, 300)
       } else if (message.key !== undefined) {
         for (const other of others(rank)) if (other.connected) other.send({ [message.key]: message.id })
@@ -83,24 +84,26 @@ async function run(plan: Plan): Promise<Map<number, End>> {
         end.delay = performance.now() - killedAt
       } else Object.assign(end, message)
     })
-    closed.push(
-      new Promise((resolve, reject) => {
-        child.once('error', reject)
-        child.once('close', (code) => {
-          end.code = code
-          if (rank === plan.victim) {
-            for (const other of others(rank)) {
-              if (!other.connected) continue
-              if (plan.notice === 'signal') other.send({ lost: [rank] })
-              other.send({ goOn: true })
-            }
+    const ended = new Promise<void>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code) => {
+        end.code = code
+        if (rank === plan.victim) {
+          for (const other of others(rank)) {
+            if (!other.connected) continue
+            if (plan.notice === 'signal') other.send({ lost: [rank] })
+            other.send({ goOn: true })
           }
-          resolve()
-        })
-      }),
-    )
+        }
+        resolve()
+      })
+    })
+    if (rank === plan.victim) victimEnded = ended
+    else survivors.push(ended)
   }
-  await Promise.all(closed)
+  await Promise.all(survivors)
+  children[plan.victim]?.kill('SIGKILL')
+  await victimEnded
   // Other tests, which run beside this one, have segments of their own for a short while.
   const left = sharedMemory().filter((name) => !before.has(name))
   await expect.poll(() => sharedMemory().filter((name) => left.includes(name)), { timeout: 5000 }).toEqual([])
@@ -160,6 +163,20 @@ describe.each([true, false])('with blocking %s', (blocking) => {
           reason: 'async-error',
           cause: 'ncclRemoteError',
         })
+      }
+    },
+    30_000,
+  )
+
+  test.each(stages)(
+    'a rank that stands still while others are %s: their time limit ends it, and they go on without it',
+    async (stage) => {
+      const ends = await run({ stage, victim: 1, notice: 'timeout', blocking })
+      check(ends)
+      for (const [, { report }] of ends) {
+        // Whose time is up first aborts, which the other one notices.
+        expect(report).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED' })
+        expect(['timeout', 'async-error']).toContain(report?.reason)
       }
     },
     30_000,
