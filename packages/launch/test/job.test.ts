@@ -47,6 +47,14 @@ describe('share', () => {
     for (let turn = 0; turn < 5; turn += 1) expect(await jobs[2]!.share('id', () => bytes())).toEqual(bytes(turn))
   })
 
+  test('each turn of a name may have another root', async () => {
+    const { jobs } = await startJob(3)
+    for (let root = 0; root < 3; root += 1) {
+      const shared = await Promise.all(jobs.map((job) => job.share('id', () => bytes(job.rank), { root })))
+      expect(shared).toEqual(Array(3).fill(bytes(root)))
+    }
+  })
+
   test('an empty value, the largest, and one that grows too large', async () => {
     const { jobs } = await startJob(2)
     const large = new Uint8Array(2 ** 20).map((_, index) => index * 31)

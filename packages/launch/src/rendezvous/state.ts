@@ -28,13 +28,18 @@ interface Round {
   readonly waiting: Map<number, Pending>
 }
 
-/** What the root gave under one name: it may be ahead of the others by any number of turns. */
-interface Share {
+/** One turn of a share: what its root gave, and who waits for it. A string is the root's failure. */
+interface Turn {
   readonly root: number
-  /** Results by turn; a string is the root's failure. */
-  readonly values: Map<number, Uint8Array | string>
-  readonly turns: Map<number, number>
+  value: Uint8Array | string | undefined
   readonly waiting: Map<number, Pending>
+}
+
+/** What is shared under one name. The root of a turn does not wait, so ranks may be at different turns. */
+interface Share {
+  readonly turns: Map<number, Turn>
+  /** The next turn of each rank. */
+  readonly next: Map<number, number>
 }
 
 type Failure =
@@ -219,63 +224,65 @@ export class RendezvousState {
 
   #share(space: Space, rank: number, header: Header, body: Uint8Array): void {
     const name = nameOf(header, 'name')
+    const id = integerOf(header, 'id')
     const root = space.members[integerOf(header, 'root')]
     if (root === undefined) throw new RangeError('no such root')
-    const share = space.shares.get(name) ?? { root, values: new Map(), turns: new Map(), waiting: new Map() }
+    const share = space.shares.get(name) ?? { turns: new Map(), next: new Map() }
     space.shares.set(name, share)
-    const id = integerOf(header, 'id')
-    if (share.root !== root) {
-      const theirs = space.members.indexOf(share.root)
-      const message = `this rank says that the root is rank ${space.members.indexOf(root)}, others say rank ${theirs}`
+    const index = share.next.get(rank) ?? 0
+    const turn = share.turns.get(index) ?? { root, value: undefined, waiting: new Map() }
+    share.turns.set(index, turn)
+    if (turn.root !== root) {
+      const [own, theirs] = [root, turn.root].map((one) => space.members.indexOf(one))
+      const message = `this rank says that the root is rank ${own}, others say rank ${theirs}`
       this.#answer(rank, id, { kind: 'refused', message })
       return
     }
     if (rank === root) {
-      const turn = share.turns.get(rank) ?? 0
-      share.turns.set(rank, turn + 1)
       const { failed } = header
-      if (space.members.length > 1) share.values.set(turn, typeof failed === 'string' ? failed : checkedValue(body))
+      turn.value = typeof failed === 'string' ? failed : checkedValue(body)
+      share.next.set(rank, index + 1)
       this.#send(rank, { id })
-      for (const pending of [...share.waiting.values()]) this.#handOut(space, share, pending.rank, pending.id)
+      for (const pending of [...turn.waiting.values()]) this.#handOut(share, turn, pending.rank, pending.id)
+      this.#forgetShared(space, share)
       return
     }
-    if (share.waiting.has(rank)) {
-      this.#answer(rank, id, { kind: 'refused', message: 'this rank is already waiting there' })
+    if (turn.value !== undefined) {
+      this.#handOut(share, turn, rank, id)
+      this.#forgetShared(space, share)
       return
     }
-    if (this.#handOut(space, share, rank, id)) return
     const failure = this.#failureOf(space, root)
-    if (failure !== undefined) {
-      this.#answer(rank, id, failure)
+    if (failure !== undefined || turn.waiting.has(rank)) {
+      if (turn.waiting.size === 0) share.turns.delete(index)
+      this.#answer(rank, id, failure ?? { kind: 'refused', message: 'this rank is already waiting there' })
       return
     }
     this.#wait(
       rank,
       header,
       () => space.local([root]),
-      () => share.waiting.delete(rank),
-      (pending) => share.waiting.set(rank, pending),
+      () => {
+        turn.waiting.delete(rank)
+        if (turn.waiting.size === 0 && turn.value === undefined) share.turns.delete(index)
+      },
+      (pending) => turn.waiting.set(rank, pending),
     )
   }
 
-  /** Gives a rank what is there for its turn, and forgets what all have had. */
-  #handOut(space: Space, share: Share, rank: number, id: number): boolean {
-    const turn = share.turns.get(rank) ?? 0
-    const value = share.values.get(turn)
-    if (value === undefined) return false
-    share.turns.set(rank, turn + 1)
-    const pending = share.waiting.get(rank)
+  #handOut(share: Share, { value, waiting }: Turn, rank: number, id: number): void {
+    share.next.set(rank, (share.next.get(rank) ?? 0) + 1)
+    const pending = waiting.get(rank)
     if (pending !== undefined) this.#drop(pending)
     if (typeof value === 'string') this.#answer(rank, id, { kind: 'refused', message: value })
     else this.#send(rank, { id }, value)
-    this.#forgetShared(space, share)
-    return true
   }
 
+  /** Drops the turns that all who are there have had. */
   #forgetShared(space: Space, share: Share): void {
     const present = space.members.filter((member) => !this.#isGone(member))
-    const oldest = Math.min(...present.map((member) => share.turns.get(member) ?? 0))
-    for (const turn of share.values.keys()) if (turn < oldest) share.values.delete(turn)
+    const oldest = Math.min(...present.map((member) => share.next.get(member) ?? 0))
+    for (const [index, turn] of share.turns) if (index < oldest && turn.waiting.size === 0) share.turns.delete(index)
   }
 
   #succeed(space: Space, rank: number, header: Header): void {
@@ -324,9 +331,10 @@ export class RendezvousState {
       for (const pending of [...round.waiting.values()]) this.#fail(pending, { kind: how, ranks })
     }
     for (const share of space.shares.values()) {
-      if (share.root === rank) {
-        for (const pending of [...share.waiting.values()]) this.#fail(pending, { kind: how, ranks })
-      } else if (present.length > 0) this.#forgetShared(space, share)
+      for (const turn of [...share.turns.values()].filter(({ root }) => root === rank)) {
+        for (const pending of [...turn.waiting.values()]) this.#fail(pending, { kind: how, ranks })
+      }
+      if (present.length > 0) this.#forgetShared(space, share)
     }
     this.#agree(space)
   }
@@ -335,7 +343,9 @@ export class RendezvousState {
     return [
       ...[...space.getters.values()].flatMap((waiting) => [...waiting]),
       ...[...space.rounds.values()].flatMap((round) => [...round.waiting.values()]),
-      ...[...space.shares.values()].flatMap((share) => [...share.waiting.values()]),
+      ...[...space.shares.values()]
+        .flatMap(({ turns }) => [...turns.values()])
+        .flatMap(({ waiting }) => [...waiting.values()]),
     ]
   }
 

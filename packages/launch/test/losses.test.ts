@@ -1,0 +1,87 @@
+import { type Job, RanksLostError } from '@shoal/launch'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Meeting, serve, sleep } from './support/jobs.js'
+
+const steps = 12
+
+interface Outcome {
+  readonly rank: number
+  readonly worldSize: number
+  readonly sums: readonly number[]
+}
+
+/** One rank's program: the same steps on all, and on after each loss, from the step that all have done. */
+async function work(meeting: Meeting, original: number, pace: number): Promise<Outcome> {
+  let job = await meeting.join(original)
+  const sums: number[] = []
+  for (;;) {
+    try {
+      while (sums.length < steps) sums.push(await step(job, sums.length, pace))
+      await job.barrier('done')
+      return { rank: job.rank, worldSize: job.worldSize, sums }
+    } catch (error) {
+      if (!(error instanceof RanksLostError)) throw error
+      job = await agree(job, sums)
+    }
+  }
+}
+
+async function step(job: Job, index: number, pace: number): Promise<number> {
+  if (pace > 0) await sleep((pace * (index + 1) * (job.rank + 1)) % 7)
+  const kind = index % 3
+  if (kind === 0) await job.barrier(`step ${index}`)
+  const root = index % job.worldSize
+  if (kind === 1) return (await job.share('made', () => Uint8Array.of(index), { root }))[0]!
+  const values = await job.gather(`step ${index}`, Uint8Array.of(index))
+  if (values.length !== job.worldSize) throw new Error(`${values.length} values of ${job.worldSize} ranks`)
+  return values.reduce((sum, [value]) => sum + value!, 0) / job.worldSize
+}
+
+/** Those who are left; some may have seen the end of a step that others have not. */
+async function agree(old: Job, sums: number[]): Promise<Job> {
+  let job = old
+  for (;;) {
+    job = await job.survivors()
+    try {
+      const done = await job.gather('steps', Uint8Array.of(sums.length))
+      sums.length = Math.min(...done.map(([count]) => count!))
+      return job
+    } catch (error) {
+      if (!(error instanceof RanksLostError)) throw error
+    }
+  }
+}
+
+test('whoever dies whenever: the others go on, agree, and none waits for ever', async () => {
+  const scenario = fc.record({
+    worldSize: fc.integer({ min: 2, max: 6 }),
+    pace: fc.integer({ min: 0, max: 5 }),
+    deaths: fc.array(fc.record({ rank: fc.nat(5), after: fc.nat(60) }), { maxLength: 4 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(scenario, async ({ worldSize, pace, deaths }) => {
+      const meeting = await serve(worldSize)
+      // The last of them must live.
+      const victims = new Map(deaths.filter(({ rank }) => rank < worldSize - 1).map(({ rank, after }) => [rank, after]))
+      const left = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !victims.has(rank))
+      const running = Array.from({ length: worldSize }, (_, rank) => work(meeting, rank, pace))
+      // What becomes of those that are dead is not asked; their programs never hear anything again.
+      for (const rank of victims.keys()) running[rank]!.catch(() => undefined)
+      await expect.poll(() => meeting.server.connected.length, { interval: 2 }).toBe(worldSize)
+      await sleep(10)
+      for (const [rank, after] of [...victims].sort((a, b) => a[1] - b[1])) {
+        await sleep(after / 4)
+        meeting.server.gone(rank, 'lost')
+      }
+      const outcomes = await Promise.all(left.map((rank) => running[rank]!))
+      meeting.server.close()
+      const expected = Array.from({ length: steps }, (_, index) => index)
+      for (const { sums } of outcomes) expect(sums).toEqual(expected)
+      const sizes = new Set(outcomes.map(({ worldSize: size }) => size))
+      expect(sizes.size).toBe(1)
+      expect(outcomes.map(({ rank }) => rank)).toEqual(left.map((rank) => outcomes[left.indexOf(rank)]!.rank))
+    }),
+    { numRuns: 40, endOnFailure: true },
+  )
+})
