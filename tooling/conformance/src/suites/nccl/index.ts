@@ -3,7 +3,18 @@ import { collectiveSuite } from './collectives.js'
 import { communicatorSuite } from './communicators.js'
 import { groupSuite } from './groups.js'
 import { derivedSuite } from './matrix/derived.js'
+import { killedSuite } from './matrix/killed.js'
 import { matrixSuite } from './matrix/matrix.js'
 import { processSuite } from './processes.js'
+import { windowSuite } from './windows.js'
 
-export const ncclSuites: readonly Suite[] = [communicatorSuite, collectiveSuite, groupSuite, processSuite, derivedSuite, matrixSuite]
+export const ncclSuites: readonly Suite[] = [
+  communicatorSuite,
+  collectiveSuite,
+  groupSuite,
+  windowSuite,
+  processSuite,
+  derivedSuite,
+  killedSuite,
+  matrixSuite,
+]
