@@ -80,6 +80,24 @@ ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, st
   return findSound(handle, function, communicator);
 }
 
+ncclResult_t Communicator::meetFault(Stage stage, const char* operation) {
+  ncclResult_t code = ncclSuccess;
+  Endpoint& endpoint = *endpoint_;
+  const bool isOperation = stage == Stage::collective || stage == Stage::pointToPoint || stage == Stage::oneSided;
+  const auto isOver = [&] { return isOperation ? endpoint.isStopped() : endpoint.isAborted(); };
+  switch (shoal::nccl::meetFault(stage, operation, endpoint.rank, isOver, code)) {
+    case FaultKind::none: return ncclSuccess;
+    case FaultKind::hang:
+      hang(isOver);
+      return ncclInternalError;  // nobody is told: it was stopped
+    case FaultKind::error: break;
+  }
+  const std::string text = "rank " + std::to_string(endpoint.rank) + " has met an error in " + operation + " that was asked for";
+  fail(code, text);
+  endpoint.fail(ncclRemoteError, text);
+  return problem(code, "%s", text.c_str());
+}
+
 ncclResult_t Communicator::findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator) {
   if (const ncclResult_t result = findSettled(handle, function, communicator)) return result;
   if (communicator->state() == State::revoked) return ncclSuccess;
@@ -92,7 +110,10 @@ ncclResult_t Communicator::attach(std::shared_ptr<Endpoint> endpoint, int identi
     endpoint_ = std::move(endpoint);
     if (isAborted_) endpoint_->abort();
   }
-  return endpoint_->attach(device, identifiers);
+  if (const ncclResult_t result = endpoint_->attach(device, identifiers)) return result;
+  if (const ncclResult_t result = meetFault(Stage::init, "init")) return result;
+  endpoint_->arrive();
+  return ncclSuccess;
 }
 
 ncclResult_t Communicator::join(std::shared_ptr<Endpoint> endpoint, int identifiers) {
@@ -199,6 +220,11 @@ void Communicator::run(const Batch& batch) {
     changed_.wait(lock, [&] { return executed_ >= batch.number || endpoint.isStopped(); });
   }
   ncclResult_t result = asyncError_ == ncclSuccess ? endpoint.failure() : static_cast<ncclResult_t>(asyncError_.load());
+  for (const Task& task : batch.tasks) {
+    if (result != ncclSuccess || endpoint.isStopped()) break;
+    const Stage stage = task.isOneSided() ? Stage::oneSided : task.isPointToPoint() ? Stage::pointToPoint : Stage::collective;
+    result = meetFault(stage, nameOf(task.kind));
+  }
   if (result == ncclSuccess && !endpoint.isStopped()) result = runTasks(batch);
   if (result != ncclSuccess && !endpoint.isStopped()) {
     const char* text = endpoint.segment->control().failureText;
@@ -244,6 +270,7 @@ void Communicator::waitForBatches() {
 
 ncclResult_t Communicator::finalise() {
   waitForBatches();
+  if (const ncclResult_t result = meetFault(Stage::finalize, "finalize")) return result;
   state_ = State::finalised;
   return static_cast<ncclResult_t>(asyncError_.load());
 }
@@ -272,6 +299,7 @@ void Communicator::end(bool aborts) {
     isEnding_ = true;
   }
   if (!aborts) waitForBatches();
+  if (!aborts && endpoint != nullptr && state_ != State::failed) meetFault(Stage::destroy, "destroy");
   {
     Registry& known = registry();
     std::unique_lock lock(known.mutex);

@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "endpoint.h"
+#include "fault.h"
 #include "task.h"
 
 namespace shoal::nccl {
@@ -61,6 +62,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void settle(ncclResult_t result);
   // It will not happen.
   void forgo();
+
+  // Meets a fault that was asked for; what it leaves to be answered.
+  ncclResult_t meetFault(Stage stage, const char* operation);
 
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);

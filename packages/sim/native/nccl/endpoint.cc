@@ -69,9 +69,12 @@ ncclResult_t Endpoint::attach(int device, int identifiers) {
   slot.processToken = ownToken();
   slot.state = static_cast<uint32_t>(RankState::attached);
   isAttached_ = true;
-  control.attached.fetch_add(1);
-  futexWakeAll(control.attached);
   return ncclSuccess;
+}
+
+void Endpoint::arrive() {
+  segment->control().attached.fetch_add(1);
+  futexWakeAll(segment->control().attached);
 }
 
 ncclResult_t Endpoint::waitForAll() {

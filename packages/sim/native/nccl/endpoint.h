@@ -23,8 +23,10 @@ class Endpoint {
   // `ranksThere` has a rank of it for each rank of this one, -1 for those that come from elsewhere.
   void setOrigin(std::shared_ptr<Endpoint> origin, std::vector<int> ranksThere);
 
-  // Announces this rank; does not wait. `identifiers` must be the same for all.
+  // Takes this rank's place, which is noticed when it dies; does not wait. `identifiers` must be the same for all.
   ncclResult_t attach(int device, int identifiers = 1);
+  // Tells the others that it is there.
+  void arrive();
   // Returns when all ranks are there and fit together.
   ncclResult_t waitForAll();
   // Says that this rank takes no part any more.

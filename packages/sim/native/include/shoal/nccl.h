@@ -393,6 +393,12 @@ SHOAL_NCCL(ncclSignal, (int peer, int sigIdx, int ctx, unsigned int flags, ncclC
 SHOAL_NCCL(ncclWaitSignal, (int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t stream))
 SHOAL_NCCL(ncclRecv, (void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream))
 
+// What only the software device has.
+
+// Replaces the faults that ranks of this process meet; null: none. In the words of SHOAL_SIM_FAULT, which says it from the
+// start; an ncclResult_t.
+SHOAL_EXPORT int shoalSimNcclFault(const char* faults);
+
 #ifdef __cplusplus
 }
 #endif

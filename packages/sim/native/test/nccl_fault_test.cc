@@ -1,0 +1,215 @@
+// Faults on demand.
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "nccl_checks.h"
+#include "process.h"
+
+using check::Buffer;
+using check::Primary;
+using check::Rank;
+
+namespace {
+
+const bool isConfigured = [] {
+  setenv("SHOAL_SIM_DEVICES", "4", 1);
+  setenv("SHOAL_SIM_TIMEOUT_SECONDS", "2", 1);
+  return true;
+}();
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+template <class Body>
+void onRanks(int ranks, Body&& body) {
+  ncclUniqueId id;
+  NCCL(ncclGetUniqueId(&id));
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::string failure;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Primary primary(rank);
+        Rank self = {nullptr, check::stream(), rank, ranks};
+        body(self, id);
+        if (self.comm != nullptr) NCCL(ncclCommDestroy(self.comm));
+      } catch (const std::exception& error) {
+        std::lock_guard lock(mutex);
+        if (failure.empty()) failure = "rank " + std::to_string(rank) + ": " + error.what();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  shoalSimNcclFault(nullptr);
+  if (!failure.empty()) throw check::Failure(failure);
+}
+
+ncclResult_t reduce(const Rank& self, const Buffer& buffer) {
+  return ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream);
+}
+ncclResult_t errorOf(ncclComm_t comm) {
+  ncclResult_t error = ncclSuccess;
+  NCCL(ncclCommGetAsyncError(comm, &error));
+  return error;
+}
+
+struct Start {
+  ncclUniqueId id;
+  int ranks, rank;
+  char stage[16];
+};
+
+// Does one thing, and answers how it ended.
+void asRank(process::Peer& parent) {
+  const auto start = parent.receive<Start>();
+  const std::string stage = start.stage;
+  Primary primary(start.rank);
+  Rank self = {nullptr, check::stream(), start.rank, start.ranks};
+  ncclResult_t result = ncclCommInitRank(&self.comm, start.ranks, start.id, start.rank);
+  if (stage != "init") NCCL(result);
+  usleep(100000);  // all are up
+  if (stage == "split") {
+    ncclComm_t made = nullptr;
+    result = ncclCommSplit(self.comm, 0, 0, &made, nullptr);
+  } else if (stage == "all-reduce") {
+    Buffer buffer(4);
+    for (int round = 0; round < 3; ++round) {
+      result = reduce(self, buffer);
+      OK(cuStreamSynchronize(self.stream));
+      if (result == ncclSuccess) result = errorOf(self.comm);
+      if (result != ncclSuccess) break;
+      parent.send(round);
+    }
+  } else if (stage == "finalize") {
+    result = ncclCommFinalize(self.comm);
+    while (result == ncclSuccess) usleep(1000);
+  }
+  parent.send(static_cast<int>(result));
+  if (self.comm != nullptr) NCCL(ncclCommAbort(self.comm));
+}
+
+ROLES({"rank", asRank});
+
+}  // namespace
+
+TEST(faults_are_refused_that_are_not_understood) {
+  for (const char* text : {"explode", "die rank", "die rank=x", "die rank=64", "die at=lunch", "slow ms=-1", "error code=0", "error code=7",
+                           "error code=9", "die when=now", "die; explode", "rank=1 die"}) {
+    if (shoalSimNcclFault(text) != ncclInvalidArgument) throw check::Failure(std::string(text) + " is taken");
+    CHECK(strstr(ncclGetLastError(nullptr), "not understood") != nullptr);
+  }
+  for (const char* text : {"", ";", "die at=nvshmem-put", "slow,ms=5,rank=1 ; hang at=AllReduce", "error code=8 at=point-to-point times=0"}) {
+    EQUAL(shoalSimNcclFault(text), ncclSuccess);
+  }
+  EQUAL(shoalSimNcclFault(nullptr), ncclSuccess);
+}
+
+TEST(an_asynchronous_error_is_that_of_its_rank_and_known_to_the_others) {
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error rank=1 at=all-reduce after=2 code=2")));
+  onRanks(3, [](Rank& self, const ncclUniqueId& id) {
+    NCCL(ncclCommInitRank(&self.comm, 3, id, self.rank));
+    Buffer buffer(4);
+    CHECK(errorOf(self.comm) == ncclSuccess);
+    for (int round = 0; round < 3; ++round) {
+      const ncclResult_t asked = reduce(self, buffer);
+      CHECK(asked == ncclSuccess || (round == 2 && asked == ncclRemoteError));
+    }
+    OK(cuStreamSynchronize(self.stream));
+    EQUAL(errorOf(self.comm), self.rank == 1 ? ncclSystemError : ncclRemoteError);
+    CHECK(strstr(ncclGetLastError(self.comm), "rank 1") != nullptr);
+    NCCL(ncclCommAbort(self.comm));
+    self.comm = nullptr;
+  });
+}
+
+TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang rank=0 at=broadcast")));
+  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+    NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
+    Buffer buffer(4);
+    NCCL(ncclBroadcast(buffer.at(), buffer.at(), 1, ncclInt32, 1, self.comm, self.stream));
+    const auto start = std::chrono::steady_clock::now();
+    if (self.rank == 0) {
+      usleep(2500000);
+      EQUAL(cuStreamQuery(self.stream), CUDA_ERROR_NOT_READY);
+    } else {
+      OK(cuStreamSynchronize(self.stream));
+      CHECK(secondsSince(start) > 1.5);
+      EQUAL(errorOf(self.comm), ncclSystemError);  // the time ran out
+    }
+    NCCL(ncclCommAbort(self.comm));
+    self.comm = nullptr;
+    OK(cuStreamSynchronize(self.stream));
+    CHECK(secondsSince(start) < 4);
+  });
+}
+
+TEST(a_slow_rank_is_late) {
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow rank=1 ms=300 times=2; slow rank=0 at=init ms=200")));
+  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+    const auto start = std::chrono::steady_clock::now();
+    NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
+    CHECK(self.rank == 1 || secondsSince(start) >= 0.2);
+    Buffer buffer(4);
+    for (int round = 0; round < 3; ++round) NCCL(reduce(self, buffer));
+    check::finish(self);
+    CHECK(secondsSince(start) >= 0.55 && secondsSince(start) < 1.5);
+  });
+}
+
+TEST(an_initialisation_can_fail_or_hang) {
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error rank=0 at=init code=1")));
+  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+    EQUAL(ncclCommInitRank(&self.comm, 2, id, self.rank), self.rank == 0 ? ncclUnhandledCudaError : ncclRemoteError);
+    CHECK(self.comm == nullptr);
+  });
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang rank=0 at=init")));
+  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    if (self.rank == 1) {
+      EQUAL(ncclCommInitRank(&self.comm, 2, id, 1), ncclRemoteError);
+      CHECK(strstr(ncclGetLastError(nullptr), "rank 0 aborted") != nullptr);
+      return;
+    }
+    EQUAL(ncclCommInitRankConfig(&self.comm, 2, id, 0, &config), ncclInProgress);
+    usleep(200000);
+    EQUAL(errorOf(self.comm), ncclInProgress);
+    NCCL(ncclCommAbort(self.comm));
+    self.comm = nullptr;
+  });
+}
+
+TEST(a_rank_dies_at_every_stage) {
+  for (const char* stage : {"init", "split", "all-reduce", "finalize"}) {
+    const std::string fault = std::string("die rank=1 at=") + stage + (strcmp(stage, "all-reduce") == 0 ? " after=1" : "");
+    setenv("SHOAL_SIM_FAULT", fault.c_str(), 1);
+    ncclUniqueId id;
+    NCCL(ncclGetUniqueId(&id));
+    std::vector<std::unique_ptr<process::Child>> children;
+    const auto begin = std::chrono::steady_clock::now();
+    for (int rank = 0; rank < 3; ++rank) {
+      children.push_back(std::make_unique<process::Child>("rank"));
+      Start start = {id, 3, rank, {}};
+      strcpy(start.stage, stage);
+      children.back()->send(start);
+    }
+    unsetenv("SHOAL_SIM_FAULT");
+    EQUAL(children[1]->wait(), 1000 + SIGKILL);
+    for (const int rank : {0, 2}) {
+      process::Child& child = *children[static_cast<size_t>(rank)];
+      if (strcmp(stage, "finalize") == 0) {
+        child.kill();  // it has finalized, and needs nobody
+        continue;
+      }
+      if (strcmp(stage, "all-reduce") == 0) EQUAL(child.receive<int>(), 0);
+      EQUAL(child.receive<int>(), ncclRemoteError);
+      EQUAL(child.wait(), 0);
+    }
+    CHECK(secondsSince(begin) < 4);
+  }
+}
