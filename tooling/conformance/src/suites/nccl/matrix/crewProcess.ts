@@ -9,8 +9,11 @@ import { describeTrial, type Trial } from './trial.js'
 /** What a process is to be. */
 export interface Crew {
   readonly worldSize: number
-  /** Its ranks; each has the device of its number. */
+  /** Its ranks; each has the device of its number, unless others are named. */
   readonly ranks: readonly number[]
+  readonly devices?: readonly number[] | undefined
+  /** Milliseconds to wait for the others. */
+  readonly patience?: number | undefined
   /** The unique id; undefined where all ranks are in one process. */
   readonly id: string | undefined
 }
@@ -28,15 +31,17 @@ const timeout = 30_000
 
 let places: Place[] = []
 
-async function join({ worldSize, ranks, id }: Crew): Promise<void> {
-  const devices = ranks.map((rank) => Device.get(rank))
+async function join({ worldSize, ranks, devices: ordinals = ranks, id, patience = timeout }: Crew): Promise<void> {
+  const devices = ordinals.map((ordinal) => Device.get(ordinal))
   const communicators =
     id === undefined
       ? await Communicator.initAll(devices)
       : await Promise.all(
-          ranks.map((rank) =>
-            Communicator.initRank({ device: rank, rank, worldSize, id: UniqueId.fromBase64(id), timeout }),
-          ),
+          ranks.map((rank, index) => {
+            const device = devices[index] as Device
+            const options = { device, rank, worldSize, id: UniqueId.fromBase64(id), timeout: patience }
+            return Communicator.initRank(options)
+          }),
         )
   places = communicators.map((communicator, index) => {
     const device = devices[index] as Device
@@ -245,6 +250,50 @@ async function readPeers(): Promise<{ read: number; failures: string[] }> {
   return { read, failures }
 }
 
+/** What became of something that waits for other ranks. */
+export interface Outcome {
+  /** Undefined where it did not fail. */
+  readonly name: string | undefined
+  readonly message: string
+  readonly milliseconds: number
+}
+
+async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
+  const start = performance.now()
+  const milliseconds = (): number => performance.now() - start
+  try {
+    await work()
+    return { name: undefined, message: '', milliseconds: milliseconds() }
+  } catch (error) {
+    const { name, message } = error as Error
+    return { name, message, milliseconds: milliseconds() }
+  }
+}
+
+/** All-reduces without end, until one fails. */
+async function untilItFails(patience: number): Promise<Outcome> {
+  const { communicator, device, stream } = places[0] as Place
+  const buffer = DeviceBuffer.zeros(device, 'f32', 100_000)
+  const outcome = await outcomeOf(async () => {
+    for (;;) {
+      communicator.allReduce(buffer, buffer, { stream })
+      await communicator.synchronize(stream, { timeout: patience })
+    }
+  })
+  buffer.dispose()
+  stream.dispose()
+  places = []
+  return outcome
+}
+
+async function destroyWithin(patience: number): Promise<Outcome> {
+  const { communicator, stream } = places[0] as Place
+  const outcome = await outcomeOf(() => communicator.destroy({ timeout: patience }))
+  stream.dispose()
+  places = []
+  return outcome
+}
+
 async function leave(): Promise<void> {
   for (const close of opened.splice(0).reverse()) await close()
   await Promise.all(places.map(({ communicator }) => communicator.destroy()))
@@ -262,5 +311,8 @@ answerCommands({
   open,
   putAround,
   readPeers,
+  joinIfPossible: (crew: Crew) => outcomeOf(() => join(crew)),
+  untilItFails,
+  destroyWithin,
   leave,
 })

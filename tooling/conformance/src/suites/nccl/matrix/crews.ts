@@ -36,10 +36,16 @@ export class Crews {
     this.#crews = [...crews]
   }
 
+  /** Starts a process for each part of the layout. */
+  static start(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Crews {
+    const devices = layout.flat().length + spare
+    return new Crews(layout.map((ranks) => ({ ranks, child: startChild(t, devices) })))
+  }
+
   /** Starts a process for each part of the layout, which join the same communicator. */
   static async join(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Promise<Crews> {
     const worldSize = layout.flat().length
-    const crews = new Crews(layout.map((ranks) => ({ ranks, child: startChild(t, worldSize + spare) })))
+    const crews = Crews.start(t, layout, spare)
     const id = layout.length === 1 ? undefined : ((await crews.first.run('createId')) as string)
     await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id }))
     return crews
