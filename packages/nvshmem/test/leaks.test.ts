@@ -20,7 +20,12 @@ const script = `
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   await session.barrierAll()
+  if (isTidy) await (async () => void (await session.allocate('f32', 8)))()
   await session.finalize()
+  for (let i = 0; i < 5; i += 1) {
+    gc()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
 `
 
 function run(which: 'tidy' | 'untidy', environment: NodeJS.ProcessEnv = {}): string {
@@ -45,7 +50,7 @@ test('memory and teams that are dropped are reported, not freed, and the session
   expect(output).toContain('ShoalLeakWarning Team world[0, step 1, 1] of PE 0 was dropped')
 })
 
-test('what was disposed of is not reported', () => {
+test('what was disposed of, or ended with the session, is not reported', () => {
   expect(run('tidy')).toBe('')
 })
 

@@ -30,6 +30,7 @@ export class Allocation {
       this,
       `${byteLength} bytes of symmetric memory of PE ${live.pe} were dropped without dispose(); they stay allocated until ` +
         'the session ends, since freeing them waits for the other PEs',
+      live.isOver,
     )
   }
 

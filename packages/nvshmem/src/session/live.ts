@@ -12,6 +12,8 @@ export interface LiveSession {
   readonly peCount: number
   /** Keeps the operands of a transfer that was only started reachable until `quiet()` has ended. */
   holdUntilQuiet(...operands: readonly object[]): void
+  /** Whether the session has ended. */
+  isOver(): boolean
   /** Throws DisposedError once the session has ended. */
   requireOpen(operation: string): void
 }

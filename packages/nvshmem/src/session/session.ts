@@ -471,6 +471,7 @@ export class Session {
     this.#queue.giveUpAll((operation) => new DisposedError({ object: 'The NVSHMEM session', operation }))
     this.#queue.close('The NVSHMEM session')
     this.#ending = Promise.resolve()
+    if (current !== undefined) current = { ...current, what: 'was abandoned' }
   }
 
   /** The same as `finalize()`. */
@@ -501,6 +502,7 @@ export class Session {
       holdUntilQuiet: (...operands) => {
         for (const operand of operands) this.#untilQuiet.add(operand)
       },
+      isOver: () => this.#ended !== undefined,
       requireOpen: (operation) => {
         if (this.#ended !== undefined) throw new DisposedError({ object: 'The NVSHMEM session', operation })
       },
@@ -548,7 +550,7 @@ function describePeers(peers: CheckedInit['peers']): string {
 function refuseSecond(bootstrap: string, api: string): void {
   if (current !== undefined) {
     throw new SessionExistsError(
-      `${api}: an NVSHMEM session of this process ${current.what}; there is one in a process at a time`,
+      `${api}: an NVSHMEM session of this process ${current.what}; there is one in a process at a time, and one that has not ended as it should is the last`,
     )
   }
   if (isRunning()) {

@@ -79,6 +79,7 @@ export class Team {
       this,
       `Team ${name} of PE ${pe} was dropped without dispose(); it exists until the session ends, since destroying it waits ` +
         'for the other PEs',
+      live.isOver,
     )
   }
 
