@@ -1,6 +1,6 @@
 import { ncclDataType_t } from '@shoal/nccl-sys'
 import { attachSuppressed } from './attach.js'
-import { isCollecting, isGroupOpen } from './group.js'
+import { isCollecting, isGroupOpen } from './groupState.js'
 import type { LiveCommunicator } from './live.js'
 
 // NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or write

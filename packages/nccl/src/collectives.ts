@@ -21,7 +21,7 @@ import {
 import { noteOperation } from './agreement.js'
 import { allReduceCall } from './allReduceCall.js'
 import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { isCollecting, isGroupOpen } from './group.js'
+import { isCollecting, isGroupOpen } from './groupState.js'
 import type { LiveCommunicator } from './live.js'
 import { checkOverlap, memoryAt, streamAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
 import { PreMulSum } from './reductionOps.js'

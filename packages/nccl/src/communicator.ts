@@ -28,7 +28,7 @@ import { type CommunicatorConfig, nativeConfig, sharesResources } from './config
 import { addContext, removeContext } from './contexts.js'
 import { type Deriving, deriveNative } from './derive.js'
 import { checkNccl, lastErrorOf, ncclError } from './errors.js'
-import { isGroupOpen } from './group.js'
+import { isGroupOpen } from './groupState.js'
 import { abandon, initAllNative, initEachNative, joinNative, type NativeCommunicator } from './init.js'
 import { forgetLeak, watchForLeak } from './leaks.js'
 import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, requireIdle } from './live.js'

@@ -186,34 +186,40 @@ export class RequiredResource {
         const team = teamBytes(checkedTeam(resource.team, 'team', api))
         const barriers = whole(resource.barriers, 'barriers', 0, api)
         const status = ncclLsaBarrierCreateRequirement(team, barriers, handle, requirement)
-        return checkNccl(status, 'ncclLsaBarrierCreateRequirement')
+        checkNccl(status, 'ncclLsaBarrierCreateRequirement')
+        return
       }
       case 'ginBarrier': {
         const team = teamBytes(checkedTeam(resource.team, 'team', api))
         const barriers = whole(resource.barriers, 'barriers', 0, api)
         const status = ncclGinBarrierCreateRequirement(communicator, team, barriers, handle, requirement)
-        return checkNccl(status, 'ncclGinBarrierCreateRequirement', communicator)
+        checkNccl(status, 'ncclGinBarrierCreateRequirement', communicator)
+        return
       }
       case 'llA2A': {
         const blocks = whole(resource.blocks, 'blocks', 0, api)
         const slots = whole(resource.slots, 'slots', 0, api)
         const status = ncclLLA2ACreateRequirement(blocks, slots, handle, requirement)
-        return checkNccl(status, 'ncclLLA2ACreateRequirement')
+        checkNccl(status, 'ncclLLA2ACreateRequirement')
+        return
       }
       case 'ginOutbox': {
         const blocks = whole(resource.blocks, 'blocks', 0, api)
         const status = ncclGinOutboxCreateRequirement(blocks, logarithm(resource.sizeLog2, api), handle, requirement)
-        return checkNccl(status, 'ncclGinOutboxCreateRequirement')
+        checkNccl(status, 'ncclGinOutboxCreateRequirement')
+        return
       }
       case 'ginInboxA2A': {
         const peers = teamBytes(checkedTeam(resource.peers, 'peers', api))
         const blocks = whole(resource.blocks, 'blocks', 0, api)
         const sizeLog2 = logarithm(resource.sizeLog2, api)
         const status = ncclGinInboxA2ACreateRequirement(peers, blocks, sizeLog2, handle, requirement)
-        return checkNccl(status, 'ncclGinInboxA2ACreateRequirement')
+        checkNccl(status, 'ncclGinInboxA2ACreateRequirement')
+        return
       }
       case 'buffer':
-        return this.#requireBuffer(resource, api)
+        this.#requireBuffer(resource, api)
+        return
       default:
         throw new TypeError(`${api}: unknown kind of resource ${String((resource as { kind: unknown }).kind)}`)
     }

@@ -14,24 +14,15 @@ import { disagreement } from './agreement.js'
 import { attachSuppressed } from './attach.js'
 import { anyContext } from './contexts.js'
 import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
+import { type Collected, groupState } from './groupState.js'
 import { exclusively, type LiveCommunicator } from './live.js'
 import { untilSettled } from './progress.js'
 import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
-// NCCL keeps its group depth per thread; a worker has its own thread and its own copy of this module.
-let depth = 0
 let member: ncclComm_t | undefined
 let failures: { readonly error: unknown }[] = []
 let refused = false
-let collected: Collected | undefined
 let kept: object[] = []
-
-/** What `groupAsync` gathers while its function runs. */
-interface Collected {
-  readonly calls: { readonly api: string; readonly live: LiveCommunicator; readonly call: () => number }[]
-  /** To be done once the calls have been made. */
-  readonly after: (() => void)[]
-}
 
 const ended = { status: 0, error: undefined }
 
@@ -41,20 +32,10 @@ export interface GroupEstimate {
   readonly microseconds: number | undefined
 }
 
-/** Whether a group is open on this thread. */
-export function isGroupOpen(): boolean {
-  return depth > 0
-}
-
-/** Whether operations are gathered for `groupAsync`. */
-export function isCollecting(): boolean {
-  return collected !== undefined
-}
-
 /** Leaves an operation to the `groupAsync` that collects; false when none does. */
 export function collect(live: LiveCommunicator, api: string, call: () => number): boolean {
-  if (collected === undefined) return false
-  collected.calls.push({ api, live, call })
+  if (groupState.collected === undefined) return false
+  groupState.collected.calls.push({ api, live, call })
   return true
 }
 
@@ -63,8 +44,8 @@ export function collect(live: LiveCommunicator, api: string, call: () => number)
  * is not done.
  */
 export function afterCollected(live: LiveCommunicator, work: () => void): boolean {
-  if (collected !== undefined) {
-    collected.after.push(work)
+  if (groupState.collected !== undefined) {
+    groupState.collected.after.push(work)
     return true
   }
   if (live.pending === undefined) return false
@@ -81,7 +62,7 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
 
 /** Keeps what a call has pointed NCCL to until the group that is open has ended: NCCL reads it then. */
 export function keepUntilGroupEnds(object: object): void {
-  if (depth > 0) kept.push(object)
+  if (groupState.depth > 0) kept.push(object)
 }
 
 /** Called by each collective inside a group, so that the group can be cancelled through one of its communicators. */
@@ -110,16 +91,16 @@ export function noteRefusal(error: unknown): void {
  */
 export function group<T>(fn: () => T): T {
   requireFunction(fn, 'group')
-  if (collected !== undefined) {
+  if (groupState.collected !== undefined) {
     const result = attempt(fn, 'group')
     if (failures.length > 0) throw firstFailure()
     return result as T
   }
   checkNccl(ncclGroupStart(), 'ncclGroupStart')
-  depth += 1
+  groupState.depth += 1
   const result = attempt(fn, 'group')
-  if (depth > 1) {
-    depth -= 1
+  if (groupState.depth > 1) {
+    groupState.depth -= 1
     const status = ncclGroupEnd()
     if (status !== 0) note(ncclError(status, 'ncclGroupEnd'))
     if (failures.length > 0) throw firstFailure()
@@ -145,16 +126,16 @@ export function group<T>(fn: () => T): T {
 export async function groupAsync<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   requireFunction(fn, 'groupAsync')
   const waitOptions = checkWaitOptions(options, 'groupAsync')
-  if (depth > 0 || collected !== undefined) {
+  if (groupState.depth > 0 || groupState.collected !== undefined) {
     throw new Error('groupAsync: a group is open on this thread, which ends before this one could')
   }
   const gathered: Collected = { calls: [], after: [] }
-  collected = gathered
+  groupState.collected = gathered
   let result: T | undefined
   try {
     result = attempt(fn, 'groupAsync')
   } finally {
-    collected = undefined
+    groupState.collected = undefined
   }
   noteDisagreement()
   if (failures.length > 0) {
@@ -176,11 +157,12 @@ export async function groupAsync<T>(fn: () => T, options?: CommunicatorWaitOptio
  */
 export function simulateGroup(fn: () => unknown): GroupEstimate {
   requireFunction(fn, 'simulateGroup')
-  if (depth > 0 || collected !== undefined) throw new Error('simulateGroup: a group is open on this thread')
+  if (groupState.depth > 0 || groupState.collected !== undefined)
+    throw new Error('simulateGroup: a group is open on this thread')
   const info = initialNcclSimInfo()
   try {
     checkNccl(ncclGroupStart(), 'ncclGroupStart')
-    depth += 1
+    groupState.depth += 1
     attempt(fn, 'simulateGroup')
     finish(() => (failures.length > 0 ? end() : endSimulated(info)))
     const { estimatedTime } = ncclSimInfo_t.read(info)
@@ -280,7 +262,7 @@ function finish(endGroup: () => Ended): void {
   noteDisagreement()
   const expected = failures.length === 0 ? undefined : cancel()
   const { status, error } = endSafely(endGroup)
-  depth = 0
+  groupState.depth = 0
   member = undefined
   refused = false
   kept = []

@@ -1,7 +1,8 @@
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from './errors.js'
-import { collect, isGroupOpen, joinGroup, noteRefusal } from './group.js'
+import { collect, joinGroup, noteRefusal } from './group.js'
+import { isGroupOpen } from './groupState.js'
 import { type LiveCommunicator, requireIdle } from './live.js'
 
 /** Before an operation is made. */
