@@ -1,4 +1,5 @@
 import type { Suite } from '../../suite.js'
+import { killedSuite } from './killed.js'
 import { matrixSuite, teamSuite } from './matrix.js'
 
-export const nvshmemSuites: readonly Suite[] = [teamSuite, matrixSuite]
+export const nvshmemSuites: readonly Suite[] = [teamSuite, killedSuite, matrixSuite]

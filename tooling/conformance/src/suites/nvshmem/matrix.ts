@@ -22,6 +22,11 @@ function bytesFor(trials: readonly Trial[], peCount: number): number {
   return wholePages((Math.max(largest, 4096) + 1) * Math.max(peCount, 6) + 2 * guard * 16)
 }
 
+export function startPes(t: CaseContext, worldSize: number): Child[] {
+  const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(worldSize) } : {}
+  return Array.from({ length: worldSize }, () => Child.start(t, script, { environment }))
+}
+
 /** Has every PE run a command, each in a process of its own; gives what each answered. */
 async function onEveryPe<T>(
   t: CaseContext,
@@ -30,8 +35,7 @@ async function onEveryPe<T>(
   command: string,
   argument: unknown,
 ): Promise<T[]> {
-  const environment = t.isSoftware ? { SHOAL_SIM_DEVICES: String(worldSize) } : {}
-  const pes = Array.from({ length: worldSize }, () => Child.start(t, script, { environment }))
+  const pes = startPes(t, worldSize)
   const all = <T>(command: string, argument?: (rank: number) => unknown): Promise<T[]> =>
     Promise.all(pes.map((child, rank) => child.run(command, argument?.(rank)) as Promise<T>))
   const id = (await pes[0]?.run('createId')) as string

@@ -116,6 +116,51 @@ async function together({ name, seed }: { readonly name: string; readonly seed: 
   await joint[name]?.(pe, seed)
 }
 
+/** What became of something that waits for other PEs. */
+export interface Outcome {
+  /** Undefined where it did not fail. */
+  readonly name: string | undefined
+  readonly message: string
+  readonly milliseconds: number
+}
+
+async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
+  const start = performance.now()
+  const ended = (name: string | undefined, message: string): Outcome => ({
+    name,
+    message,
+    milliseconds: performance.now() - start,
+  })
+  try {
+    await work()
+    return ended(undefined, '')
+  } catch (error) {
+    return ended((error as Error).name, (error as Error).message)
+  }
+}
+
+const initIfPossible = ({ timeout, ...start }: Start & { readonly timeout: number }): Promise<Outcome> =>
+  outcomeOf(() => Session.init({ ...start, device: start.rank, id: UniqueId.fromBase64(start.id), timeout }))
+
+/** Waits for the others in one of the ways there are; the session is given up after that. */
+async function waitIfPossible({ way, timeout }: { readonly way: string; readonly timeout: number }): Promise<Outcome> {
+  if (pe === undefined) throw new Error('there is no session')
+  const { session, stream, target, source } = pe
+  const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+    barrier: () => session.barrierAll({ timeout }),
+    reduce: () =>
+      session.world.reduce(target.reinterpret('i32'), source.reinterpret('i32'), { op: 'sum', count: 100, timeout }),
+    finalize: () => session.finalize({ timeout }),
+  }
+  const outcome = await outcomeOf(ways[way] ?? (() => Promise.reject(new Error(`there is no way ${way}`))))
+  if (outcome.name !== undefined) session.abandon()
+  pe.local.dispose()
+  pe.ignore.dispose()
+  stream.dispose()
+  pe = undefined
+  return outcome
+}
+
 async function finish(): Promise<void> {
   if (pe === undefined) return
   const { session, stream, target, source, signals, local, ignore, teams } = pe
@@ -130,4 +175,12 @@ async function finish(): Promise<void> {
   pe = undefined
 }
 
-answerCommands({ createId: () => UniqueId.create().toString(), init, run, together, finish })
+answerCommands({
+  createId: () => UniqueId.create().toString(),
+  init,
+  initIfPossible,
+  run,
+  together,
+  waitIfPossible,
+  finish,
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
+import { startPes } from './matrix.js'
+import type { Outcome, Start } from './peProcess.js'
+
+/** How long the others wait before they give up, in milliseconds, and how much longer it may take them to say so. */
+const patienceOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
+const grace = 10_000
+const bytes = 4096
+
+/** What the software device keeps in shared memory. */
+function sharedMemory(t: CaseContext): string[] {
+  return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nvshmem')) : []
+}
+
+async function checkNothingLeft(t: CaseContext, before: readonly string[]): Promise<void> {
+  const suspects = sharedMemory(t).filter((name) => !before.includes(name))
+  const left = (): string[] => sharedMemory(t).filter((name) => suspects.includes(name))
+  for (let wait = 0; wait < 200 && left().length > 0; wait += 1) await sleep(100)
+  assert.deepEqual(left(), [])
+}
+
+/** @param mayEnd whether it may also end as if all were well: finalize has no status to tell it by. */
+function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], mayEnd: boolean): void {
+  for (const { name, message, milliseconds } of outcomes) {
+    const isTold = name === 'TimeoutError' || name === 'StatusError'
+    assert.ok(isTold || (mayEnd && name === undefined), `${name}: ${message}`)
+    assert.ok(milliseconds < patienceOf(t) + grace, `${milliseconds} ms`)
+  }
+  t.note(`told after ${outcomes.map(({ milliseconds }) => milliseconds.toFixed(0)).join(', ')} ms`)
+}
+
+const neverComes: ConformanceCase = {
+  name: 'a PE is killed before init: the others say so in time, and end',
+  requires: { ranks: 2 },
+  timeout: 120_000,
+  async run(t) {
+    const before = sharedMemory(t)
+    const worldSize = t.isSoftware ? 3 : Math.min(4, t.devices.length)
+    const pes = startPes(t, worldSize)
+    const id = (await pes[0]?.run('createId')) as string
+    await pes[worldSize - 1]?.kill()
+    const others = pes.slice(0, -1)
+    const timeout = patienceOf(t)
+    const outcomes = await Promise.all(
+      others.map((child, rank) =>
+        child.run('initIfPossible', { id, rank, worldSize, bytes, timeout } satisfies Start & { timeout: number }),
+      ),
+    )
+    checkOutcomes(t, outcomes as Outcome[], false)
+    for (const child of others) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+    await checkNothingLeft(t, before)
+  },
+}
+
+function killedCase(way: string, when: string): ConformanceCase {
+  return {
+    name: `a PE is killed while the others wait ${when}: they say so in time, and end`,
+    requires: { ranks: 2 },
+    timeout: 120_000,
+    async run(t) {
+      const before = sharedMemory(t)
+      const worldSize = t.isSoftware ? 3 : Math.min(4, t.devices.length)
+      const pes = startPes(t, worldSize)
+      const id = (await pes[0]?.run('createId')) as string
+      await Promise.all(pes.map((child, rank) => child.run('init', { id, rank, worldSize, bytes } satisfies Start)))
+      const victim = t.random.integer(0, worldSize - 1)
+      const others = pes.filter((_, rank) => rank !== victim)
+      const waiting = others.map((child) => child.run('waitIfPossible', { way, timeout: patienceOf(t) }))
+      await sleep(500)
+      assert.deepEqual(await pes[victim]?.kill(), { code: null, signal: 'SIGKILL' })
+      checkOutcomes(t, (await Promise.all(waiting)) as Outcome[], way === 'finalize')
+      for (const child of others) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+      await checkNothingLeft(t, before)
+    },
+  }
+}
+
+export const killedSuite: Suite = {
+  name: 'nvshmem killed',
+  cases: [
+    neverComes,
+    killedCase('barrier', 'in a barrier'),
+    killedCase('reduce', 'in a collective'),
+    killedCase('finalize', 'in finalize'),
+  ],
+}
