@@ -74,12 +74,14 @@ bool readLauncher(Place& place, std::string& problem) {
       problem = std::string(launcher.rank) + "=" + rank + " and " + launcher.size + "=" + size + " are not a PE and a number of PEs";
       return false;
     }
-    // All processes that one launcher started on this machine are its children, so its number tells jobs apart too.
-    place.name = kJobPrefix + std::to_string(geteuid()) + "-" + std::to_string(getppid());
+    std::string job;
     for (const char* variable : launcher.jobs) {
       const char* value = variable == nullptr ? nullptr : getenv(variable);
-      if (value != nullptr) place.name += std::string("-") + value;
+      if (value != nullptr) job += std::string("-") + value;
     }
+    // Where nothing names the job, its processes are the children of one launcher.
+    if (job.empty()) job = "-of-" + std::to_string(getppid());
+    place.name = kJobPrefix + std::to_string(geteuid()) + job;
     place.name.resize(std::min<size_t>(place.name.size(), 100));
     return true;
   }

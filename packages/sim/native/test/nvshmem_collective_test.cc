@@ -69,7 +69,7 @@ std::vector<Type> valuesOf(int pe, size_t count) {
 
 template <class Type>
 bool areEqual(const std::vector<Type>& left, const std::vector<Type>& right) {
-  return left.size() == right.size() && memcmp(left.data(), right.data(), left.size() * sizeof(Type)) == 0;
+  return left.size() == right.size() && (left.empty() || memcmp(left.data(), right.data(), left.size() * sizeof(Type)) == 0);
 }
 
 struct Setting {
