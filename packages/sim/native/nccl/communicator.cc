@@ -80,19 +80,18 @@ ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, st
   return findSound(handle, function, communicator);
 }
 
-ncclResult_t Communicator::meetFault(Stage stage, const char* operation) {
+ncclResult_t Communicator::meetFault(const char* function, bool isOperation) {
   ncclResult_t code = ncclSuccess;
   Endpoint& endpoint = *endpoint_;
-  const bool isOperation = stage == Stage::collective || stage == Stage::pointToPoint || stage == Stage::oneSided;
   const auto isOver = [&] { return isOperation ? endpoint.isStopped() : endpoint.isAborted(); };
-  switch (shoal::nccl::meetFault(stage, operation, endpoint.rank, isOver, code)) {
+  switch (shoal::nccl::meetFault(function, endpoint.rank, isOver, code)) {
     case FaultKind::none: return ncclSuccess;
     case FaultKind::hang:
       hang(isOver);
       return ncclInternalError;  // nobody is told: it was stopped
     case FaultKind::error: break;
   }
-  const std::string text = "rank " + std::to_string(endpoint.rank) + " has met an error in " + operation + " that was asked for";
+  const std::string text = "rank " + std::to_string(endpoint.rank) + " has met an error in " + function + " that was asked for";
   fail(code, text);
   endpoint.fail(ncclRemoteError, text);
   return problem(code, "%s", text.c_str());
@@ -104,20 +103,22 @@ ncclResult_t Communicator::findParent(ncclComm_t handle, const char* function, s
   return findReady(handle, function, communicator);
 }
 
-ncclResult_t Communicator::attach(std::shared_ptr<Endpoint> endpoint, int identifiers) {
+ncclResult_t Communicator::attach(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers) {
   {
     std::lock_guard lock(mutex_);
     endpoint_ = std::move(endpoint);
     if (isAborted_) endpoint_->abort();
   }
   if (const ncclResult_t result = endpoint_->attach(device, identifiers)) return result;
-  if (const ncclResult_t result = meetFault(Stage::init, "init")) return result;
+  if (function != nullptr) {
+    if (const ncclResult_t result = meetFault(function)) return result;
+  }
   endpoint_->arrive();
   return ncclSuccess;
 }
 
-ncclResult_t Communicator::join(std::shared_ptr<Endpoint> endpoint, int identifiers) {
-  if (const ncclResult_t result = attach(std::move(endpoint), identifiers)) return result;
+ncclResult_t Communicator::join(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers) {
+  if (const ncclResult_t result = attach(std::move(endpoint), function, identifiers)) return result;
   return endpoint_->waitForAll();
 }
 
@@ -222,8 +223,7 @@ void Communicator::run(const Batch& batch) {
   ncclResult_t result = asyncError_ == ncclSuccess ? endpoint.failure() : static_cast<ncclResult_t>(asyncError_.load());
   for (const Task& task : batch.tasks) {
     if (result != ncclSuccess || endpoint.isStopped()) break;
-    const Stage stage = task.isOneSided() ? Stage::oneSided : task.isPointToPoint() ? Stage::pointToPoint : Stage::collective;
-    result = meetFault(stage, nameOf(task.kind));
+    result = meetFault((std::string("nccl") + nameOf(task.kind)).c_str(), true);
   }
   if (result == ncclSuccess && !endpoint.isStopped()) result = runTasks(batch);
   if (result != ncclSuccess && !endpoint.isStopped()) {
@@ -270,7 +270,7 @@ void Communicator::waitForBatches() {
 
 ncclResult_t Communicator::finalise() {
   waitForBatches();
-  if (const ncclResult_t result = meetFault(Stage::finalize, "finalize")) return result;
+  if (const ncclResult_t result = meetFault("ncclCommFinalize")) return result;
   state_ = State::finalised;
   return static_cast<ncclResult_t>(asyncError_.load());
 }
@@ -299,7 +299,7 @@ void Communicator::end(bool aborts) {
     isEnding_ = true;
   }
   if (!aborts) waitForBatches();
-  if (!aborts && endpoint != nullptr && state_ != State::failed) meetFault(Stage::destroy, "destroy");
+  if (!aborts && endpoint != nullptr && state_ != State::failed) meetFault("ncclCommDestroy");
   {
     Registry& known = registry();
     std::unique_lock lock(known.mutex);

@@ -53,10 +53,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   static ncclResult_t findParent(ncclComm_t handle, const char* function, std::shared_ptr<Communicator>& communicator);
   ncclComm_t handle() const { return reinterpret_cast<ncclComm_t>(handle_); }
 
-  // Shows up, without waiting.
-  ncclResult_t attach(std::shared_ptr<Endpoint> endpoint, int identifiers);
+  // Shows up, without waiting. `function` is what a fault may have been asked for in, null: there is none.
+  ncclResult_t attach(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers);
   // The same, and waits for the other ranks. `identifiers` is the number of unique ids they come with.
-  ncclResult_t join(std::shared_ptr<Endpoint> endpoint, int identifiers);
+  ncclResult_t join(std::shared_ptr<Endpoint> endpoint, const char* function, int identifiers);
   // Brackets what happens in the background; meanwhile the communicator is in progress.
   void begin() { ++jobs_; }
   void settle(ncclResult_t result);
@@ -64,7 +64,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void forgo();
 
   // Meets a fault that was asked for; what it leaves to be answered.
-  ncclResult_t meetFault(Stage stage, const char* operation);
+  ncclResult_t meetFault(const char* function, bool isOperation = false);
 
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);

@@ -44,7 +44,7 @@ ncclResult_t meetChild(const char* function, Communicator& parent, Communicator&
   if (!own) return problem(ncclRemoteError, "%s: %s", function, reason.c_str());
   auto endpoint = std::make_shared<Endpoint>(std::move(own), ranks, static_cast<int>(self - members.begin()));
   endpoint->setOrigin(origin, members);
-  return child.join(std::move(endpoint), 1);
+  return child.join(std::move(endpoint), nullptr, 1);
 }
 
 ncclResult_t exchange(const char* function, Communicator& parent, const Words& own, std::vector<Words>& all, uint32_t* number = nullptr) {
@@ -59,7 +59,7 @@ ncclResult_t exchange(const char* function, Communicator& parent, const Words& o
 
 ncclResult_t split(Communicator& parent, Communicator* child, int color, int key) {
   constexpr char function[] = "ncclCommSplit";
-  if (const ncclResult_t result = parent.meetFault(Stage::split, "split")) return result;
+  if (const ncclResult_t result = parent.meetFault("ncclCommSplit")) return result;
   Words own = {Way::split, color, key, 0, 0, {}};
   std::vector<Words> all;
   uint32_t number = 0;
@@ -75,7 +75,7 @@ ncclResult_t split(Communicator& parent, Communicator* child, int color, int key
 }
 
 ncclResult_t shrink(Communicator& parent, Communicator& child, const std::set<int>& excluded) {
-  if (const ncclResult_t result = parent.meetFault(Stage::shrink, "shrink")) return result;
+  if (const ncclResult_t result = parent.meetFault("ncclCommShrink")) return result;
   std::vector<int> members;
   uint64_t salt = static_cast<uint64_t>(Way::shrink) << 56 | parent.countShrinks(excluded);
   for (int rank = 0; rank < parent.ranks(); ++rank) {
@@ -88,7 +88,7 @@ ncclResult_t shrink(Communicator& parent, Communicator& child, const std::set<in
 // As a rank that is there already: one of them has the id and tells the others.
 ncclResult_t grow(Communicator& parent, Communicator& child, int ranks, const ncclUniqueId* id) {
   constexpr char function[] = "ncclCommGrow";
-  if (const ncclResult_t result = parent.meetFault(Stage::grow, "grow")) return result;
+  if (const ncclResult_t result = parent.meetFault("ncclCommGrow")) return result;
   Words own = {Way::grow, 0, 0, ranks, id != nullptr, {}};
   if (id != nullptr) memcpy(&own.identifier, id->internal, sizeof own.identifier);
   std::vector<Words> all;

@@ -1,14 +1,14 @@
 #include "fault.h"
 
 #include <signal.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -26,9 +26,8 @@ enum class Action { die, hang, slow, error };
 struct Fault {
   Action action = Action::die;
   int rank = -1;          // -1: any
-  std::string at;         // a stage or an operation; empty: any operation
+  std::string call;       // a function, or its beginning and *; empty: any
   uint64_t after = 0;     // how often it comes by before
-  uint64_t times = 1;     // how often it happens then; 0: ever after
   uint64_t milliseconds = 1000;
   ncclResult_t code = ncclSystemError;
   uint64_t passed = 0;
@@ -40,31 +39,23 @@ struct Faults {
   std::atomic<bool> hasAny{false};
 };
 
-constexpr const char* kStages[] = {"init", "collective", "point-to-point", "one-sided", "split", "shrink", "grow", "finalize", "destroy"};
-constexpr const char* kOperations[] = {"AllReduce", "Reduce", "Broadcast", "AllGather", "ReduceScatter", "AlltoAll", "Gather",
-                                       "Scatter",   "Send",   "Recv",      "PutSignal", "Signal",        "WaitSignal"};
+constexpr const char* kFunctions[] = {
+    "ncclCommInitAll", "ncclCommInitRank", "ncclCommInitRankConfig", "ncclCommInitRankScalable", "ncclCommSplit", "ncclCommShrink",
+    "ncclCommGrow", "ncclCommFinalize", "ncclCommDestroy", "ncclAllReduce", "ncclReduce", "ncclBroadcast", "ncclAllGather",
+    "ncclReduceScatter", "ncclAlltoAll", "ncclGather", "ncclScatter", "ncclSend", "ncclRecv", "ncclPutSignal", "ncclSignal", "ncclWaitSignal",
+};
 
-// all-reduce and AllReduce are the same.
-bool isSame(const std::string& given, const char* name) {
-  size_t at = 0;
-  for (; *name != '\0'; ++name) {
-    if (*name == '-') continue;
-    while (at < given.size() && given[at] == '-') ++at;
-    if (at == given.size() || strncasecmp(&given[at], name, 1) != 0) return false;
-    ++at;
-  }
-  return at == given.size();
+bool matches(const std::string& call, const std::string& function) {
+  if (call.empty()) return true;
+  if (call.back() != '*') return call == function;
+  return function.compare(0, call.size() - 1, call, 0, call.size() - 1) == 0;
 }
 
-bool isKnown(const std::string& at) {
-  if (at == "any") return true;
-  for (const char* each : kStages) {
-    if (isSame(at, each)) return true;
-  }
-  for (const char* each : kOperations) {
-    if (isSame(at, each)) return true;
-  }
-  return false;
+// Of this library, not of another one of the software device.
+bool isOwn(const std::string& call) { return call.empty() || call == "*" || call.rfind("nccl", 0) == 0; }
+
+bool isKnown(const std::string& call) {
+  return std::any_of(std::begin(kFunctions), std::end(kFunctions), [&](const char* function) { return matches(call, function); });
 }
 
 bool readNumber(const std::string& text, uint64_t& number) {
@@ -92,6 +83,7 @@ bool parseFault(const std::vector<std::string>& words, Fault& fault, std::string
     fault.action = static_cast<Action>(action);
     isAction = true;
   }
+  uint64_t code = 0;
   wrong = words[0];
   if (!isAction) return false;
   for (size_t index = 1; index < words.size(); ++index) {
@@ -99,33 +91,34 @@ bool parseFault(const std::vector<std::string>& words, Fault& fault, std::string
     const size_t equals = wrong.find('=');
     if (equals == std::string::npos) return false;
     const std::string name = wrong.substr(0, equals), value = wrong.substr(equals + 1);
-    if (name == "at") {
-      if (!isKnown(value)) return false;
-      fault.at = value;
+    if (name == "call") {
+      if (isOwn(value) && !isKnown(value)) return false;
+      fault.call = value;
       continue;
     }
     uint64_t number = 0;
     if (!readNumber(value, number)) return false;
-    if (name == "rank" && number < 64) fault.rank = static_cast<int>(number);
+    if (name == "rank") fault.rank = static_cast<int>(std::min<uint64_t>(number, 1 << 20));
     else if (name == "after") fault.after = number;
-    else if (name == "times") fault.times = number;
     else if (name == "ms") fault.milliseconds = number;
-    else if (name == "code" && number >= 1 && number < ncclNumResults && number != ncclInProgress) fault.code = static_cast<ncclResult_t>(number);
+    else if (name == "code") code = number;
     else return false;
   }
+  const bool isResult = code >= 1 && code < ncclNumResults && code != ncclInProgress;
+  if (isResult) fault.code = static_cast<ncclResult_t>(code);
+  // Without a function the code may be meant for another library.
+  wrong = "code=" + std::to_string(code);
+  if (code != 0 && !isResult && fault.call.rfind("nccl", 0) == 0) return false;
   return true;
 }
 
 bool parse(const char* text, std::vector<Fault>& faults, std::string& wrong) {
   for (const std::string& each : cut(text, ";")) {
-    const auto words = cut(each, " ,");
-    // Those of another library of the software device are not looked at.
-    bool isForeign = false;
-    for (const auto& word : words) isForeign = isForeign || word.rfind("at=nvshmem", 0) == 0;
-    if (words.empty() || isForeign) continue;
+    const auto words = cut(each, " ,:");
+    if (words.empty()) continue;
     Fault fault;
     if (!parseFault(words, fault, wrong)) return false;
-    faults.push_back(fault);
+    if (isOwn(fault.call)) faults.push_back(fault);
   }
   return true;
 }
@@ -145,25 +138,28 @@ Faults& faults() {
   return *all;
 }
 
-bool isAt(const Fault& fault, Stage stage, const char* operation) {
-  const bool isOperation = stage == Stage::collective || stage == Stage::pointToPoint || stage == Stage::oneSided;
-  if (fault.at.empty()) return isOperation;
-  return fault.at == "any" || isSame(fault.at, kStages[static_cast<int>(stage)]) || (isOperation && isSame(fault.at, operation));
+// The rank that a launcher gave this process, -1 without one: who is to die is that, whatever communicators it is in.
+int launchedRank() {
+  static const int rank = [] {
+    uint64_t number = 0;
+    const char* text = getenv("RANK");
+    return text != nullptr && readNumber(text, number) && number < 1 << 20 ? static_cast<int>(number) : -1;
+  }();
+  return rank;
 }
 
 }  // namespace
 
-FaultKind meetFault(Stage stage, const char* operation, int rank, const std::function<bool()>& isOver, ncclResult_t& code) {
+FaultKind meetFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code) {
   Faults& known = faults();
   if (!known.hasAny) return FaultKind::none;
+  const int own = launchedRank() < 0 ? rank : launchedRank();
   uint64_t pause = 0;
   FaultKind kind = FaultKind::none;
   {
     std::lock_guard lock(known.mutex);
     for (Fault& fault : known.all) {
-      if ((fault.rank >= 0 && fault.rank != rank) || !isAt(fault, stage, operation)) continue;
-      const uint64_t before = fault.passed++;
-      if (before < fault.after || (fault.times != 0 && before >= fault.after + fault.times)) continue;
+      if ((fault.rank >= 0 && fault.rank != own) || !matches(fault.call, function) || fault.passed++ < fault.after) continue;
       switch (fault.action) {
         case Action::die: kill(getpid(), SIGKILL); break;
         case Action::slow: pause += fault.milliseconds; break;

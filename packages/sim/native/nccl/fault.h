@@ -1,21 +1,17 @@
 // Faults on demand: ranks that die, hang, are slow, or have an error.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
-// What a rank is about to do.
-enum class Stage { init, collective, pointToPoint, oneSided, split, shrink, grow, finalize, destroy };
-
 enum class FaultKind { none, hang, error };
 
-// Lets happen what was asked for here. Does not return when the process is to die, and not before the time when it is to be
-// slow, unless `isOver`. The rest is the caller's: to hang, or to fail with `code`.
-FaultKind meetFault(Stage stage, const char* operation, int rank, const std::function<bool()>& isOver, ncclResult_t& code);
+// Lets happen what was asked for a rank in this function of NCCL. Does not return when the process is to die, and not before
+// the time when it is to be slow, unless `isOver`. The rest is the caller's: to hang, or to fail with `code`.
+FaultKind meetFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code);
 
 // Waits until `isOver`.
 void hang(const std::function<bool()>& isOver);

@@ -45,8 +45,9 @@ ncclResult_t meet(Communicator& communicator, const char* function, const Identi
   auto segment = board == nullptr ? nullptr : Segment::meet(std::move(board), identifier.key, ranks, reason);
   if (!segment) return problem(ncclRemoteError, "%s: %s", function, reason.c_str());
   auto endpoint = std::make_shared<Endpoint>(std::move(segment), ranks, rank);
-  if (origin) endpoint->setOrigin(std::move(origin), std::move(ranksThere));
-  return communicator.join(std::move(endpoint), identifiers);
+  const bool isNew = origin == nullptr;
+  if (!isNew) endpoint->setOrigin(std::move(origin), std::move(ranksThere));
+  return communicator.join(std::move(endpoint), isNew ? function : nullptr, identifiers);
 }
 
 }  // namespace shoal::nccl
@@ -159,7 +160,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
       endpoints.push_back(std::make_shared<Endpoint>(segment, ndev, rank));
     }
     // All in this thread: everybody is there before anybody is waited for.
-    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = made[rank]->attach(endpoints[rank], 1);
+    for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = made[rank]->attach(endpoints[rank], "ncclCommInitAll", 1);
     for (size_t rank = 0; rank < made.size() && result == ncclSuccess; ++rank) result = endpoints[rank]->waitForAll();
     for (auto& communicator : made) {
       communicator->settle(result);

@@ -97,19 +97,19 @@ ROLES({"rank", asRank});
 }  // namespace
 
 TEST(faults_are_refused_that_are_not_understood) {
-  for (const char* text : {"explode", "die rank", "die rank=x", "die rank=64", "die at=lunch", "slow ms=-1", "error code=0", "error code=7",
-                           "error code=9", "die when=now", "die; explode", "rank=1 die"}) {
+  for (const char* text : {"explode", "die:rank", "die:rank=x", "die:call=ncclLunch", "die:call=ncclX*", "slow:ms=-1", "error:call=ncclSend,code=0x2",
+                           "error:call=ncclSend,code=7", "error:call=ncclSend,code=9", "die:when=now", "die;explode", "rank=1,die"}) {
     if (shoalSimNcclFault(text) != ncclInvalidArgument) throw check::Failure(std::string(text) + " is taken");
     CHECK(strstr(ncclGetLastError(nullptr), "not understood") != nullptr);
   }
-  for (const char* text : {"", ";", "die at=nvshmem-put", "slow,ms=5,rank=1 ; hang at=AllReduce", "error code=8 at=point-to-point times=0"}) {
+  for (const char* text : {"", ";", "die:call=nvshmem_putmem", "error:code=700", "slow ms=5 rank=1 ; hang:call=ncclAllReduce", "error:code=8,call=nccl*"}) {
     EQUAL(shoalSimNcclFault(text), ncclSuccess);
   }
   EQUAL(shoalSimNcclFault(nullptr), ncclSuccess);
 }
 
 TEST(an_asynchronous_error_is_that_of_its_rank_and_known_to_the_others) {
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error rank=1 at=all-reduce after=2 code=2")));
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error:rank=1,call=ncclAllReduce,after=2,code=2")));
   onRanks(3, [](Rank& self, const ncclUniqueId& id) {
     NCCL(ncclCommInitRank(&self.comm, 3, id, self.rank));
     Buffer buffer(4);
@@ -127,7 +127,7 @@ TEST(an_asynchronous_error_is_that_of_its_rank_and_known_to_the_others) {
 }
 
 TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang rank=0 at=broadcast")));
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang:rank=0,call=ncclBroadcast")));
   onRanks(2, [](Rank& self, const ncclUniqueId& id) {
     NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
     Buffer buffer(4);
@@ -149,7 +149,7 @@ TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
 }
 
 TEST(a_slow_rank_is_late) {
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow rank=1 ms=300 times=2; slow rank=0 at=init ms=200")));
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow:rank=1,call=ncclAll*,after=1,ms=300;slow:rank=0,call=ncclCommInitRank,ms=200")));
   onRanks(2, [](Rank& self, const ncclUniqueId& id) {
     const auto start = std::chrono::steady_clock::now();
     NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
@@ -162,12 +162,12 @@ TEST(a_slow_rank_is_late) {
 }
 
 TEST(an_initialisation_can_fail_or_hang) {
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error rank=0 at=init code=1")));
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error:rank=0,call=ncclCommInit*,code=1")));
   onRanks(2, [](Rank& self, const ncclUniqueId& id) {
     EQUAL(ncclCommInitRank(&self.comm, 2, id, self.rank), self.rank == 0 ? ncclUnhandledCudaError : ncclRemoteError);
     CHECK(self.comm == nullptr);
   });
-  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang rank=0 at=init")));
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang:rank=0,call=ncclCommInit*")));
   onRanks(2, [](Rank& self, const ncclUniqueId& id) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -185,8 +185,10 @@ TEST(an_initialisation_can_fail_or_hang) {
 }
 
 TEST(a_rank_dies_at_every_stage) {
-  for (const char* stage : {"init", "split", "all-reduce", "finalize"}) {
-    const std::string fault = std::string("die rank=1 at=") + stage + (strcmp(stage, "all-reduce") == 0 ? " after=1" : "");
+  const std::pair<const char*, const char*> stages[] = {
+      {"init", "ncclCommInitRank"}, {"split", "ncclCommSplit"}, {"all-reduce", "ncclAllReduce,after=1"}, {"finalize", "ncclCommFinalize"}};
+  for (auto& [stage, call] : stages) {
+    const std::string fault = std::string("die:rank=1,call=") + call;
     setenv("SHOAL_SIM_FAULT", fault.c_str(), 1);
     ncclUniqueId id;
     NCCL(ncclGetUniqueId(&id));
