@@ -4,8 +4,9 @@
 
 #include <cstring>
 
-#include "../common/fault.h"
+#include "fault.h"
 #include "report.h"
+#include "shoal/cuda.h"
 
 namespace shoal::nvshmem {
 
@@ -41,7 +42,7 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
   // The others know of it by now.
   CUdevice device = 0;
   if (cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
-  fault::arrive("nvshmemx_hostlib_init_attr", pe, device);
+  meetFault("nvshmemx_hostlib_init_attr", pe, device);
   const Group all = job->everybody(kStartSlot);
   if (!job->waitFor(shared.attached, bitsOf(all.members), true, "the start", [&] { return shared.attached.load() == static_cast<uint32_t>(size); })) {
     const char* failure = control->failure();

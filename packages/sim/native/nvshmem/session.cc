@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../common/fault.h"
 #include "bootstrap.h"
+#include "fault.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -117,7 +117,7 @@ bool Session::start(std::string& problem) {
 }
 
 void Session::end() {
-  fault::arrive("nvshmemx_hostlib_finalize", job->pe, device);
+  meetFault("nvshmemx_hostlib_finalize", job->pe, device);
   {
     InContext scope(*this);
     cuStreamSynchronize(stream);
@@ -167,7 +167,7 @@ std::shared_ptr<Session> require(const char* function) {
   const auto session = own.session;
   lock.unlock();
   // What is queued has its fault when its turn comes.
-  if (!isQueued(function)) fault::arrive(function, session->job->pe, session->device);
+  if (!isQueued(function)) meetFault(function, session->job->pe, session->device);
   return session;
 }
 
@@ -196,7 +196,7 @@ CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, 
       stream,
       [](void* data) {
         std::unique_ptr<Work> own(static_cast<Work*>(data));
-        fault::arrive(own->function, own->session->job->pe, own->session->device);
+        meetFault(own->function, own->session->job->pe, own->session->device);
         return own->body();
       },
       [](void* data) { delete static_cast<Work*>(data); }, work, ranges.data(), ranges.size());
@@ -206,7 +206,6 @@ CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, 
 
 }  // namespace shoal::nvshmem
 
-using namespace shoal;
 using namespace shoal::nvshmem;
 
 int nvshmemx_hostlib_init_attr(unsigned flags, nvshmemx_init_attr_t* attr) { return begin(flags, attr); }
@@ -250,8 +249,6 @@ void nvshmem_global_exit(int exitStatus) {
   }
   _exit(exitStatus);
 }
-
-int shoalSimNvshmemFault(const char* text) { return fault::rules().set(text) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE; }
 
 const char* shoalSimNvshmemFailure(void) {
   const auto job = joined();

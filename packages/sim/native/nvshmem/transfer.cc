@@ -1,6 +1,6 @@
 #include "transfer.h"
 
-#include "../common/fault.h"
+#include "fault.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -59,7 +59,7 @@ void move(const Move& wanted, bool isBlocking) {
 
 void moveOnStream(const Move& wanted, cudaStream_t stream) {
   const auto session = require(wanted.function);
-  if (fault::rules().isSet()) mustSucceed(*session, enqueue(session, wanted.function, stream, [] { return CUDA_SUCCESS; }), wanted.function);
+  if (hasFaults()) mustSucceed(*session, enqueue(session, wanted.function, stream, [] { return CUDA_SUCCESS; }), wanted.function);
   InContext scope(*session);
   queue(*session, wanted, stream);
 }
