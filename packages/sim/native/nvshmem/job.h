@@ -30,6 +30,7 @@ class Job {
   const int size;
   const std::shared_ptr<Control> control;
   Exchange exchange;
+  static constexpr long kLookAfter = 20000000;  // nanoseconds after which it is asked whether the others are alive
   std::atomic<bool> isEnding{false};  // the session ends: whatever still waits in a stream gives up
 
   Group everybody(int slot) const;
@@ -39,10 +40,10 @@ class Job {
   // The same, twice, and takes what each member says of itself, in the order of the members.
   bool tell(const Group& group, const char* what, const Description& own, std::vector<Description>& all);
 
-  // Waits for `ready`, looking again whenever `word` changes and once every millisecond or so. `concerns` has a bit for each PE
+  // Waits for `ready`, looking again whenever `word` changes and after `slice` nanoseconds. `concerns` has a bit for each PE
   // without which it would wait in vain: such a PE's death ends the wait, and so does its end unless `mayHaveEnded`.
   template <class Ready>
-  bool waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready);
+  bool waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready, long slice = kLookAfter);
 
   // What a PE changed in its own or another's heap: whoever waits for a value there looks again.
   void ring(int other);
@@ -57,9 +58,7 @@ class Job {
 };
 
 template <class Ready>
-bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready) {
-  constexpr uint64_t lookAfter = 20000000;  // how often it is asked whether the others are alive
-  constexpr long slice = 1000000;
+bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEnded, const char* what, Ready&& ready, long slice) {
   for (int spin = 0; spin < 100; ++spin) {
     if (ready()) return true;
   }
@@ -74,7 +73,7 @@ bool Job::waitFor(std::atomic<uint32_t>& word, uint64_t concerns, bool mayHaveEn
       return false;
     }
     const uint64_t now = nanosecondsNow();
-    if (now - looked >= lookAfter) {
+    if (now - looked >= uint64_t{kLookAfter}) {
       looked = now;
       const char* how = nullptr;
       const int missing = findMissing(concerns & ~(uint64_t{1} << pe), mayHaveEnded, how);
