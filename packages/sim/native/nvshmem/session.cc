@@ -119,8 +119,9 @@ bool Session::start(std::string& problem) {
 void Session::end() {
   meetFault("nvshmemx_hostlib_finalize", job->pe, device);
   {
+    // What is queued still needs the heap.
     InContext scope(*this);
-    cuStreamSynchronize(stream);
+    cuCtxSynchronize();
   }
   teams.close();
   job->meet(job->everybody(kManagementSlot), "nvshmemx_hostlib_finalize");

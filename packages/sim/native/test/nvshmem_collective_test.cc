@@ -312,6 +312,22 @@ void disagree(process::Peer& parent) {
   EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_EXTERNAL_DEVICE);
 }
 
+// The end waits for what is queued.
+void endWithWork(process::Peer& parent) {
+  pes::Running running(parent);
+  CUstream stream = check::stream();
+  const CUdeviceptr result = check::memory(sizeof(int));
+  auto* cells = static_cast<int*>(nvshmem_calloc(1, sizeof(int)));
+  pes::store(cells, std::vector<int>{nvshmem_my_pe() + 1});
+  nvshmem_barrier_all();
+  OK(shoalSimStreamDelay(stream, 100000000));
+  OK(nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, cells, cells, 1, stream));
+  OK(cuMemcpyDtoDAsync_v2(result, reinterpret_cast<CUdeviceptr>(cells), sizeof(int), stream));
+  nvshmemx_hostlib_finalize();
+  OK(cuStreamSynchronize(stream));
+  EQUAL(pes::fetch<int>(reinterpret_cast<void*>(result), 1)[0], 6);
+}
+
 // One after the other, with more calls than any queue holds, and several teams at the same time.
 void manyInStreams(process::Peer& parent) {
   pes::Running running(parent);
@@ -340,7 +356,7 @@ void manyInStreams(process::Peer& parent) {
 }  // namespace
 
 ROLES({"exchange", exchange}, {"reduce", reduce}, {"on smaller teams", onSmallerTeams}, {"arithmetic", arithmetic}, {"disagree", disagree},
-      {"many in streams", manyInStreams});
+      {"many in streams", manyInStreams}, {"end with work", endWithWork});
 
 TEST(exchanges_of_all_types) { pes::Job("exchange", kPes).succeed(); }
 TEST(reductions_of_all_types) { pes::Job("reduce", kPes).succeed(); }
@@ -348,3 +364,4 @@ TEST(collectives_of_teams) { pes::Job("on smaller teams", kPes).succeed(); }
 TEST(integers_wrap_around_and_floats_round_once) { pes::Job("arithmetic", kPes).succeed(); }
 TEST(disagreement_is_an_error) { pes::Job("disagree", kPes).succeed(); }
 TEST(streams_of_collectives_stay_in_step) { pes::Job("many in streams", kPes).succeed(); }
+TEST(the_end_waits_for_streams) { pes::Job("end with work", kPes).succeed(); }

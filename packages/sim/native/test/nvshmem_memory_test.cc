@@ -177,6 +177,7 @@ void registerSymmetric(process::Peer& parent) {
 // What is written at a team's multicast address arrives at all of its PEs, at the same place.
 void writeToAll(process::Peer& parent) {
   setenv("SHOAL_SIM_DEVICES", "3", 1);
+  unsetenv("NVSHMEM_DISABLE_NVLS");
   const auto place = parent.receive<pes::Place>();
   check::Primary primary(place.pe);
   nvshmemx_init_attr_t attributes = {};
