@@ -1,4 +1,5 @@
-import { type DType, dtypes } from '@shoal/types'
+import { nvshmem_ptr } from '@shoal/nvshmem-sys'
+import { type DType, dtypeInfo, dtypes, FeatureNotSupportedError } from '@shoal/types'
 import { requireOptions, requirePe } from '../checks.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
@@ -6,6 +7,9 @@ import { elementAt } from '../operands.js'
 import type { ElementOptions, WaitingElementOptions } from '../rma/element.js'
 import type { LiveSession } from '../session/live.js'
 import { type ElementOf, type ElementValue, toNative } from '../values.js'
+import { AtomicKernels, type KernelOperands } from './atomicKernels.js'
+import { fromBits, toBits } from './bits.js'
+import type { KernelOperation } from './kernelSource.js'
 
 /** The dtypes of `fetch`, `set` and `swap`. */
 export type AtomicDType = 'i32' | 'u32' | 'i64' | 'u64' | 'f32' | 'f64'
@@ -52,14 +56,20 @@ type Value<D extends DType> = ElementValue<D>
  * kernels. `index` in the options is the element, by default the first. Operations without a result are complete after
  * `quiet()` or a barrier.
  *
+ * NVSHMEM as NVIDIA ships it (3.4.5) has these functions and implements none of them for the host. On GPUs kernels of one
+ * thread take their place, with the scope of the system; for a PE whose memory this process cannot address, as on another
+ * machine, they throw FeatureNotSupportedError. The software device implements the functions.
+ *
  * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread.
  */
 export class AtomicOperations {
   readonly #live: LiveSession
+  readonly #kernels: AtomicSupport
 
   /** @internal */
-  constructor(live: LiveSession) {
+  constructor(live: LiveSession, kernels: AtomicSupport) {
     this.#live = live
+    this.#kernels = kernels
   }
 
   /** The element as it is (`nvshmem_<type>_atomic_fetch`). */
@@ -228,8 +238,12 @@ export class AtomicOperations {
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     const api = names[operation]
-    const call = this.#check(operation, target, values, options, api)
-    return (await this.#live.queue.runOne(api, call, { wait: options })) as ElementOf<D>
+    const checked = this.#check(operation, target, values, options, api)
+    if (this.#kernels === 'library') {
+      return (await this.#live.queue.runOne(api, checked.call, { wait: options })) as ElementOf<D>
+    }
+    const bits = await this.#kernelsOf(checked, api).run(this.#operands(operation, checked, api), api, options)
+    return fromBits(checked.dtype, bits) as ElementOf<D>
   }
 
   async #done(
@@ -238,8 +252,7 @@ export class AtomicOperations {
     values: readonly unknown[],
     options: WaitingElementOptions,
   ): Promise<void> {
-    const api = names[operation]
-    await this.#live.queue.run(api, this.#check(operation, target, values, options, api), { wait: options })
+    await this.#result(operation, target, values, options)
   }
 
   #sync<D extends DType>(
@@ -249,7 +262,10 @@ export class AtomicOperations {
     options: ElementOptions,
   ): ElementOf<D> {
     const api = syncNames[operation]
-    return this.#live.queue.runSync(api, this.#check(operation, target, values, options, api)) as ElementOf<D>
+    const checked = this.#check(operation, target, values, options, api)
+    if (this.#kernels === 'library') return this.#live.queue.runSync(api, checked.call) as ElementOf<D>
+    const bits = this.#kernelsOf(checked, api).runSync(this.#operands(operation, checked, api), api)
+    return fromBits(checked.dtype, bits) as ElementOf<D>
   }
 
   #check(
@@ -258,15 +274,79 @@ export class AtomicOperations {
     values: readonly unknown[],
     options: ElementOptions,
     api: string,
-  ): () => unknown {
+  ): Checked {
     this.#live.requireOpen(api)
     requireOptions(options, api, '{ pe, index }')
     const pe = requirePe(options.pe, this.#live.peCount, api)
     const { address, dtype } = elementAt(this.#live, target, options.index, api, 'target')
     const call = functionOf(families[operation], dtype, operation, api)
     const natives = values.map((value) => toNative(dtype, value, api, 'value'))
-    return () => call(address, ...natives, pe)
+    return { dtype, address, pe, natives, call: () => call(address, ...natives, pe) }
   }
+
+  #kernelsOf({ pe }: Checked, api: string): AtomicKernels {
+    if (this.#kernels instanceof AtomicKernels) return this.#kernels
+    const cause = this.#kernels instanceof Error ? this.#kernels : undefined
+    throw notSupported(pe, api, 'the kernels that take their place could not be loaded', cause)
+  }
+
+  #operands(operation: Operation, { dtype, address, pe, natives }: Checked, api: string): KernelOperands {
+    // A look into a table, which needs no turn.
+    const target = nvshmem_ptr(address, pe)
+    if (target === 0n) throw notSupported(pe, api, 'its memory cannot be addressed by this process')
+    const [value, expected] = kernelValues(operation, natives)
+    return {
+      operation: kernelOf[operation],
+      bits: dtypeInfo(dtype).bytes === 8 ? 64 : 32,
+      target,
+      value: value === undefined ? (operation === 'fetch' ? 0n : 1n) : toBits(dtype, value),
+      expected: expected === undefined ? 0n : toBits(dtype, expected),
+    }
+  }
+}
+
+/** What atomics are made with: NVSHMEM's own functions, kernels, or the reason why there are none. */
+export type AtomicSupport = 'library' | AtomicKernels | Error
+
+interface Checked {
+  readonly dtype: DType
+  readonly address: bigint
+  readonly pe: number
+  readonly natives: readonly Native[]
+  /** The call of NVSHMEM's own function. */
+  readonly call: () => unknown
+}
+
+/** The kernel of each operation. To fetch is to change no bit; to increment is to add 1. */
+const kernelOf: { readonly [O in Operation]: KernelOperation } = {
+  fetch: 'or',
+  set: 'exchange',
+  swap: 'exchange',
+  compareSwap: 'compareSwap',
+  increment: 'add',
+  fetchIncrement: 'add',
+  add: 'add',
+  fetchAdd: 'add',
+  and: 'and',
+  fetchAnd: 'and',
+  or: 'or',
+  fetchOr: 'or',
+  xor: 'xor',
+  fetchXor: 'xor',
+}
+
+/** The value to apply, and for compare and swap the one that is expected. */
+function kernelValues(operation: Operation, natives: readonly Native[]): [Native | undefined, Native | undefined] {
+  return operation === 'compareSwap' ? [natives[1], natives[0]] : [natives[0], undefined]
+}
+
+function notSupported(pe: number, api: string, reason: string, cause?: Error): FeatureNotSupportedError {
+  return new FeatureNotSupportedError({
+    library: 'NVSHMEM',
+    feature: `${api} on PE ${pe}`,
+    reason: `it implements no atomics for the host, and ${reason}`,
+    cause,
+  })
 }
 
 function functionOf(family: Family<Call>, dtype: DType, operation: Operation, api: string): Call {

@@ -1,5 +1,6 @@
 import { nvshmem_global_exit, nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError, type DType, type MemoryLike } from '@shoal/types'
+import { AtomicKernels } from '../atomics/atomicKernels.js'
 import { AtomicOperations } from '../atomics/atomics.js'
 import { requireWhole } from '../checks.js'
 import { DeviceCode } from '../deviceCode/deviceCode.js'
@@ -84,12 +85,14 @@ export class Session {
   readonly #context: PrimaryContext
   readonly #live: LiveSession
   readonly #memory: readonly object[]
+  readonly #kernels: AtomicKernels | undefined
   readonly #untilQuiet = new Set<object>()
   #ended: string | undefined
   #ending: Promise<void> | undefined
 
   private constructor(started: Started, context: PrimaryContext) {
-    const { queue, pe, peCount, threadLevel, places, memory } = started
+    const { queue, pe, peCount, threadLevel, places, memory, atomics } = started
+    this.#kernels = atomics instanceof AtomicKernels ? atomics : undefined
     this.pe = pe
     this.peCount = peCount
     this.device = context.ordinal
@@ -106,7 +109,7 @@ export class Session {
     this.shared = shared
     this.node = node
     this.samePeIndex = samePeIndex
-    this.atomics = new AtomicOperations(this.#live)
+    this.atomics = new AtomicOperations(this.#live, atomics)
     this.signals = new Signals(this.#live)
     this.deviceCode = new DeviceCode(this.#live)
     watchForLeak(this, `The NVSHMEM session of PE ${pe} was dropped without finalize(); it runs until the process ends`)
@@ -525,8 +528,13 @@ export class Session {
     this.#untilQuiet.clear()
   }
 
+  #recordEnd(): void {
+    this.#kernels?.recordUnload()
+    nvshmemx_hostlib_finalize()
+  }
+
   async #finalize(wait: WaitOptions = {}): Promise<void> {
-    const ended = this.#queue.run('Session.finalize', nvshmemx_hostlib_finalize, { wait, keep: this.#memory })
+    const ended = this.#queue.run('Session.finalize', () => this.#recordEnd(), { wait, keep: this.#memory })
     // From here on nothing may follow; what was called before comes before.
     this.#end('finalized')
     try {
@@ -538,6 +546,7 @@ export class Session {
     }
     this.#queue.close('The NVSHMEM session')
     current = undefined
+    await this.#kernels?.release(this.#context.handle)
     await releasePrimaryContext(this.#context)
   }
 }

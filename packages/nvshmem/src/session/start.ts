@@ -1,6 +1,6 @@
 import { isMainThread } from 'node:worker_threads'
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
-import { NativeMemory } from '@shoal/ffi'
+import { isSoftwareDevice, NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_VENDOR_MAJOR_VERSION,
   NVSHMEM_VENDOR_MINOR_VERSION,
@@ -25,6 +25,8 @@ import {
   nvshmemx_status,
   nvshmemx_uniqueid_t,
 } from '@shoal/nvshmem-sys'
+import { AtomicKernels } from '../atomics/atomicKernels.js'
+import type { AtomicSupport } from '../atomics/atomics.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import { CallQueue } from './callQueue.js'
 import type { CheckedInit } from './initOptions.js'
@@ -42,6 +44,7 @@ export const predefinedTeams: readonly { readonly name: string; readonly handle:
 /** What a session that has started knows of itself. */
 export interface Started {
   readonly queue: CallQueue
+  readonly atomics: AtomicSupport
   readonly pe: number
   readonly peCount: number
   readonly threadLevel: number
@@ -87,6 +90,7 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
   })
   return {
     queue,
+    atomics: await atomicSupport(queue),
     pe: Number(pe),
     peCount: Number(peCount),
     threadLevel: provided.i32[0] ?? 0,
@@ -95,6 +99,17 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
       peCount: Number(places[2 * index + 1]),
     })),
     memory: keep,
+  }
+}
+
+/** The software device implements NVSHMEM's atomics and runs no kernels; with GPUs it is the other way round. */
+async function atomicSupport(queue: CallQueue): Promise<AtomicSupport> {
+  if (isSoftwareDevice()) return 'library'
+  try {
+    return await AtomicKernels.load(queue)
+  } catch (error) {
+    // Told when an atomic is asked for: most programs ask for none.
+    return error instanceof Error ? error : new Error(String(error))
   }
 }
 

@@ -1,0 +1,176 @@
+import {
+  type CUfunction,
+  type CUmodule,
+  type CUstream,
+  cuLaunchKernel,
+  cuMemFreeHost,
+  cuMemHostAlloc,
+  cuModuleGetFunction,
+  cuModuleLoadData,
+  cuModuleUnload,
+  cuStreamCreate,
+  cuStreamDestroy,
+  cuStreamSynchronize,
+} from '@shoal/cuda-sys/driver'
+import { type HostView, hostView, NativeMemory, offThread } from '@shoal/ffi'
+import { checkCuda } from '../errors.js'
+import type { CallQueue, WaitOptions } from '../session/callQueue.js'
+import { type KernelOperation, kernelName, kernelOperations, kernelSource } from './kernelSource.js'
+
+const slotBytes = 8
+/** The most operations that can be under way. */
+const slotCount = 4096
+const portableAndMapped = 3
+const nonBlocking = 1
+const parameterBytes = 64
+
+/** The operands of one operation, as bits of 64. */
+export interface KernelOperands {
+  readonly operation: KernelOperation
+  readonly bits: 32 | 64
+  readonly target: bigint
+  readonly value: bigint
+  readonly expected: bigint
+}
+
+/** What is freed when the session ends. */
+interface Parts {
+  readonly module: CUmodule
+  readonly stream: CUstream
+  readonly functions: ReadonlyMap<string, CUfunction>
+  /** Page-locked memory for results, which kernels write and JavaScript reads. */
+  readonly results: bigint
+  readonly view: HostView
+}
+
+/**
+ * Atomics by kernels of one thread. The library that NVIDIA ships implements none for the host: its functions print a line,
+ * do nothing and return 0. Kernels reach the memory of another PE wherever this process can address it.
+ */
+export class AtomicKernels {
+  readonly #queue: CallQueue
+  readonly #parts: Parts
+  readonly #words: BigUint64Array
+  /** Places for results that no operation uses. */
+  readonly #free: number[] = Array.from({ length: slotCount }, (_, index) => index)
+  /** Parameters of operations that are waited for at once, of which there is one at a time. */
+  readonly #syncParameters: NativeMemory = NativeMemory.allocate(parameterBytes)
+
+  private constructor(queue: CallQueue, parts: Parts) {
+    this.#queue = queue
+    this.#parts = parts
+    this.#words = new BigUint64Array(parts.view.buffer)
+  }
+
+  /** Compiles the kernels for the device of the session, on the session's thread. */
+  static async load(queue: CallQueue): Promise<AtomicKernels> {
+    const api = 'Session.init'
+    const names = kernelOperations.flatMap((operation) => [kernelName(operation, 32), kernelName(operation, 64)])
+    const source = Buffer.from(`${kernelSource()}\0`, 'latin1')
+    const image = NativeMemory.allocate(source.byteLength)
+    const out = NativeMemory.allocate(8 * (names.length + 3))
+    try {
+      image.bytes.set(source)
+      const [loaded] = await queue.run(api, () => cuModuleLoadData(out, image), { keep: [out, image] })
+      checkCuda(loaded, 'cuModuleLoadData')
+      const module = out.u64[0] as CUmodule
+      const find = (): void => {
+        cuStreamCreate(out.address + 8n, nonBlocking)
+        // Now, because it may wait for what runs on the device, and later that may be a barrier.
+        cuMemHostAlloc(out.address + 16n, slotBytes * slotCount, portableAndMapped)
+        for (const [index, name] of names.entries()) {
+          cuModuleGetFunction(out.address + BigInt(24 + 8 * index), module, name)
+        }
+      }
+      const statuses = await queue.run(api, find, { keep: [out] })
+      for (const [index, status] of statuses.entries()) {
+        checkCuda(status, ['cuStreamCreate', 'cuMemHostAlloc'][index] ?? 'cuModuleGetFunction')
+      }
+      const results = out.u64[2] as bigint
+      return new AtomicKernels(queue, {
+        module,
+        stream: out.u64[1] as CUstream,
+        functions: new Map(names.map((name, index) => [name, out.u64[index + 3] as CUfunction])),
+        results,
+        view: hostView(results, slotBytes * slotCount),
+      })
+    } finally {
+      image.dispose()
+      out.dispose()
+    }
+  }
+
+  /** Runs one operation in its turn; gives the bits of the element as it was. */
+  async run(operands: KernelOperands, api: string, wait: WaitOptions): Promise<bigint> {
+    const slot = this.#takeSlot(api)
+    const memory = NativeMemory.allocate(parameterBytes)
+    let isQueued = false
+    try {
+      const parameters = pack(memory, operands, this.#parts.results + BigInt(slotBytes * slot))
+      const record = (): void => {
+        isQueued = true
+        this.#start(operands, parameters)
+        cuStreamSynchronize(this.#parts.stream)
+      }
+      const [launched, finished] = await this.#queue.run(api, record, { wait, keep: [memory] })
+      checkCuda(launched, 'cuLaunchKernel')
+      checkCuda(finished, 'cuStreamSynchronize')
+    } finally {
+      // Freed once the call has been made. A place whose operation failed or was given up stays taken: a kernel may yet
+      // write there.
+      memory.dispose()
+      if (!isQueued) this.#free.push(slot)
+    }
+    this.#free.push(slot)
+    return this.#words[slot] as bigint
+  }
+
+  runSync(operands: KernelOperands, api: string): bigint {
+    return this.#queue.runSync(api, () => {
+      const slot = this.#takeSlot(api)
+      const parameters = pack(this.#syncParameters, operands, this.#parts.results + BigInt(slotBytes * slot))
+      checkCuda(this.#start(operands, parameters), 'cuLaunchKernel')
+      checkCuda(cuStreamSynchronize(this.#parts.stream), 'cuStreamSynchronize')
+      this.#free.push(slot)
+      return this.#words[slot] as bigint
+    })
+  }
+
+  /** Calls that unload the kernels: the last on the session's thread before NVSHMEM ends. */
+  recordUnload(): void {
+    cuStreamDestroy(this.#parts.stream)
+    cuModuleUnload(this.#parts.module)
+  }
+
+  /** Frees the rest, once nothing is under way and every result has been read. */
+  async release(context: bigint): Promise<void> {
+    this.#free.length = 0
+    this.#syncParameters.dispose()
+    const { results, view } = this.#parts
+    view.detach()
+    const [status] = await offThread({ context }, () => cuMemFreeHost(results))
+    checkCuda(status, 'cuMemFreeHost')
+  }
+
+  #start({ operation, bits }: KernelOperands, parameters: bigint): number {
+    const { functions, stream } = this.#parts
+    const call = functions.get(kernelName(operation, bits)) as CUfunction
+    return cuLaunchKernel(call, 1, 1, 1, 1, 1, 1, 0, stream, parameters, null)
+  }
+
+  #takeSlot(api: string): number {
+    const slot = this.#free.pop()
+    if (slot !== undefined) return slot
+    throw new RangeError(`${api}: ${slotCount} atomics are under way, which is the most; await some of them`)
+  }
+}
+
+/** Writes the four parameters, and behind them their addresses, which is what the driver takes. */
+function pack({ address, u64 }: NativeMemory, operands: KernelOperands, result: bigint): bigint {
+  u64[0] = operands.target
+  u64[1] = operands.value
+  u64[2] = operands.expected
+  u64[3] = result
+  for (let parameter = 0; parameter < 4; parameter += 1) u64[4 + parameter] = address + BigInt(8 * parameter)
+  return address + 32n
+}
