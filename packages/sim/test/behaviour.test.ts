@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { compile, nativeFolder, readFacts } from './build.js'
@@ -55,7 +55,9 @@ function compare(program: string, record: string): void {
 
 let cuda = ''
 let nccl = ''
+let communicators = ''
 beforeAll(() => {
+  communicators = compile('behaviour/nccl-communicators.cc', 'nccl-communicators-behaviour')
   cuda = compile('behaviour/cuda', 'behaviour')
   nccl = compile('behaviour/nccl.cc', 'nccl-behaviour')
 }, 120_000)
@@ -82,6 +84,12 @@ test('every question is answered somewhere', () => {
   expect(unknown).toEqual([])
 })
 test('NCCL calls answer as hardware does', () => compare(nccl, 'nccl.txt'))
+test('NCCL 2.30 calls answer as hardware does, or as was noted before it was asked', () => {
+  const name = 'nccl-communicators.txt'
+  if (existsSync(join(nativeFolder, 'behaviour', 'recorded', name))) return compare(communicators, name)
+  const noted = readFacts(readFileSync(join(nativeFolder, 'behaviour', 'unconfirmed', name), 'utf8'))
+  expect(Object.fromEntries(readFacts(ask(communicators)))).toEqual(Object.fromEntries(noted))
+})
 test('every difference is one', () => {
   const known = new Set([...recorded('cuda.txt').keys(), ...recorded('nccl.txt').keys()])
   for (const name of Object.keys(differences)) expect(known).toContain(name)

@@ -7,6 +7,7 @@
 #include <cuda.h>
 #ifdef SHOAL_REFERENCE_NCCL
 #include <nccl.h>
+#include <nccl_device.h>
 #endif
 #else
 #include "shoal/nccl.h"
@@ -174,6 +175,64 @@ int main() {
   OFFSET(ncclConfig_t, splitShare);
   OFFSET(ncclConfig_t, commName);
   OFFSET(ncclConfig_t, graphStreamOrdering);
+  SIZE(ncclSimInfo_t);
+  OFFSET(ncclSimInfo_t, estimatedTime);
+  SIZE(ncclWaitSignalDesc_t);
+  OFFSET(ncclWaitSignalDesc_t, ctx);
+  SIZE(ncclTeam_t);
+  OFFSET(ncclTeam_t, stride);
+  SIZE(ncclMultimemHandle_t);
+  SIZE(ncclLsaBarrierHandle_t);
+  SIZE(ncclGinBarrierHandle_t);
+  SIZE(ncclLLA2AHandle_t);
+  SIZE(ncclDevResourceRequirements_t);
+  OFFSET(ncclDevResourceRequirements_t, bufferAlign);
+  OFFSET(ncclDevResourceRequirements_t, outBufferHandle);
+  OFFSET(ncclDevResourceRequirements_t, ginSignalCount);
+  OFFSET(ncclDevResourceRequirements_t, outGinCounterStart);
+  SIZE(ncclTeamRequirements_t);
+  OFFSET(ncclTeamRequirements_t, multimem);
+  OFFSET(ncclTeamRequirements_t, outMultimemHandle);
+  SIZE(ncclDevCommRequirements_t);
+  OFFSET(ncclDevCommRequirements_t, resourceRequirementsList);
+  OFFSET(ncclDevCommRequirements_t, teamRequirementsList);
+  OFFSET(ncclDevCommRequirements_t, lsaMultimem);
+  OFFSET(ncclDevCommRequirements_t, lsaBarrierCount);
+  OFFSET(ncclDevCommRequirements_t, lsaLLA2ASlotCount);
+  OFFSET(ncclDevCommRequirements_t, ginForceEnable);
+  OFFSET(ncclDevCommRequirements_t, ginConnectionType);
+  OFFSET(ncclDevCommRequirements_t, worldGinBarrierCount);
+  OFFSET(ncclDevCommRequirements_t, ginVaSignalsRequired);
+  SIZE(ncclCommProperties_t);
+  OFFSET(ncclCommProperties_t, nvmlDev);
+  OFFSET(ncclCommProperties_t, multimemSupport);
+  OFFSET(ncclCommProperties_t, ginType);
+  OFFSET(ncclCommProperties_t, hostRmaSupport);
+  OFFSET(ncclCommProperties_t, railedGinType);
+  SIZE(ncclDevComm_t);
+  OFFSET(ncclDevComm_t, nRanks);
+  OFFSET(ncclDevComm_t, lsaSize_rcp32);
+  OFFSET(ncclDevComm_t, resourceWindow);
+  OFFSET(ncclDevComm_t, resourceWindow_inlined);
+  OFFSET(ncclDevComm_t, lsaMultimem);
+  OFFSET(ncclDevComm_t, lsaBarrier);
+  OFFSET(ncclDevComm_t, ginHandles);
+  OFFSET(ncclDevComm_t, ginSignalCount);
+  OFFSET(ncclDevComm_t, abortFlag);
+  OFFSET(ncclDevComm_t, hybridLsaBarrier);
+  OFFSET(ncclDevComm_t, worldGinBarrier);
+  VALUE(NCCL_API_MAGIC);
+  VALUE(NCCL_SPLIT_NOCOLOR);
+  VALUE(NCCL_SHRINK_ABORT);
+  VALUE(NCCL_SUSPEND_MEM);
+  VALUE(NCCL_WIN_COLL_SYMMETRIC);
+  VALUE(NCCL_WIN_STRICT_ORDERING);
+  VALUE(NCCL_WIN_REQUIRED_ALIGNMENT);
+  VALUE(NCCL_CTA_POLICY_ZERO);
+  VALUE(ncclStatGpuMemTotal);
+  VALUE(ncclTimeout);
+  VALUE(NCCL_GIN_CONNECTION_RAIL);
+  VALUE(NCCL_GIN_TYPE_GPI);
   VALUE(NCCL_VERSION_CODE);
   VALUE(NCCL_UNIQUE_ID_BYTES);
   VALUE(ncclRemoteError);
