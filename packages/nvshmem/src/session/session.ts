@@ -1,5 +1,5 @@
 import { nvshmem_global_exit, nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
-import { DisposedError, type DType, type MemoryLike } from '@shoal/types'
+import { DisposedError, type DType, FeatureNotSupportedError, type MemoryLike } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
 import { AtomicOperations } from '../atomics/atomics.js'
 import { requireWhole } from '../checks.js'
@@ -439,16 +439,24 @@ export class Session {
   }
 
   /**
-   * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`). Nothing is thrown, and no
-   * `exit` handler runs.
+   * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`); no `exit` handler runs. That
+   * takes a bootstrap that can end processes, as MPI's does.
    *
+   * @throws FeatureNotSupportedError when NVSHMEM comes back, as 3.4.5 does with a start by unique id: then the session is
+   * abandoned, and it is for the launcher to end the others.
    * @throws SessionBusyError when a call is under way.
    */
-  globalExit(status: number): void {
+  globalExit(status: number): never {
     const api = 'Session.globalExit'
     this.#live.requireOpen(api)
     requireWhole(status, 'status', 0, 255, api)
     this.#queue.runSync(api, () => nvshmem_global_exit(status))
+    this.abandon()
+    throw new FeatureNotSupportedError({
+      library: 'NVSHMEM',
+      feature: 'the end of all processes (nvshmem_global_exit)',
+      reason: 'the bootstrap that brought the PEs together has no way to end them',
+    })
   }
 
   /**
