@@ -6,6 +6,7 @@
 #include "communicator.h"
 #include "group.h"
 #include "guard.h"
+#include "multicast.h"
 #include "problem.h"
 #include "window.h"
 
@@ -73,9 +74,11 @@ struct Layout {
 struct Required {
   ncclDevCommRequirements_t all = {};
   std::vector<ncclDevResourceRequirements_t> resources;
+  bool wantsMultimem = false;
+  std::vector<ncclMultimemHandle_t*> multimems;
 };
 
-ncclResult_t checkRequirements(const ncclDevCommRequirements_t* given, Required& copy) {
+ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCommRequirements_t* given, Required& copy) {
   ncclDevCommRequirements_t& required = copy.all;
   constexpr char function[] = "ncclDevCommCreate";
   if (given == nullptr || given->magic != NCCL_API_MAGIC) {
@@ -101,9 +104,18 @@ ncclResult_t checkRequirements(const ncclDevCommRequirements_t* given, Required&
     }
     copy.resources.push_back(*each);
   }
-  bool wantsMultimem = required.lsaMultimem;
-  for (const auto* each = required.teamRequirementsList; each != nullptr; each = each->next) wantsMultimem = wantsMultimem || each->multimem;
-  if (wantsMultimem) return problem(ncclInvalidUsage, "%s: the software device has no multicast memory for teams", function);
+  copy.wantsMultimem = required.lsaMultimem;
+  for (const auto* each = required.teamRequirementsList; each != nullptr; each = each->next) {
+    if (!each->multimem) continue;
+    if (each->team.nRanks != communicator.ranks() || each->team.rank != communicator.rank()) {
+      return problem(ncclInvalidUsage, "%s: the software device has multicast memory only for all ranks", function);
+    }
+    copy.wantsMultimem = true;
+    if (each->outMultimemHandle != nullptr) copy.multimems.push_back(each->outMultimemHandle);
+  }
+  if (copy.wantsMultimem && !Multicast::isSupported(communicator)) {
+    return problem(ncclInvalidUsage, "%s: there is no multicast memory for one rank alone, nor with NCCL_NVLS_ENABLE=0", function);
+  }
   return ncclSuccess;
 }
 
@@ -146,6 +158,12 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
   // Ranks that ask for different things would have different layouts.
   std::shared_ptr<Window> window;
   result = Window::make(communicator, function, memory, bytes, NCCL_WIN_COLL_SYMMETRIC, window, result);
+  // All ranks have it or none has.
+  if (result == ncclSuccess && copy.wantsMultimem && window->multicast() == nullptr) {
+    window->withdraw();
+    window.reset();
+    result = problem(ncclSystemError, "%s: the multicast memory cannot be made", function);
+  }
   if (result != ncclSuccess) {
     ncclMemFree(memory);
     return result;
@@ -162,6 +180,8 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
     if (each.to->outGinSignalStart != nullptr) *each.to->outGinSignalStart = each.signal;
     if (each.to->outGinCounterStart != nullptr) *each.to->outGinCounterStart = each.counter;
   }
+  if (copy.wantsMultimem) made.lsaMultimem.mcBasePtr = window->multicast();
+  for (ncclMultimemHandle_t* each : copy.multimems) *each = made.lsaMultimem;
   *out = made;
   return ncclSuccess;
 }
@@ -181,7 +201,7 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
     known.nRanks = communicator->ranks();
     known.cudaDev = known.nvmlDev = communicator->device;
     known.deviceApiSupport = true;
-    known.multimemSupport = false;
+    known.multimemSupport = Multicast::isSupported(*communicator);
     known.ginType = known.railedGinType = NCCL_GIN_TYPE_NONE;
     known.nLsaTeams = 1;
     known.hostRmaSupport = true;
@@ -264,7 +284,7 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t*
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::findReady(comm, function, communicator)) return noteError(result);
     Required required;
-    if (const ncclResult_t result = checkRequirements(reqs, required)) return noteError(result);
+    if (const ncclResult_t result = checkRequirements(*communicator, reqs, required)) return noteError(result);
     if (outDevComm == nullptr) return noteError(problem(ncclInvalidArgument, "%s: outDevComm is NULL", function));
     Job job;
     job.communicators = {communicator};

@@ -178,6 +178,9 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
       if (theirs != ncclSuccess) result = problem(theirs, "%s: rank %d could not make the window", function, rank);
     }
   }
+  if (result == ncclSuccess && window->isSymmetric() && endpoint.ranks > 1) {
+    result = Multicast::make(communicator, function, buffer, window->multicast_);
+  }
   if (result != ncclSuccess) return result;
   Registry& known = registry();
   std::lock_guard lock(known.mutex);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "communicator.h"
+#include "multicast.h"
 
 namespace shoal::nccl {
 
@@ -30,6 +31,8 @@ class Window {
   bool covers(const void* address, size_t bytes) const;
   // Where this process sees the memory of a rank, and how much of it there is.
   char* at(int rank) const { return peers_[static_cast<size_t>(rank)].address; }
+  // Where a write reaches the window of every rank; null when there is no such place.
+  char* multicast() const { return multicast_ == nullptr ? nullptr : multicast_->at(); }
   size_t bytesOf(int rank) const { return peers_[static_cast<size_t>(rank)].bytes; }
 
   char* const buffer;
@@ -54,6 +57,7 @@ class Window {
   const int device_;
   uint64_t handle_ = 0;
   std::vector<Peer> peers_;
+  std::unique_ptr<Multicast> multicast_;
 };
 
 }  // namespace shoal::nccl

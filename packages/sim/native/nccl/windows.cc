@@ -25,13 +25,13 @@ ncclResult_t addressOf(const char* function, ncclWindow_t handle, size_t offset,
   return ncclSuccess;
 }
 
-// The software device's ranks have no multicast address for their windows.
-ncclResult_t noMultimem(const char* function, ncclWindow_t handle, size_t offset, void** out) {
+// Null where the ranks' memory has no such address.
+ncclResult_t multimemOf(const char* function, ncclWindow_t handle, size_t offset, void** out) {
   std::shared_ptr<Window> window;
   if (out == nullptr) return problem(ncclInvalidArgument, "%s: outPtr is NULL", function);
   if (const ncclResult_t result = Window::find(handle, function, window)) return result;
   if (offset >= window->bytes) return problem(ncclInvalidArgument, "%s: offset is %zu, the window has %zu bytes", function, offset, window->bytes);
-  *out = nullptr;
+  *out = window->multicast() == nullptr ? nullptr : window->multicast() + offset;
   return ncclSuccess;
 }
 
@@ -103,9 +103,14 @@ ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int pe
 }
 
 ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void** outPtr) {
-  return guarded([&] { return noMultimem("ncclGetLsaMultimemDevicePointer", window, offset, outPtr); });
+  return guarded([&] { return multimemOf("ncclGetLsaMultimemDevicePointer", window, offset, outPtr); });
 }
 
-ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t, void** outPtr) {
-  return guarded([&] { return noMultimem("ncclGetMultimemDevicePointer", window, offset, outPtr); });
+// All windows are those of one team, so the handle only says whether there is one.
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem, void** outPtr) {
+  return guarded([&] {
+    const ncclResult_t result = multimemOf("ncclGetMultimemDevicePointer", window, offset, outPtr);
+    if (result == ncclSuccess && multimem.mcBasePtr == nullptr) *outPtr = nullptr;
+    return result;
+  });
 }

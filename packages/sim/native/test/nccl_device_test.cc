@@ -60,7 +60,7 @@ TEST(properties_and_teams) {
     EQUAL(properties.nRanks, 3);
     EQUAL(properties.cudaDev, self.rank);
     EQUAL(properties.nLsaTeams, 1);
-    CHECK(properties.hostRmaSupport && !properties.multimemSupport);
+    CHECK(properties.hostRmaSupport && properties.multimemSupport);
     EQUAL(properties.ginType, NCCL_GIN_TYPE_NONE);
     const ncclTeam_t world = ncclTeamWorld(self.comm), lsa = ncclTeamLsa(self.comm), rail = ncclTeamRail(self.comm);
     EQUAL(world.nRanks, 3);
@@ -155,9 +155,19 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
     NCCL(ncclDevCommDestroy(self.comm, &made));
     EQUAL(ncclDevCommDestroy(self.comm, &made), ncclInvalidArgument);
     // What is not there is refused.
-    need.lsaMultimem = true;
+    ncclTeamRequirements_t team = {nullptr, {1, 0, 1}, true, nullptr};
+    need.teamRequirementsList = &team;
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
+    // Multicast memory for all ranks is there.
+    ncclMultimemHandle_t everybody = {};
+    team.team = ncclTeamWorld(self.comm);
+    team.outMultimemHandle = &everybody;
+    need.lsaMultimem = true;
+    NCCL(ncclDevCommCreate(self.comm, &need, &made));
+    CHECK(made.lsaMultimem.mcBasePtr != nullptr && everybody.mcBasePtr == made.lsaMultimem.mcBasePtr);
+    NCCL(ncclDevCommDestroy(self.comm, &made));
     need.lsaMultimem = false;
+    need.teamRequirementsList = nullptr;
     need.ginForceEnable = true;
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
     need.ginForceEnable = false;

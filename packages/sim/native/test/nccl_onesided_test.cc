@@ -127,6 +127,28 @@ void plain(const Rank& self) {
   OK(cuMemFree_v2(memory));
 }
 
+// A write to the address for all reaches all.
+void multicast(const Rank& self) {
+  Symmetric own(self.comm);
+  const auto meet = [&] {
+    NCCL(ncclAllReduce(own.memory, own.memory, 1, ncclInt32, ncclSum, self.comm, self.stream));
+    check::finish(self);
+  };
+  void *all = nullptr, *same = nullptr;
+  NCCL(ncclGetLsaMultimemDevicePointer(own.window, 8192, &all));
+  CHECK(all != nullptr);
+  NCCL(ncclGetMultimemDevicePointer(own.window, 8192, {all}, &same));
+  CHECK(same == all);
+  NCCL(ncclGetMultimemDevicePointer(own.window, 8192, {nullptr}, &same));
+  CHECK(same == nullptr);
+  EQUAL(ncclGetLsaMultimemDevicePointer(own.window, kBytes, &all), ncclInvalidArgument);
+  meet();
+  OK(cuMemsetD32_v2(pointer(all) + static_cast<size_t>(self.rank) * 4, 300u + static_cast<unsigned>(self.rank), 1));
+  meet();
+  for (int rank = 0; rank < self.ranks; ++rank) EQUAL(word(address(own.memory, 8192 + static_cast<size_t>(rank) * 4)), 300 + rank);
+  meet();
+}
+
 void disagreement(const Rank& self) {
   void* memory = nullptr;
   NCCL(ncclMemAlloc(&memory, kBytes));
@@ -150,6 +172,7 @@ void all(const Rank& self) {
   everybody(self);
   pointers(self);
   plain(self);
+  multicast(self);
   disagreement(self);
 }
 
@@ -212,6 +235,7 @@ TEST(threads_put_and_signal) {
     inThreads(ranks, pointers);
     inThreads(ranks, plain);
   }
+  for (const int ranks : {2, 3}) inThreads(ranks, multicast);
   inThreads(2, disagreement);
 }
 
@@ -319,6 +343,21 @@ TEST(wrong_windows_and_puts_are_refused) {
   }
   NCCL(ncclCommDestroy(comm));
   NCCL(ncclCommDestroy(stranger));
+}
+
+TEST(what_windows_took_is_given_back) {
+  size_t before[2], after[2], total = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (int device = 0; device < 2; ++device) {
+      Primary primary(device);
+      OK(cuMemGetInfo_v2(round == 0 ? &before[device] : &after[device], &total));
+    }
+    if (round == 0) {
+      for (int times = 0; times < 5; ++times) inThreads(2, multicast);
+    }
+  }
+  EQUAL(after[0], before[0]);
+  EQUAL(after[1], before[1]);
 }
 
 TEST(memory_is_reached_by_all_devices) {
