@@ -101,7 +101,11 @@ const byName: ConformanceCase = {
   timeout: 600_000,
   async run(t) {
     const worldSize = t.isSoftware ? t.random.integer(2, 4) : Math.min(mostPes, t.devices.length)
-    const trials = rawTrials(t.random)
+    const all = rawTrials(t.random)
+    // NVSHMEM 3.4.5 exports the atomics, and all that they do is to write that they are not implemented.
+    const trials = t.isSoftware ? all : all.filter(({ name }) => !name.includes('_atomic_'))
+    if (trials.length < all.length)
+      t.note(`without ${all.length - trials.length} atomics, which the library only exports`)
     const longest = 403 * 16 * 5
     await runTrials(t, worldSize, trials, wholePages(longest * worldSize))
   },
