@@ -208,8 +208,10 @@ TEST(a_rank_dies_at_every_stage) {
         child.kill();  // it has finalized, and needs nobody
         continue;
       }
-      if (strcmp(stage, "all-reduce") == 0) EQUAL(child.receive<int>(), 0);
-      EQUAL(child.receive<int>(), ncclRemoteError);
+      int result = child.receive<int>();
+      // The first round has passed, but by the time of the look at it the death may be known.
+      if (strcmp(stage, "all-reduce") == 0 && result == 0) result = child.receive<int>();
+      EQUAL(result, ncclRemoteError);
       EQUAL(child.wait(), 0);
     }
     CHECK(secondsSince(begin) < 4);
