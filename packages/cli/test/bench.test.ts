@@ -148,6 +148,19 @@ test('ranks of shoal run: one process each, and the first one prints', { timeout
   for (const { outOfPlace, inPlace } of report.rows) expect([outOfPlace?.wrong, inPlace?.wrong]).toEqual([0, 0])
 })
 
+test('the time limit is that of a wait, not of the whole benchmark', { timeout: 120_000 }, () => {
+  const [file, iterations, seconds] = [join(folder, 'limit.json'), 8000, 2]
+  const words = ['bench', 'all-reduce', '-b', '4', '-e', '64K', '-n', String(iterations), '-c', '0', '--json', file]
+  const { status, errors } = shoal(['run', '-n', '2', '--no-prefix', program, ...words, '--timeout', String(seconds)], {
+    SHOAL_DEVICE: 'sim',
+  })
+  expect(errors).toBe('')
+  expect(status).toBe(0)
+  const { rows } = JSON.parse(readFileSync(file, 'utf8')) as Report<Row>
+  const each = rows.flatMap(({ outOfPlace, inPlace }) => [outOfPlace?.microseconds ?? 0, inPlace?.microseconds ?? 0])
+  expect((each.reduce((sum, time) => sum + time) * iterations) / 1e6).toBeGreaterThan(seconds)
+})
+
 test('a rank that is killed ends the others, which name it', { timeout: 120_000 }, async () => {
   const words = ['bench', 'all-reduce', '-b', '64K', '-e', '64M', '-n', '2000', '-c', '0']
   const child = spawn(process.execPath, [program, 'run', '-n', '3', '--on-failure', 'continue', program, ...words], {

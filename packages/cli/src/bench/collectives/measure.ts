@@ -179,6 +179,6 @@ class CollectiveBench {
   }
 
   #wait(): Promise<void> {
-    return waitForRanks(this.#ranks, this.#party, this.#options)
+    return waitForRanks(this.#ranks, this.#options)
   }
 }

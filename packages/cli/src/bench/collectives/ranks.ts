@@ -35,18 +35,17 @@ async function joinOthers(party: Party, options: BenchOptions): Promise<Communic
   const [{ rank, device }] = party.ranks as [Party['ranks'][number]]
   const { worldSize, lost } = party
   const id = UniqueId.fromBytes(await party.share('nccl', () => UniqueId.create().toBytes()))
-  const signal = AbortSignal.any([AbortSignal.timeout(options.timeout), ...(lost ? [lost] : [])])
-  return Communicator.initRank({ device, rank, worldSize, id, signal })
+  // The signal stays with the communicator, so the time limit, which is one of the init, is not part of it.
+  return Communicator.initRank({ device, rank, worldSize, id, signal: lost, timeout: options.timeout })
 }
 
-/** Waits until all work of the ranks is done. @throws TimeoutError, and AbortedError when another process has died. */
-export async function waitForRanks(ranks: readonly Rank[], party: Party, options: BenchOptions): Promise<void> {
+/** Waits until all work of the ranks is done. @throws CommunicatorAbortedError when it takes too long or a process has died. */
+export async function waitForRanks(ranks: readonly Rank[], { timeout }: BenchOptions): Promise<void> {
   const end = performance.now() + spinMilliseconds
-  for (const { stream } of ranks) {
-    while (!stream.query()) {
-      if (performance.now() < end) continue
-      await stream.synchronize({ timeout: options.timeout, ...(party.lost ? { signal: party.lost } : {}) })
-    }
+  for (const { communicator, stream } of ranks) {
+    let isDone = stream.query()
+    while (!isDone && performance.now() < end) isDone = stream.query()
+    if (!isDone) await communicator.synchronize(stream, { timeout })
   }
 }
 
