@@ -56,10 +56,12 @@ function compare(program: string, record: string): void {
 let cuda = ''
 let nccl = ''
 let communicators = ''
+let nvshmem = ''
 beforeAll(() => {
   communicators = compile('behaviour/nccl-communicators.cc', 'nccl-communicators-behaviour')
   cuda = compile('behaviour/cuda', 'behaviour')
   nccl = compile('behaviour/nccl.cc', 'nccl-behaviour')
+  nvshmem = compile('behaviour/nvshmem.cc', 'nvshmem-behaviour')
 }, 120_000)
 
 test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
@@ -84,11 +86,20 @@ test('every question is answered somewhere', () => {
   expect(unknown).toEqual([])
 })
 test('NCCL calls answer as hardware does', () => compare(nccl, 'nccl.txt'))
+function compareOrRemember(program: string, name: string): void {
+  if (existsSync(join(nativeFolder, 'behaviour', 'recorded', name))) {
+    compare(program, name)
+  } else {
+    const noted = readFacts(readFileSync(join(nativeFolder, 'behaviour', 'unconfirmed', name), 'utf8'))
+    expect(Object.fromEntries(readFacts(ask(program)))).toEqual(Object.fromEntries(noted))
+  }
+}
+
 test('NCCL 2.30 calls answer as hardware does, or as was noted before it was asked', () => {
-  const name = 'nccl-communicators.txt'
-  if (existsSync(join(nativeFolder, 'behaviour', 'recorded', name))) return compare(communicators, name)
-  const noted = readFacts(readFileSync(join(nativeFolder, 'behaviour', 'unconfirmed', name), 'utf8'))
-  expect(Object.fromEntries(readFacts(ask(communicators)))).toEqual(Object.fromEntries(noted))
+  compareOrRemember(communicators, 'nccl-communicators.txt')
+})
+test('NVSHMEM calls answer as hardware does, or as was noted before it was asked', () => {
+  compareOrRemember(nvshmem, 'nvshmem.txt')
 })
 test('every difference is one', () => {
   const known = new Set([...recorded('cuda.txt').keys(), ...recorded('nccl.txt').keys()])

@@ -95,5 +95,5 @@ function toolkits(): string[] {
 }
 
 function librariesOf(): string[] {
-  return [join(libraryFolder(), libraries.nccl), join(libraryFolder(), libraries.cuda)]
+  return [libraries.nvshmem, libraries.nccl, libraries.cuda].map((name) => join(libraryFolder(), name))
 }

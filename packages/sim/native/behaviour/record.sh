@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Records how the installed driver and NCCL answer, on a machine with at least two GPUs: record.sh FOLDER
-# Needs g++ and no toolkit; SHOAL_NCCL_LIBRARY names another libnccl.so.2 than the installed one. Takes about two minutes: what may crash a driver is tried in a process of its own.
+# Needs g++ and no toolkit; SHOAL_NCCL_LIBRARY names another libnccl.so.2 than the installed one, SHOAL_NVSHMEM_LIBRARY a
+# libnvshmem_host.so.3, without which NVSHMEM is not asked. Takes about two minutes: what may crash a driver is tried in a process of its own.
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
@@ -15,6 +16,11 @@ g++ -O1 -std=c++17 -pthread -Iinclude behaviour/nccl.cc "$nccl" "$cuda" -Wl,-rpa
 # Those of 2.30: older libraries have not all of the functions.
 if g++ -O1 -std=c++17 -pthread -Iinclude behaviour/nccl-communicators.cc "$nccl" "$cuda" -Wl,-rpath,"$(dirname "$nccl")" -o "$work/communicators"; then
   "$work/communicators" > "$out/nccl-communicators.txt" 2> /dev/null
+fi
+nvshmem=${SHOAL_NVSHMEM_LIBRARY:-$(find_library libnvshmem_host.so.3)}
+if [ -n "$nvshmem" ]; then
+  g++ -O1 -std=c++17 -pthread -Iinclude behaviour/nvshmem.cc "$nvshmem" "$cuda" -Wl,-rpath,"$(dirname "$nvshmem")" -o "$work/nvshmem"
+  "$work/nvshmem" > "$out/nvshmem.txt" 2> /dev/null
 fi
 "$work/cuda" > "$out/cuda.txt" 2> "$out/cuda.values.txt" &
 "$work/nccl" > "$out/nccl.txt" 2> /dev/null
