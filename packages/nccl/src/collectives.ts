@@ -1,27 +1,24 @@
-import {
-  ncclAllGather,
-  ncclAlltoAll,
-  ncclBroadcast,
-  type ncclDataType_t,
-  ncclGather,
-  ncclRedOp_t,
-  ncclReduce,
-  ncclReduceScatter,
-  ncclScatter,
-} from '@shoal/nccl-sys'
+import { ncclBroadcast, ncclGather, ncclRedOp_t, ncclReduce, ncclScatter } from '@shoal/nccl-sys'
 import {
   type DType,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  type StreamHandle,
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
-import { noteOperation } from './agreement.js'
-import { allReduceCall } from './allReduceCall.js'
+import { type AgreedOperation, movement, noteOperation, reduction } from './agreement.js'
+import {
+  allGatherCall,
+  allReduceCall,
+  allToAllCall,
+  type CollectiveArguments,
+  type CollectiveCall,
+  reduceScatterCall,
+  requireAllToAll,
+} from './collectiveCalls.js'
 import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { isCollecting, isGroupOpen } from './groupState.js'
+import { isCollecting } from './groupState.js'
 import type { LiveCommunicator } from './live.js'
 import { checkOverlap, memoryAt, streamAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
 import { PreMulSum } from './reductionOps.js'
@@ -60,42 +57,79 @@ const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
 
 const firstWithAverage = 21003
 
-/** An all-reduce whose operands were found to be right. */
-export interface CheckedAllReduce {
-  readonly source: MemoryRange
-  readonly target: MemoryRange
-  readonly queue: StreamHandle
+/** A collective whose operands were found to be right, and what it was asked with. */
+export interface CheckedCollective extends CollectiveArguments {
   readonly requestedOp: ReduceOp | PreMulSum | undefined
   readonly requestedCount: number | undefined
   readonly requestedDType: DType | undefined
-  readonly count: number
-  readonly type: ncclDataType_t
-  readonly op: ncclRedOp_t
+  readonly operation: AgreedOperation
+}
+
+/** The last collectives of a communicator, where they may be recognised. */
+export interface RecentCollectives {
+  allReduce: CheckedCollective | undefined
+  allGather: CheckedCollective | undefined
+  reduceScatter: CheckedCollective | undefined
+  allToAll: CheckedCollective | undefined
 }
 
 export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-  const last = live.lastAllReduce
-  const checked =
-    last !== undefined && isSame(last, send, recv, options) ? last : checkAllReduce(live, send, recv, options)
-  const { source, target, queue, count, type, op } = checked
+  const last = live.recent?.allReduce
+  const isKnown = last !== undefined && isSame(last, send, recv, options)
+  queue(live, isKnown ? last : checkAllReduce(live, send, recv, options), allReduceCall)
+}
+
+export function allGather(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: CollectiveOptions,
+): void {
+  const last = live.recent?.allGather
+  const isKnown = last !== undefined && isSame(last, send, recv, options)
+  queue(live, isKnown ? last : checkAllGather(live, send, recv, options), allGatherCall)
+}
+
+export function reduceScatter(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: ReductionOptions,
+): void {
+  const last = live.recent?.reduceScatter
+  const isKnown = last !== undefined && isSame(last, send, recv, options)
+  queue(live, isKnown ? last : checkReduceScatter(live, send, recv, options), reduceScatterCall)
+}
+
+export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
+  const last = live.recent?.allToAll
+  const isKnown = last !== undefined && isSame(last, send, recv, options)
+  queue(live, isKnown ? last : checkAllToAll(live, send, recv, options), allToAllCall)
+}
+
+/** What programs do most, so nothing is made that the call does not need. */
+function queue(live: LiveCommunicator, checked: CheckedCollective, call: CollectiveCall): void {
+  const { operation } = checked
+  noteOperation(live, operation)
   if (isCollecting()) {
-    noteOperation(live, 'ncclAllReduce', count, type, op)
-    submit(live, 'ncclAllReduce', () =>
-      allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle),
-    )
+    submit(live, operation.api, () => call(checked))
     return
   }
-  enter(live, 'ncclAllReduce')
-  if (isGroupOpen()) noteOperation(live, 'ncclAllReduce', count, type, op)
-  const status = allReduceCall(source.address, target.address, count, type, op, live.handle, queue.handle)
-  if (status !== 0) check(status, 'ncclAllReduce', live)
+  enter(live, operation.api)
+  const status = call(checked)
+  if (status !== 0) check(status, operation.api, live)
 }
 
 /**
  * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
  * objects mean the same memory and stream; reading them throws where these have been disposed of.
  */
-function isSame(last: CheckedAllReduce, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): boolean {
+function isSame(
+  last: CheckedCollective,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: CollectiveOptions & { readonly op?: unknown },
+): boolean {
   return (
     send?.[memoryProtocol] === last.source &&
     recv?.[memoryProtocol] === last.target &&
@@ -106,12 +140,29 @@ function isSame(last: CheckedAllReduce, send: MemoryLike, recv: MemoryLike, opti
   )
 }
 
+/** Keeps a checked collective for the next time, unless what it was asked with may have changed or ended by then. */
+function remember(
+  live: LiveCommunicator,
+  kind: keyof RecentCollectives,
+  checked: CheckedCollective,
+): CheckedCollective {
+  live.recent ??= { allReduce: undefined, allGather: undefined, reduceScatter: undefined, allToAll: undefined }
+  // An operation of the program may have been disposed of by the next call.
+  const isLasting =
+    typeof checked.requestedOp !== 'object' &&
+    Object.isFrozen(checked.source) &&
+    Object.isFrozen(checked.target) &&
+    Object.isFrozen(checked.queue)
+  live.recent[kind] = isLasting ? checked : undefined
+  return checked
+}
+
 function checkAllReduce(
   live: LiveCommunicator,
   send: MemoryLike,
   recv: MemoryLike,
   options: ReductionOptions,
-): CheckedAllReduce {
+): CheckedCollective {
   const api = 'Communicator.allReduce'
   checkOptions(options, api)
   const source = memoryAt(send, live, api, 'send', false)
@@ -121,22 +172,116 @@ function checkAllReduce(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const type = reducible(wire, api)
   const op = reduceOp(live, options.op, wire.dtype, api)
-  const queue = streamHandleAt(options.stream, live, api)
-  const checked = {
+  return remember(live, 'allReduce', {
     source,
     target,
-    queue,
-    requestedOp: options.op,
-    requestedCount: options.count,
-    requestedDType: options.dtype,
     count,
     type,
     op,
+    communicator: live.handle,
+    queue: streamHandleAt(options.stream, live, api),
+    requestedOp: options.op,
+    requestedCount: options.count,
+    requestedDType: options.dtype,
+    operation: reduction('ncclAllReduce', count, type, op),
+  })
+}
+
+function checkReduceScatter(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: ReductionOptions,
+): CheckedCollective {
+  const api = 'Communicator.reduceScatter'
+  checkOptions(options, api)
+  const source = memoryAt(send, live, api, 'send', false)
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = partCount(target, 'recv', source, 'send', live.worldSize, wire, options.count, api)
+  const bytes = count * wire.bytes
+  checkOverlap(source, bytes * live.worldSize, target, bytes, live.rank * bytes, api)
+  const type = reducible(wire, api)
+  const op = reduceOp(live, options.op, wire.dtype, api)
+  return remember(live, 'reduceScatter', {
+    source,
+    target,
+    count,
+    type,
+    op,
+    communicator: live.handle,
+    queue: streamHandleAt(options.stream, live, api),
+    requestedOp: options.op,
+    requestedCount: options.count,
+    requestedDType: options.dtype,
+    operation: reduction('ncclReduceScatter', count, type, op),
+  })
+}
+
+function checkAllGather(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: CollectiveOptions,
+): CheckedCollective {
+  const api = 'Communicator.allGather'
+  checkOptions(options, api)
+  const source = memoryAt(send, live, api, 'send', false)
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = partCount(source, 'send', target, 'recv', live.worldSize, wire, options.count, api)
+  const bytes = count * wire.bytes
+  checkOverlap(source, bytes, target, bytes * live.worldSize, -live.rank * bytes, api)
+  return remember(
+    live,
+    'allGather',
+    checkedMovement(live, source, target, wire, count, options, movement('ncclAllGather', bytes), api),
+  )
+}
+
+function checkAllToAll(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: CollectiveOptions,
+): CheckedCollective {
+  const api = 'Communicator.allToAll'
+  checkOptions(options, api)
+  const source = memoryAt(send, live, api, 'send', false)
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = shareCount(source, target, live.worldSize, wire, options.count, api)
+  const bytes = count * wire.bytes * live.worldSize
+  checkOverlap(source, bytes, target, bytes, Number.NaN, api)
+  const checked = checkedMovement(live, source, target, wire, count, options, movement('ncclAlltoAll', bytes), api)
+  requireAllToAll()
+  return remember(live, 'allToAll', checked)
+}
+
+function checkedMovement(
+  live: LiveCommunicator,
+  source: MemoryRange,
+  target: MemoryRange,
+  wire: WireType,
+  elements: number,
+  options: CollectiveOptions,
+  operation: AgreedOperation,
+  api: string,
+): CheckedCollective {
+  const [count, type] = copyable(wire, elements)
+  return {
+    source,
+    target,
+    count,
+    type,
+    op: undefined,
+    communicator: live.handle,
+    queue: streamHandleAt(options.stream, live, api),
+    requestedOp: undefined,
+    requestedCount: options.count,
+    requestedDType: options.dtype,
+    operation,
   }
-  // An operation of the program may have been disposed of by the next call.
-  const isLasting = typeof options.op !== 'object' && [source, target, queue].every(Object.isFrozen)
-  live.lastAllReduce = isLasting ? checked : undefined
-  return checked
 }
 
 export function broadcast(
@@ -155,7 +300,7 @@ export function broadcast(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  noteOperation(live, 'ncclBroadcast', count * wire.bytes, undefined, undefined, root)
+  noteOperation(live, movement('ncclBroadcast', count * wire.bytes, root))
   submit(live, 'ncclBroadcast', () =>
     ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
   )
@@ -180,66 +325,8 @@ export function reduce(
   const stream = streamAt(options.stream, live, api)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
-  noteOperation(live, 'ncclReduce', count, type, op, root)
+  noteOperation(live, reduction('ncclReduce', count, type, op, root))
   submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
-}
-
-export function allGather(
-  live: LiveCommunicator,
-  send: MemoryLike,
-  recv: MemoryLike,
-  options: CollectiveOptions,
-): void {
-  const api = 'Communicator.allGather'
-  checkOptions(options, api)
-  const source = memoryAt(send, live, api, 'send', false)
-  const target = memoryAt(recv, live, api, 'recv', true)
-  const wire = wireTypeOf(source, target, options.dtype, api)
-  const count = partCount(source, 'send', target, 'recv', live.worldSize, wire, options.count, api)
-  const bytes = count * wire.bytes
-  checkOverlap(source, bytes, target, bytes * live.worldSize, -live.rank * bytes, api)
-  const [units, type] = copyable(wire, count)
-  const stream = streamAt(options.stream, live, api)
-  noteOperation(live, 'ncclAllGather', bytes)
-  submit(live, 'ncclAllGather', () => ncclAllGather(source.address, target.address, units, type, live.handle, stream))
-}
-
-export function reduceScatter(
-  live: LiveCommunicator,
-  send: MemoryLike,
-  recv: MemoryLike,
-  options: ReductionOptions,
-): void {
-  const api = 'Communicator.reduceScatter'
-  checkOptions(options, api)
-  const source = memoryAt(send, live, api, 'send', false)
-  const target = memoryAt(recv, live, api, 'recv', true)
-  const wire = wireTypeOf(source, target, options.dtype, api)
-  const count = partCount(target, 'recv', source, 'send', live.worldSize, wire, options.count, api)
-  const bytes = count * wire.bytes
-  checkOverlap(source, bytes * live.worldSize, target, bytes, live.rank * bytes, api)
-  const type = reducible(wire, api)
-  const op = reduceOp(live, options.op, wire.dtype, api)
-  const stream = streamAt(options.stream, live, api)
-  noteOperation(live, 'ncclReduceScatter', count, type, op)
-  submit(live, 'ncclReduceScatter', () =>
-    ncclReduceScatter(source.address, target.address, count, type, op, live.handle, stream),
-  )
-}
-
-export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-  const api = 'Communicator.allToAll'
-  checkOptions(options, api)
-  const source = memoryAt(send, live, api, 'send', false)
-  const target = memoryAt(recv, live, api, 'recv', true)
-  const wire = wireTypeOf(source, target, options.dtype, api)
-  const count = shareCount(source, target, live.worldSize, wire, options.count, api)
-  const bytes = count * wire.bytes * live.worldSize
-  checkOverlap(source, bytes, target, bytes, Number.NaN, api)
-  const [units, type] = copyable(wire, count)
-  const stream = streamAt(options.stream, live, api)
-  noteOperation(live, 'ncclAlltoAll', bytes)
-  submit(live, 'ncclAlltoAll', () => ncclAlltoAll(source.address, target.address, units, type, live.handle, stream))
 }
 
 export function gather(
@@ -261,7 +348,7 @@ export function gather(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const destination = target?.address ?? null
-  noteOperation(live, 'ncclGather', bytes, undefined, undefined, root)
+  noteOperation(live, movement('ncclGather', bytes, root))
   submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
 }
 
@@ -283,7 +370,7 @@ export function scatter(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const origin = source?.address ?? null
-  noteOperation(live, 'ncclScatter', bytes, undefined, undefined, root)
+  noteOperation(live, movement('ncclScatter', bytes, root))
   submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
 }
 

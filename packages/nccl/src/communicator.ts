@@ -180,6 +180,14 @@ export class Communicator extends CommunicatorOperations {
       device: this.device,
       context: native.context.handle,
       guard: (operation, work, options) => this.#watchdog.guard(operation, options, work),
+      // All there from the start: V8 then sees one shape in every communicator.
+      recent: undefined,
+      children: undefined,
+      pending: undefined,
+      clique: undefined,
+      grouped: undefined,
+      lastOperation: undefined,
+      ended: undefined,
     }
     this.#live = live
     this.#watchdog = new Watchdog({

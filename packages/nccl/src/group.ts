@@ -265,7 +265,7 @@ function finish(endGroup: () => Ended): void {
   groupState.depth = 0
   member = undefined
   refused = false
-  kept = []
+  if (kept.length > 0) kept = []
   if (status !== 0 && status !== ncclResult_t.ncclInProgress && status !== expected) note(error)
   if (failures.length > 0) throw takeFailures()
 }

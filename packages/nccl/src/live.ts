@@ -1,8 +1,8 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
-import type { GroupedOperations } from './agreement.js'
-import type { CheckedAllReduce } from './collectives.js'
+import type { AgreedOperation } from './agreement.js'
+import type { RecentCollectives } from './collectives.js'
 import type { CommunicatorWaitOptions } from './watchdog.js'
 
 /**
@@ -15,8 +15,8 @@ export interface LiveCommunicator {
   readonly worldSize: number
   readonly device: number
   readonly context: bigint
-  /** The last all-reduce, where it may be recognised. */
-  lastAllReduce?: CheckedAllReduce | undefined
+  /** The last collectives, where they may be recognised. */
+  recent?: RecentCollectives | undefined
   /** Windows, registrations, reduction operations, device communicators: the newest last. */
   children?: Set<Child> | undefined
   /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
@@ -24,7 +24,7 @@ export interface LiveCommunicator {
   /** The same for all communicators of this process that are known to be ranks of one; see `agreement.ts`. */
   clique?: unknown
   /** What was asked of it in the group that is open. */
-  grouped?: GroupedOperations | undefined
+  grouped?: AgreedOperation[] | undefined
   /** C function of the operation that was queued last. */
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */

@@ -64,6 +64,8 @@ export function streamHandleAt(stream: StreamLike | bigint | null, place: Place,
   }
   if (handle.device !== place.device && handle.device !== -1) throw wrongDevice(api, 'stream', handle.device, place)
   if (handle.context !== place.context && handle.context !== 0n) throw wrongContext(api, 'stream', place)
+  words64[0] = handle.handle
+  if (words64[0] !== handle.handle) throw new RangeError(`${api}: stream has no handle of 64 bits`)
   return handle
 }
 

@@ -179,7 +179,7 @@ describe('the other collectives', () => {
   })
 })
 
-describe('an all-reduce that repeats, with operands that never change', () => {
+describe('a collective that repeats, with operands that never change', () => {
   const frozen = (memory: TestMemory) => {
     const range = Object.freeze(memory[memoryProtocol])
     return {
@@ -199,7 +199,7 @@ describe('an all-reduce that repeats, with operands that never change', () => {
     }
   }
 
-  test('is right each time, and notices each thing that changes', () => {
+  test('an all-reduce is right each time, and notices each thing that changes', () => {
     const memories = ranks.map((rank) => TestMemory.from(rank, new Float32Array([1, 2, 3])))
     const results = ranks.map((rank) => TestMemory.zeros(rank, 'f32', 3))
     const sends = memories.map(frozen)
@@ -231,6 +231,46 @@ describe('an all-reduce that repeats, with operands that never change', () => {
     memories[0]?.dispose()
     expect(errorOf(() => reduceAll({}))).toBeInstanceOf(DisposedError)
     for (const memory of [...memories.slice(1), ...results]) memory.dispose()
+  })
+
+  const n = deviceCount
+  test.each([
+    // Each rank has parts 10 r, 10 r + 1, … for the ranks; of gathers the first part is sent.
+    ['allGather', 1, n, (_rank: number, part: number) => 10 * part],
+    ['allToAll', n, n, (rank: number, part: number) => 10 * part + rank],
+    ['reduceScatter', n, 1, (rank: number) => ranks.reduce((sum, other) => sum + 10 * other + rank, 0)],
+  ] as const)('%s is right each time, and notices each thing that changes', (name, sent, received, expected) => {
+    const parts = (rank: number, more: number) => Float32Array.from({ length: sent }, (_, i) => 10 * rank + i + more)
+    const memories = ranks.map((rank) => TestMemory.from(rank, parts(rank, 0)))
+    const results = ranks.map((rank) => TestMemory.zeros(rank, 'f32', received))
+    const sends = memories.map(frozen)
+    const receives = results.map(frozen)
+    const queues = streams.map(frozenStream)
+    const all = (options: { count?: number }, one = name, sources = sends): number[][] => {
+      group(() => {
+        for (const [rank, communicator] of communicators.entries()) {
+          const stream = queues[rank] as ReturnType<typeof frozenStream>
+          communicator[one](sources[rank] as never, receives[rank] as never, { ...options, stream })
+        }
+      })
+      for (const stream of streams) stream.wait()
+      return results.map((result) => [...result.floats()])
+    }
+    const right = (more: number) =>
+      ranks.map((rank) => Array.from({ length: received }, (_, part) => expected(rank, part) + more))
+    expect(all({})).toEqual(right(0))
+    expect(all({})).toEqual(right(0))
+    for (const [rank, memory] of memories.entries()) memory.write(parts(rank, 1))
+    const grown = right(name === 'reduceScatter' ? n : 1)
+    expect(all({ count: 0 })).toEqual(right(0))
+    expect(all({})).toEqual(grown)
+    expect(errorOf(() => all({ count: 2 }))).toBeInstanceOf(RangeError)
+    const others = ranks.map((rank) => TestMemory.from(rank, parts(rank, 0)))
+    expect(all({}, name, others.map(frozen))).toEqual(right(0))
+    expect(all({})).toEqual(grown)
+    memories[0]?.dispose()
+    expect(errorOf(() => all({}))).toBeInstanceOf(DisposedError)
+    for (const memory of [...memories.slice(1), ...results, ...others]) memory.dispose()
   })
 })
 
@@ -265,6 +305,11 @@ describe('wrong arguments are caught before NCCL is called', () => {
     ['no stream', { stream: undefined }, TypeError],
     ['a stream that is none', { stream: {} }, TypeError],
     ['a number as stream', { stream: 0 }, TypeError],
+    [
+      'a stream whose handle is no word',
+      { stream: { [streamProtocol]: { version: 0, handle: -1n, device: 0, context: 0n } } },
+      RangeError,
+    ],
   ])('%s', (_, wrong, kind) => {
     expect(errorOf(reduce(a, b, { stream: streams[0], ...wrong }))).toBeInstanceOf(kind)
   })

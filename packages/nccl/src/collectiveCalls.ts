@@ -1,0 +1,83 @@
+import { type NativeCall, signedSlots32, slots32, slots64 } from '@shoal/ffi/calls'
+import { nccl, type ncclComm_t, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
+import type { MemoryRange, StreamHandle } from '@shoal/types'
+
+// What training loops do most, without the checks of the generated functions, which the caller has made already.
+
+/** What a collective passes to NCCL, found to be right. */
+export interface CollectiveArguments {
+  readonly source: MemoryRange
+  readonly target: MemoryRange
+  readonly count: number
+  readonly type: ncclDataType_t
+  /** Only reductions have one. */
+  readonly op: ncclRedOp_t | undefined
+  readonly communicator: ncclComm_t
+  readonly queue: StreamHandle
+}
+
+/** Makes the call with what is in the block; the function was bound when the arguments were checked. Returns the status. */
+export type CollectiveCall = (given: CollectiveArguments) => number
+
+const first = 2000
+const firstWithAllToAll = 22803
+const twoTo32 = 2 ** 32
+
+let allReduceFunction: NativeCall | undefined
+let allGatherFunction: NativeCall | undefined
+let reduceScatterFunction: NativeCall | undefined
+let allToAllFunction: NativeCall | undefined
+
+export function allReduceCall(given: CollectiveArguments): number {
+  allReduceFunction ??= nccl.bind('ncclAllReduce', first, 7)
+  putReduction(given)
+  return allReduceFunction()
+}
+
+export function reduceScatterCall(given: CollectiveArguments): number {
+  reduceScatterFunction ??= nccl.bind('ncclReduceScatter', first, 7)
+  putReduction(given)
+  return reduceScatterFunction()
+}
+
+export function allGatherCall(given: CollectiveArguments): number {
+  allGatherFunction ??= nccl.bind('ncclAllGather', first, 6)
+  putMove(given)
+  return allGatherFunction()
+}
+
+export function allToAllCall(given: CollectiveArguments): number {
+  allToAllFunction ??= bindAllToAll()
+  putMove(given)
+  return allToAllFunction()
+}
+
+/** Throws where the library has no `ncclAlltoAll`, before anything names a context for the call. */
+export function requireAllToAll(): void {
+  allToAllFunction ??= bindAllToAll()
+}
+
+function bindAllToAll(): NativeCall {
+  return nccl.bind('ncclAlltoAll', firstWithAllToAll, 6)
+}
+
+function putReduction({ source, target, count, type, op, communicator, queue }: CollectiveArguments): void {
+  putOperands(source, target, count, type)
+  signedSlots32[8] = op as ncclRedOp_t
+  slots64[5] = communicator
+  slots64[6] = queue.handle
+}
+
+function putMove({ source, target, count, type, communicator, queue }: CollectiveArguments): void {
+  putOperands(source, target, count, type)
+  slots64[4] = communicator
+  slots64[5] = queue.handle
+}
+
+function putOperands(source: MemoryRange, target: MemoryRange, count: number, type: ncclDataType_t): void {
+  slots64[0] = source.address
+  slots64[1] = target.address
+  slots32[4] = count
+  slots32[5] = count / twoTo32
+  signedSlots32[6] = type
+}
