@@ -1,28 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { type Program, start as startProgram } from '../../testing/program.js'
 
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+const main = new URL('../dist/main.js', import.meta.url)
 
-interface End {
-  readonly code: number | null
-  readonly output: string
-  readonly errors: string
-}
-
-function start(
-  options: readonly string[],
-  environment: NodeJS.ProcessEnv = {},
-): { child: ChildProcess; end: Promise<End> } {
-  const env = { ...process.env, SHOAL_DEVICE: '', SHOAL_EXPECT_GPU: '', SHOAL_NCCL_LIBRARY: '', ...environment }
-  const child = spawn(process.execPath, [main, ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  let errors = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-  const end = new Promise<End>((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
-  return { child, end }
+// What chooses the device is a part of what is tested.
+function start(options: readonly string[], environment: NodeJS.ProcessEnv = {}): Program {
+  return startProgram(main, options, { SHOAL_DEVICE: '', ...environment })
 }
 
 const run = (options: readonly string[], environment?: NodeJS.ProcessEnv) => start(options, environment).end

@@ -1,30 +1,25 @@
-import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { start } from '../../testing/program.js'
 
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+const main = new URL('../dist/main.js', import.meta.url)
+const run = (environment: NodeJS.ProcessEnv) => start(main, [], environment).end
 
-function run(environment: NodeJS.ProcessEnv) {
-  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '', ...environment }
-  return spawnSync(process.execPath, [main], { env, encoding: 'utf8' })
-}
-
-test.each([1, 2, 4])('one write lands on all of %i software devices', (count) => {
-  const { status, stdout, stderr } = run({ SHOAL_SIM_DEVICES: String(count) })
-  expect(stdout).toContain('device 0: Shoal Software Device (SOFTWARE: this CPU, no GPU), multicast supported')
-  expect(stdout).toMatch(/granularity: minimum \d+ bytes, recommended \d+ bytes/)
-  const bytes = Number(stdout.match(/wrote (\d+) bytes once/)?.[1])
+test.each([1, 2, 4])('one write lands on all of %i software devices', async (count) => {
+  const { code, output, errors } = await run({ SHOAL_SIM_DEVICES: String(count) })
+  expect(output).toContain('device 0: Shoal Software Device (SOFTWARE: this CPU, no GPU), multicast supported')
+  expect(output).toMatch(/granularity: minimum \d+ bytes, recommended \d+ bytes/)
+  const bytes = Number(output.match(/wrote (\d+) bytes once/)?.[1])
   expect(bytes).toBeGreaterThan(0)
   for (let device = 0; device < count; device += 1) {
-    expect(stdout).toContain(`device ${device}: all ${bytes / 4} elements arrived`)
+    expect(output).toContain(`device ${device}: all ${bytes / 4} elements arrived`)
   }
-  expect(stderr).not.toContain('ShoalLeakWarning')
-  expect(status).toBe(0)
+  expect(errors).not.toContain('ShoalLeakWarning')
+  expect(code).toBe(0)
 })
 
-test('without a driver it says so in one line', () => {
-  const { status, stderr } = run({ SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
-  expect(stderr).toContain('multicast: ')
-  expect(stderr).toContain('/nowhere/libcuda.so.1')
-  expect(status).toBe(2)
+test('without a driver it says so in one line', async () => {
+  const { code, errors } = await run({ SHOAL_DEVICE: '', SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
+  expect(errors).toContain('multicast: ')
+  expect(errors).toContain('/nowhere/libcuda.so.1')
+  expect(code).toBe(2)
 })

@@ -1,17 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
+import { start } from '../../testing/program.js'
 
-const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-
-function run(environment: NodeJS.ProcessEnv): Promise<{ code: number | null; output: string; errors: string }> {
-  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '', SHOAL_NCCL_LIBRARY: '', ...environment }
-  const child = spawn(process.execPath, [main], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let [output, errors] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
-}
+const main = new URL('../dist/main.js', import.meta.url)
+const run = (environment: NodeJS.ProcessEnv) => start(main, [], environment).end
 
 test('both ranks have the sum', async (context) => {
   if (spawnSync('python3', ['--version']).status !== 0) return context.skip('no python3 here')

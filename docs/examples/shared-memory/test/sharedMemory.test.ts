@@ -1,44 +1,17 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, expect, test } from 'vitest'
+import { type Program, start as startProgram } from '../../testing/program.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'shoal-shared-memory-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-interface End {
-  readonly code: number | null
-  readonly output: string
-  readonly errors: string
-}
-
-interface Program {
-  readonly child: ChildProcess
-  readonly end: Promise<End>
-  /** Resolves when the program has said this, fails when it ends before. */
-  said(words: RegExp): Promise<void>
-}
-
 const start = (name: string, ...options: string[]) => startWith({}, name, ...options)
 
 function startWith(environment: NodeJS.ProcessEnv, name: string, ...options: string[]): Program {
-  const env = { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_CUDA_LIBRARY: '', ...environment }
-  const script = fileURLToPath(new URL(`../dist/${name}.js`, import.meta.url))
-  const child = spawn(process.execPath, [script, ...options], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  let errors = ''
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
-  const end = new Promise<End>((resolve) => child.once('close', (code) => resolve({ code, output, errors })))
-  const said = async (words: RegExp): Promise<void> => {
-    while (!words.test(output)) {
-      if (child.exitCode !== null) throw new Error(`${name} ended without saying ${words}:\n${output}${errors}`)
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-  }
-  return { child, end, said }
+  return startProgram(new URL(`../dist/${name}.js`, import.meta.url), options, environment)
 }
 
 let sockets = 0
