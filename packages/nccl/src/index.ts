@@ -1,4 +1,3 @@
-export type { CollectiveOptions, ReduceOp, ReductionOptions, RootOptions } from './collectives.js'
 export {
   Communicator,
   type DeriveOptions,
@@ -8,17 +7,20 @@ export {
   type JoinGrownOptions,
   type ShrinkOptions,
   type SplitOptions,
-} from './communicator.js'
+} from './communicator/communicator.js'
+export { CommunicatorOperations } from './communicator/communicatorOperations.js'
+export { type CommunicatorConfig, type CtaPolicy, communicatorConfigFields } from './communicator/config.js'
+export type {
+  CommunicatorMemoryStatistics,
+  CommunicatorProperties,
+  GpuInitiatedNetwork,
+} from './communicator/properties.js'
+export { UniqueId } from './communicator/uniqueId.js'
 export {
-  type AbortReason,
-  CommunicatorAbortedError,
-  type CommunicatorAbortedErrorOptions,
-  type CommunicatorIdentity,
-  CommunicatorStateError,
-  type CommunicatorStateErrorOptions,
-} from './communicatorErrors.js'
-export { type CommunicatorConfig, type CtaPolicy, communicatorConfigFields } from './config.js'
-export { DeviceCommunicator, type DeviceCommunicatorOptions, type TeamRequirement } from './deviceCommunicator.js'
+  DeviceCommunicator,
+  type DeviceCommunicatorOptions,
+  type TeamRequirement,
+} from './deviceApi/deviceCommunicator.js'
 export {
   type BufferResource,
   type DeviceResource,
@@ -31,22 +33,24 @@ export {
   type LlA2AResource,
   type LsaBarrierResource,
   llA2ASlots,
-} from './deviceResources.js'
-export { type GroupEstimate, group, groupAsync, simulateGroup } from './group.js'
-export { type MemorySize, NcclMemory } from './memory.js'
-export type { AwaitedSignal, PutSignalOptions, SignalChannel, SignalOptions } from './oneSided.js'
-export { CommunicatorOperations } from './operations.js'
+} from './deviceApi/deviceResources.js'
+export { Team, type TeamName, type TeamShape } from './deviceApi/team.js'
+export { type GroupEstimate, group, groupAsync, simulateGroup } from './group/group.js'
+export {
+  type AbortReason,
+  CommunicatorAbortedError,
+  type CommunicatorAbortedErrorOptions,
+  type CommunicatorIdentity,
+  CommunicatorStateError,
+  type CommunicatorStateErrorOptions,
+} from './lifetime/communicatorErrors.js'
+export type { CommunicatorWaitOptions } from './lifetime/watchdog.js'
+export { type MemorySize, NcclMemory } from './memory/ncclMemory.js'
+export { Registration } from './memory/registration.js'
+export { type PeerMemory, Window, type WindowOptions } from './memory/window.js'
+export type { CollectiveOptions, ReduceOp, ReductionOptions, RootOptions } from './operations/collectives.js'
+export type { AwaitedSignal, PutSignalOptions, SignalChannel, SignalOptions } from './operations/oneSided.js'
+export type { PeerOptions } from './operations/pointToPoint.js'
+export { PreMulSum, type PreMulSumOptions } from './operations/reductionOps.js'
 export { NcclParameter, type ParameterType } from './parameters.js'
-export type { PeerOptions } from './pointToPoint.js'
-export type {
-  CommunicatorMemoryStatistics,
-  CommunicatorProperties,
-  GpuInitiatedNetwork,
-} from './properties.js'
-export { PreMulSum, type PreMulSumOptions } from './reductionOps.js'
-export { Registration } from './registration.js'
-export { Team, type TeamName, type TeamShape } from './team.js'
-export { UniqueId } from './uniqueId.js'
 export { ncclHeaderVersion, ncclSupports, ncclVersion } from './version.js'
-export type { CommunicatorWaitOptions } from './watchdog.js'
-export { type PeerMemory, Window, type WindowOptions } from './window.js'

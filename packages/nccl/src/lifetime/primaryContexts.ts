@@ -7,7 +7,7 @@ import {
   cuInit,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
-import { checkCuda } from './errors.js'
+import { checkCuda } from '../errors.js'
 
 /** One hold on the primary context of a device. NCCL works in that context and in no other. */
 export interface PrimaryContext {

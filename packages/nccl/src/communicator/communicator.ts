@@ -21,29 +21,35 @@ import {
 } from '@shoal/nccl-sys'
 import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
 import { AbortedError, DisposedError, toDeviceOrdinal } from '@shoal/types'
-import { asyncStatus, whenSettled } from './asyncStatus.js'
-import { attachSuppressed } from './attach.js'
-import { type CommunicatorIdentity, CommunicatorStateError } from './communicatorErrors.js'
+import { attachSuppressed } from '../attach.js'
+import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
+import { isGroupOpen } from '../group/groupState.js'
+import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
+import { addContext, removeContext } from '../lifetime/contexts.js'
+import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
+import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, requireIdle } from '../lifetime/live.js'
+import { releasePrimaryContexts } from '../lifetime/primaryContexts.js'
+import { whenContextDone, whenStreamDone } from '../lifetime/streamWait.js'
+import {
+  type CommunicatorWaitOptions,
+  checkWaitOptions,
+  type Failure,
+  isFatal,
+  Watchdog,
+} from '../lifetime/watchdog.js'
+import { named, streamHandleAt } from '../operations/operands.js'
+import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig, sharesResources } from './config.js'
-import { addContext, removeContext } from './contexts.js'
 import { type Deriving, deriveNative } from './derive.js'
-import { checkNccl, lastErrorOf, ncclError } from './errors.js'
-import { isGroupOpen } from './groupState.js'
 import { abandon, initAllNative, initEachNative, joinNative, type NativeCommunicator } from './init.js'
-import { forgetLeak, watchForLeak } from './leaks.js'
-import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, requireIdle } from './live.js'
-import { named, streamHandleAt } from './operands.js'
-import { CommunicatorOperations } from './operations.js'
-import { releasePrimaryContexts } from './primaryContexts.js'
 import {
   type CommunicatorMemoryStatistics,
   type CommunicatorProperties,
   readMemoryStatistics,
   readProperties,
 } from './properties.js'
-import { whenContextDone, whenStreamDone } from './streamWait.js'
 import { UniqueId } from './uniqueId.js'
-import { type CommunicatorWaitOptions, checkWaitOptions, type Failure, isFatal, Watchdog } from './watchdog.js'
 
 /** How communicators are made. */
 export interface InitOptions {

@@ -14,7 +14,7 @@ import {
   ncclLsaBarrierCreateRequirement,
   ncclLsaBarrierHandle,
 } from '@shoal/nccl-sys'
-import { checkNccl } from './errors.js'
+import { checkNccl } from '../errors.js'
 import { checkedTeam, type TeamShape, teamBytes } from './team.js'
 
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */

@@ -1,7 +1,7 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { StatusError, TimeoutError } from '@shoal/types'
-import { attachSuppressed } from './attach.js'
+import { attachSuppressed } from '../attach.js'
 import {
   type AbortReason,
   apiName,

@@ -1,8 +1,8 @@
 import { ncclDataType_t } from '@shoal/nccl-sys'
 import type { MemoryRange } from '@shoal/types'
-import type { LiveCommunicator } from './live.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { requireNcclVersion } from '../version.js'
 import { checkedCount, checkRoom, elementsOf, type WireType } from './operands.js'
-import { requireNcclVersion } from './version.js'
 
 const firstWithFloat8 = 22403
 

@@ -1,4 +1,4 @@
-import type { LiveCommunicator } from './live.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
 
 /** What `groupAsync` gathers while its function runs. */
 export interface Collected {

@@ -12,11 +12,11 @@ import {
   memoryProtocol,
   toDeviceOrdinal,
 } from '@shoal/types'
-import { checkCuda, checkNccl } from './errors.js'
-import { loadLibraries } from './init.js'
-import { forgetLeak, watchForLeak } from './leaks.js'
-import { named } from './operands.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
+import { loadLibraries } from '../communicator/init.js'
+import { checkCuda, checkNccl } from '../errors.js'
+import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
+import { named } from '../operations/operands.js'
 import { registrationWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */

@@ -1,10 +1,10 @@
 import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
 import type { MemoryLike } from '@shoal/types'
+import { submit } from '../group/submit.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
 import type { CollectiveOptions } from './collectives.js'
 import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
-import type { LiveCommunicator } from './live.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
-import { submit } from './submit.js'
 
 export interface PeerOptions {
   /** Rank of the other side. */

@@ -1,5 +1,15 @@
 import type { MemoryLike, StreamLike } from '@shoal/types'
 import {
+  createDeviceCommunicator,
+  type DeviceCommunicator,
+  type DeviceCommunicatorOptions,
+} from '../deviceApi/deviceCommunicator.js'
+import { type Team, type TeamName, team } from '../deviceApi/team.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { type MemorySize, NcclMemory } from '../memory/ncclMemory.js'
+import { type Registration, register } from '../memory/registration.js'
+import { registerWindow, type Window, type WindowOptions } from '../memory/window.js'
+import {
   allGather,
   allReduce,
   allToAll,
@@ -11,14 +21,7 @@ import {
   reduce,
   reduceScatter,
   scatter,
-} from './collectives.js'
-import {
-  createDeviceCommunicator,
-  type DeviceCommunicator,
-  type DeviceCommunicatorOptions,
-} from './deviceCommunicator.js'
-import type { LiveCommunicator } from './live.js'
-import { type MemorySize, NcclMemory } from './memory.js'
+} from '../operations/collectives.js'
 import {
   type AwaitedSignal,
   type PutSignalOptions,
@@ -26,12 +29,9 @@ import {
   type SignalOptions,
   signal,
   waitSignal,
-} from './oneSided.js'
-import { type PeerOptions, recv, send } from './pointToPoint.js'
-import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from './reductionOps.js'
-import { type Registration, register } from './registration.js'
-import { type Team, type TeamName, team } from './team.js'
-import { registerWindow, type Window, type WindowOptions } from './window.js'
+} from '../operations/oneSided.js'
+import { type PeerOptions, recv, send } from '../operations/pointToPoint.js'
+import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../operations/reductionOps.js'
 
 /** What a communicator does for the data of its rank: the operations of `Communicator`. */
 export abstract class CommunicatorOperations {

@@ -1,10 +1,10 @@
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
 import type { MemoryLike } from '@shoal/types'
-import { afterCollected } from './group.js'
-import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
-import { memoryAt } from './operands.js'
+import { afterCollected } from '../group/group.js'
+import { callNow } from '../group/submit.js'
+import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
+import { memoryAt } from '../operations/operands.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
-import { callNow } from './submit.js'
 
 /**
  * Memory that NCCL may use without a copy of its own (`ncclCommRegister`). It ends with its communicator at the latest;

@@ -1,10 +1,10 @@
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '@shoal/nccl-sys'
 import { AbortedError } from '@shoal/types'
-import { asyncStatus, whenSettled } from './asyncStatus.js'
-import { checkNccl, ncclError } from './errors.js'
+import { checkNccl, ncclError } from '../errors.js'
+import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
 import { abandon, type NativeCommunicator } from './init.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
 
 /** A call of NCCL that makes one communicator out of another. */
 export interface Deriving {

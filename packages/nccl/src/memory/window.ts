@@ -20,16 +20,16 @@ import {
   type MemoryRange,
   memoryProtocol,
 } from '@shoal/types'
-import { checkedRank } from './counts.js'
-import { checkNccl } from './errors.js'
-import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
-import { memoryAt } from './operands.js'
-import { untilSettled } from './progress.js'
-import { whenQuiet } from './quiet.js'
+import { checkNccl } from '../errors.js'
+import { callNow } from '../group/submit.js'
+import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
+import { untilSettled } from '../lifetime/progress.js'
+import { whenQuiet } from '../lifetime/quiet.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/watchdog.js'
+import { checkedRank } from '../operations/counts.js'
+import { memoryAt } from '../operations/operands.js'
+import { requireNcclVersion } from '../version.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
-import { callNow } from './submit.js'
-import { requireNcclVersion } from './version.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
 export interface WindowOptions extends CommunicatorWaitOptions {
   /**

@@ -7,7 +7,7 @@ import {
   ncclTeamRankToWorld,
   ncclTeamWorld,
 } from '@shoal/nccl-sys'
-import { type LiveCommunicator, requireAlive, requireIdle } from './live.js'
+import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
  * The teams that NCCL knows of: all ranks; those that this rank reaches by loads and stores (LSA); those that have its

@@ -1,5 +1,5 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
-import { checkNccl } from './errors.js'
+import { checkNccl } from '../errors.js'
 
 const byteLength = 128
 

@@ -1,9 +1,9 @@
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
-import { checkNccl, throwContextError } from './errors.js'
+import { checkNccl, throwContextError } from '../errors.js'
+import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
 import { collect, joinGroup, noteRefusal } from './group.js'
 import { isGroupOpen } from './groupState.js'
-import { type LiveCommunicator, requireIdle } from './live.js'
 
 /** Before an operation is made. */
 export function enter(live: LiveCommunicator, api: string): void {

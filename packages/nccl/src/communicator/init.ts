@@ -11,14 +11,14 @@ import {
   ncclResult_t,
 } from '@shoal/nccl-sys'
 import { AbortedError, TimeoutError } from '@shoal/types'
-import { asyncStatus, whenSettled } from './asyncStatus.js'
+import { checkNccl, ncclError } from '../errors.js'
+import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { onAbort } from '../lifetime/onAbort.js'
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
+import type { CommunicatorWaitOptions } from '../lifetime/watchdog.js'
+import { ncclVersion } from '../version.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
-import { checkNccl, ncclError } from './errors.js'
-import { onAbort } from './onAbort.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './primaryContexts.js'
 import { UniqueId } from './uniqueId.js'
-import { ncclVersion } from './version.js'
-import type { CommunicatorWaitOptions } from './watchdog.js'
 
 /** What a communicator owns: the native handle and a hold on the context it lives in. */
 export interface NativeCommunicator {

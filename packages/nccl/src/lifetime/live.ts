@@ -1,8 +1,8 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
-import type { AgreedOperation } from './agreement.js'
-import type { RecentCollectives } from './collectives.js'
+import type { AgreedOperation } from '../group/agreement.js'
+import type { RecentCollectives } from '../operations/collectives.js'
 import type { CommunicatorWaitOptions } from './watchdog.js'
 
 /**

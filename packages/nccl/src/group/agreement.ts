@@ -1,7 +1,7 @@
 import { ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
-import { attachSuppressed } from './attach.js'
+import { attachSuppressed } from '../attach.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
-import type { LiveCommunicator } from './live.js'
 
 // NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or write
 // beyond a buffer. Where one group holds the calls of several ranks, they can be compared before anything starts.

@@ -7,7 +7,11 @@ import {
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
-import { type AgreedOperation, movement, noteOperation, reduction } from './agreement.js'
+import { type AgreedOperation, movement, noteOperation, reduction } from '../group/agreement.js'
+import { isCollecting } from '../group/groupState.js'
+import { check, enter, submit } from '../group/submit.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { requireNcclVersion } from '../version.js'
 import {
   allGatherCall,
   allReduceCall,
@@ -18,12 +22,8 @@ import {
   requireAllToAll,
 } from './collectiveCalls.js'
 import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount, shareCount } from './counts.js'
-import { isCollecting } from './groupState.js'
-import type { LiveCommunicator } from './live.js'
 import { checkOverlap, memoryAt, streamAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
 import { PreMulSum } from './reductionOps.js'
-import { check, enter, submit } from './submit.js'
-import { requireNcclVersion } from './version.js'
 
 /** How the elements of all ranks become one: `ncclSum`, `ncclProd`, `ncclMax`, `ncclMin`, `ncclAvg` (NCCL 2.10). */
 export type ReduceOp = 'sum' | 'prod' | 'max' | 'min' | 'avg'

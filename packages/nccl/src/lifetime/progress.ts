@@ -1,6 +1,6 @@
 import { ncclResult_t } from '@shoal/nccl-sys'
+import { ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from './asyncStatus.js'
-import { ncclError } from './errors.js'
 import { type LiveCommunicator, requireAlive } from './live.js'
 
 /**

@@ -11,7 +11,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, offThread, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
-import { checkCuda } from './errors.js'
+import { checkCuda } from '../errors.js'
 import { onAbort } from './onAbort.js'
 
 const disableTiming = 2

@@ -10,14 +10,14 @@ import {
   ncclResult_t,
   ncclSimInfo_t,
 } from '@shoal/nccl-sys'
+import { attachSuppressed } from '../attach.js'
+import { checkNccl, contextError, firstContextStatus, ncclError } from '../errors.js'
+import { anyContext } from '../lifetime/contexts.js'
+import { exclusively, type LiveCommunicator } from '../lifetime/live.js'
+import { untilSettled } from '../lifetime/progress.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/watchdog.js'
 import { disagreement } from './agreement.js'
-import { attachSuppressed } from './attach.js'
-import { anyContext } from './contexts.js'
-import { checkNccl, contextError, firstContextStatus, ncclError } from './errors.js'
 import { type Collected, groupState } from './groupState.js'
-import { exclusively, type LiveCommunicator } from './live.js'
-import { untilSettled } from './progress.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
 let member: ncclComm_t | undefined
 let failures: { readonly error: unknown }[] = []

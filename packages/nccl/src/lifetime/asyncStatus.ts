@@ -1,5 +1,5 @@
 import { type ncclComm_t, ncclCommGetAsyncError, ncclResult_t } from '@shoal/nccl-sys'
-import { checkNccl } from './errors.js'
+import { checkNccl } from '../errors.js'
 
 const out = new Int32Array(1)
 

@@ -11,14 +11,14 @@ import {
   ncclTeamRequirements,
 } from '@shoal/nccl-sys'
 import { DisposedError, FeatureNotSupportedError } from '@shoal/types'
+import { checkNccl } from '../errors.js'
+import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
+import { untilSettled } from '../lifetime/progress.js'
+import { whenQuiet } from '../lifetime/quiet.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/watchdog.js'
+import { ncclVersion, requireNcclVersion } from '../version.js'
 import { type DeviceResource, type DeviceResourceHandle, RequiredResource } from './deviceResources.js'
-import { checkNccl } from './errors.js'
-import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from './live.js'
-import { untilSettled } from './progress.js'
-import { whenQuiet } from './quiet.js'
 import { checkedTeam, type TeamShape } from './team.js'
-import { ncclVersion, requireNcclVersion } from './version.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from './watchdog.js'
 
 /** A team of which kernels want something. */
 export interface TeamRequirement {

@@ -1,14 +1,14 @@
 import { NativeMemory } from '@shoal/ffi'
 import { ncclPutSignal, ncclSignal, ncclWaitSignal, ncclWaitSignalDesc_t } from '@shoal/nccl-sys'
 import type { MemoryLike, StreamLike } from '@shoal/types'
+import { keepUntilGroupEnds } from '../group/group.js'
+import { submit } from '../group/submit.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { isInSymmetricWindow, Window } from '../memory/window.js'
 import type { CollectiveOptions } from './collectives.js'
 import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
-import { keepUntilGroupEnds } from './group.js'
-import type { LiveCommunicator } from './live.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
 import type { PeerOptions } from './pointToPoint.js'
-import { submit } from './submit.js'
-import { isInSymmetricWindow, Window } from './window.js'
 
 /** Which of a rank's counters a signal goes to. */
 export interface SignalChannel {

@@ -15,12 +15,12 @@ import {
   type MemoryLike,
   type MemoryRange,
 } from '@shoal/types'
+import { checkNccl } from '../errors.js'
+import { afterCollected } from '../group/group.js'
+import { callNow } from '../group/submit.js'
+import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
 import { reducible } from './counts.js'
-import { checkNccl } from './errors.js'
-import { afterCollected } from './group.js'
-import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from './live.js'
 import { checkRoom, memoryAt, type WireType } from './operands.js'
-import { callNow } from './submit.js'
 
 /** What is needed to make a pre-multiplied sum. */
 export interface PreMulSumOptions {

@@ -7,7 +7,7 @@ import {
   ncclGinType_t,
   readNcclCommProperties,
 } from '@shoal/nccl-sys'
-import { checkNccl } from './errors.js'
+import { checkNccl } from '../errors.js'
 
 /** How GPUs start network transfers themselves (`ncclGinType_t`). */
 export type GpuInitiatedNetwork = 'none' | 'proxy' | 'gdaki' | 'gpi'
