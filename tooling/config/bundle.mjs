@@ -2,7 +2,7 @@
 // Bundles the JavaScript of the package in the current folder: one file an entry, with the parts that entries share beside
 // them. Import cost is mostly the number of modules, so a package of forty files would take ten times as long to load.
 // Types stay as tsc wrote them; dependencies stay imports.
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { rolldown } from 'rolldown'
 
@@ -24,9 +24,16 @@ const { output } = await bundle.write({
 })
 await bundle.close()
 
-// What an earlier build left and this one did not write.
+// What an earlier build left: JavaScript that this one did not write, types of sources that are no longer there.
 const written = new Set(output.map(({ fileName }) => join('dist', fileName)))
 for (const entry of readdirSync('dist', { recursive: true, withFileTypes: true })) {
   const file = join(entry.parentPath, entry.name)
-  if (entry.isFile() && file.endsWith('.js') && !written.has(file)) rmSync(file)
+  if (!entry.isFile()) continue
+  const source = join('src', relative('dist', file)).replace(/\.d\.ts(\.map)?$/, '.ts')
+  const isStale = source.endsWith('.ts') ? !existsSync(source) : file.endsWith('.js') && !written.has(file)
+  if (isStale) rmSync(file)
+}
+for (const folder of readdirSync('dist', { recursive: true, withFileTypes: true }).reverse()) {
+  const path = join(folder.parentPath, folder.name)
+  if (folder.isDirectory() && readdirSync(path).length === 0) rmdirSync(path)
 }

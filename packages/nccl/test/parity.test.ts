@@ -15,7 +15,8 @@ const left: Readonly<Record<string, string>> = {
 /** What the source of the package calls of @shoal/nccl-sys, by name or bound by name. */
 function called(): Set<string> {
   const names = new Set<string>()
-  for (const file of readdirSync(sources)) {
+  for (const file of readdirSync(sources, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts')) continue
     const text = readFileSync(new URL(file, sources), 'utf8')
     const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     const imported = new Set(
