@@ -7,6 +7,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   type StorageArray,
+  type StreamHandle,
   type StreamLike,
   streamProtocol,
   toMemoryRange,
@@ -63,6 +64,11 @@ export function localAt(
 
 /** The `cudaStream_t` behind a stream. A bare handle is taken at its word. */
 export function streamAt(live: LiveSession, stream: StreamOperand, api: string): cudaStream_t {
+  return streamHandleAt(live, stream, api).handle as cudaStream_t
+}
+
+/** What the stream protocol tells of a stream, checked. */
+export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: string): StreamHandle {
   if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
@@ -76,7 +82,7 @@ export function streamAt(live: LiveSession, stream: StreamOperand, api: string):
       `${api}: the stream belongs to another context of device ${live.device}; NVSHMEM works in the primary context`,
     )
   }
-  return handle.handle as cudaStream_t
+  return handle
 }
 
 /** What a transfer moves: so many elements between symmetric memory of a PE and memory of this process. */

@@ -80,6 +80,23 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this.#address
   }
 
+  /** @internal What the memory protocol tells, for an operation that the error names. @throws DisposedError */
+  _rangeFor(operation?: string): MemoryRange {
+    this.#allocation.requireUsable(operation)
+    const { device, context } = this.#allocation.live
+    // Frozen: whoever checked it once may recognise it.
+    this.#range ??= Object.freeze({
+      version: 0,
+      address: this.#address,
+      byteLength: this.byteLength,
+      device,
+      context,
+      dtype: this.dtype,
+      length: this.length,
+    })
+    return this.#range
+  }
+
   /** Address of the first element in this PE. @throws DisposedError */
   get address(): bigint {
     this.#allocation.requireUsable()
@@ -279,19 +296,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   get [memoryProtocol](): MemoryRange {
-    this.#allocation.requireUsable()
-    const { device, context } = this.#allocation.live
-    // Frozen: whoever checked it once may recognise it.
-    this.#range ??= Object.freeze({
-      version: 0,
-      address: this.#address,
-      byteLength: this.byteLength,
-      device,
-      context,
-      dtype: this.dtype,
-      length: this.length,
-    })
-    return this.#range
+    return this._rangeFor()
   }
 
   get [Symbol.toStringTag](): string {

@@ -1,5 +1,6 @@
 import { NativeMemory } from '@shoal/ffi'
 import type {
+  cudaStream_t,
   nvshmem_float_get,
   nvshmem_float_get_nbi,
   nvshmem_float_put,
@@ -9,15 +10,23 @@ import type {
   nvshmemx_float_put_nbi_on_stream,
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
+import {
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type StreamHandle,
+  type StreamLike,
+  streamProtocol,
+} from '@shoal/types'
 import { requireOptions, requirePe } from '../checks.js'
 import { type Family, sizedFamily } from '../families.js'
 import { bytesOf } from '../heap/hostCopies.js'
-import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import {
   checkTransfer,
   type LocalMemory,
   type LocalOperand,
-  streamAt,
+  streamHandleAt,
   type Transfer,
   transferRoles,
 } from '../operands.js'
@@ -177,6 +186,28 @@ export function startTransfer(
   }
 }
 
+/** A transfer on a stream whose operands were found to be right, and what it was asked with. */
+interface QueuedTransfer {
+  /** What the memory protocol tells of both sides, and the stream protocol of the stream. */
+  readonly symmetric: MemoryRange
+  readonly own: MemoryRange
+  readonly queue: StreamHandle
+  readonly requestedCount: number | undefined
+  readonly call: StreamCall
+  readonly to: bigint
+  readonly from: bigint
+  readonly count: number
+  readonly pe: number
+  readonly stream: cudaStream_t
+}
+
+/** The last transfers of a session, one of each kind. */
+export type RecentTransfers = { [K in Direction | `${Direction}NonBlocking`]: QueuedTransfer | undefined }
+
+export function noRecentTransfers(): RecentTransfers {
+  return { put: undefined, get: undefined, putNonBlocking: undefined, getNonBlocking: undefined }
+}
+
 /** A transfer that is queued on a stream: what programs do most, so nothing is made that the call does not need. */
 export function queueTransfer(
   live: LiveSession,
@@ -188,18 +219,79 @@ export function queueTransfer(
 ): Promise<void> {
   const api = isNonBlocking ? names[direction].queueStart : names[direction].queue
   try {
-    requireOptions(options, api, '{ pe, stream, count }')
-    const pe = requirePe(options.pe, live.peCount, api)
-    const transfer = check(live, direction, target, source, false, options.count, api)
-    const stream = streamAt(live, options.stream, api)
-    const call: StreamCall = functionFor(isNonBlocking ? nonBlockingOnStream[direction] : onStream[direction], transfer)
-    const { remote, local, count } = transfer
-    const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
-    if (!live.queue.idle) return live.queue.start(api, () => call(to, from, count, pe, stream), [target, source])
+    const last = live.recent[isNonBlocking ? nonBlockingKind[direction] : direction]
+    const isKnown = last !== undefined && isSame(last, direction, target, source, options, api)
+    const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
+    if (!live.queue.idle) return live.queue.start(api, () => makeQueued(transfer), [target, source])
     live.queue.enter()
-    call(to, from, count, pe, stream)
+    makeQueued(transfer)
     return started
   } catch (error) {
     return Promise.reject(error)
   }
+}
+
+const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
+
+function makeQueued({ call, to, from, count, pe, stream }: QueuedTransfer): void {
+  call(to, from, count, pe, stream)
+}
+
+/**
+ * Whether a transfer is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
+ * objects mean the same memory and stream; reading them throws where these have been disposed of.
+ */
+function isSame(
+  last: QueuedTransfer,
+  direction: Direction,
+  target: LocalMemory,
+  source: LocalMemory,
+  options: StreamTransferOptions,
+  api: string,
+): boolean {
+  const [remote, local] = direction === 'put' ? [target, source] : [source, target]
+  return (
+    SymmetricBuffer._is(remote) &&
+    remote._rangeFor(api) === last.symmetric &&
+    (local as Partial<MemoryLike> | null | undefined)?.[memoryProtocol] === last.own &&
+    (options?.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue &&
+    options.pe === last.pe &&
+    options.count === last.requestedCount
+  )
+}
+
+function checkQueued(
+  live: LiveSession,
+  direction: Direction,
+  target: LocalMemory,
+  source: LocalMemory,
+  options: StreamTransferOptions,
+  isNonBlocking: boolean,
+  api: string,
+): QueuedTransfer {
+  requireOptions(options, api, '{ pe, stream, count }')
+  const pe = requirePe(options.pe, live.peCount, api)
+  const transfer = check(live, direction, target, source, false, options.count, api)
+  const queue = streamHandleAt(live, options.stream, api)
+  const call: StreamCall = functionFor(isNonBlocking ? nonBlockingOnStream[direction] : onStream[direction], transfer)
+  const { remote, local, count } = transfer
+  const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
+  const [there, here] = direction === 'put' ? [target, source] : [source, target]
+  const symmetric = (there as SymmetricBuffer)._rangeFor(api)
+  const own = (here as MemoryLike)[memoryProtocol]
+  const checked: QueuedTransfer = {
+    symmetric,
+    own,
+    queue,
+    requestedCount: options.count,
+    call,
+    to,
+    from,
+    count,
+    pe,
+    stream: queue.handle as cudaStream_t,
+  }
+  const isLasting = Object.isFrozen(own) && own.address === local && Object.isFrozen(queue)
+  live.recent[isNonBlocking ? nonBlockingKind[direction] : direction] = isLasting ? checked : undefined
+  return checked
 }

@@ -1,3 +1,4 @@
+import type { RecentTransfers } from '../rma/contiguous.js'
 import type { CallQueue } from './callQueue.js'
 
 /** What the parts of a session need to know of it. */
@@ -10,6 +11,8 @@ export interface LiveSession {
   /** This process's PE. */
   readonly pe: number
   readonly peCount: number
+  /** The last transfers that were queued on streams, where they may be recognised. */
+  readonly recent: RecentTransfers
   /** Keeps the operands of a transfer that was only started reachable until `quiet()` has ended. */
   holdUntilQuiet(...operands: readonly object[]): void
   /** Whether the session has ended. */

@@ -10,7 +10,7 @@ import { type Registration, register, registerSymmetric, unregisterAll } from '.
 import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { forgetLeak, watchForLeak } from '../leaks.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
-import { queueTransfer, startTransfer, transferAndWait, transferSync } from '../rma/contiguous.js'
+import { noRecentTransfers, queueTransfer, startTransfer, transferAndWait, transferSync } from '../rma/contiguous.js'
 import {
   type ElementOptions,
   getElement,
@@ -510,6 +510,7 @@ export class Session {
       context: this.#context.handle,
       pe: this.pe,
       peCount: this.peCount,
+      recent: noRecentTransfers(),
       holdUntilQuiet: (...operands) => {
         for (const operand of operands) this.#untilQuiet.add(operand)
       },
