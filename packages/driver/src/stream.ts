@@ -189,8 +189,10 @@ export class Stream extends Resource implements StreamLike {
 
   /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`). */
   synchronizeSync(): this {
-    const handle = this.handle
-    this.context._call('cuStreamSynchronize', () => cuStreamSynchronize(handle))
+    this._requireUsable()
+    callInContext(this.context._handle)
+    const status: number = cuStreamSynchronize(this._handle)
+    if (status !== Status.success) throw driverError(status, 'cuStreamSynchronize')
     return this
   }
 
