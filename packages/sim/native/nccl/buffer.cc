@@ -49,7 +49,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
       return problem(ncclInvalidArgument, "%s: %s needs %zu bytes, its mappings end after %zu", function, name, bytes, checked);
     }
     if (type == 0) return problem(ncclInvalidArgument, "%s: %s (%p) is not memory that CUDA knows", function, name, buffer);
-    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device && !(hasMapping && mayUse(communicator.device, address))) {
+    if (type == CU_MEMORYTYPE_DEVICE && isManaged == 0 && device != communicator.device && !(hasMapping && device >= 0 && mayUse(communicator.device, address))) {
       return problem(ncclInvalidArgument, "%s: %s is memory of device %d, the communicator works on device %d", function, name, device,
                      communicator.device);
     }

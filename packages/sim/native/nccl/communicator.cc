@@ -131,7 +131,6 @@ void Communicator::settle(ncclResult_t result) {
 
 void Communicator::forgo() {
   if (state_ == State::initialising) state_ = State::failed;
-  --jobs_;
 }
 
 void Communicator::fail(ncclResult_t result, const std::string& text) {
@@ -331,7 +330,7 @@ void Communicator::end(bool aborts) {
 }
 
 ncclResult_t Communicator::asyncError() {
-  if (jobs_ > 0) return ncclInProgress;
+  if (jobs_ > 0 || state_ == State::initialising) return ncclInProgress;
   if (settlesAt_ != 0) {
     if (nanosecondsNow() < settlesAt_) return ncclInProgress;
     settlesAt_ = 0;

@@ -36,29 +36,39 @@ ncclResult_t runJob(const Job& job) {
   return result;
 }
 
+// The jobs of one communicator in the order in which they were asked for: its ranks meet in each of them.
+ncclResult_t runInOrder(const std::vector<Job>& jobs) {
+  ncclResult_t first = ncclSuccess;
+  for (const Job& job : jobs) {
+    const ncclResult_t result = runJob(job);
+    if (first == ncclSuccess) first = result;
+  }
+  return first;
+}
+
 // Those of blocking communicators have ended when this returns.
 ncclResult_t runJobs(std::vector<Job> jobs) {
-  std::vector<Job> blocking;
-  bool isInProgress = false;
+  std::vector<std::vector<Job>> blocking, others;
   for (Job& job : jobs) {
-    if (job.communicators.front()->config.isBlocking) {
-      blocking.push_back(std::move(job));
-      continue;
-    }
-    isInProgress = true;
-    std::thread([own = std::move(job)] { runJob(own); }).detach();
+    for (auto& communicator : job.communicators) communicator->begin();
+    auto& lists = job.communicators.front()->config.isBlocking ? blocking : others;
+    auto same = std::find_if(lists.begin(), lists.end(),
+                             [&](auto& list) { return list.front().communicators.front() == job.communicators.front(); });
+    if (same == lists.end()) same = lists.insert(lists.end(), std::vector<Job>());
+    same->push_back(std::move(job));
   }
+  for (auto& list : others) std::thread([own = std::move(list)] { runInOrder(own); }).detach();
   std::vector<ncclResult_t> results(blocking.size(), ncclSuccess);
   std::vector<std::thread> threads;
   for (size_t index = 1; index < blocking.size(); ++index) {
-    threads.emplace_back([&, index] { results[index] = runJob(blocking[index]); });
+    threads.emplace_back([&, index] { results[index] = runInOrder(blocking[index]); });
   }
-  if (!blocking.empty()) results[0] = runJob(blocking[0]);
+  if (!blocking.empty()) results[0] = runInOrder(blocking[0]);
   for (auto& thread : threads) thread.join();
   for (const ncclResult_t result : results) {
     if (result != ncclSuccess) return result;
   }
-  return isInProgress ? ncclInProgress : ncclSuccess;
+  return others.empty() ? ncclSuccess : ncclInProgress;
 }
 
 void giveUp(std::vector<Job>& jobs) {
@@ -107,7 +117,6 @@ ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const
 }
 
 ncclResult_t submitJob(Job job) {
-  for (auto& communicator : job.communicators) communicator->begin();
   std::vector<Job> jobs;
   jobs.push_back(std::move(job));
   Group& own = group();

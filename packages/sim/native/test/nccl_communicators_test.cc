@@ -142,6 +142,55 @@ TEST(one_thread_splits_all_ranks_in_a_group) {
   }
 }
 
+TEST(a_group_makes_several_of_one_communicator_in_order) {
+  OK(cuInit(0));
+  ncclComm_t comms[3] = {}, halves[3] = {}, turned[3] = {};
+  void* memory[3] = {};
+  ncclWindow_t windows[3][2] = {};
+  NCCL(ncclCommInitAll(comms, 3, nullptr));
+  for (int rank = 0; rank < 3; ++rank) {
+    Primary primary(rank);
+    NCCL(ncclMemAlloc(&memory[rank], 8192));
+  }
+  NCCL(ncclGroupStart());
+  for (int rank = 0; rank < 3; ++rank) {
+    NCCL(ncclCommSplit(comms[rank], rank == 1 ? 1 : 0, 0, &halves[rank], nullptr));
+    NCCL(ncclCommSplit(comms[rank], 0, -rank, &turned[rank], nullptr));
+    for (int window = 0; window < 2; ++window) {
+      NCCL(ncclCommWindowRegister(comms[rank], static_cast<char*>(memory[rank]) + 4096 * window, 4096, &windows[rank][window], 0));
+    }
+  }
+  int count = 0;
+  EQUAL(ncclCommCount(halves[0], &count), ncclInvalidArgument);  // not yet
+  NCCL(ncclGroupEnd());
+  for (int rank = 0; rank < 3; ++rank) {
+    EQUAL(countOf(halves[rank]), rank == 1 ? 1 : 2);
+    EQUAL(rankOf(turned[rank]), 2 - rank);
+    void* there = nullptr;
+    NCCL(ncclGetPeerDevicePointer(windows[rank][1], 0, 0, &there));
+    CHECK(there == static_cast<char*>(memory[0]) + 4096);
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    for (auto comm : {halves[rank], turned[rank], comms[rank]}) NCCL(ncclCommDestroy(comm));
+    NCCL(ncclMemFree(memory[rank]));
+  }
+}
+
+TEST(a_failed_group_makes_no_communicator) {
+  Primary primary;
+  ncclComm_t comm = nullptr, made = nullptr;
+  NCCL(ncclCommInitAll(&comm, 1, nullptr));
+  NCCL(ncclGroupStart());
+  NCCL(ncclCommSplit(comm, 0, 0, &made, nullptr));
+  CHECK(made != nullptr);
+  EQUAL(ncclCommSplit(comm, -7, 0, &made, nullptr), ncclInvalidArgument);
+  EQUAL(ncclGroupEnd(), ncclInvalidArgument);
+  CHECK(made == nullptr);
+  CUstream stream = check::stream();
+  EQUAL(sum(comm, stream, 4), 4);  // it is none the worse
+  NCCL(ncclCommDestroy(comm));
+}
+
 TEST(wrong_splits_are_refused) {
   ncclComm_t comm = nullptr, made = nullptr;
   Primary primary;
@@ -235,11 +284,10 @@ TEST(a_communicator_shrinks) {
 }
 
 TEST(shrinking_can_give_pending_work_up) {
-  std::atomic<int> ready{0};
+  std::atomic<int> queued{0}, ready{0};
   onRanks(3, [&](Rank& self) {
     if (self.rank == 1) {  // it hangs somewhere else
-      while (ready != 2) usleep(1000);
-      usleep(50000);
+      for (int patience = 0; ready != 2 && patience < 5000; ++patience) usleep(1000);
       NCCL(ncclCommAbort(self.comm));
       self.comm = nullptr;
       return;
@@ -247,6 +295,9 @@ TEST(shrinking_can_give_pending_work_up) {
     Buffer buffer(4);
     NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
     EQUAL(cuStreamQuery(self.stream), CUDA_ERROR_NOT_READY);
+    // Once one of them has given up, the work of the other ends too.
+    ++queued;
+    while (queued != 2) usleep(1000);
     int excluded = 1;
     ncclComm_t made = nullptr;
     NCCL(ncclCommShrink(self.comm, &excluded, 1, &made, nullptr, NCCL_SHRINK_ABORT));
