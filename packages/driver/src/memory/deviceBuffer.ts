@@ -16,7 +16,6 @@ import {
   requireLength,
   requireOptions,
   requireWithin,
-  type ShortLived,
   sliceOf,
   type ViewOptions,
   viewOf,
@@ -60,7 +59,7 @@ export type CopyTarget<D extends DType> = TypedArrayOf<D> | PinnedBuffer<D>
  * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
  * `Sync` block the thread; methods that return a promise wait without blocking it.
  */
-export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike, ShortLived {
+export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike {
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
