@@ -1,15 +1,15 @@
-export {
-  Communicator,
-  type DeriveOptions,
-  type GrowOptions,
-  type InitOptions,
-  type InitRankOptions,
-  type JoinGrownOptions,
-  type ShrinkOptions,
-  type SplitOptions,
-} from './communicator/communicator.js'
+export { Communicator } from './communicator/communicator.js'
 export { CommunicatorOperations } from './communicator/communicatorOperations.js'
 export { type CommunicatorConfig, type CtaPolicy, communicatorConfigFields } from './communicator/config.js'
+export type {
+  DeriveOptions,
+  GrowOptions,
+  InitOptions,
+  InitRankOptions,
+  JoinGrownOptions,
+  ShrinkOptions,
+  SplitOptions,
+} from './communicator/options.js'
 export type {
   CommunicatorMemoryStatistics,
   CommunicatorProperties,
@@ -44,7 +44,7 @@ export {
   CommunicatorStateError,
   type CommunicatorStateErrorOptions,
 } from './lifetime/communicatorErrors.js'
-export type { CommunicatorWaitOptions } from './lifetime/watchdog.js'
+export type { CommunicatorWaitOptions } from './lifetime/waitOptions.js'
 export { type MemorySize, NcclMemory } from './memory/ncclMemory.js'
 export { Registration } from './memory/registration.js'
 export { type PeerMemory, Window, type WindowOptions } from './memory/window.js'

@@ -1,7 +1,7 @@
 import { Communicator, type CommunicatorConfig, communicatorConfigFields, ncclSupports, UniqueId } from '@shoal/nccl'
 import { Feature } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { nativeConfig } from '../src/config.js'
+import { nativeConfig } from '../src/communicator/config.js'
 import { errorOf, startSoftwareDevice } from './fixtures/device.js'
 
 beforeAll(startSoftwareDevice)

@@ -1,15 +1,11 @@
-import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
+import { NativeMemory } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
   NCCL_SHRINK_ABORT,
   NCCL_SHRINK_DEFAULT,
   NCCL_SPLIT_NOCOLOR,
   NCCL_SUSPEND_MEM,
-  nccl,
   type ncclComm_t,
-  ncclCommAbort,
-  ncclCommDestroy,
-  ncclCommFinalize,
   ncclCommGetUniqueId,
   ncclCommGrow,
   ncclCommResume,
@@ -20,29 +16,35 @@ import {
   ncclResult_t,
 } from '@shoal/nccl-sys'
 import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
-import { AbortedError, DisposedError, toDeviceOrdinal } from '@shoal/types'
-import { attachSuppressed } from '../attach.js'
+import { AbortedError, toDeviceOrdinal } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
 import { isGroupOpen } from '../group/groupState.js'
-import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
-import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
-import { addContext, removeContext } from '../lifetime/contexts.js'
-import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
-import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, requireIdle } from '../lifetime/live.js'
-import { releasePrimaryContexts } from '../lifetime/primaryContexts.js'
-import { whenContextDone, whenStreamDone } from '../lifetime/streamWait.js'
-import {
-  type CommunicatorWaitOptions,
-  checkWaitOptions,
-  type Failure,
-  isFatal,
-  Watchdog,
-} from '../lifetime/watchdog.js'
+import { asyncStatus } from '../lifetime/asyncStatus.js'
+import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
+import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
+import { whenStreamDone } from '../lifetime/streamWait.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
 import { named, streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig, sharesResources } from './config.js'
 import { type Deriving, deriveNative } from './derive.js'
 import { abandon, initAllNative, initEachNative, joinNative, type NativeCommunicator } from './init.js'
+import { CommunicatorLife } from './life.js'
+import {
+  type DeriveOptions,
+  type GrowOptions,
+  type InitOptions,
+  type InitRankOptions,
+  type JoinGrownOptions,
+  largestInt,
+  requireExcluded,
+  requireIds,
+  requireOptions,
+  requireWhole,
+  requireWorld,
+  type ShrinkOptions,
+  type SplitOptions,
+} from './options.js'
 import {
   type CommunicatorMemoryStatistics,
   type CommunicatorProperties,
@@ -50,83 +52,6 @@ import {
   readProperties,
 } from './properties.js'
 import { UniqueId } from './uniqueId.js'
-
-/** How communicators are made. */
-export interface InitOptions {
-  /** How the communicator works; what is left out is NCCL's choice. Needs NCCL 2.14. */
-  readonly config?: CommunicatorConfig | undefined
-  /**
-   * Gives up the init when it fires, and afterwards aborts the communicator, at any time: the `lost` signal of a job
-   * belongs here. For a limit on the init alone there is `timeout`.
-   */
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the init. Default: no limit. */
-  readonly timeout?: number | undefined
-}
-
-/** How one rank of a communicator is made. */
-export interface InitRankOptions extends InitOptions {
-  /** Device this rank works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
-  readonly device: DeviceLike | number
-  /** This process's place, from 0 to `worldSize` - 1. Each rank exactly once. */
-  readonly rank: number
-  /** Number of ranks. */
-  readonly worldSize: number
-  /**
-   * The id that one rank made and all of them got. For very many ranks several ids, the same in the same order for all,
-   * made by as many ranks (`ncclCommInitRankScalable`, NCCL 2.23).
-   */
-  readonly id: UniqueId | readonly UniqueId[]
-}
-
-/** How one communicator is made from another. `signal` and `timeout` abort both while the call waits for other ranks. */
-export interface DeriveOptions extends CommunicatorWaitOptions {
-  /** Default: that of the communicator it is made from. */
-  readonly config?: CommunicatorConfig | undefined
-}
-
-export interface SplitOptions extends DeriveOptions {
-  /** Ranks with the same color get a communicator together; null: this rank gets none (`NCCL_SPLIT_NOCOLOR`). */
-  readonly color: number | null
-  /** Orders the ranks of a color; where it is the same the old rank does. Default: the old rank. */
-  readonly key?: number | undefined
-}
-
-export interface ShrinkOptions extends DeriveOptions {
-  /** Ranks to leave out; they do not call `shrink`. */
-  readonly exclude: Iterable<number>
-  /**
-   * Ends what is under way first (`NCCL_SHRINK_ABORT`): for ranks that are lost. Waits for such work reject with
-   * CommunicatorAbortedError, and the old communicator can only be destroyed or aborted. Default: false.
-   */
-  readonly abort?: boolean | undefined
-}
-
-export interface GrowOptions extends DeriveOptions {
-  /** Number of ranks afterwards. */
-  readonly worldSize: number
-  /** On the one rank that made it with `createUniqueId()`; the new ranks have it too, other old ranks do not. */
-  readonly id?: UniqueId | undefined
-}
-
-/** How a rank joins a communicator that grows. */
-export interface JoinGrownOptions extends InitOptions {
-  readonly device: DeviceLike | number
-  /** Its place in the grown communicator, after those that were there before. */
-  readonly rank: number
-  /** Number of ranks afterwards. */
-  readonly worldSize: number
-  /** The id that a rank of the growing communicator made with `createUniqueId()`. */
-  readonly id: UniqueId
-}
-
-type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
-
-/** How long an abort waits for a call of NCCL that runs on another thread and cannot be ended. */
-const abortGrace = 2000
-const largestInt = 0x7fff_ffff
-const firstWithAsyncErrors = 2402
-const firstWithFinalize = 21403
 
 /**
  * One rank's end of a group of devices that work together (`ncclComm_t`).
@@ -150,20 +75,9 @@ export class Communicator extends CommunicatorOperations {
   readonly device: number
   /** False: NCCL works in the background (`config.blocking`), and `ready()` tells when it is done. */
   readonly isBlocking: boolean
-  readonly #native: NativeCommunicator
-  readonly #live: LiveCommunicator
+  readonly #life: CommunicatorLife
   readonly #config: CommunicatorConfig
   readonly #signal: AbortSignal | undefined
-  readonly #watchdog: Watchdog
-  /** Communicators that share the resources of this one. */
-  readonly #sharing = new Set<Communicator>()
-  #parent: Communicator | undefined
-  #state: State = 'open'
-  #finalizing: Promise<void> | undefined
-  #ending: Promise<void> | undefined
-  #aborting: Promise<void> | undefined
-  /** The call of NCCL that frees it, which nothing can stop. */
-  #freeing: Promise<unknown> | undefined
 
   private constructor(
     native: NativeCommunicator,
@@ -176,40 +90,9 @@ export class Communicator extends CommunicatorOperations {
     this.worldSize = identity.worldSize
     this.device = native.context.ordinal
     this.isBlocking = native.isBlocking
-    this.#native = native
     this.#config = config
     this.#signal = signal
-    const live: LiveCommunicator = {
-      handle: native.handle,
-      rank: this.rank,
-      worldSize: this.worldSize,
-      device: this.device,
-      context: native.context.handle,
-      guard: (operation, work, options) => this.#watchdog.guard(operation, options, work),
-      // All there from the start: V8 then sees one shape in every communicator.
-      recent: undefined,
-      children: undefined,
-      pending: undefined,
-      clique: undefined,
-      grouped: undefined,
-      lastOperation: undefined,
-      ended: undefined,
-    }
-    this.#live = live
-    this.#watchdog = new Watchdog({
-      rank: this.rank,
-      worldSize: this.worldSize,
-      device: this.device,
-      get lastOperation() {
-        return live.lastOperation
-      },
-      status: () => this.#watchedStatus(),
-      errorOf: (status) => ncclError(status, 'ncclCommGetAsyncError', native.handle),
-      abort: (failure) => this.#abortNow(failure),
-    })
-    addContext(native.context.handle)
-    watchForLeak(this, this.#name())
-    if (signal !== undefined) this.#watchdog.watchSignal(signal)
+    this.#life = new CommunicatorLife(this, native, identity, signal)
   }
 
   /**
@@ -240,7 +123,7 @@ export class Communicator extends CommunicatorOperations {
         ? await initAllNative(ordinals, waitOptions, api)
         : await initEachNative(ordinals, config, waitOptions, api)
     const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
-    for (const one of made) one.#live.clique = natives
+    for (const one of made) one.#life.live.clique = natives
     return made
   }
 
@@ -267,7 +150,7 @@ export class Communicator extends CommunicatorOperations {
     const waitOptions = checkWaitOptions(options, api)
     const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
     const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-    for (const one of made) one.#live.clique = String(ids[0])
+    for (const one of made) one.#life.live.clique = String(ids[0])
     return made[0] as Communicator
   }
 
@@ -292,13 +175,13 @@ export class Communicator extends CommunicatorOperations {
 
   /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. Throws DisposedError once it is gone. */
   get handle(): ncclComm_t {
-    this.#requireAlive('handle')
-    return this.#native.handle
+    this.#life.requireAlive('handle')
+    return this.#life.native.handle
   }
 
   /** Whether it was destroyed or aborted, also by a signal, a time limit or a lost rank. */
   get disposed(): boolean {
-    return this.#ending !== undefined
+    return this.#life.ending !== undefined
   }
 
   /**
@@ -313,16 +196,16 @@ export class Communicator extends CommunicatorOperations {
    */
   async synchronize(stream: StreamLike | bigint | null, options?: CommunicatorWaitOptions): Promise<void> {
     const api = 'Communicator.synchronize'
-    this.#requireUsable('synchronize')
+    this.#life.requireUsable('synchronize')
     const waitOptions = checkWaitOptions(options, api)
-    const live = this.#live
+    const live = this.#life.live
     const { handle } = streamHandleAt(stream, live, api)
     if (isGroupOpen()) throw new Error(`${api}: a group is open on this thread; its operations start when it ends`)
-    await this.#watchdog.guard('synchronize', waitOptions, async (background) => {
+    await this.#life.watchdog.guard('synchronize', waitOptions, async (background) => {
       while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await this.#settled('ncclCommGetAsyncError')
-      if (this.#watchdog.failure !== undefined) return
-      await whenStreamDone(live.context, handle, background, this.#watchdog.failing)
+      if (!this.isBlocking) await this.#life.settled('ncclCommGetAsyncError')
+      if (this.#life.watchdog.failure !== undefined) return
+      await whenStreamDone(live.context, handle, background, this.#life.watchdog.failing)
     })
   }
 
@@ -334,12 +217,12 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, also because NCCL reports an error.
    */
   async ready(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#requireAlive('ready')
+    this.#life.requireAlive('ready')
     const waitOptions = checkWaitOptions(options, 'Communicator.ready')
-    const live = this.#live
-    await this.#watchdog.guard('ready', waitOptions, async () => {
+    const live = this.#life.live
+    await this.#life.watchdog.guard('ready', waitOptions, async () => {
       while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await this.#settled('ncclCommGetAsyncError')
+      if (!this.isBlocking) await this.#life.settled('ncclCommGetAsyncError')
     })
   }
 
@@ -348,8 +231,8 @@ export class Communicator extends CommunicatorOperations {
    * (`ncclCommGetAsyncError`). After an error only `abort()` helps.
    */
   asyncError(): StatusError | undefined {
-    this.#requireAlive('asyncError')
-    const { handle } = this.#native
+    this.#life.requireAlive('asyncError')
+    const { handle } = this.#life.native
     const status = asyncStatus(handle)
     if (status === ncclResult_t.ncclSuccess || status === ncclResult_t.ncclInProgress) return undefined
     return ncclError(status, 'ncclCommGetAsyncError', handle)
@@ -357,22 +240,22 @@ export class Communicator extends CommunicatorOperations {
 
   /** The last thing NCCL had to say about an error in this process, empty when there was none (`ncclGetLastError`). */
   lastError(): string {
-    this.#requireAlive('lastError')
-    return lastErrorOf(this.#native.handle) ?? ''
+    this.#life.requireAlive('lastError')
+    return lastErrorOf(this.#life.native.handle) ?? ''
   }
 
   /** What this communicator is and can do (`ncclCommQueryProperties`, NCCL 2.29). */
   properties(): CommunicatorProperties {
-    this.#requireAlive('properties')
-    requireIdle(this.#live, 'Communicator.properties')
-    return readProperties(this.#native.handle)
+    this.#life.requireAlive('properties')
+    requireIdle(this.#life.live, 'Communicator.properties')
+    return readProperties(this.#life.native.handle)
   }
 
   /** GPU memory of this communicator (`ncclCommMemStats`, NCCL 2.29.7). */
   memoryStatistics(): CommunicatorMemoryStatistics {
-    this.#requireAlive('memoryStatistics')
-    requireIdle(this.#live, 'Communicator.memoryStatistics')
-    return readMemoryStatistics(this.#native.handle)
+    this.#life.requireAlive('memoryStatistics')
+    requireIdle(this.#life.live, 'Communicator.memoryStatistics')
+    return readMemoryStatistics(this.#life.native.handle)
   }
 
   /**
@@ -380,10 +263,10 @@ export class Communicator extends CommunicatorOperations {
    * gives it to the new ranks and to its own `grow()`; there is no second one before that is done.
    */
   createUniqueId(): UniqueId {
-    this.#requireUsable('createUniqueId')
-    requireIdle(this.#live, 'Communicator.createUniqueId')
+    this.#life.requireUsable('createUniqueId')
+    requireIdle(this.#life.live, 'Communicator.createUniqueId')
     const bytes = new Uint8Array(UniqueId.byteLength)
-    const { handle } = this.#native
+    const { handle } = this.#life.native
     checkNccl(ncclCommGetUniqueId(handle, bytes), 'ncclCommGetUniqueId', handle)
     return UniqueId.fromBytes(bytes)
   }
@@ -398,12 +281,12 @@ export class Communicator extends CommunicatorOperations {
    */
   async split(options: SplitOptions): Promise<Communicator | undefined> {
     const api = 'Communicator.split'
-    this.#requireManageable('split')
+    this.#life.requireManageable('split')
     requireOptions(options, api)
     const { color, key = this.rank } = options
     if (color !== null) requireWhole(color, 'color', 0, largestInt, api)
     requireWhole(key, 'key', -largestInt - 1, largestInt, api)
-    const { handle } = this.#native
+    const { handle } = this.#life.native
     return this.#derive('split', options, {
       api: 'ncclCommSplit',
       shares: sharesResources(this.#config, 'split'),
@@ -420,7 +303,7 @@ export class Communicator extends CommunicatorOperations {
    */
   async shrink(options: ShrinkOptions): Promise<Communicator> {
     const api = 'Communicator.shrink'
-    this.#requireManageable('shrink')
+    this.#life.requireManageable('shrink')
     requireOptions(options, api)
     const exclude = requireExcluded(options.exclude, this.rank, this.worldSize, api)
     const aborts = options.abort === true
@@ -429,12 +312,12 @@ export class Communicator extends CommunicatorOperations {
     }
     checkWaitOptions(options, api)
     nativeConfig(options.config, api)?.dispose()
-    const { handle } = this.#native
+    const { handle } = this.#life.native
     const list = NativeMemory.allocate(4 * exclude.length)
     list.i32.set(exclude)
     const flags = aborts ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT
-    const shares = !aborts && this.#state !== 'revoked' && sharesResources(this.#config, 'shrink')
-    const rejectWaits = aborts ? this.#revoked('shrink') : undefined
+    const shares = !aborts && this.#life.state !== 'revoked' && sharesResources(this.#config, 'shrink')
+    const rejectWaits = aborts ? this.#life.revoked('shrink') : undefined
     try {
       const made = await this.#derive('shrink', options, {
         api: 'ncclCommShrink',
@@ -458,12 +341,12 @@ export class Communicator extends CommunicatorOperations {
    */
   async grow(options: GrowOptions): Promise<Communicator> {
     const api = 'Communicator.grow'
-    this.#requireUsable('grow')
+    this.#life.requireUsable('grow')
     requireOptions(options, api)
     const { worldSize, id } = options
     requireWhole(worldSize, 'worldSize', this.worldSize + 1, largestInt, api)
     if (id !== undefined && !UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
-    const { handle } = this.#native
+    const { handle } = this.#life.native
     const bytes = NativeMemory.allocate(UniqueId.byteLength)
     if (id !== undefined) bytes.bytes.set(id.toBytes())
     try {
@@ -487,14 +370,14 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   async revoke(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#requireUsable('revoke')
+    this.#life.requireUsable('revoke')
     const waitOptions = checkWaitOptions(options, 'Communicator.revoke')
-    const rejectWaits = this.#revoked('revoke')
+    const rejectWaits = this.#life.revoked('revoke')
     try {
-      await this.#guarded('revoke', waitOptions, (background) =>
-        this.#call(
+      await this.#life.guarded('revoke', waitOptions, (background) =>
+        this.#life.call(
           'ncclCommRevoke',
-          () => void ncclCommRevoke(this.#native.handle, NCCL_REVOKE_DEFAULT),
+          () => void ncclCommRevoke(this.#life.native.handle, NCCL_REVOKE_DEFAULT),
           background,
           false,
         ),
@@ -510,21 +393,25 @@ export class Communicator extends CommunicatorOperations {
    * `resume()` makes it usable again.
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#requireUsable('suspend')
+    this.#life.requireUsable('suspend')
     const waitOptions = checkWaitOptions(options, 'Communicator.suspend')
-    await this.#guarded('suspend', waitOptions, async (background) => {
-      await this.#call('ncclCommSuspend', () => void ncclCommSuspend(this.#native.handle, NCCL_SUSPEND_MEM), background)
-      if (this.#state === 'open') this.#state = 'suspended'
+    await this.#life.guarded('suspend', waitOptions, async (background) => {
+      await this.#life.call(
+        'ncclCommSuspend',
+        () => void ncclCommSuspend(this.#life.native.handle, NCCL_SUSPEND_MEM),
+        background,
+      )
+      this.#life.change('open', 'suspended')
     })
   }
 
   /** Makes a suspended communicator usable again (`ncclCommResume`, NCCL 2.29.7, off the JavaScript thread). */
   async resume(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#state !== 'suspended') this.#requireUsable('resume')
+    if (this.#life.state !== 'suspended') this.#life.requireUsable('resume')
     const waitOptions = checkWaitOptions(options, 'Communicator.resume')
-    await this.#guarded('resume', waitOptions, async (background) => {
-      await this.#call('ncclCommResume', () => void ncclCommResume(this.#native.handle), background)
-      if (this.#state === 'suspended') this.#state = 'open'
+    await this.#life.guarded('resume', waitOptions, async (background) => {
+      await this.#life.call('ncclCommResume', () => void ncclCommResume(this.#life.native.handle), background)
+      this.#life.change('suspended', 'open')
     })
   }
 
@@ -535,15 +422,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   finalize(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#state !== 'finalized') this.#requireUsable('finalize')
-    else this.#requireAlive('finalize')
-    const waitOptions = checkWaitOptions(options, 'Communicator.finalize')
-    this.#state = 'finalized'
-    this.#finalizing ??= this.#watchdog.guard('finalize', waitOptions, async (background) => {
-      await this.#closeChildren('finalize')
-      await inTurn([this.#live], 'finalize', () => this.#finalizeNow(background))
-    })
-    return this.#finalizing
+    return this.#life.finalize(checkWaitOptions(options, 'Communicator.finalize'))
   }
 
   /**
@@ -556,23 +435,12 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#ending !== undefined) return this.#ending
-    let waitOptions: CommunicatorWaitOptions
+    if (this.#life.ending !== undefined) return this.#life.ending
     try {
-      waitOptions = checkWaitOptions(options, 'Communicator.destroy')
+      return this.#life.destroy(checkWaitOptions(options, 'Communicator.destroy'))
     } catch (error) {
       return Promise.reject(error)
     }
-    const isQuiet = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
-    this.#state = 'destroyed'
-    forgetLeak(this)
-    this.#ending = this.#watchdog.guard('destroy', waitOptions, async (background) => {
-      // A failed finalize() has told its own caller.
-      await this.#finalizing?.catch(() => undefined)
-      await this.#closeChildren('destroy')
-      await inTurn([this.#live], 'destroy', () => this.#destroyNow(isQuiet, background))
-    })
-    return this.#ending
   }
 
   /**
@@ -585,11 +453,7 @@ export class Communicator extends CommunicatorOperations {
    * two seconds the communicator is then left to it, with a warning, and freed when it returns.
    */
   abort(): Promise<void> {
-    if (this.#aborting !== undefined) return this.#aborting
-    const hasWork = this.#live.lastOperation !== undefined || this.#live.pending !== undefined
-    if (this.#ending !== undefined && (this.#freeing !== undefined || !hasWork)) return this.#ending
-    this.#watchdog.fail({ reason: 'abort' })
-    return this.#aborting ?? Promise.resolve()
+    return this.#life.abort()
   }
 
   /** The same as `destroy()`. */
@@ -606,225 +470,31 @@ export class Communicator extends CommunicatorOperations {
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return `${this.#name()}${this.#state === 'open' ? '' : ` (${this.#state})`}`
+    const { name, state } = this.#life
+    return state === 'open' ? name : `${name} (${state})`
   }
 
   /** @internal */
   protected override _use(operation: string): LiveCommunicator {
-    if (this.#state !== 'open') throw this.#refusal(operation)
-    return this.#live
-  }
-
-  #name(): string {
-    return `Communicator of rank ${this.rank} of ${this.worldSize} on device ${this.device}`
-  }
-
-  #requireUsable(operation: string): void {
-    if (this.#state !== 'open') throw this.#refusal(operation)
-  }
-
-  #requireManageable(operation: string): void {
-    if (this.#state !== 'revoked') this.#requireUsable(operation)
-  }
-
-  #requireAlive(operation: string): void {
-    if (this.#ending !== undefined) throw this.#refusal(operation)
-  }
-
-  #refusal(operation: string): Error {
-    const { rank, worldSize, device } = this
-    const state = this.#state
-    if (state === 'suspended' || state === 'revoked') {
-      return new CommunicatorStateError({ operation, state, rank, worldSize, device })
-    }
-    const isOwnAbort = this.#watchdog.failure?.reason === 'abort'
-    const failed = isOwnAbort ? undefined : this.#watchdog.refusal(operation)
-    return failed ?? new DisposedError({ object: this.#name(), operation })
-  }
-
-  /** What the watchdog sees. While NCCL works for a communicator that is not blocking, whoever waits for that asks. */
-  #watchedStatus(): number {
-    if (this.#freeing !== undefined || this.#aborting !== undefined) return ncclResult_t.ncclSuccess
-    if (!this.isBlocking && this.#live.pending !== undefined) return ncclResult_t.ncclInProgress
-    if (!nccl.has('ncclCommGetAsyncError', firstWithAsyncErrors)) return ncclResult_t.ncclSuccess
-    return asyncStatus(this.#native.handle)
-  }
-
-  /** Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile. */
-  #guarded<T>(
-    operation: string,
-    options: CommunicatorWaitOptions,
-    work: (background: BackgroundWork) => Promise<T>,
-  ): Promise<T> {
-    return this.#watchdog.guard(operation, options, (background) =>
-      inTurn([this.#live], operation, () => work(background)),
-    )
-  }
-
-  /** Makes a call of NCCL on another thread and waits until NCCL is done with it. */
-  async #call(api: string, call: () => void, background: BackgroundWork, settlesFirst = true): Promise<void> {
-    if (settlesFirst && !this.isBlocking) await this.#settled(api)
-    const [status = 0] = await offThread({ context: this.#live.context, background }, call)
-    checkNccl(status, api, this.#native.handle)
-    if (status === ncclResult_t.ncclInProgress) await this.#settled(api)
-  }
-
-  /** Waits while NCCL is at work in the background. */
-  async #settled(api: string): Promise<void> {
-    const { handle } = this.#native
-    const status = await whenSettled(
-      () => asyncStatus(handle),
-      () => this.#watchdog.failure !== undefined,
-    )
-    // The watchdog tells the caller why.
-    if (status === undefined) throw new AbortedError(api)
-    if (status !== ncclResult_t.ncclSuccess) throw ncclError(status, api, handle)
-  }
-
-  /** What was made with this communicator ends before it does. */
-  async #closeChildren(how: 'finalize' | 'destroy'): Promise<void> {
-    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
-    await undefined
-    while (this.#live.pending !== undefined) await this.#live.pending.ended
-    const problems = await releaseChildren(this.#live)
-    if (how === 'destroy') {
-      const ends = await Promise.allSettled([...this.#sharing].map((child) => child.destroy()))
-      problems.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])))
-    }
-    for (const problem of problems.slice(1)) attachSuppressed(problems[0], problem)
-    this.#problem ??= problems.length === 0 ? undefined : { error: problems[0] }
-  }
-
-  /** What failed on the way to the end, which goes on all the same. */
-  #problem: { readonly error: unknown } | undefined
-
-  #throwProblem(): void {
-    const problem = this.#problem
-    this.#problem = undefined
-    if (problem !== undefined) throw problem.error
-  }
-
-  async #finalizeNow(background: BackgroundWork): Promise<void> {
-    const { handle } = this.#native
-    if (this.isBlocking) await this.#quiet(background)
-    await this.#call('ncclCommFinalize', () => void ncclCommFinalize(handle), background)
-    this.#throwProblem()
-  }
-
-  async #destroyNow(isQuiet: boolean, background: BackgroundWork): Promise<void> {
-    const { handle } = this.#native
-    if (!isQuiet) await this.#workEnded(background)
-    if (this.#watchdog.failure !== undefined) return
-    await this.#free('ncclCommDestroy', () => void ncclCommDestroy(handle), background)
-    this.#throwProblem()
-  }
-
-  /**
-   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it, only
-   * until then.
-   */
-  async #workEnded(background: BackgroundWork): Promise<void> {
-    if (this.isBlocking) await this.#quiet(background)
-    if (!nccl.has('ncclCommFinalize', firstWithFinalize)) return
-    try {
-      await this.#call('ncclCommFinalize', () => void ncclCommFinalize(this.#native.handle), background)
-    } catch (error) {
-      // A lost communicator is aborted; any other one is freed all the same.
-      if (isFatal(error) || this.#watchdog.failure !== undefined) throw error
-      this.#problem ??= { error }
-    }
-  }
-
-  /**
-   * Waits until the device has done its work. NCCL would wait itself, but in a call that nothing can end, and a
-   * communicator cannot be aborted beside it.
-   */
-  async #quiet(background: BackgroundWork): Promise<void> {
-    if (this.#live.lastOperation === undefined) return
-    try {
-      await whenContextDone(this.#live.context, background, this.#watchdog.failing)
-    } catch (error) {
-      if (this.#watchdog.failure !== undefined) throw error
-      // A context that has failed has ended its work: what NCCL makes of it is for NCCL to say.
-    }
-  }
-
-  async #free(api: string, call: () => void, background: BackgroundWork = {}): Promise<void> {
-    this.#live.ended = this.#state
-    const { context } = this.#native
-    const freeing = offThread({ context: context.handle, background }, call)
-    this.#freeing = freeing.catch(() => undefined)
-    try {
-      const [status = 0] = await freeing
-      checkNccl(status, api)
-    } finally {
-      this.#watchdog.stop()
-      if (this.#parent !== undefined) this.#parent.#sharing.delete(this)
-      removeContext(context.handle)
-      await releasePrimaryContexts([context])
-    }
-  }
-
-  /** For the watchdog: the communicator ends now. */
-  #abortNow(failure: Failure): Promise<void> {
-    this.#state = 'aborted'
-    this.#live.ended = 'aborted'
-    forgetLeak(this)
-    const aborting = this.#abort(failure)
-    this.#aborting = aborting
-    this.#ending ??= aborting
-    // The watchdog tells whoever waits.
-    aborting.catch(() => undefined)
-    return aborting
-  }
-
-  async #abort(failure: Failure): Promise<void> {
-    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
-    await undefined
-    for (const child of this.#sharing) child.#watchdog.fail({ reason: 'parent', cause: failure.cause })
-    if (this.#freeing !== undefined) {
-      if (!(await endsSoon(this.#freeing))) this.#warnStuck('it is freed when that returns')
-      return
-    }
-    forgetChildren(this.#live)
-    const free = (): Promise<void> => this.#free('ncclCommAbort', () => void ncclCommAbort(this.#native.handle))
-    const { pending } = this.#live
-    if (pending === undefined || (await endsSoon(pending.ended))) return free()
-    this.#warnStuck('it is aborted when that returns')
-    pending.ended.then(free).catch((error: unknown) => {
-      process.emitWarning(`${this.#name()} could not be aborted: ${String(error)}`, 'ShoalWarning')
-    })
-  }
-
-  #warnStuck(what: string): void {
-    process.emitWarning(
-      `${this.#name()}: a call of NCCL waits for other ranks on another thread and cannot be ended; ${what}`,
-      'ShoalWarning',
-    )
-  }
-
-  /** No operation follows; waits for what is under way are going to be rejected by the function returned. */
-  #revoked(operation: string): () => void {
-    this.#state = 'revoked'
-    return this.#watchdog.interrupt(operation)
+    this.#life.requireUsable(operation)
+    return this.#life.live
   }
 
   /** Makes a communicator out of this one. */
   #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
     const waitOptions = checkWaitOptions(options, `Communicator.${operation}`)
     const config = nativeConfig(options.config, `Communicator.${operation}`)
-    return this.#guarded(operation, waitOptions, async (background) => {
-      if (!this.isBlocking) await this.#settled(deriving.api)
+    return this.#life.guarded(operation, waitOptions, async (background) => {
+      if (!this.isBlocking) await this.#life.settled(deriving.api)
       const { device, isBlocking } = this
-      const settled = (): Promise<void> => this.#settled(deriving.api)
-      const isOver = (): boolean => this.#watchdog.failure !== undefined
-      const parent = { ...this.#native, device, isBlocking, settled, isOver, aborting: () => this.#aborting }
+      const settled = (): Promise<void> => this.#life.settled(deriving.api)
+      const isOver = (): boolean => this.#life.watchdog.failure !== undefined
+      const parent = { ...this.#life.native, device, isBlocking, settled, isOver, aborting: () => this.#life.aborting }
       const made = await deriveNative(parent, deriving, config, options.config?.blocking, background)
       if (made === undefined) return undefined
       const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
       if (deriving.shares) {
-        this.#sharing.add(child)
-        child.#parent = this
+        this.#life.share(child.#life)
       }
       return child
     })
@@ -843,49 +513,4 @@ export class Communicator extends CommunicatorOperations {
     }
     return natives.map((native, index) => new Communicator(native, identity(native, index), config, signal))
   }
-}
-
-/** Whether a promise that never rejects settles within the time an abort has. */
-async function endsSoon(ended: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), abortGrace)
-  })
-  const soon = await Promise.race([ended.then(() => true), late])
-  clearTimeout(timer)
-  return soon
-}
-
-function requireOptions(options: unknown, api: string): void {
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options are needed`)
-}
-
-function requireWorld(rank: unknown, worldSize: unknown, api: string): void {
-  requireWhole(worldSize, 'worldSize', 1, largestInt, api)
-  requireWhole(rank, 'rank', 0, (worldSize as number) - 1, api)
-}
-
-function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
-  if (!Array.isArray(ids) || !ids.every(UniqueId._is)) {
-    throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes), or a list of them`)
-  }
-  if (ids.length >= 1 && ids.length <= worldSize) return ids
-  throw new RangeError(`${api}: there must be from 1 to ${worldSize} ids, one a rank at most, got ${ids.length}`)
-}
-
-function requireExcluded(exclude: unknown, rank: number, worldSize: number, api: string): number[] {
-  if (typeof (exclude as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
-    throw new TypeError(`${api}: exclude must be a list of ranks`)
-  }
-  const ranks = [...new Set(exclude as Iterable<number>)]
-  for (const one of ranks) requireWhole(one, 'exclude', 0, worldSize - 1, api)
-  if (ranks.length === 0) throw new RangeError(`${api}: exclude names no rank`)
-  if (ranks.includes(rank)) throw new RangeError(`${api}: rank ${rank} is in exclude, so it must not call shrink`)
-  return ranks.sort((a, b) => a - b)
-}
-
-function requireWhole(value: unknown, name: string, least: number, most: number, api: string): void {
-  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${name} must be a number`)
-  if (Number.isInteger(value) && value >= least && value <= most) return
-  throw new RangeError(`${api}: ${name} must be a whole number from ${least} to ${most}, got ${value}`)
 }

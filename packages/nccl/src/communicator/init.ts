@@ -1,4 +1,3 @@
-import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import {
   type ncclComm_t,
@@ -12,11 +11,11 @@ import {
 } from '@shoal/nccl-sys'
 import { AbortedError, TimeoutError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
+import { loadLibraries } from '../libraries.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
 import { onAbort } from '../lifetime/onAbort.js'
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
-import type { CommunicatorWaitOptions } from '../lifetime/watchdog.js'
-import { ncclVersion } from '../version.js'
+import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -282,12 +281,6 @@ export async function abandon({ handle, context }: NativeCommunicator): Promise<
       'ShoalWarning',
     )
   }
-}
-
-/** Before any call is recorded for another thread: a missing or too old library shows at once, with its version. */
-export function loadLibraries(): void {
-  ensureContextFunctions()
-  ncclVersion()
 }
 
 function throwIfAborted(signal: AbortSignal | undefined, operation: string): void {

@@ -1,22 +1,11 @@
 import { ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
 import { attachSuppressed } from '../attach.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
+import type { AgreedOperation } from '../lifetime/noted.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
 // NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or write
 // beyond a buffer. Where one group holds the calls of several ranks, they can be compared before anything starts.
-
-/** A collective operation, as far as all ranks of a communicator have to agree on it; `absent` stands where it has none. */
-export interface AgreedOperation {
-  /** C function. */
-  readonly api: string
-  /** Elements of a reduction, bytes of what is only moved. */
-  readonly amount: number
-  /** `ncclDataType_t` of a reduction. */
-  readonly type: number
-  readonly op: number
-  readonly root: number
-}
 
 const absent = -1
 /** The operations that a program makes count as one, since each rank has its own. */

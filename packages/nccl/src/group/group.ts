@@ -15,7 +15,7 @@ import { checkNccl, contextError, firstContextStatus, ncclError } from '../error
 import { anyContext } from '../lifetime/contexts.js'
 import { exclusively, type LiveCommunicator } from '../lifetime/live.js'
 import { untilSettled } from '../lifetime/progress.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/watchdog.js'
+import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
 import { disagreement } from './agreement.js'
 import { type Collected, groupState } from './groupState.js'
 

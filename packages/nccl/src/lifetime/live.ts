@@ -1,9 +1,8 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
-import type { AgreedOperation } from '../group/agreement.js'
-import type { RecentCollectives } from '../operations/collectives.js'
-import type { CommunicatorWaitOptions } from './watchdog.js'
+import type { AgreedOperation, RecentCollectives } from './noted.js'
+import type { CommunicatorWaitOptions } from './waitOptions.js'
 
 /**
  * A communicator that can be used: what a call needs to know of it. One object for the life of a communicator; what is

@@ -12,8 +12,8 @@ import {
   memoryProtocol,
   toDeviceOrdinal,
 } from '@shoal/types'
-import { loadLibraries } from '../communicator/init.js'
 import { checkCuda, checkNccl } from '../errors.js'
+import { loadLibraries } from '../libraries.js'
 import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
 import { named } from '../operations/operands.js'

@@ -1,20 +1,9 @@
 import { type NativeCall, signedSlots32, slots32, slots64 } from '@shoal/ffi/calls'
-import { nccl, type ncclComm_t, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
-import type { MemoryRange, StreamHandle } from '@shoal/types'
+import { nccl, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
+import type { MemoryRange } from '@shoal/types'
+import type { CollectiveArguments } from '../lifetime/noted.js'
 
 // What training loops do most, without the checks of the generated functions, which the caller has made already.
-
-/** What a collective passes to NCCL, found to be right. */
-export interface CollectiveArguments {
-  readonly source: MemoryRange
-  readonly target: MemoryRange
-  readonly count: number
-  readonly type: ncclDataType_t
-  /** Only reductions have one. */
-  readonly op: ncclRedOp_t | undefined
-  readonly communicator: ncclComm_t
-  readonly queue: StreamHandle
-}
 
 /** Makes the call with what is in the block; the function was bound when the arguments were checked. Returns the status. */
 export type CollectiveCall = (given: CollectiveArguments) => number

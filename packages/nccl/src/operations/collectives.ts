@@ -7,16 +7,16 @@ import {
   type StreamLike,
   streamProtocol,
 } from '@shoal/types'
-import { type AgreedOperation, movement, noteOperation, reduction } from '../group/agreement.js'
+import { movement, noteOperation, reduction } from '../group/agreement.js'
 import { isCollecting } from '../group/groupState.js'
 import { check, enter, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
+import type { AgreedOperation, CheckedCollective, RecentCollectives } from '../lifetime/noted.js'
 import { requireNcclVersion } from '../version.js'
 import {
   allGatherCall,
   allReduceCall,
   allToAllCall,
-  type CollectiveArguments,
   type CollectiveCall,
   reduceScatterCall,
   requireAllToAll,
@@ -56,22 +56,6 @@ const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
 }
 
 const firstWithAverage = 21003
-
-/** A collective whose operands were found to be right, and what it was asked with. */
-export interface CheckedCollective extends CollectiveArguments {
-  readonly requestedOp: ReduceOp | PreMulSum | undefined
-  readonly requestedCount: number | undefined
-  readonly requestedDType: DType | undefined
-  readonly operation: AgreedOperation
-}
-
-/** The last collectives of a communicator, where they may be recognised. */
-export interface RecentCollectives {
-  allReduce: CheckedCollective | undefined
-  allGather: CheckedCollective | undefined
-  reduceScatter: CheckedCollective | undefined
-  allToAll: CheckedCollective | undefined
-}
 
 export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
   const last = live.recent?.allReduce

@@ -1,0 +1,348 @@
+import { type BackgroundWork, offThread } from '@shoal/ffi'
+import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } from '@shoal/nccl-sys'
+import { AbortedError, DisposedError } from '@shoal/types'
+import { attachSuppressed } from '../attach.js'
+import { checkNccl, ncclError } from '../errors.js'
+import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
+import { addContext, removeContext } from '../lifetime/contexts.js'
+import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
+import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren } from '../lifetime/live.js'
+import { releasePrimaryContexts } from '../lifetime/primaryContexts.js'
+import { whenContextDone } from '../lifetime/streamWait.js'
+import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
+import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
+import type { NativeCommunicator } from './init.js'
+
+type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
+
+/** How long an abort waits for a call of NCCL that runs on another thread and cannot be ended. */
+const abortGrace = 2000
+const firstWithAsyncErrors = 2402
+const firstWithFinalize = 21403
+
+/**
+ * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run on
+ * another thread, and every way to its end. `owner` is the object that a program holds.
+ */
+export class CommunicatorLife {
+  readonly native: NativeCommunicator
+  readonly live: LiveCommunicator
+  readonly watchdog: Watchdog
+  /** For messages. */
+  readonly name: string
+  readonly #owner: object
+  /** Those that share the resources of this one. */
+  readonly #sharing = new Set<CommunicatorLife>()
+  #parent: CommunicatorLife | undefined
+  #state: State = 'open'
+  #finalizing: Promise<void> | undefined
+  #ending: Promise<void> | undefined
+  #aborting: Promise<void> | undefined
+  /** The call of NCCL that frees it, which nothing can stop. */
+  #freeing: Promise<unknown> | undefined
+  /** What failed on the way to the end, which goes on all the same. */
+  #problem: { readonly error: unknown } | undefined
+
+  constructor(
+    owner: object,
+    native: NativeCommunicator,
+    { rank, worldSize }: Omit<CommunicatorIdentity, 'device'>,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#owner = owner
+    this.native = native
+    const { ordinal: device, handle: context } = native.context
+    this.name = `Communicator of rank ${rank} of ${worldSize} on device ${device}`
+    const live: LiveCommunicator = {
+      handle: native.handle,
+      rank,
+      worldSize,
+      device,
+      context,
+      guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
+      // All there from the start: V8 then sees one shape in every communicator.
+      recent: undefined,
+      children: undefined,
+      pending: undefined,
+      clique: undefined,
+      grouped: undefined,
+      lastOperation: undefined,
+      ended: undefined,
+    }
+    this.live = live
+    this.watchdog = new Watchdog({
+      rank,
+      worldSize,
+      device,
+      get lastOperation() {
+        return live.lastOperation
+      },
+      status: () => this.#watchedStatus(),
+      errorOf: (status) => ncclError(status, 'ncclCommGetAsyncError', native.handle),
+      abort: (failure) => this.#abortNow(failure),
+    })
+    addContext(context)
+    watchForLeak(owner, this.name)
+    if (signal !== undefined) this.watchdog.watchSignal(signal)
+  }
+
+  get state(): State {
+    return this.#state
+  }
+
+  /** Its end, by `destroy` or an abort, that is under way or was. */
+  get ending(): Promise<void> | undefined {
+    return this.#ending
+  }
+
+  /** The abort that is under way, or was. */
+  get aborting(): Promise<void> | undefined {
+    return this.#aborting
+  }
+
+  /** `child` shares the resources of this one: it ends first. */
+  share(child: CommunicatorLife): void {
+    this.#sharing.add(child)
+    child.#parent = this
+  }
+
+  /** Suspended, or no longer, unless something else has happened meanwhile. */
+  change(from: State, to: State): void {
+    if (this.#state === from) this.#state = to
+  }
+
+  requireUsable(operation: string): void {
+    if (this.#state !== 'open') throw this.#refusal(operation)
+  }
+
+  requireManageable(operation: string): void {
+    if (this.#state !== 'revoked') this.requireUsable(operation)
+  }
+
+  requireAlive(operation: string): void {
+    if (this.#ending !== undefined) throw this.#refusal(operation)
+  }
+
+  /** Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile. */
+  guarded<T>(
+    operation: string,
+    options: CommunicatorWaitOptions,
+    work: (background: BackgroundWork) => Promise<T>,
+  ): Promise<T> {
+    return this.watchdog.guard(operation, options, (background) =>
+      inTurn([this.live], operation, () => work(background)),
+    )
+  }
+
+  /** Makes a call of NCCL on another thread and waits until NCCL is done with it. */
+  async call(api: string, call: () => void, background: BackgroundWork, settlesFirst = true): Promise<void> {
+    if (settlesFirst && !this.native.isBlocking) await this.settled(api)
+    const [status = 0] = await offThread({ context: this.live.context, background }, call)
+    checkNccl(status, api, this.native.handle)
+    if (status === ncclResult_t.ncclInProgress) await this.settled(api)
+  }
+
+  /** Waits while NCCL is at work in the background. */
+  async settled(api: string): Promise<void> {
+    const { handle } = this.native
+    const status = await whenSettled(
+      () => asyncStatus(handle),
+      () => this.watchdog.failure !== undefined,
+    )
+    // The watchdog tells the caller why.
+    if (status === undefined) throw new AbortedError(api)
+    if (status !== ncclResult_t.ncclSuccess) throw ncclError(status, api, handle)
+  }
+
+  /** No operation follows; waits for what is under way are going to be rejected by the function returned. */
+  revoked(operation: string): () => void {
+    this.#state = 'revoked'
+    return this.watchdog.interrupt(operation)
+  }
+
+  /** See `Communicator.finalize`. */
+  finalize(waitOptions: CommunicatorWaitOptions): Promise<void> {
+    if (this.#state !== 'finalized') this.requireUsable('finalize')
+    else this.requireAlive('finalize')
+    this.#state = 'finalized'
+    this.#finalizing ??= this.watchdog.guard('finalize', waitOptions, async (background) => {
+      await this.#closeChildren('finalize')
+      await inTurn([this.live], 'finalize', () => this.#finalizeNow(background))
+    })
+    return this.#finalizing
+  }
+
+  /** See `Communicator.destroy`. */
+  destroy(waitOptions: CommunicatorWaitOptions): Promise<void> {
+    if (this.#ending !== undefined) return this.#ending
+    const isQuiet = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
+    this.#state = 'destroyed'
+    forgetLeak(this.#owner)
+    this.#ending = this.watchdog.guard('destroy', waitOptions, async (background) => {
+      // A failed finalize() has told its own caller.
+      await this.#finalizing?.catch(() => undefined)
+      await this.#closeChildren('destroy')
+      await inTurn([this.live], 'destroy', () => this.#destroyNow(isQuiet, background))
+    })
+    return this.#ending
+  }
+
+  /** See `Communicator.abort`. */
+  abort(): Promise<void> {
+    if (this.#aborting !== undefined) return this.#aborting
+    const hasWork = this.live.lastOperation !== undefined || this.live.pending !== undefined
+    if (this.#ending !== undefined && (this.#freeing !== undefined || !hasWork)) return this.#ending
+    this.watchdog.fail({ reason: 'abort' })
+    return this.#aborting ?? Promise.resolve()
+  }
+
+  #refusal(operation: string): Error {
+    const { rank, worldSize, device } = this.live
+    const state = this.#state
+    if (state === 'suspended' || state === 'revoked') {
+      return new CommunicatorStateError({ operation, state, rank, worldSize, device })
+    }
+    const isOwnAbort = this.watchdog.failure?.reason === 'abort'
+    const failed = isOwnAbort ? undefined : this.watchdog.refusal(operation)
+    return failed ?? new DisposedError({ object: this.name, operation })
+  }
+
+  /** What the watchdog sees. While NCCL works for a communicator that is not blocking, whoever waits for that asks. */
+  #watchedStatus(): number {
+    if (this.#freeing !== undefined || this.#aborting !== undefined) return ncclResult_t.ncclSuccess
+    if (!this.native.isBlocking && this.live.pending !== undefined) return ncclResult_t.ncclInProgress
+    if (!nccl.has('ncclCommGetAsyncError', firstWithAsyncErrors)) return ncclResult_t.ncclSuccess
+    return asyncStatus(this.native.handle)
+  }
+
+  /** What was made with this communicator ends before it does. */
+  async #closeChildren(how: 'finalize' | 'destroy'): Promise<void> {
+    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
+    await undefined
+    while (this.live.pending !== undefined) await this.live.pending.ended
+    const problems = await releaseChildren(this.live)
+    if (how === 'destroy') {
+      const ends = await Promise.allSettled([...this.#sharing].map((child) => child.destroy({})))
+      problems.push(...ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : [])))
+    }
+    for (const problem of problems.slice(1)) attachSuppressed(problems[0], problem)
+    this.#problem ??= problems.length === 0 ? undefined : { error: problems[0] }
+  }
+
+  #throwProblem(): void {
+    const problem = this.#problem
+    this.#problem = undefined
+    if (problem !== undefined) throw problem.error
+  }
+
+  async #finalizeNow(background: BackgroundWork): Promise<void> {
+    const { handle } = this.native
+    if (this.native.isBlocking) await this.#quiet(background)
+    await this.call('ncclCommFinalize', () => void ncclCommFinalize(handle), background)
+    this.#throwProblem()
+  }
+
+  async #destroyNow(isQuiet: boolean, background: BackgroundWork): Promise<void> {
+    const { handle } = this.native
+    if (!isQuiet) await this.#workEnded(background)
+    if (this.watchdog.failure !== undefined) return
+    await this.#free('ncclCommDestroy', () => void ncclCommDestroy(handle), background)
+    this.#throwProblem()
+  }
+
+  /**
+   * Waits for the work before the communicator is freed: NCCL tells what has failed, and the watchdog can look at it, only
+   * until then.
+   */
+  async #workEnded(background: BackgroundWork): Promise<void> {
+    if (this.native.isBlocking) await this.#quiet(background)
+    if (!nccl.has('ncclCommFinalize', firstWithFinalize)) return
+    try {
+      await this.call('ncclCommFinalize', () => void ncclCommFinalize(this.native.handle), background)
+    } catch (error) {
+      // A lost communicator is aborted; any other one is freed all the same.
+      if (isFatal(error) || this.watchdog.failure !== undefined) throw error
+      this.#problem ??= { error }
+    }
+  }
+
+  /**
+   * Waits until the device has done its work. NCCL would wait itself, but in a call that nothing can end, and a
+   * communicator cannot be aborted beside it.
+   */
+  async #quiet(background: BackgroundWork): Promise<void> {
+    if (this.live.lastOperation === undefined) return
+    try {
+      await whenContextDone(this.live.context, background, this.watchdog.failing)
+    } catch (error) {
+      if (this.watchdog.failure !== undefined) throw error
+      // A context that has failed has ended its work: what NCCL makes of it is for NCCL to say.
+    }
+  }
+
+  async #free(api: string, call: () => void, background: BackgroundWork = {}): Promise<void> {
+    this.live.ended = this.#state
+    const { context } = this.native
+    const freeing = offThread({ context: context.handle, background }, call)
+    this.#freeing = freeing.catch(() => undefined)
+    try {
+      const [status = 0] = await freeing
+      checkNccl(status, api)
+    } finally {
+      this.watchdog.stop()
+      if (this.#parent !== undefined) this.#parent.#sharing.delete(this)
+      removeContext(context.handle)
+      await releasePrimaryContexts([context])
+    }
+  }
+
+  /** For the watchdog: the communicator ends now. */
+  #abortNow(failure: Failure): Promise<void> {
+    this.#state = 'aborted'
+    this.live.ended = 'aborted'
+    forgetLeak(this.#owner)
+    const aborting = this.#abort(failure)
+    this.#aborting = aborting
+    this.#ending ??= aborting
+    // The watchdog tells whoever waits.
+    aborting.catch(() => undefined)
+    return aborting
+  }
+
+  async #abort(failure: Failure): Promise<void> {
+    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
+    await undefined
+    for (const child of this.#sharing) child.watchdog.fail({ reason: 'parent', cause: failure.cause })
+    if (this.#freeing !== undefined) {
+      if (!(await endsSoon(this.#freeing))) this.#warnStuck('it is freed when that returns')
+      return
+    }
+    forgetChildren(this.live)
+    const free = (): Promise<void> => this.#free('ncclCommAbort', () => void ncclCommAbort(this.native.handle))
+    const { pending } = this.live
+    if (pending === undefined || (await endsSoon(pending.ended))) return free()
+    this.#warnStuck('it is aborted when that returns')
+    pending.ended.then(free).catch((error: unknown) => {
+      process.emitWarning(`${this.name} could not be aborted: ${String(error)}`, 'ShoalWarning')
+    })
+  }
+
+  #warnStuck(what: string): void {
+    process.emitWarning(
+      `${this.name}: a call of NCCL waits for other ranks on another thread and cannot be ended; ${what}`,
+      'ShoalWarning',
+    )
+  }
+}
+
+/** Whether a promise that never rejects settles within the time an abort has. */
+async function endsSoon(ended: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), abortGrace)
+  })
+  const soon = await Promise.race([ended.then(() => true), late])
+  clearTimeout(timer)
+  return soon
+}

@@ -1,0 +1,44 @@
+import type { ncclComm_t, ncclDataType_t, ncclRedOp_t } from '@shoal/nccl-sys'
+import type { DType, MemoryRange, StreamHandle } from '@shoal/types'
+
+// What a communicator notes of the collectives that were asked of it.
+
+/** A collective operation, as far as all ranks of a communicator have to agree on it; -1 stands where it has none. */
+export interface AgreedOperation {
+  /** C function. */
+  readonly api: string
+  /** Elements of a reduction, bytes of what is only moved. */
+  readonly amount: number
+  /** `ncclDataType_t` of a reduction. */
+  readonly type: number
+  readonly op: number
+  readonly root: number
+}
+
+/** What a collective passes to NCCL, found to be right. */
+export interface CollectiveArguments {
+  readonly source: MemoryRange
+  readonly target: MemoryRange
+  readonly count: number
+  readonly type: ncclDataType_t
+  /** Only reductions have one. */
+  readonly op: ncclRedOp_t | undefined
+  readonly communicator: ncclComm_t
+  readonly queue: StreamHandle
+}
+
+/** A collective whose operands were found to be right, and what it was asked with. */
+export interface CheckedCollective extends CollectiveArguments {
+  readonly requestedOp: unknown
+  readonly requestedCount: number | undefined
+  readonly requestedDType: DType | undefined
+  readonly operation: AgreedOperation
+}
+
+/** The last collectives of a communicator, where they may be recognised. */
+export interface RecentCollectives {
+  allReduce: CheckedCollective | undefined
+  allGather: CheckedCollective | undefined
+  reduceScatter: CheckedCollective | undefined
+  allToAll: CheckedCollective | undefined
+}
