@@ -8,7 +8,15 @@ import { type Team, type TeamName, team } from '../deviceApi/team.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { type MemorySize, NcclMemory } from '../memory/ncclMemory.js'
 import { type Registration, register } from '../memory/registration.js'
-import { registerWindow, type Window, type WindowOptions } from '../memory/window.js'
+import {
+  type AwaitedSignal,
+  type PutSignalOptions,
+  putSignal,
+  type SignalOptions,
+  signal,
+  waitSignal,
+} from '../oneSided/oneSided.js'
+import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
 import {
   allGather,
   allReduce,
@@ -22,14 +30,6 @@ import {
   reduceScatter,
   scatter,
 } from '../operations/collectives.js'
-import {
-  type AwaitedSignal,
-  type PutSignalOptions,
-  putSignal,
-  type SignalOptions,
-  signal,
-  waitSignal,
-} from '../operations/oneSided.js'
 import { type PeerOptions, recv, send } from '../operations/pointToPoint.js'
 import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../operations/reductionOps.js'
 

@@ -26,10 +26,10 @@ import { addChild, type Child, exclusively, type LiveCommunicator, removeChild }
 import { untilSettled } from '../lifetime/progress.js'
 import { whenQuiet } from '../lifetime/quiet.js'
 import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
+import { addRegistration, type RegisteredRange, removeRegistration } from '../memory/registeredRanges.js'
 import { checkedRank } from '../operations/counts.js'
 import { memoryAt } from '../operations/operands.js'
 import { requireNcclVersion } from '../version.js'
-import { addRegistration, type RegisteredRange, removeRegistration } from './registeredRanges.js'
 
 export interface WindowOptions extends CommunicatorWaitOptions {
   /**

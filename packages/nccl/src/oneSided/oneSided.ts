@@ -4,11 +4,11 @@ import type { MemoryLike, StreamLike } from '@shoal/types'
 import { keepUntilGroupEnds } from '../group/group.js'
 import { submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import { isInSymmetricWindow, Window } from '../memory/window.js'
-import type { CollectiveOptions } from './collectives.js'
-import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
-import { memoryAt, streamAt, wireTypeOf } from './operands.js'
-import type { PeerOptions } from './pointToPoint.js'
+import type { CollectiveOptions } from '../operations/collectives.js'
+import { checkedRank, checkOptions, copyable, ownCount } from '../operations/counts.js'
+import { memoryAt, streamAt, wireTypeOf } from '../operations/operands.js'
+import type { PeerOptions } from '../operations/pointToPoint.js'
+import { isInSymmetricWindow, Window } from './window.js'
 
 /** Which of a rank's counters a signal goes to. */
 export interface SignalChannel {
