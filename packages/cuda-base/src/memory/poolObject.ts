@@ -150,7 +150,7 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
     const grants: AccessGrant[] = list.map((place) => ({ place, access }))
     const { memory, count } = writeGrants(resolveGrants(grants))
-    if (count > 0) this.#calls.setAccess(this._context, handle, memory, count)
+    if (count > 0) this.#calls.setAccess(this._context, handle, memory.bytes, count)
   }
 
   /** What a device may do with what is allocated from the pool. */

@@ -5,10 +5,12 @@ import {
   cuMemGetAccess,
   cuMemSetAccess,
 } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
 import { describeValue } from '../checks.js'
+import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
-import { type MemoryPlace, type ResolvedPlace, resolvePlace } from './location.js'
+import { type MemoryPlace, placeKey, type ResolvedPlace, resolvePlace } from './location.js'
 
 /** What a device may do with mapped memory. */
 export type MemoryAccess = 'none' | 'read' | 'readWrite'
@@ -48,28 +50,47 @@ export function requireAccess(access: MemoryAccess): MemoryAccess {
 }
 
 /** The struct of each grant there was: there are few, and each mapping needs one. */
-const known = new Map<string, Uint8Array>()
+const known = new Map<number, NativeMemory>()
 
-function writeGrant({ place: { type, id }, access }: ResolvedGrant): Uint8Array {
-  const key = `${type} ${id} ${access}`
+function writeGrant({ place, access }: ResolvedGrant): NativeMemory {
+  const { type, id } = place
+  const key = placeKey(place) * 4 + codes[access]
   let memory = known.get(key)
   if (memory === undefined) {
-    memory = CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] })
+    memory = NativeMemory.allocate(CUmemAccessDesc.size)
+    memory.bytes.set(CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] }))
     known.set(key, memory)
   }
   return memory
 }
 
-/** Grants as the array of structs that the driver reads. It is shared: nobody writes to it. */
-export function writeGrants(grants: readonly ResolvedGrant[]): { readonly memory: Uint8Array; readonly count: number } {
+/** Grants as the driver reads them. */
+export interface WrittenGrants {
+  /** The array of structs. It is shared: nobody writes to it. */
+  readonly memory: NativeMemory
+  readonly count: number
+  /** Contexts of the devices that get access, each once. */
+  readonly users: readonly Context[]
+}
+
+export function writeGrants(grants: readonly ResolvedGrant[]): WrittenGrants {
   const count = grants.length
   const [first] = grants
-  if (count === 1 && first !== undefined) return { memory: writeGrant(first), count }
-  const memory = new Uint8Array(count * CUmemAccessDesc.size)
+  if (count === 1 && first !== undefined) return { memory: writeGrant(first), count, users: usersOf(grants) }
+  const memory = NativeMemory.allocate(count * CUmemAccessDesc.size)
   grants.forEach((grant, index) => {
-    memory.set(writeGrant(grant), index * CUmemAccessDesc.size)
+    memory.bytes.set(writeGrant(grant).bytes, index * CUmemAccessDesc.size)
   })
-  return { memory, count }
+  return { memory, count, users: usersOf(grants) }
+}
+
+function usersOf(grants: readonly ResolvedGrant[]): readonly Context[] {
+  const users: Context[] = []
+  for (const { place, access } of grants) {
+    const { context } = place
+    if (context !== undefined && access !== 'none' && !users.includes(context)) users.push(context)
+  }
+  return users
 }
 
 /** Access as the driver writes it. */
@@ -78,9 +99,8 @@ export function readAccess(bits: number): MemoryAccess {
 }
 
 /** `cuMemSetAccess` for a range of addresses. */
-export function setAccess(address: bigint, byteLength: number, grants: readonly ResolvedGrant[]): void {
-  if (grants.length === 0) return
-  const { memory, count } = writeGrants(grants)
+export function setAccess(address: bigint, byteLength: number, { memory, count }: WrittenGrants): void {
+  if (count === 0) return
   check(cuMemSetAccess(address, byteLength, memory, count), 'cuMemSetAccess')
 }
 

@@ -2,9 +2,10 @@ import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver'
 import { DisposedError } from '@shoal/types'
 import { requireAddress, requireInteger, requireOptions } from '../checks.js'
 import { check, checkRelease } from '../errors.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
+import type { WrittenGrants } from './access.js'
 import { type MapOptions, type Mappable, MappedRange } from './mappedRange.js'
 import { requireMultiple } from './properties.js'
 
@@ -23,18 +24,29 @@ export const reservationUnit = 2 * 1024 * 1024
  * Addresses that are reserved and nothing else, until physical memory is mapped there. Disposing of it while something
  * is mapped gives the addresses back when the last mapping goes.
  */
-export class AddressRange extends Resource {
+export class AddressRange extends Resource implements ShortLived {
   protected readonly kind = 'AddressRange'
   readonly byteLength: number
   readonly #address: bigint
   /** Offsets of what is mapped, to its length. */
   readonly #mapped = new Map<number, number>()
+  /** Beyond it nothing is mapped. */
+  #mappedEnd = 0
   #isFreed = false
+  #isWatched = false
 
   private constructor(address: bigint, byteLength: number) {
     super()
     this.#address = address
     this.byteLength = byteLength
+    watchLater(this)
+  }
+
+  /** @internal */
+  _watch(): void {
+    this.#isWatched = true
+    const { byteLength } = this
+    const address = this.#address
     watchForLeak(this, `An AddressRange of ${byteLength} bytes`, () => {
       checkRelease(cuMemAddressFree(address, byteLength), 'cuMemAddressFree')
       return 'its addresses are given back'
@@ -84,6 +96,12 @@ export class AddressRange extends Resource {
     return MappedRange._map(this, address, memory, options)
   }
 
+  /** @internal The same for the whole of memory and an offset that were checked before. */
+  _mapWhole(memory: Mappable, offset: number, grants: WrittenGrants): MappedRange {
+    const { handle, byteLength } = memory
+    return MappedRange._mapPart(this, this.address, memory, handle, 0, byteLength, offset, grants)
+  }
+
   /** @internal Notes a mapping. @throws RangeError when it overlaps another one or ends beyond the range. */
   _claim(offset: number, byteLength: number): void {
     if (offset + byteLength > this.byteLength) {
@@ -91,19 +109,15 @@ export class AddressRange extends Resource {
         `offset ${offset} and ${byteLength} bytes end beyond the range, which has ${this.byteLength} bytes`,
       )
     }
-    for (const [start, length] of this.#mapped) {
-      if (offset < start + length && start < offset + byteLength) {
-        throw new RangeError(
-          `${byteLength} bytes at offset ${offset} overlap what is mapped at ${start}, ${length} bytes`,
-        )
-      }
-    }
+    if (offset < this.#mappedEnd) this.#requireFree(offset, byteLength)
     this.#mapped.set(offset, byteLength)
+    this.#mappedEnd = Math.max(this.#mappedEnd, offset + byteLength)
   }
 
   /** @internal Takes a mapping back. */
   _unclaim(offset: number): void {
     this.#mapped.delete(offset)
+    if (this.#mapped.size === 0) this.#mappedEnd = 0
     if (this._disposed) this.#freeIfUnused()
   }
 
@@ -118,10 +132,20 @@ export class AddressRange extends Resource {
     this.#freeIfUnused()
   }
 
+  #requireFree(offset: number, byteLength: number): void {
+    for (const [start, length] of this.#mapped) {
+      if (offset < start + length && start < offset + byteLength) {
+        throw new RangeError(
+          `${byteLength} bytes at offset ${offset} overlap what is mapped at ${start}, ${length} bytes`,
+        )
+      }
+    }
+  }
+
   #freeIfUnused(): void {
     if (this.#mapped.size > 0 || this.#isFreed) return
     this.#isFreed = true
-    forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     if (!processIsEnding()) checkRelease(cuMemAddressFree(this.#address, this.byteLength), 'cuMemAddressFree')
   }
 }

@@ -1,12 +1,19 @@
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
-import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
-import { type AccessGrant, resolveGrants } from './access.js'
+import { forgetLeak, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import { startDriver } from '../start.js'
+import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { AddressRange, reservationUnit } from './addressRange.js'
 import type { MappedRange } from './mappedRange.js'
 import { PhysicalMemory } from './physicalMemory.js'
-import { type AllocationOptions, allocationGranularity } from './properties.js'
+import {
+  type AllocationOptions,
+  granularityCode,
+  granularityOf,
+  type ResolvedProperties,
+  resolveProperties,
+} from './properties.js'
 
 /** How growable memory is made. */
 export interface GrowableOptions extends AllocationOptions {
@@ -24,54 +31,62 @@ interface Piece {
 }
 
 /** Memory of a device that grows and shrinks in place: its address never changes and nothing is copied. */
-export class GrowableRange extends Resource implements MemoryLike {
+export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'GrowableRange'
   readonly #context: Context
-  readonly #device: DeviceWithContext
   readonly #range: AddressRange
-  readonly #options: AllocationOptions
-  readonly #access: readonly AccessGrant[]
+  /** What each piece is made with, and who may use it. */
+  readonly #properties: ResolvedProperties
+  readonly #grants: WrittenGrants
   readonly #granularity: number
   readonly #step: number
   readonly #pieces: Piece[] = []
   #byteLength = 0
+  #isWatched = false
 
   private constructor(
-    device: DeviceWithContext,
+    context: Context,
     range: AddressRange,
     step: number,
     granularity: number,
-    options: GrowableOptions,
+    properties: ResolvedProperties,
+    grants: WrittenGrants,
   ) {
     super()
-    this.#device = device
-    this.#context = contextOf(device)
-    this.#context._addChild()
+    this.#context = context
+    context._addChild()
+    this.#range = range
+    this.#step = step
+    this.#granularity = granularity
+    this.#properties = properties
+    this.#grants = grants
+    watchLater(this)
+  }
+
+  /** @internal */
+  _watch(): void {
+    this.#isWatched = true
     const context = this.#context
+    const range = this.#range
     watchForLeak(this, `A GrowableRange of ${range.byteLength} bytes`, () => {
       context._removeChild()
       return 'what it consists of is given back with it'
     })
-    this.#range = range
-    this.#step = step
-    this.#granularity = granularity
-    const { handleTypes, gpuDirectRdma, compressible, access = [] } = options
-    this.#options = { handleTypes, gpuDirectRdma, compressible }
-    this.#access = [{ place: device, access: 'readWrite' }, ...access]
   }
 
   /** Reserves the addresses. @throws RangeError, TypeError, StatusError */
   static reserve(device: DeviceWithContext, options: GrowableOptions): GrowableRange {
     requireOptions(options, 'options', '{ maximumBytes }')
-    const { handleTypes, gpuDirectRdma, compressible } = options
-    const properties = { handleTypes, gpuDirectRdma, compressible }
-    const granularity = allocationGranularity(device, properties)
-    const step = options.stepBytes ?? allocationGranularity(device, { ...properties, granularity: 'recommended' })
+    const { handleTypes, gpuDirectRdma, compressible, access = [] } = options
+    startDriver()
+    const properties = resolveProperties(device, { handleTypes, gpuDirectRdma, compressible })
+    const granularity = granularityOf(properties)
+    const step = options.stepBytes ?? granularityOf(properties, granularityCode('recommended'))
     requireInteger(step, 'stepBytes', 1, Number.MAX_SAFE_INTEGER)
     requireInteger(options.maximumBytes, 'maximumBytes', 1, 2 ** 47)
-    resolveGrants(options.access ?? [])
+    const grants = writeGrants([...resolveGrants([{ place: device, access: 'readWrite' }]), ...resolveGrants(access)])
     const range = AddressRange.reserve(roundUp(options.maximumBytes, Math.max(granularity, reservationUnit)))
-    return new GrowableRange(device, range, roundUp(step, granularity), granularity, options)
+    return new GrowableRange(contextOf(device), range, roundUp(step, granularity), granularity, properties, grants)
   }
 
   /** The first address; the same for ever. @throws DisposedError */
@@ -131,7 +146,7 @@ export class GrowableRange extends Resource implements MemoryLike {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
-    forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     const pieces = this.#pieces.splice(0)
     try {
       this.#range.dispose()
@@ -143,7 +158,7 @@ export class GrowableRange extends Resource implements MemoryLike {
   }
 
   protected release(): void {
-    forgetLeak(this)
+    if (this.#isWatched) forgetLeak(this)
     const failures: unknown[] = []
     for (const object of [this.#range, ...this.#pieces.splice(0).map(({ mapped }) => mapped)]) {
       try {
@@ -166,9 +181,9 @@ export class GrowableRange extends Resource implements MemoryLike {
     const wanted = roundUp(Math.max(byteLength - start, this.#step), this.#granularity)
     const size = Math.min(wanted, this.maximumBytes - start)
     // The mapping keeps the memory; the handle is not needed beyond this.
-    const physical = PhysicalMemory.create(this.#device, size, this.#options)
+    const physical = PhysicalMemory._make(this.#properties, size)
     try {
-      const mapped = this.#range.map(physical, { offset: start, access: this.#access })
+      const mapped = this.#range._mapWhole(physical, start, this.#grants)
       this.#pieces.push({ mapped, end: start + size })
     } finally {
       physical.dispose()

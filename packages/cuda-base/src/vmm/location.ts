@@ -24,6 +24,11 @@ export interface ResolvedPlace {
   readonly context: Context | undefined
 }
 
+/** A number for each place there can be, below 2^36, to look up what is known of it: a text takes longer to make. */
+export function placeKey({ type, id }: ResolvedPlace): number {
+  return id * 16 + type
+}
+
 const host: ResolvedPlace = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST, id: 0, context: undefined }
 
 /** @throws TypeError for what is no place, RangeError for a node that cannot be. */

@@ -17,6 +17,8 @@ import {
   type ResolvedGrant,
   resolveGrants,
   setAccess,
+  type WrittenGrants,
+  writeGrants,
 } from './access.js'
 import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
@@ -59,11 +61,20 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   /** The context it counts as memory of; none for host memory. */
   readonly #context: Context | undefined
   /** Contexts whose work may use the memory: it has to end before the memory goes. */
-  readonly #users: Context[] = []
+  #users: readonly Context[]
   #isWatched = false
+  /** What the collector finds of it, once it is watched. */
+  #left: { users: readonly Context[] } | undefined
   #description: MemoryRange | undefined
 
-  private constructor(range: AddressRange, memory: Mappable, address: bigint, offset: number, byteLength: number) {
+  private constructor(
+    range: AddressRange,
+    memory: Mappable,
+    address: bigint,
+    offset: number,
+    byteLength: number,
+    users: readonly Context[],
+  ) {
     super()
     this.range = range
     this.memory = memory
@@ -71,6 +82,8 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this.byteLength = byteLength
     this.#address = address
     this.#context = memory._contexts[0]
+    this.#users = users
+    for (const context of users) context._addChild()
     watchLater(this)
   }
 
@@ -79,9 +92,10 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this.#isWatched = true
     const { range, offset, byteLength } = this
     const address = this.#address
-    const users = this.#users
+    const left = { users: this.#users }
+    this.#left = left
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
-      unmapOffThread(address, byteLength, users).then(
+      unmapOffThread(address, byteLength, left.users).then(
         () => range._unclaim(offset),
         () => undefined,
       )
@@ -96,7 +110,21 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const part = requirePart(options.memoryOffset, options.byteLength, memory.byteLength, granularity)
     const { memoryOffset, byteLength } = part
     const offset = requireMultiple(options.offset ?? 0, 'offset', granularity, 0)
-    const grants = options.access === undefined ? ownAccess(memory) : resolveGrants(options.access)
+    const grants = writeGrants(options.access === undefined ? ownAccess(memory) : resolveGrants(options.access))
+    return MappedRange._mapPart(range, start, memory, handle, memoryOffset, byteLength, offset, grants)
+  }
+
+  /** @internal The same with what was checked before. */
+  static _mapPart(
+    range: AddressRange,
+    start: bigint,
+    memory: Mappable,
+    handle: CUmemGenericAllocationHandle,
+    memoryOffset: number,
+    byteLength: number,
+    offset: number,
+    grants: WrittenGrants,
+  ): MappedRange {
     const address = start + BigInt(offset)
     range._claim(offset, byteLength)
     try {
@@ -112,9 +140,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
       range._unclaim(offset)
       throw error
     }
-    const mapped = new MappedRange(range, memory, address, offset, byteLength)
-    mapped.#note(grants)
-    return mapped
+    return new MappedRange(range, memory, address, offset, byteLength, grants.users)
   }
 
   /** The first address. @throws DisposedError */
@@ -131,10 +157,10 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
     const { address } = this
     const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
-    const grants = resolveGrants(list.map((place) => ({ place, access })))
+    const grants = writeGrants(resolveGrants(list.map((place) => ({ place, access }))))
     if (access !== 'readWrite') this.#wait()
     setAccess(address, this.byteLength, grants)
-    this.#note(grants)
+    this.#note(grants.users)
   }
 
   /** What a device may do with the memory (`cuMemGetAccess`). */
@@ -196,11 +222,12 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     for (const context of this.#users) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
   }
 
-  #note(grants: readonly ResolvedGrant[]): void {
-    for (const { place, access } of grants) {
-      if (place.context === undefined || access === 'none' || this.#users.includes(place.context)) continue
-      this.#users.push(place.context)
-      place.context._addChild()
+  #note(users: readonly Context[]): void {
+    for (const context of users) {
+      if (this.#users.includes(context)) continue
+      this.#users = [...this.#users, context]
+      if (this.#left !== undefined) this.#left.users = this.#users
+      context._addChild()
     }
   }
 }

@@ -24,6 +24,7 @@ import {
   type AllocationProperties,
   granularityFor,
   granularityOf,
+  type ResolvedProperties,
   readProperties,
   requireMultiple,
   resolveProperties,
@@ -77,7 +78,11 @@ export class PhysicalMemory extends Resource implements ShortLived {
    */
   static create(place: MemoryPlace, byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
     startDriver()
-    const properties = resolveProperties(place, options)
+    return PhysicalMemory._make(resolveProperties(place, options), byteLength)
+  }
+
+  /** @internal The same with properties that were resolved before. */
+  static _make(properties: ResolvedProperties, byteLength: number): PhysicalMemory {
     const granularity = granularityOf(properties)
     requireMultiple(byteLength, 'byteLength', granularity)
     const out = scratch()

@@ -5,12 +5,20 @@ import {
   CUmemAllocationType,
   cuMemGetAllocationGranularity,
 } from '@shoal/cuda-sys/driver'
+import { NativeMemory } from '@shoal/ffi'
 import { describeValue, optionalBoolean, requireInteger, requireOptions } from '../checks.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
 import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
-import { locationOf, type MemoryLocation, type MemoryPlace, type ResolvedPlace, resolvePlace } from './location.js'
+import {
+  locationOf,
+  type MemoryLocation,
+  type MemoryPlace,
+  placeKey,
+  type ResolvedPlace,
+  resolvePlace,
+} from './location.js'
 
 /** How physical memory is made. */
 export interface AllocationOptions {
@@ -37,7 +45,7 @@ export type Granularity = 'minimum' | 'recommended'
 export interface ResolvedProperties {
   readonly place: ResolvedPlace
   /** The struct. It is shared: nobody writes to it. */
-  readonly memory: Uint8Array<ArrayBuffer>
+  readonly memory: NativeMemory
   /** Bits of the kinds of handle. */
   readonly handleTypes: number
   /** Granularities that the driver was asked for already. */
@@ -47,7 +55,7 @@ export interface ResolvedProperties {
 const genericCompression = 1
 
 /** There are few different properties, and each allocation needs some: written once, asked about once. */
-const known = new Map<string, Omit<ResolvedProperties, 'place'>>()
+const known = new Map<number, Omit<ResolvedProperties, 'place'>>()
 
 /** Checks place and options, and writes the struct that the driver reads. */
 export function resolveProperties(
@@ -61,15 +69,18 @@ export function resolveProperties(
   const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
   const compressionType = optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0
   const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0
-  const key = `${type} ${id} ${handleTypes} ${compressionType} ${gpuDirectRDMACapable}`
+  const key = (placeKey(resolved) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
   let found = known.get(key)
   if (found === undefined) {
-    const memory = CUmemAllocationProp.allocate({
-      type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
-      requestedHandleTypes: handleTypes,
-      location: { type, id },
-      allocFlags: { compressionType, gpuDirectRDMACapable },
-    })
+    const memory = NativeMemory.allocate(CUmemAllocationProp.size)
+    memory.bytes.set(
+      CUmemAllocationProp.allocate({
+        type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+        requestedHandleTypes: handleTypes,
+        location: { type, id },
+        allocFlags: { compressionType, gpuDirectRDMACapable },
+      }),
+    )
     found = { memory, handleTypes, granularities: new Map() }
     known.set(key, found)
   }
@@ -105,7 +116,7 @@ export function allocationGranularity(
 const { CU_MEM_ALLOC_GRANULARITY_MINIMUM: minimum, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED: recommended } =
   CUmemAllocationGranularity_flags
 
-function granularityCode(granularity: Granularity): CUmemAllocationGranularity_flags {
+export function granularityCode(granularity: Granularity): CUmemAllocationGranularity_flags {
   if (granularity === 'minimum') return minimum
   if (granularity === 'recommended') return recommended
   throw new TypeError(`granularity must be 'minimum' or 'recommended', not ${describeValue(granularity)}`)
@@ -125,7 +136,10 @@ export function granularityOf(
 }
 
 /** The granularity for the struct that the driver reads or wrote. */
-export function granularityFor(memory: Uint8Array, code: CUmemAllocationGranularity_flags = minimum): number {
+export function granularityFor(
+  memory: Uint8Array | NativeMemory,
+  code: CUmemAllocationGranularity_flags = minimum,
+): number {
   const out = scratch()
   check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
   return Number(out.u64[0])
