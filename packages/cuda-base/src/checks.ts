@@ -59,6 +59,18 @@ export function requireOptions(options: unknown, name: string, example: string):
   throw new TypeError(`${name} must be an object such as ${example}, not ${describeValue(options)}`)
 }
 
+/** Puts the method and the parameter in front of what a general check says. */
+export function named<T>(api: string, parameter: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) {
+      error.message = `${api}: ${parameter}: ${error.message}`
+    }
+    throw error
+  }
+}
+
 /** A value as an error message shows it. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return String(value)

@@ -28,6 +28,8 @@ export function watchForEnd(endOfThread: () => void): void {
 /** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */
 interface Leak {
   readonly what: string
+  /** What should have been called. */
+  readonly end: string
   readonly where: string | undefined
   /** Frees what is safe to free from a collector callback and says so, or says why it stays. Undefined: no warning. */
   readonly reclaim: () => string | undefined
@@ -40,7 +42,7 @@ const leaks = new FinalizationRegistry<Leak>((leak) => {
   const outcome = reclaim(leak)
   if (outcome === undefined) return
   const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
-  process.emitWarning(`${leak.what} was dropped without dispose(); ${outcome}${detail}`, { type: 'ShoalLeakWarning' })
+  process.emitWarning(`${leak.what} was dropped without ${leak.end}; ${outcome}${detail}`, { type: 'ShoalLeakWarning' })
 })
 
 // An error thrown from a collector callback would end the process; in the warning it is seen all the same.
@@ -52,10 +54,13 @@ function reclaim(leak: Leak): string | undefined {
   }
 }
 
-/** Reports `object` when it is collected before {@link forgetLeak} was called for it. */
-export function watchForLeak(object: object, what: string, reclaim: () => string | undefined): void {
+/**
+ * Reports `object` when it is collected before {@link forgetLeak} was called for it; `end` is what should have been called.
+ * `reclaim` must not refer to the object.
+ */
+export function watchForLeak(object: object, what: string, reclaim: () => string | undefined, end = 'dispose()'): void {
   const where = traceLeaks ? (new Error().stack ?? '').split('\n').slice(2).join('\n').trim() : undefined
-  leaks.register(object, { what, where, reclaim }, object)
+  leaks.register(object, { what, end, where, reclaim }, object)
 }
 
 /** What is made and disposed of so often that watching each one would cost more than the call of the driver. */

@@ -1,4 +1,4 @@
-import { type CUresult, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
+import { checkCuda } from '@shoal/cuda-base/basics'
 import { enterContext, leaveContext, readCString } from '@shoal/ffi'
 import { nccl, type ncclComm_t, ncclGetErrorString, ncclGetLastError, ncclResult_t } from '@shoal/nccl-sys'
 import { StatusError } from '@shoal/types'
@@ -68,22 +68,6 @@ export function ncclError(status: number, api: string, communicator: ncclComm_t 
 /** What NCCL itself said last; undefined where the library is too old to tell. */
 export function lastErrorOf(communicator: ncclComm_t | null): string | undefined {
   return ask(() => readCString(ncclGetLastError(communicator)) ?? undefined)
-}
-
-/** Throws a StatusError of the CUDA driver for every status but `CUDA_SUCCESS`. */
-export function checkCuda(status: number, api: string): void {
-  if (status === 0) return
-  const text = new BigUint64Array(1)
-  const name = ask(() => (cuGetErrorName(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
-  const words = ask(() => (cuGetErrorString(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
-  throw new StatusError({
-    library: 'CUDA driver',
-    api,
-    status,
-    code: name ?? `CUresult(${status})`,
-    description: words ?? 'unknown result code',
-    isSticky: false,
-  })
 }
 
 /** An old library may lack the function that describes its error; the error itself must reach the caller all the same. */

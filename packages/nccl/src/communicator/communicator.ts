@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
@@ -24,7 +25,7 @@ import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
 import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
 import { whenStreamDone } from '../lifetime/streamWait.js'
 import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
-import { named, streamHandleAt } from '../operations/operands.js'
+import { streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig, sharesResources } from './config.js'
 import { type Deriving, deriveNative } from './derive.js'

@@ -1,9 +1,9 @@
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '@shoal/nccl-sys'
 import { AbortedError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
 import { abandon, type NativeCommunicator } from './init.js'
 
 /** A call of NCCL that makes one communicator out of another. */

@@ -1,3 +1,4 @@
+import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import {
   type ncclComm_t,
@@ -14,7 +15,6 @@ import { checkNccl, ncclError } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
 import { onAbort } from '../lifetime/onAbort.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'

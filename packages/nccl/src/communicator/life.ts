@@ -1,3 +1,4 @@
+import { forgetLeak, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } from '@shoal/nccl-sys'
 import { AbortedError, DisposedError } from '@shoal/types'
@@ -6,15 +7,17 @@ import { checkNccl, ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
 import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
 import { addContext, removeContext } from '../lifetime/contexts.js'
-import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
 import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren } from '../lifetime/live.js'
-import { releasePrimaryContexts } from '../lifetime/primaryContexts.js'
 import { whenContextDone } from '../lifetime/streamWait.js'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
 import type { NativeCommunicator } from './init.js'
 
 type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
+
+// A communicator is never destroyed by the collector: that call waits for the other ranks, and a collector that waits for
+// another process stops the program for ever.
+const stays = (): string => 'it stays open until the process ends'
 
 /** How long an abort waits for a call of NCCL that runs on another thread and cannot be ended. */
 const abortGrace = 2000
@@ -83,7 +86,7 @@ export class CommunicatorLife {
       abort: (failure) => this.#abortNow(failure),
     })
     addContext(context)
-    watchForLeak(owner, this.name)
+    watchForLeak(owner, this.name, stays, 'destroy() or abort()')
     if (signal !== undefined) this.watchdog.watchSignal(signal)
   }
 

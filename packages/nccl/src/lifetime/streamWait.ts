@@ -1,3 +1,4 @@
+import { checkCuda } from '@shoal/cuda-base/basics'
 import {
   type CUcontext,
   type CUevent,
@@ -11,7 +12,6 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, offThread, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
-import { checkCuda } from '../errors.js'
 import { onAbort } from './onAbort.js'
 
 const disableTiming = 2

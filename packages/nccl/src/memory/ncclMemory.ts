@@ -1,3 +1,12 @@
+import {
+  checkCuda,
+  forgetLeak,
+  named,
+  type PrimaryContext,
+  releasePrimaryContexts,
+  retainPrimaryContexts,
+  watchForLeak,
+} from '@shoal/cuda-base/basics'
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
@@ -12,17 +21,16 @@ import {
   memoryProtocol,
   toDeviceOrdinal,
 } from '@shoal/types'
-import { checkCuda, checkNccl } from '../errors.js'
+import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
-import { forgetLeak, watchForLeak } from '../lifetime/leaks.js'
-import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '../lifetime/primaryContexts.js'
-import { named } from '../operations/operands.js'
 import { registrationWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */
 export type MemorySize = number | { readonly dtype: DType; readonly length: number }
 
 const constructing = Symbol('NcclMemory')
+// Freeing waits for the device, which a collector must not.
+const stays = (): string => 'it stays allocated until the process ends'
 
 /**
  * Device memory from NCCL's allocator (`ncclMemAlloc`, NCCL 2.19): memory that NCCL can register and reach from other
@@ -61,7 +69,7 @@ export class NcclMemory implements MemoryLike {
       context: context.handle,
       ...elements,
     })
-    watchForLeak(this, this.#name(), 'free()')
+    watchForLeak(this, this.#name(), stays, 'free()')
   }
 
   /**

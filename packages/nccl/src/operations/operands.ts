@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import { dtypeInfo, dtypes, memoryProtocol, streamProtocol, toMemoryRange, toStreamHandle } from '@shoal/types'
@@ -149,17 +150,6 @@ export function checkOverlap(
   if (distance === allowed || distance >= sendBytes || -distance >= recvBytes || sendBytes === 0 || recvBytes === 0)
     return
   throw new RangeError(`${api}: send and recv overlap without being in place`)
-}
-
-/** Puts the function and the parameter in front of what a general check says. */
-export function named<T>(api: string, parameter: string, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError)
-      error.message = `${api}: ${parameter}: ${error.message}`
-    throw error
-  }
 }
 
 function wrongDevice(api: string, parameter: string, found: number, place: Place): TypeError {

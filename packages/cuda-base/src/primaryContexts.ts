@@ -7,9 +7,9 @@ import {
   cuInit,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
-import { checkCuda } from '../errors.js'
+import { check } from './errors.js'
 
-/** One hold on the primary context of a device. NCCL works in that context and in no other. */
+/** One hold on the primary context of a device, in which NCCL and NVSHMEM work. */
 export interface PrimaryContext {
   readonly ordinal: number
   /** `CUdevice` */
@@ -93,6 +93,6 @@ function checkAll(apis: readonly string[], statuses: readonly number[]): void {
   for (const [index, api] of apis.entries()) {
     const status = statuses[index]
     // A call that was not made follows one that failed, and that one has thrown.
-    if (status !== undefined) checkCuda(status, api)
+    if (status !== undefined) check(status, api)
   }
 }
