@@ -11,6 +11,7 @@ import { checkTimeout } from './options.js'
 import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
+/** How a process joins its job. */
 export interface BootstrapOptions extends RendezvousOptions {
   /** Where the launcher's variables are. Default: `process.env`. */
   readonly environment?: Environment | undefined

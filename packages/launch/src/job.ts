@@ -9,6 +9,7 @@ export interface RendezvousOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** Who makes what is shared. */
 export interface ShareOptions extends RendezvousOptions {
   /** The rank that makes the bytes; the same on all ranks. Default 0. */
   readonly root?: number | undefined
@@ -25,6 +26,7 @@ export interface ShareOptions extends RendezvousOptions {
 export interface Job {
   /** From 0 to `worldSize - 1`. */
   readonly rank: number
+  /** Number of ranks. */
   readonly worldSize: number
   /**
    * Number of this process on its machine, and so the ordinal of its device, unless the launcher shows each process
@@ -35,6 +37,7 @@ export interface Job {
   readonly localWorldSize: number
   /** Number of this machine. */
   readonly nodeRank: number
+  /** What started this process. */
   readonly launcher: Launcher
   /** The device to use: `localRank`, or 0 where `shoal run --device-map each` shows each process its own device only. */
   readonly deviceOrdinal: number

@@ -37,6 +37,7 @@ export interface DeriveOptions extends CommunicatorWaitOptions {
   readonly config?: CommunicatorConfig | undefined
 }
 
+/** Which communicator this rank gets in a `split`. */
 export interface SplitOptions extends DeriveOptions {
   /** Ranks with the same color get a communicator together; null: this rank gets none (`NCCL_SPLIT_NOCOLOR`). */
   readonly color: number | null
@@ -44,6 +45,7 @@ export interface SplitOptions extends DeriveOptions {
   readonly key?: number | undefined
 }
 
+/** Who is left out of a `shrink`. */
 export interface ShrinkOptions extends DeriveOptions {
   /** Ranks to leave out; they do not call `shrink`. */
   readonly exclude: Iterable<number>
@@ -54,6 +56,7 @@ export interface ShrinkOptions extends DeriveOptions {
   readonly abort?: boolean | undefined
 }
 
+/** How large a communicator becomes by `grow`. */
 export interface GrowOptions extends DeriveOptions {
   /** Number of ranks afterwards. */
   readonly worldSize: number
@@ -63,6 +66,7 @@ export interface GrowOptions extends DeriveOptions {
 
 /** How a rank joins a communicator that grows. */
 export interface JoinGrownOptions extends InitOptions {
+  /** Device this rank works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
   readonly device: DeviceLike | number
   /** Its place in the grown communicator, after those that were there before. */
   readonly rank: number

@@ -14,7 +14,9 @@ export type GpuInitiatedNetwork = 'none' | 'proxy' | 'gdaki' | 'gpi'
 
 /** What a communicator is and can do (`ncclCommProperties`). A field that the NCCL in use does not tell is undefined. */
 export interface CommunicatorProperties {
+  /** Its place among the ranks, from 0. */
   readonly rank: number
+  /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of its device. */
   readonly device: number
@@ -24,11 +26,13 @@ export interface CommunicatorProperties {
   readonly deviceApiSupport: boolean | undefined
   /** Whether kernels can use multicast addresses. */
   readonly multimemSupport: boolean | undefined
+  /** How kernels start transfers to all ranks over the network. */
   readonly ginType: GpuInitiatedNetwork | undefined
   /** Groups of ranks that reach each other's memory by load and store. */
   readonly lsaTeamCount: number | undefined
   /** Whether `putSignal` and its like work. */
   readonly hostRmaSupport: boolean | undefined
+  /** The same for the ranks of a rail: those with the same place on their machines. */
   readonly railedGinType: GpuInitiatedNetwork | undefined
 }
 
@@ -40,6 +44,7 @@ export interface CommunicatorMemoryStatistics {
   readonly isSuspended: boolean
   /** What stays for the life of the communicator. */
   readonly persistent: bigint
+  /** Both together. */
   readonly total: bigint
 }
 

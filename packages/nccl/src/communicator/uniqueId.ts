@@ -8,6 +8,7 @@ const byteLength = 128
  * One rank creates it, every rank gets the same bytes by whatever way the program has.
  */
 export class UniqueId {
+  /** 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
@@ -62,6 +63,7 @@ export class UniqueId {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
+  /** The id as base64, for `JSON.stringify`. */
   toJSON(): string {
     return this.toString()
   }

@@ -22,6 +22,7 @@ import { checkedTeam, type TeamShape } from './team.js'
 
 /** A team of which kernels want something. */
 export interface TeamRequirement {
+  /** The team: of `communicator.team()`, or a part of one. */
   readonly team: TeamShape
   /** Whether kernels store into all ranks of the team at once, by NVLink multicast. Default false. */
   readonly multimem?: boolean
@@ -42,15 +43,17 @@ export interface DeviceCommunicatorOptions extends CommunicatorWaitOptions {
   readonly railGinBarrierCount?: number
   /** Barriers over all ranks, all of it over the network (NCCL 2.30). */
   readonly worldGinBarrierCount?: number
-  /** Blocks and slots of low-latency all-to-all in the LSA team. */
+  /** Blocks of low-latency all-to-all in the LSA team. */
   readonly lsaLLA2ABlockCount?: number
+  /** Slots of each: see `llA2ASlots`. */
   readonly lsaLLA2ASlotCount?: number
   /** Have the network functions also where the ranks do not need them. */
   readonly ginForceEnable?: boolean
   /** Wanted contexts of the network; a hint. NCCL's default is 4. */
   readonly ginContextCount?: number
-  /** Signals and counters of the network, numbered from 0. */
+  /** Signals of the network, numbered from 0. */
   readonly ginSignalCount?: number
+  /** Counters of the network, numbered from 0. */
   readonly ginCounterCount?: number
   /** Whom the network reaches: nobody, all ranks, or the rail team (NCCL 2.29). */
   readonly ginConnectionType?: 'none' | 'full' | 'rail'
@@ -60,8 +63,9 @@ export interface DeviceCommunicatorOptions extends CommunicatorWaitOptions {
   readonly ginQueueDepth?: number
   /** Traffic class of the network (NCCL 2.30). */
   readonly ginTrafficClass?: number
-  /** Whether kernels use strong signals, and signals at addresses. Default true (NCCL 2.30.7). */
+  /** Whether kernels use strong signals. Default true (NCCL 2.30.7). */
   readonly ginStrongSignalsRequired?: boolean
+  /** Whether kernels use signals at addresses. Default true (NCCL 2.30.7). */
   readonly ginVaSignalsRequired?: boolean
   /** More that kernels need, by a name of the caller's: `resources` of the result tells where each lies. */
   readonly resources?: Readonly<Record<string, DeviceResource>>

@@ -20,6 +20,7 @@ import { checkedTeam, type TeamShape, teamBytes } from './team.js'
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
 export interface LsaBarrierResource {
   readonly kind: 'lsaBarrier'
+  /** Whose barriers they are; a team of ranks that reach each other's memory. */
   readonly team: TeamShape
   /** Number of barriers, such as one for each block of a kernel. */
   readonly barriers: number
@@ -28,13 +29,16 @@ export interface LsaBarrierResource {
 /** Barriers of a team over the network, for `ncclGinBarrierSession` (`ncclGinBarrierCreateRequirement`). */
 export interface GinBarrierResource {
   readonly kind: 'ginBarrier'
+  /** Whose barriers they are. */
   readonly team: TeamShape
+  /** Number of barriers, such as one for each block of a kernel. */
   readonly barriers: number
 }
 
 /** Room for `ncclLLA2ASession` (`ncclLLA2ACreateRequirement`). */
 export interface LlA2AResource {
   readonly kind: 'llA2A'
+  /** Blocks of the kernel that use it. */
   readonly blocks: number
   /** See `llA2ASlots`. */
   readonly slots: number
@@ -43,6 +47,7 @@ export interface LlA2AResource {
 /** Room for what a kernel sends over the network (`ncclGinOutboxCreateRequirement`, NCCL 2.29). */
 export interface GinOutboxResource {
   readonly kind: 'ginOutbox'
+  /** Blocks of the kernel that use it. */
   readonly blocks: number
   /** Binary logarithm of the bytes of a block. */
   readonly sizeLog2: number
@@ -51,18 +56,24 @@ export interface GinOutboxResource {
 /** Room for what peers send here over the network (`ncclGinInboxA2ACreateRequirement`, NCCL 2.29). */
 export interface GinInboxResource {
   readonly kind: 'ginInboxA2A'
+  /** The ranks that send. */
   readonly peers: TeamShape
+  /** Blocks of the kernel that use it. */
   readonly blocks: number
+  /** Binary logarithm of the bytes of a block. */
   readonly sizeLog2: number
 }
 
 /** Symmetric memory, signals and counters of a kernel's own making. */
 export interface BufferResource {
   readonly kind: 'buffer'
+  /** Size in bytes, on each rank. */
   readonly byteLength: number
   /** In bytes, a power of two. Default 16. */
   readonly alignment?: number
+  /** Signals of the network. Default 0. */
   readonly ginSignals?: number
+  /** Counters of the network. Default 0. */
   readonly ginCounters?: number
 }
 
@@ -77,14 +88,19 @@ export type DeviceResource =
 
 /** What a resource takes of the memory that NCCL sets aside on each rank. */
 export interface DeviceResourceNeeds {
+  /** Size in bytes. */
   readonly byteLength: number
+  /** In bytes. */
   readonly alignment: number
+  /** Signals of the network. */
   readonly ginSignals: number
+  /** Counters of the network. */
   readonly ginCounters: number
 }
 
 /** Where a resource lies, once its device communicator is made. */
 export interface DeviceResourceHandle {
+  /** Which kind of resource it is. */
   readonly kind: DeviceResource['kind']
   /** The struct that the session of this kind takes in a kernel (`ncclLsaBarrierHandle_t` and so on), by value. */
   readonly bytes: Uint8Array

@@ -18,11 +18,13 @@ export interface SignalChannel {
   readonly context?: number
 }
 
+/** Whom to signal. */
 export interface SignalOptions extends SignalChannel, PeerOptions {
   /** Stream the operation is queued on. */
   readonly stream: StreamLike | bigint | null
 }
 
+/** Where a put goes. */
 export interface PutSignalOptions extends CollectiveOptions, SignalOptions {
   /** Window that the peer's memory is open by: what the collective `registerWindow` gave on this rank. */
   readonly window: Window

@@ -31,6 +31,7 @@ import { checkedRank } from '../operations/counts.js'
 import { memoryAt } from '../operations/operands.js'
 import { requireNcclVersion } from '../version.js'
 
+/** How memory is opened to all ranks. */
 export interface WindowOptions extends CommunicatorWaitOptions {
   /**
    * Whether every rank will use the same offset into its buffer in an operation (`NCCL_WIN_COLL_SYMMETRIC`): what makes
@@ -50,6 +51,7 @@ export interface PeerMemory extends MemoryLike {
   readonly rank: number
   /** Where this rank's device reaches it. */
   readonly address: bigint
+  /** Size of the window in bytes. */
   readonly byteLength: number
 }
 
@@ -66,7 +68,9 @@ const windows = new WeakMap<LiveCommunicator, Set<Window>>()
 export class Window {
   /** This rank's memory. */
   readonly memory: MemoryLike
+  /** Size of each rank's part, in bytes. */
   readonly byteLength: number
+  /** Whether all ranks use the same offsets in operations. */
   readonly symmetric: boolean
   readonly #live: LiveCommunicator
   readonly #handle: ncclWindow_t

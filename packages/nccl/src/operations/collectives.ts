@@ -28,6 +28,7 @@ import { PreMulSum } from './reductionOps.js'
 /** How the elements of all ranks become one: `ncclSum`, `ncclProd`, `ncclMax`, `ncclMin`, `ncclAvg` (NCCL 2.10). */
 export type ReduceOp = 'sum' | 'prod' | 'max' | 'min' | 'avg'
 
+/** What all operations take. */
 export interface CollectiveOptions {
   /** Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamLike | bigint | null
@@ -37,11 +38,13 @@ export interface CollectiveOptions {
   readonly dtype?: DType
 }
 
+/** What operations that combine elements take. */
 export interface ReductionOptions extends CollectiveOptions {
   /** A named operation, or one made by `createPreMulSum` of the same communicator. Default `'sum'`. */
   readonly op?: ReduceOp | PreMulSum
 }
 
+/** The rank that an operation is about. */
 export interface RootOptions {
   /** Rank whose data is sent (broadcast, scatter) or that gets the result (reduce, gather). */
   readonly root: number

@@ -6,6 +6,7 @@ import type { CollectiveOptions } from './collectives.js'
 import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
 
+/** The other rank. */
 export interface PeerOptions {
   /** Rank of the other side. */
   readonly peer: number

@@ -77,6 +77,7 @@ export class AtomicOperations {
     return this.#result('fetch', target, [], options)
   }
 
+  /** Like {@link fetch}, and blocks the thread. @throws SessionBusyError */
   fetchSync<D extends AtomicDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetch', target, [], options)
   }
@@ -86,6 +87,7 @@ export class AtomicOperations {
     return this.#done('set', target, [value], options)
   }
 
+  /** Like {@link set}, and blocks the thread. @throws SessionBusyError */
   setSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
     this.#sync('set', target, [value], options)
   }
@@ -99,6 +101,7 @@ export class AtomicOperations {
     return this.#result('swap', target, [value], options)
   }
 
+  /** Like {@link swap}, and blocks the thread. @throws SessionBusyError */
   swapSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('swap', target, [value], options)
   }
@@ -116,6 +119,7 @@ export class AtomicOperations {
     return this.#result('compareSwap', target, [expected, desired], options)
   }
 
+  /** Like {@link compareSwap}, and blocks the thread. @throws SessionBusyError */
   compareSwapSync<D extends ArithmeticDType>(
     target: Buffer<D>,
     expected: Value<D>,
@@ -130,6 +134,7 @@ export class AtomicOperations {
     return this.#done('increment', target, [], options)
   }
 
+  /** Like {@link increment}, and blocks the thread. @throws SessionBusyError */
   incrementSync(target: Buffer<ArithmeticDType>, options: ElementOptions): void {
     this.#sync('increment', target, [], options)
   }
@@ -139,6 +144,7 @@ export class AtomicOperations {
     return this.#result('fetchIncrement', target, [], options)
   }
 
+  /** Like {@link fetchIncrement}, and blocks the thread. @throws SessionBusyError */
   fetchIncrementSync<D extends ArithmeticDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchIncrement', target, [], options)
   }
@@ -148,6 +154,7 @@ export class AtomicOperations {
     return this.#done('add', target, [value], options)
   }
 
+  /** Like {@link add}, and blocks the thread. @throws SessionBusyError */
   addSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
     this.#sync('add', target, [value], options)
   }
@@ -161,6 +168,7 @@ export class AtomicOperations {
     return this.#result('fetchAdd', target, [value], options)
   }
 
+  /** Like {@link fetchAdd}, and blocks the thread. @throws SessionBusyError */
   fetchAddSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchAdd', target, [value], options)
   }
@@ -170,6 +178,7 @@ export class AtomicOperations {
     return this.#done('and', target, [value], options)
   }
 
+  /** Like {@link and}, and blocks the thread. @throws SessionBusyError */
   andSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
     this.#sync('and', target, [value], options)
   }
@@ -183,6 +192,7 @@ export class AtomicOperations {
     return this.#result('fetchAnd', target, [value], options)
   }
 
+  /** Like {@link fetchAnd}, and blocks the thread. @throws SessionBusyError */
   fetchAndSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchAnd', target, [value], options)
   }
@@ -192,6 +202,7 @@ export class AtomicOperations {
     return this.#done('or', target, [value], options)
   }
 
+  /** Like {@link or}, and blocks the thread. @throws SessionBusyError */
   orSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
     this.#sync('or', target, [value], options)
   }
@@ -205,6 +216,7 @@ export class AtomicOperations {
     return this.#result('fetchOr', target, [value], options)
   }
 
+  /** Like {@link fetchOr}, and blocks the thread. @throws SessionBusyError */
   fetchOrSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchOr', target, [value], options)
   }
@@ -214,6 +226,7 @@ export class AtomicOperations {
     return this.#done('xor', target, [value], options)
   }
 
+  /** Like {@link xor}, and blocks the thread. @throws SessionBusyError */
   xorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
     this.#sync('xor', target, [value], options)
   }
@@ -227,6 +240,7 @@ export class AtomicOperations {
     return this.#result('fetchXor', target, [value], options)
   }
 
+  /** Like {@link fetchXor}, and blocks the thread. @throws SessionBusyError */
   fetchXorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchXor', target, [value], options)
   }

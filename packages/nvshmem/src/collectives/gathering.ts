@@ -24,18 +24,22 @@ import { type CollectiveOperands, type CollectiveTeam, checkCollective, type Sha
 /** Collectives that move elements without computing. */
 export type Gathering = 'broadcast' | 'fcollect' | 'allToAll'
 
+/** How many elements a collective moves. */
 export interface CountOptions {
   /** Number of elements of one part. Default: all of both buffers, which then have to match. */
   readonly count?: number | undefined
 }
 
+/** What collectives that are waited for take. */
 export type CollectiveOptions = CountOptions & WaitOptions
 
+/** What collectives on a stream take. */
 export interface StreamCollectiveOptions extends CountOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand
 }
 
+/** Whose elements are broadcast. */
 export interface RootOptions {
   /** PE whose elements are sent, by its number in the team. */
   readonly root: number

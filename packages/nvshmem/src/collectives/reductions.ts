@@ -16,6 +16,7 @@ export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
 /** Collectives that compute. */
 export type Reduction = 'reduce' | 'reduceScatter'
 
+/** How elements are combined. */
 export interface ReductionOptions extends CountOptions {
   /** Default `'sum'`. */
   readonly op?: ReduceOp | undefined

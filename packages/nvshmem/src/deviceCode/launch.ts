@@ -21,6 +21,7 @@ export type KernelLike = { readonly handle: bigint } | bigint
 /** A parameter of the kernel: memory for a pointer, or a number of a type. */
 export type LaunchParameter = MemoryLike | { readonly dtype: DType; readonly value: number | bigint | boolean }
 
+/** The size of a collective launch, and its stream. */
 export interface CollectiveLaunchOptions {
   /** Blocks in the grid; all of them have to fit onto the device at once. */
   readonly grid: Dimensions

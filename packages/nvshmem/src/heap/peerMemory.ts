@@ -8,6 +8,7 @@ import type { Allocation } from './allocation.js'
 export class PeerMemory<D extends DType = DType> implements MemoryLike {
   /** The PE that owns the memory. */
   readonly pe: number
+  /** Type of the elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
@@ -23,6 +24,7 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
     this.length = length
   }
 
+  /** Size in bytes. */
   get byteLength(): number {
     return this.length * dtypeInfo(this.dtype).bytes
   }

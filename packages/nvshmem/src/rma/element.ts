@@ -16,8 +16,10 @@ export interface ElementOptions {
   readonly index?: number | undefined
 }
 
+/** Which element, and how long to wait for it. */
 export type WaitingElementOptions = ElementOptions & WaitOptions
 
+/** Which element, and on which stream. */
 export interface StreamElementOptions extends ElementOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand

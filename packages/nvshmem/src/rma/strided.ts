@@ -30,8 +30,10 @@ export interface StridedOptions {
   readonly sourceStride?: number | undefined
 }
 
+/** The same, and how long to wait. */
 export type WaitingStridedOptions = StridedOptions & WaitOptions
 
+/** The same, and on which stream. */
 export interface StreamStridedOptions extends StridedOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand

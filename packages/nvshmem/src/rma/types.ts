@@ -9,8 +9,10 @@ export interface TransferOptions {
   readonly count?: number | undefined
 }
 
+/** The same, and how long to wait. */
 export type WaitingTransferOptions = TransferOptions & WaitOptions
 
+/** The same, and on which stream. */
 export interface StreamTransferOptions extends TransferOptions {
   /** Stream the transfer is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand

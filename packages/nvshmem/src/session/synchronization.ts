@@ -39,6 +39,7 @@ const streamSynchronizations = {
 export type Synchronization = keyof typeof synchronizations
 export type StreamSynchronization = keyof typeof streamSynchronizations
 
+/** On which stream. */
 export interface OnStreamOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand

@@ -9,6 +9,7 @@ const version = structVersion(byteLength)
  * One process creates it, every process gets the same bytes by whatever way the program has.
  */
 export class UniqueId {
+  /** 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
@@ -64,6 +65,7 @@ export class UniqueId {
     return Buffer.from(this.#bytes).toString('base64')
   }
 
+  /** The id as base64, for `JSON.stringify`. */
   toJSON(): string {
     return this.toString()
   }

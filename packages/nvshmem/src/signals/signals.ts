@@ -18,11 +18,13 @@ import { type Comparison, comparisons, type SignalOp, signalOps } from './words.
 /** The dtypes that a stream can wait for. */
 export type WaitableDType = 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
 
+/** Which signal of a buffer. */
 export interface SignalIndex {
   /** The element of the signal memory. Default 0. */
   readonly index?: number | undefined
 }
 
+/** What becomes of another PE's signal. */
 export interface SignalOptions extends SignalIndex, OnStreamOptions {
   /** The PE whose word is updated. */
   readonly pe: number
@@ -34,12 +36,15 @@ export interface SignalOptions extends SignalIndex, OnStreamOptions {
 
 /** What is waited for: a word of this PE's own memory that compares so with a value. */
 export interface WaitUntilOptions<D extends DType = DType> extends SignalIndex, OnStreamOptions {
+  /** How the word has to compare. */
   readonly comparison: Comparison
+  /** What it is compared with. */
   readonly value: ElementValue<D>
 }
 
 /** The same for several words. */
 export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOptions {
+  /** How each word has to compare. */
   readonly comparison: Comparison
   /** What each word is compared with. */
   readonly value: ElementValue<D>
@@ -51,6 +56,7 @@ export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOp
 
 /** The same for several words with a value each. */
 export interface WaitUntilAllVectorOptions extends OnStreamOptions {
+  /** How each word has to compare. */
   readonly comparison: Comparison
   /** Device memory with the value for each word, of the words' dtype. */
   readonly values: MemoryLike

@@ -21,11 +21,13 @@ import type { TeamParts } from './teamParts.js'
 
 const most = 0x7fff_ffff
 
+/** What a new team is to have, and how long to wait for it. */
 export interface TeamConfig extends WaitOptions {
   /** Communication contexts that the team will want (`num_contexts`). Default: no wish. */
   readonly contexts?: number | undefined
 }
 
+/** Which PEs get into a team. */
 export interface SplitStridedOptions extends TeamConfig {
   /** First PE of the new team, by its number in the old one. */
   readonly start: number
@@ -35,11 +37,13 @@ export interface SplitStridedOptions extends TeamConfig {
   readonly size: number
 }
 
+/** How PEs are arranged in rows. */
 export interface Split2dOptions extends TeamConfig {
   /** Number of PEs in a row; the last row may be shorter. */
   readonly xRange: number
 }
 
+/** A team of any PEs, and this process's place in it. */
 export interface CreateTeamOptions extends TeamConfig {
   /** The id that one of its PEs made (`Session.teamUniqueId`) and all of them got. */
   readonly id: bigint
