@@ -1,14 +1,9 @@
-import { ShoalError } from '@shoal/types'
+import { nameErrorClass, ShoalError } from '@shoal/types'
 
 /** `Device.reset()` was refused, before anything was destroyed, or the device is being reset at this moment. */
 export class DeviceInUseError extends ShoalError {
   static {
-    // On the prototype, as errors of the language have it.
-    Object.defineProperty(DeviceInUseError.prototype, 'name', {
-      value: 'DeviceInUseError',
-      configurable: true,
-      writable: true,
-    })
+    nameErrorClass(DeviceInUseError, 'DeviceInUseError')
   }
 
   readonly code = 'SHOAL_DEVICE_IN_USE'

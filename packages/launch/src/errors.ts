@@ -1,8 +1,4 @@
-import { ShoalError } from '@shoal/types'
-
-function nameErrorClass(errorClass: { readonly prototype: Error }, name: string): void {
-  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
-}
+import { nameErrorClass, ShoalError } from '@shoal/types'
 
 /** `rank 3`, `ranks 1, 2 and 5`; long lists are cut. */
 export function nameRanks(ranks: readonly number[]): string {
@@ -17,6 +13,7 @@ export class LaunchEnvironmentError extends ShoalError {
     nameErrorClass(LaunchEnvironmentError, 'LaunchEnvironmentError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_LAUNCH_ENVIRONMENT'
 }
 
@@ -26,6 +23,7 @@ export class RendezvousError extends ShoalError {
     nameErrorClass(RendezvousError, 'RendezvousError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_RENDEZVOUS'
 }
 
@@ -35,6 +33,7 @@ export class RendezvousLostError extends ShoalError {
     nameErrorClass(RendezvousLostError, 'RendezvousLostError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_RENDEZVOUS_LOST'
 }
 
@@ -44,6 +43,7 @@ export class RendezvousTimeoutError extends ShoalError {
     nameErrorClass(RendezvousTimeoutError, 'RendezvousTimeoutError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_RENDEZVOUS_TIMEOUT'
   /** What was waited for, such as `barrier 'start'`. */
   readonly operation: string
@@ -67,6 +67,7 @@ export class RanksLostError extends ShoalError {
     nameErrorClass(RanksLostError, 'RanksLostError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_RANKS_LOST'
   /** Who, ascending. */
   readonly ranks: readonly number[]

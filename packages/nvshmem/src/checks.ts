@@ -59,15 +59,3 @@ export function shown(value: unknown): string {
   if (typeof value === 'object' && value !== null) return 'an object'
   return String(value)
 }
-
-/** Puts the method and the parameter in front of what a general check says. */
-export function named<T>(api: string, parameter: string, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof TypeError || error instanceof RangeError) {
-      error.message = `${api}: ${parameter}: ${error.message}`
-    }
-    throw error
-  }
-}

@@ -1,19 +1,14 @@
-import { type CUresult, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
-import { readCString } from '@shoal/ffi'
+import { checkCuda as checkDriver } from '@shoal/cuda-base/basics'
 import { nvshmem, nvshmemx_status } from '@shoal/nvshmem-sys'
-import { isStickyCudaStatus, ShoalError, StatusError } from '@shoal/types'
-
-function nameClass(errorClass: { readonly prototype: Error }, name: string): void {
-  // On the prototype: there V8 reads it for the head of the stack, and it stays out of the data fields.
-  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
-}
+import { nameErrorClass, ShoalError, StatusError } from '@shoal/types'
 
 /** NVSHMEM is running in this process already, or ran with another id, and cannot be started like this. */
 export class SessionExistsError extends ShoalError {
   static {
-    nameClass(SessionExistsError, 'SessionExistsError')
+    nameErrorClass(SessionExistsError, 'SessionExistsError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_NVSHMEM_SESSION_EXISTS'
 }
 
@@ -23,9 +18,10 @@ export class SessionExistsError extends ShoalError {
  */
 export class SessionBusyError extends ShoalError {
   static {
-    nameClass(SessionBusyError, 'SessionBusyError')
+    nameErrorClass(SessionBusyError, 'SessionBusyError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_NVSHMEM_BUSY'
   /** What was called. */
   readonly operation: string
@@ -48,9 +44,10 @@ export class SessionBusyError extends ShoalError {
  */
 export class SessionStuckError extends ShoalError {
   static {
-    nameClass(SessionStuckError, 'SessionStuckError')
+    nameErrorClass(SessionStuckError, 'SessionStuckError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_NVSHMEM_STUCK'
   /** What was called, or was waiting for its turn. */
   readonly operation: string
@@ -106,21 +103,9 @@ export function checkNvshmem(status: unknown, api: string): void {
   if (status !== 0) throw nvshmemError(Number(status), api)
 }
 
-/** Throws a StatusError of the CUDA driver for every status but `CUDA_SUCCESS`. */
+/** Throws for every status of the CUDA driver but `CUDA_SUCCESS`; takes what a call on another thread has returned. */
 export function checkCuda(status: unknown, api: string): void {
-  if (status === 0) return
-  const number = Number(status)
-  const text = new BigUint64Array(1)
-  const name = ask(() => (cuGetErrorName(number as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
-  const words = ask(() => (cuGetErrorString(number as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : undefined))
-  throw new StatusError({
-    library: 'CUDA driver',
-    api,
-    status: number,
-    code: name ?? `CUresult(${number})`,
-    description: words ?? 'unknown result code',
-    isSticky: isStickyCudaStatus(number),
-  })
+  if (status !== 0) checkDriver(Number(status), api)
 }
 
 /** What describes an error may itself be missing; the error must reach the caller all the same. */

@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -13,7 +14,7 @@ import {
   toMemoryRange,
   toStreamHandle,
 } from '@shoal/types'
-import { named, requireCount, shown } from './checks.js'
+import { requireCount, shown } from './checks.js'
 import { requireArrayFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 import type { LiveSession } from './session/live.js'

@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import {
   type DType,
   decodeArray,
@@ -7,7 +8,6 @@ import {
   type StorageArray,
   type TypedArrayOf,
 } from '@shoal/types'
-import { named } from './checks.js'
 
 /** One element as JavaScript has it: a bigint for 64-bit integers, else a number. */
 export type ElementOf<D extends DType> = D extends 'i64' | 'u64' ? bigint : number

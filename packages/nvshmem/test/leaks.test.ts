@@ -46,7 +46,7 @@ function run(which: 'tidy' | 'untidy', environment: NodeJS.ProcessEnv = {}): str
 
 test('memory and teams that are dropped are reported, not freed, and the session goes on', () => {
   const output = run('untidy')
-  expect(output).toContain('ShoalLeakWarning 32 bytes of symmetric memory of PE 0 were dropped')
+  expect(output).toContain('ShoalLeakWarning Symmetric memory of PE 0 (32 bytes) was dropped without dispose()')
   expect(output).toContain('ShoalLeakWarning Team world[0, step 1, 1] of PE 0 was dropped')
 })
 

@@ -1,8 +1,10 @@
-import { ShoalError } from '@shoal/types'
+import { nameErrorClass, ShoalError } from '@shoal/types'
 
 /** Which communicator an error is about. */
 export interface CommunicatorIdentity {
+  /** Its place among the ranks, from 0. */
   readonly rank: number
+  /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of its device. */
   readonly device: number
@@ -23,14 +25,17 @@ export type AbortReason =
   /** The communicator whose resources it shares was aborted. */
   | 'parent'
 
+/** What a CommunicatorAbortedError is made of. */
 export interface CommunicatorAbortedErrorOptions extends CommunicatorIdentity {
   /** Method that was waiting, or was called too late, such as `'synchronize'`. */
   readonly operation: string
+  /** What aborted it. */
   readonly reason: AbortReason
   /** The operation that was last queued, such as `'allReduce'`. */
   readonly lastOperation?: string | undefined
   /** Ranks known to be gone. */
   readonly lostRanks?: readonly number[] | undefined
+  /** The reason of the signal, or the error that NCCL reported. */
   readonly cause?: unknown
 }
 
@@ -40,14 +45,18 @@ export interface CommunicatorAbortedErrorOptions extends CommunicatorIdentity {
  */
 export class CommunicatorAbortedError extends ShoalError {
   static {
-    nameClass(CommunicatorAbortedError, 'CommunicatorAbortedError')
+    nameErrorClass(CommunicatorAbortedError, 'CommunicatorAbortedError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_COMMUNICATOR_ABORTED'
   /** Method that was waiting, or was called too late. */
   readonly operation: string
+  /** What aborted it. */
   readonly reason: AbortReason
+  /** This communicator's place among the ranks. */
   readonly rank: number
+  /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of the device. */
   readonly device: number
@@ -115,7 +124,9 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
   return undefined
 }
 
+/** What a CommunicatorStateError is made of. */
 export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
+  /** Method that was called. */
   readonly operation: string
   /** What the communicator is in. */
   readonly state: 'suspended' | 'revoked'
@@ -124,13 +135,18 @@ export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
 /** The communicator is suspended, or was revoked, and takes no such call now. Nothing was started. */
 export class CommunicatorStateError extends ShoalError {
   static {
-    nameClass(CommunicatorStateError, 'CommunicatorStateError')
+    nameErrorClass(CommunicatorStateError, 'CommunicatorStateError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_COMMUNICATOR_STATE'
+  /** Method that was called. */
   readonly operation: string
+  /** What the communicator is in. */
   readonly state: 'suspended' | 'revoked'
+  /** Its place among the ranks. */
   readonly rank: number
+  /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of the device. */
   readonly device: number
@@ -148,11 +164,6 @@ export class CommunicatorStateError extends ShoalError {
     this.worldSize = worldSize
     this.device = device
   }
-}
-
-/** On the prototype: V8 reads the name there for the head of the stack, and it stays out of the fields. */
-function nameClass(errorClass: { readonly prototype: Error }, name: string): void {
-  Object.defineProperty(errorClass.prototype, 'name', { value: name, writable: true, configurable: true })
 }
 
 /** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */

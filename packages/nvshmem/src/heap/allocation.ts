@@ -1,3 +1,4 @@
+import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
 import {
   nvshmem_align,
   nvshmem_calloc,
@@ -8,7 +9,6 @@ import {
 } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
 import { checkNvshmem, nvshmemError } from '../errors.js'
-import { forgetLeak, watchForLeak } from '../leaks.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
 
@@ -26,11 +26,9 @@ export class Allocation {
     this.address = address
     this.byteLength = byteLength
     this.#registered = registered
-    watchForLeak(
-      this,
-      `${byteLength} bytes of symmetric memory of PE ${live.pe} were dropped without dispose(); they stay allocated until ` +
-        'the session ends, since freeing them waits for the other PEs',
-      live.isOver,
+    const { isOver } = live
+    watchForLeak(this, `Symmetric memory of PE ${live.pe} (${byteLength} bytes)`, () =>
+      isOver() ? undefined : 'it stays allocated until the session ends, since freeing it waits for the other PEs',
     )
   }
 

@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import {
   nvshmemx_buffer_register,
   nvshmemx_buffer_register_symmetric,
@@ -6,7 +7,6 @@ import {
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
 import { type DType, dtypeInfo, type MemoryLike, type MemoryRange } from '@shoal/types'
-import { named } from '../checks.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import { localAt } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
@@ -19,7 +19,9 @@ import { SymmetricBuffer } from './symmetricBuffer.js'
  * PCIe. It holds the memory until `dispose()`.
  */
 export class Registration {
+  /** Where the memory starts. */
   readonly address: bigint
+  /** Size in bytes. */
   readonly byteLength: number
   readonly #live: LiveSession
   #memory: MemoryLike | undefined

@@ -1,3 +1,4 @@
+import { named } from '@shoal/cuda-base/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -11,7 +12,7 @@ import {
   type TypedArrayOf,
   toMemoryRange,
 } from '@shoal/types'
-import { named, requireCount, requirePe, shown } from '../checks.js'
+import { requireCount, requirePe, shown } from '../checks.js'
 import { nvshmemError } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { Team } from '../teams/team.js'
@@ -42,9 +43,11 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  * reports a buffer that was forgotten.
  */
 export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
+  /** Type of the elements. */
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
+  /** Size in bytes. */
   readonly byteLength: number
   readonly #allocation: Allocation
   readonly #offset: number

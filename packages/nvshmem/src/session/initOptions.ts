@@ -1,5 +1,6 @@
+import { named } from '@shoal/cuda-base/basics'
 import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
-import { named, requireOptions, requireSignal, requireTimeout, requireWhole, requireWord, shown } from '../checks.js'
+import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord, shown } from '../checks.js'
 import type { WaitOptions } from './callQueue.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -38,21 +39,25 @@ interface CommonOptions {
 
 /** A start by an id that one process made and all got. */
 export interface UniqueIdInitOptions extends CommonOptions {
+  /** None: the id brings the PEs together. */
   readonly launcher?: undefined
   /** This process's PE, from 0 to `worldSize` - 1. Each exactly once. */
   readonly rank: number
   /** Number of PEs. */
   readonly worldSize: number
+  /** The same on all PEs: see `UniqueId.create`. */
   readonly id: UniqueId
 }
 
 /** A start by what launched the processes, such as `mpirun`. */
 export interface LauncherInitOptions extends CommonOptions {
+  /** What launched the processes. */
   readonly launcher: Launcher
   /** With `'mpi'`: address of an `MPI_Comm` whose processes are to be the PEs. Default: all processes. */
   readonly mpiCommunicator?: bigint | undefined
 }
 
+/** How a session starts: by an id, or by what launched the processes. */
 export type InitOptions = UniqueIdInitOptions | LauncherInitOptions
 
 export interface CheckedInit {

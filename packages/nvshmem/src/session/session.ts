@@ -1,3 +1,10 @@
+import {
+  forgetLeak,
+  type PrimaryContext,
+  releasePrimaryContexts,
+  retainPrimaryContexts,
+  watchForLeak,
+} from '@shoal/cuda-base/basics'
 import { nvshmem_global_exit, nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError, type DType, FeatureNotSupportedError, type MemoryLike } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
@@ -8,7 +15,6 @@ import { nvshmemError, SessionExistsError } from '../errors.js'
 import type { HeapOptions } from '../heap/allocation.js'
 import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
 import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { forgetLeak, watchForLeak } from '../leaks.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
 import { noRecentTransfers, queueTransfer, startTransfer, transferAndWait, transferSync } from '../rma/contiguous.js'
 import {
@@ -39,7 +45,6 @@ import type { ElementOf, ElementValue } from '../values.js'
 import type { CallQueue, WaitOptions } from './callQueue.js'
 import { type CheckedInit, checkInit, type InitOptions, type ThreadLevel, threadLevels } from './initOptions.js'
 import type { LiveSession } from './live.js'
-import { type PrimaryContext, releasePrimaryContext, retainPrimaryContext } from './primaryContext.js'
 import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
 import { isRunning } from './status.js'
 import { type OnStreamOptions, queueSynchronization, synchronize, synchronizeSync } from './synchronization.js'
@@ -112,7 +117,7 @@ export class Session {
     this.atomics = new AtomicOperations(this.#live, atomics)
     this.signals = new Signals(this.#live)
     this.deviceCode = new DeviceCode(this.#live)
-    watchForLeak(this, `The NVSHMEM session of PE ${pe} was dropped without finalize(); it runs until the process ends`)
+    watchForLeak(this, `The NVSHMEM session of PE ${pe}`, () => 'it runs until the process ends', 'finalize()')
   }
 
   /**
@@ -135,7 +140,7 @@ export class Session {
     current = { what: 'is starting', bootstrap }
     let context: PrimaryContext | undefined
     try {
-      context = await retainPrimaryContext(checked.ordinal, api)
+      context = (await retainPrimaryContexts([checked.ordinal], api))[0] as PrimaryContext
     } catch (error) {
       current = undefined
       throw error
@@ -556,7 +561,7 @@ export class Session {
     this.#queue.close('The NVSHMEM session')
     current = undefined
     await this.#kernels?.release(this.#context.handle)
-    await releasePrimaryContext(this.#context)
+    await releasePrimaryContexts([this.#context])
   }
 }
 

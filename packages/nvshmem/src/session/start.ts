@@ -1,4 +1,5 @@
 import { isMainThread } from 'node:worker_threads'
+import type { PrimaryContext } from '@shoal/cuda-base/basics'
 import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
 import { isSoftwareDevice, NativeMemory } from '@shoal/ffi'
 import {
@@ -30,7 +31,6 @@ import type { AtomicSupport } from '../atomics/atomics.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import { CallQueue } from './callQueue.js'
 import type { CheckedInit } from './initOptions.js'
-import type { PrimaryContext } from './primaryContext.js'
 import { isRunning } from './status.js'
 
 /** NVSHMEM's own teams, in the order of their numbers. */

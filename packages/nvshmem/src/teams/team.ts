@@ -1,3 +1,4 @@
+import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_TEAM_CONFIG_INITIALIZER,
@@ -31,7 +32,6 @@ import {
 } from '../collectives/reductions.js'
 import { checkNvshmem } from '../errors.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { forgetLeak, watchForLeak } from '../leaks.js'
 import { streamAt } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
@@ -75,11 +75,12 @@ export class Team {
     this.pe = pe
     this.peCount = peCount
     if (isPredefined) return
+    const { isOver } = live
     watchForLeak(
       this,
-      `Team ${name} of PE ${pe} was dropped without dispose(); it exists until the session ends, since destroying it waits ` +
-        'for the other PEs',
-      live.isOver,
+      `Team ${name} of PE ${pe}`,
+      // Nothing is freed by the collector: a collector that waits for another process stops the program for ever.
+      () => (isOver() ? undefined : 'it exists until the session ends, since destroying it waits for the other PEs'),
     )
   }
 
@@ -158,6 +159,7 @@ export class Team {
     checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_barrier(handle), { wait }), 'nvshmem_barrier')
   }
 
+  /** Like {@link barrier}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   barrierSync(): void {
     const handle = this.#use('Team.barrierSync')
     checkNvshmem(
@@ -178,6 +180,7 @@ export class Team {
     checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_team_sync(handle), { wait }), 'nvshmem_team_sync')
   }
 
+  /** Like {@link sync}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   syncSync(): void {
     const handle = this.#use('Team.syncSync')
     checkNvshmem(
@@ -196,10 +199,12 @@ export class Team {
     return this.#gather('broadcast', target, source, options)
   }
 
+  /** Like {@link broadcast}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   broadcastSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): void {
     this.#gatherSync('broadcast', target, source, options)
   }
 
+  /** The same as work of a stream (`nvshmemx_<type>_broadcast_on_stream`). */
   broadcastOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,
@@ -216,10 +221,12 @@ export class Team {
     return this.#gather('fcollect', target, source, options)
   }
 
+  /** Like {@link fcollect}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   fcollectSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
     this.#gatherSync('fcollect', target, source, options)
   }
 
+  /** The same as work of a stream (`nvshmemx_<type>_fcollect_on_stream`). */
   fcollectOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
     return this.#queueGather('fcollect', target, source, options)
   }
@@ -232,10 +239,12 @@ export class Team {
     return this.#gather('allToAll', target, source, options)
   }
 
+  /** Like {@link allToAll}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   allToAllSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
     this.#gatherSync('allToAll', target, source, options)
   }
 
+  /** The same as work of a stream (`nvshmemx_<type>_alltoall_on_stream`). */
   allToAllOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
     return this.#queueGather('allToAll', target, source, options)
   }
@@ -252,10 +261,12 @@ export class Team {
     return this.#reduce('reduce', target, source, options)
   }
 
+  /** Like {@link reduce}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   reduceSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduce', target, source, options)
   }
 
+  /** The same as work of a stream (`nvshmemx_<type>_<op>_reduce_on_stream`). */
   reduceOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,
@@ -276,10 +287,12 @@ export class Team {
     return this.#reduce('reduceScatter', target, source, options)
   }
 
+  /** Like {@link reduceScatter}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   reduceScatterSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduceScatter', target, source, options)
   }
 
+  /** The same as work of a stream (`nvshmemx_<type>_<op>_reducescatter_on_stream`). */
   reduceScatterOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,

@@ -1,4 +1,4 @@
-export { ShoalError, type ShoalErrorJson } from './base.js'
+export { nameErrorClass, ShoalError, type ShoalErrorJson } from './base.js'
 export * from './discovery.js'
 export * from './lifetime.js'
 export * from './status.js'
