@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
-import { compileStub, runModule } from './stub.js'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 // A stand-in for libcuda that says what it is asked for and what its functions receive.
 const source = `

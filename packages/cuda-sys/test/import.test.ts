@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { runModule } from './stub.js'
+import { moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 const entries = ['@shoal/cuda-sys', '@shoal/cuda-sys/driver', '@shoal/cuda-sys/runtime']
 

@@ -1,8 +1,10 @@
 import { VersionTooNewError, VersionTooOldError } from '@shoal/types'
 import { expect, test } from 'vitest'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 import { otherMajors } from '../src/runtime/generated/lookup.gen.js'
 import { signatureError } from '../src/runtime/signature.js'
-import { compileStub, runModule } from './stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 const source = `
 typedef unsigned long long word;

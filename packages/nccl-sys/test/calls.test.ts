@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
-import { compileStub, runModule } from './stub.js'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 // A stand-in for an NCCL that is older than some functions.
-const library = compileStub(`
+const library = compileStub(
+  'nccl',
+  `
 typedef struct { char internal[128]; } Id;
 int ncclGetVersion(int* version) { *version = 21805; return 0; }
 int ncclCommInitRank(void** comm, int nranks, Id id, int rank) {
@@ -16,7 +20,8 @@ int ncclAllReduce(const void* send, void* receive, size_t count, int type, int o
   return 7;
 }
 void ncclParamDumpAll(void) { dprintf(1, "dump\\n"); }
-`)
+`,
+)
 const run = (module: string) => runModule(module, { SHOAL_NCCL_LIBRARY: library })
 
 test('arguments arrive, the unique id by value', () => {

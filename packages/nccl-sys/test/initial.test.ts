@@ -19,7 +19,9 @@ import {
 } from '@shoal/nccl-sys'
 import { VersionTooOldError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-import { compileStub, runModule } from './stub.js'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 const unset = NCCL_CONFIG_UNDEF_INT
 const wrong = (value: unknown) => value as never
@@ -196,13 +198,13 @@ int main() {
 describe('without a version, that of the library in use', () => {
   const library = (version: number) =>
     compileStub(
+      `nccl-${version}`,
       `int ncclGetVersion(int* version) { *version = ${version}; return 0; }
        typedef struct { char internal[128]; } Id;
        int ncclCommInitRankConfig(void** comm, int nranks, Id id, int rank, const unsigned* config) {
          dprintf(1, "size %zu magic %x version %u blocking %d\\n", *(const size_t*)config, config[2], config[3], (int)config[4]);
          return 0;
        }`,
-      `nccl-${version}`,
     )
   const source = `import * as n from '@shoal/nccl-sys'
     const config = n.initialNcclConfig({ blocking: 1 })

@@ -3,7 +3,9 @@ import { NativeMemory, readCString } from '@shoal/ffi'
 import * as nccl from '@shoal/nccl-sys'
 import { LibraryNotFoundError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-import { runModule } from './stub.js'
+import { moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 interface Spec {
   functions: { name: string; since: number }[]

@@ -2,28 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Communicator, group, groupAsync, simulateGroup } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+import { expect, test } from 'vitest'
+import { errorOf, type TestMemory, type TestStream } from './fixtures/device.js'
+import { twoRanks } from './fixtures/twoRanks.js'
 
-let communicators: Communicator[]
-let streams: TestStream[]
-let memory: TestMemory[]
-
-beforeAll(async () => {
-  startSoftwareDevice()
-  communicators = await Communicator.initAll([0, 1])
-  streams = communicators.map(({ device }) => new TestStream(device))
-  memory = communicators.map(({ device }) => TestMemory.from(device, new Float32Array([1])))
-})
-
-afterAll(async () => {
-  for (const communicator of communicators) await communicator.destroy()
-})
-
-function allReduce(rank: number): void {
-  const [communicator, buffer, stream] = [communicators[rank], memory[rank], streams[rank]]
-  communicator?.allReduce(buffer as TestMemory, buffer as TestMemory, { op: 'sum', stream: stream as TestStream })
-}
+const { communicators, streams, memory, allReduce } = twoRanks()
 
 function allReduceBoth(): string {
   for (const rank of [0, 1]) allReduce(rank)

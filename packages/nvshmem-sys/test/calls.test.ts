@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest'
-import { compileStub, runModule } from './stub.js'
+import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
+
+const runModule = moduleRunner(new URL('../', import.meta.url))
 
 // A stand-in for an NVSHMEM that is older than some functions. What returns a small integer leaves rubbish above it in
 // the register, as C compilers may.
-const library = compileStub(`
+const library = compileStub(
+  'nvshmem',
+  `
 typedef struct { int major, minor, patch; } Version;
 void nvshmemx_vendor_get_version_info(int* major, int* minor, int* patch) { *major = 3; *minor = 2; *patch = 5; }
 void nvshmem_float_p(float* dest, const float value, int pe) { dprintf(1, "float_p %p %a %d\\n", dest, value, pe); }
@@ -35,7 +39,8 @@ int nvshmemid_hostlib_init_attr(int requested, int* provided, unsigned flags, vo
     (unsigned long long)callback);
   return -3;
 }
-`)
+`,
+)
 const run = (module: string) => runModule(module, { SHOAL_NVSHMEM_LIBRARY: library })
 
 test('floats travel by value, both ways', () => {

@@ -1,40 +1,10 @@
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { type FixtureOptions, type FixtureResult, runFixture as run } from '../../../cuda-base/test/fixtureProcess.js'
 
-export interface FixtureResult {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  readonly stdout: string
-  readonly stderr: string
-  readonly milliseconds: number
-}
-
-/** Runs a script of ./fixtures in a process of its own, with plain Node and the built package. */
+/** Runs a script of ./fixtures in a process of its own. */
 export function runFixture(
   name: string,
-  environment: Readonly<Record<string, string | undefined>> = { SHOAL_DEVICE: 'sim' },
-  options: { readonly nodeArguments?: readonly string[]; readonly arguments?: readonly string[] } = {},
+  environment?: Readonly<Record<string, string | undefined>>,
+  options?: FixtureOptions,
 ): Promise<FixtureResult> {
-  const script = fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
-  const inherited = Object.entries(process.env).filter(([key]) => !key.startsWith('SHOAL_'))
-  const env = { ...Object.fromEntries(inherited), ...environment }
-  const start = performance.now()
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...(options.nodeArguments ?? []), script, ...(options.arguments ?? [])], {
-      env,
-      timeout: 30_000,
-    })
-    let stdout = ''
-    let stderr = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-    })
-    child.on('error', reject)
-    child.on('close', (code, signal) =>
-      resolve({ code, signal, stdout, stderr, milliseconds: performance.now() - start }),
-    )
-  })
+  return run(new URL(`../fixtures/${name}`, import.meta.url), environment, options)
 }

@@ -1,0 +1,34 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const folder = mkdtempSync(join(tmpdir(), 'shoal-stub-'))
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+
+/** Compiles C source to a shared library that stands in for one of CUDA; returns its file. */
+export function compileStub(name: string, source: string, defines: Record<string, string | number> = {}): string {
+  const sourceFile = join(folder, `${name}.c`)
+  const library = join(folder, `${name}.so`)
+  writeFileSync(
+    sourceFile,
+    `#define _GNU_SOURCE\n#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n${source}`,
+  )
+  const flags = Object.entries(defines).map(([key, value]) => `-D${key}=${value}`)
+  execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-w', ...flags, '-o', library, sourceFile], { stdio: 'pipe' })
+  return library
+}
+
+/** What runs a module that imports packages as one in `packageFolder` does, in a Node process of its own: the lines it prints. */
+export function moduleRunner(packageFolder: URL): (source: string, environment?: Record<string, string>) => string[] {
+  return (source, environment = {}) => {
+    const { SHOAL_DEVICE: _, SHOAL_STREAM_MODE: __, ...inherited } = process.env
+    const result = spawnSync(process.execPath, ['--input-type=module', '-e', source], {
+      cwd: packageFolder,
+      encoding: 'utf8',
+      env: { ...inherited, ...environment },
+    })
+    if (result.status !== 0) throw new Error(`exit ${result.status ?? result.signal}: ${result.stderr}`)
+    return result.stdout.split('\n').filter((line) => line !== '')
+  }
+}
