@@ -22,7 +22,9 @@ interface Program {
   readonly source: string
 }
 
-const pages = ['README.md', ...readdirSync(join(root, 'docs/guides')).map((page) => `docs/guides/${page}`)]
+const packagePages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`)
+const guides = readdirSync(join(root, 'docs/guides')).map((page) => `docs/guides/${page}`)
+const pages = ['README.md', ...guides, ...packagePages]
 const programs = pages.flatMap(programsOf)
 
 /** The blocks of a page that are whole programs: those that start with their imports. The others are fragments. */
@@ -86,16 +88,35 @@ describe('programs in the documentation', () => {
 })
 
 describe('links in the documentation', () => {
+  const withoutPrograms = (page: string) => readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
   const isPage = (path: string) => path.endsWith('.md') && !/(^|\/)(node_modules|dist|site)\//.test(path)
   const below = (folder: string) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path))
-  const packagePages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`)
   const all = ['README.md', 'CONTRIBUTING.md', ...packagePages, ...below('docs'), 'tooling/bindgen/README.md']
 
   it.each(all.filter((path) => isPage(path) && existsSync(join(root, path))))('of %s lead somewhere', (page) => {
-    const text = readFileSync(join(root, page), 'utf8').replace(/```[\s\S]*?```/g, '')
+    const text = withoutPrograms(page)
     const targets = [...text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)].map((match) => match[1]!)
     const local = targets.filter((target) => !/^[a-z]+:/.test(target))
     expect(local.filter((target) => !existsSync(join(root, dirname(page), target)))).toEqual([])
+  })
+
+  it('name headings that are there', () => {
+    const headings = (page: string) =>
+      [...withoutPrograms(page).matchAll(/^#+ (.*)$/gm)].map((match) => {
+        const words = match[1]!.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '')
+        return words.replaceAll(' ', '-')
+      })
+    const broken = all
+      .filter((page) => isPage(page) && existsSync(join(root, page)))
+      .flatMap((page) =>
+        [...withoutPrograms(page).matchAll(/\]\(([^)\s#]*)#([^)\s]+)\)/g)]
+          .filter(([, target]) => !/^[a-z]+:/.test(target!))
+          .filter(
+            ([, target, heading]) => !headings(target === '' ? page : join(dirname(page), target!)).includes(heading!),
+          )
+          .map(([link]) => `${page}: ${link}`),
+      )
+    expect(broken).toEqual([])
   })
 })
