@@ -314,6 +314,13 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(errorOf(reduce(a, b, { stream: streams[0], ...wrong }))).toBeInstanceOf(kind)
   })
 
+  test('what has no text', () => {
+    const nothing = Object.create(null)
+    expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow('op must be one of sum')
+    expect(reduce(a, b, { stream: streams[0], dtype: nothing })).toThrow('unknown dtype')
+    expect(reduce(a, b, { stream: streams[0], count: nothing })).toThrow('count must be a whole number')
+  })
+
   test('options that are none', () => {
     expect(reduce(a, b, undefined)).toThrow(TypeError)
     expect(reduce(a, b, null)).toThrow(TypeError)

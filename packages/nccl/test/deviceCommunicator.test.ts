@@ -122,6 +122,8 @@ test('wrong requirements are refused on the rank that has them', async ({ skip }
   await expect(create({ lsaBarrierCount: '1' })).rejects.toThrow(TypeError)
   await expect(create({ noSuchThing: 1 })).rejects.toThrow("no field 'noSuchThing'")
   await expect(create({ ginConnectionType: 'all' })).rejects.toThrow('none, full, rail')
+  await expect(create({ resources: null })).rejects.toThrow('resources must be an object')
+  await expect(create({ teams: 'all' })).rejects.toThrow('teams must be an object')
   await expect(create({ resources: { one: { kind: 'cake' } } })).rejects.toThrow('resources.one')
   await expect(create({ resources: { one: { kind: 'buffer', byteLength: -1 } } })).rejects.toThrow(RangeError)
   await expect(create({ teams: { one: { team: { ...team, size: 0 } } } })).rejects.toThrow(RangeError)

@@ -64,6 +64,34 @@ test('many waits of one stream, and of the default stream', async () => {
   expect(memory[0].floats()).toEqual([3])
 })
 
+test.each([
+  ['without a text', Object.create(null)],
+  [
+    'that throws',
+    {
+      toString: throwing,
+      get ranks() {
+        return throwing()
+      },
+    },
+  ],
+  ['that is an error without a message', Object.assign(new Error('mine'), { message: undefined })],
+  ['that is a symbol', Symbol('mine')],
+])('a signal with a reason %s', async (_, reason) => {
+  allReduceAlone()
+  const controller = new AbortController()
+  const waiting = rejection(communicators[0].synchronize(streams[0], { signal: controller.signal }))
+  controller.abort(reason)
+  const error = await waiting
+  expect(error).toBeInstanceOf(CommunicatorAbortedError)
+  expect(error).toMatchObject({ reason: 'signal', operation: 'synchronize' })
+  expect((error as Error).cause).toBe(reason)
+})
+
+function throwing(): never {
+  throw new Error('not to be asked')
+}
+
 test('a signal may serve many waits and communicators', async () => {
   const warnings: Error[] = []
   const note = (warning: Error): void => void warnings.push(warning)

@@ -422,8 +422,8 @@ export class Communicator extends CommunicatorOperations {
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
-  finalize(options?: CommunicatorWaitOptions): Promise<void> {
-    return this.#life.finalize(checkWaitOptions(options, 'Communicator.finalize'))
+  async finalize(options?: CommunicatorWaitOptions): Promise<void> {
+    await this.#life.finalize(checkWaitOptions(options, 'Communicator.finalize'))
   }
 
   /**

@@ -203,9 +203,12 @@ export async function createDeviceCommunicator(
   requireNcclVersion(api, 22803)
   const waitOptions = checkWaitOptions(options, api)
   const { resources = {}, teams = {}, ginConnectionType, signal: _, timeout: __, ...counts } = options
+  for (const [name, list] of Object.entries({ resources, teams })) {
+    if (typeof list !== 'object' || list === null) throw new TypeError(`${api}: ${name} must be an object`)
+  }
   const values: Record<string, unknown> = { ...checkedCounts(counts, api) }
   if (ginConnectionType !== undefined) {
-    if (!Object.hasOwn(connectionTypes, ginConnectionType)) {
+    if (typeof ginConnectionType !== 'string' || !Object.hasOwn(connectionTypes, ginConnectionType)) {
       throw new TypeError(`${api}: ginConnectionType must be one of ${Object.keys(connectionTypes).join(', ')}`)
     }
     values['ginConnectionType'] = connectionTypes[ginConnectionType]

@@ -15,6 +15,7 @@ import {
   ncclLsaBarrierHandle,
 } from '@shoal/nccl-sys'
 import { checkNccl } from '../errors.js'
+import { shown } from '../shown.js'
 import { checkedTeam, type TeamShape, teamBytes } from './team.js'
 
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
@@ -237,7 +238,7 @@ export class RequiredResource {
         this.#requireBuffer(resource, api)
         return
       default:
-        throw new TypeError(`${api}: unknown kind of resource ${String((resource as { kind: unknown }).kind)}`)
+        throw new TypeError(`${api}: unknown kind of resource ${shown((resource as { kind: unknown }).kind)}`)
     }
   }
 

@@ -1,4 +1,5 @@
 import { nameErrorClass, ShoalError } from '@shoal/types'
+import { shown } from '../shown.js'
 
 /** Which communicator an error is about. */
 export interface CommunicatorIdentity {
@@ -110,16 +111,20 @@ function ranksInWords(ranks: readonly number[]): string {
 }
 
 function messageOf(cause: unknown): string {
-  const [words = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
+  const [words = ''] = shown(cause instanceof Error ? cause.message : cause).split('\n')
   return words.endsWith('.') ? words.slice(0, -1) : words
 }
 
 /** Ranks that the reason of a signal names, in `ranks` or `lostRanks`; undefined where it names none. */
 export function lostRanksIn(reason: unknown): readonly number[] | undefined {
   if (typeof reason !== 'object' || reason === null) return undefined
-  const { ranks, lostRanks } = reason as { readonly ranks?: unknown; readonly lostRanks?: unknown }
-  for (const list of [lostRanks, ranks]) {
-    if (Array.isArray(list) && list.length > 0 && list.every((rank) => Number.isInteger(rank))) return [...list]
+  try {
+    const { ranks, lostRanks } = reason as { readonly ranks?: unknown; readonly lostRanks?: unknown }
+    for (const list of [lostRanks, ranks]) {
+      if (Array.isArray(list) && list.length > 0 && list.every((rank) => Number.isInteger(rank))) return [...list]
+    }
+  } catch {
+    // A getter of the program's threw. Whoever waits is told of the abort all the same.
   }
   return undefined
 }

@@ -23,6 +23,7 @@ import {
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
+import { shown } from '../shown.js'
 import { registrationWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */
@@ -177,7 +178,7 @@ function checkedSize(size: MemorySize, api: string): Size {
   }
   const { dtype, length } = size
   if (!dtypes.includes(dtype)) {
-    throw new TypeError(`${api}: unknown dtype ${String(dtype)}; one of ${dtypes.join(', ')}`)
+    throw new TypeError(`${api}: unknown dtype ${shown(dtype)}; one of ${dtypes.join(', ')}`)
   }
   const elements = positive(length, 'length', api)
   return { byteLength: positive(elements * dtypeInfo(dtype).bytes, 'length', api), dtype, length: elements }

@@ -12,6 +12,7 @@ import { isCollecting } from '../group/groupState.js'
 import { check, enter, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import type { AgreedOperation, CheckedCollective, RecentCollectives } from '../lifetime/noted.js'
+import { shown } from '../shown.js'
 import { requireNcclVersion } from '../version.js'
 import {
   allGatherCall,
@@ -386,7 +387,7 @@ function reduceOp(
   if (PreMulSum._is(op)) return op._codeFor(live, dtype, api)
   if (typeof op !== 'string' || !Object.hasOwn(reduceOps, op)) {
     throw new TypeError(
-      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${String(op)}`,
+      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${shown(op)}`,
     )
   }
   if (op === 'avg') requireNcclVersion(`${api} with op 'avg'`, firstWithAverage)
