@@ -48,9 +48,6 @@ const namesOf = (suffix: string): { readonly [O in Operation]: string } =>
 const names = namesOf('')
 const syncNames = namesOf('Sync')
 
-type Buffer<D extends DType> = SymmetricBuffer<D>
-type Value<D extends DType> = ElementValue<D>
-
 /**
  * Operations on one element of another PE's memory that nothing comes between: neither another PE's atomics nor those of
  * kernels. `index` in the options is the element, by default the first. Operations without a result are complete after
@@ -73,36 +70,44 @@ export class AtomicOperations {
   }
 
   /** The element as it is (`nvshmem_<type>_atomic_fetch`). */
-  fetch<D extends AtomicDType>(target: Buffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
+  fetch<D extends AtomicDType>(target: SymmetricBuffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
     return this.#result('fetch', target, [], options)
   }
 
   /** Like {@link fetch}, and blocks the thread. @throws SessionBusyError */
-  fetchSync<D extends AtomicDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
+  fetchSync<D extends AtomicDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetch', target, [], options)
   }
 
   /** Writes a value (`nvshmem_<type>_atomic_set`). */
-  set<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+  set<D extends AtomicDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
     return this.#done('set', target, [value], options)
   }
 
   /** Like {@link set}, and blocks the thread. @throws SessionBusyError */
-  setSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+  setSync<D extends AtomicDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('set', target, [value], options)
   }
 
   /** Writes a value and gives the one before (`nvshmem_<type>_atomic_swap`). */
   swap<D extends AtomicDType>(
-    target: Buffer<D>,
-    value: Value<D>,
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('swap', target, [value], options)
   }
 
   /** Like {@link swap}, and blocks the thread. @throws SessionBusyError */
-  swapSync<D extends AtomicDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+  swapSync<D extends AtomicDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
     return this.#sync('swap', target, [value], options)
   }
 
@@ -111,9 +116,9 @@ export class AtomicOperations {
    * `expected` (`nvshmem_<type>_atomic_compare_swap`).
    */
   compareSwap<D extends ArithmeticDType>(
-    target: Buffer<D>,
-    expected: Value<D>,
-    desired: Value<D>,
+    target: SymmetricBuffer<D>,
+    expected: ElementValue<D>,
+    desired: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('compareSwap', target, [expected, desired], options)
@@ -121,133 +126,172 @@ export class AtomicOperations {
 
   /** Like {@link compareSwap}, and blocks the thread. @throws SessionBusyError */
   compareSwapSync<D extends ArithmeticDType>(
-    target: Buffer<D>,
-    expected: Value<D>,
-    desired: Value<D>,
+    target: SymmetricBuffer<D>,
+    expected: ElementValue<D>,
+    desired: ElementValue<D>,
     options: ElementOptions,
   ): ElementOf<D> {
     return this.#sync('compareSwap', target, [expected, desired], options)
   }
 
   /** Adds 1 (`nvshmem_<type>_atomic_inc`). */
-  increment(target: Buffer<ArithmeticDType>, options: WaitingElementOptions): Promise<void> {
+  increment(target: SymmetricBuffer<ArithmeticDType>, options: WaitingElementOptions): Promise<void> {
     return this.#done('increment', target, [], options)
   }
 
   /** Like {@link increment}, and blocks the thread. @throws SessionBusyError */
-  incrementSync(target: Buffer<ArithmeticDType>, options: ElementOptions): void {
+  incrementSync(target: SymmetricBuffer<ArithmeticDType>, options: ElementOptions): void {
     this.#sync('increment', target, [], options)
   }
 
   /** Adds 1 and gives the element as it was (`nvshmem_<type>_atomic_fetch_inc`). */
-  fetchIncrement<D extends ArithmeticDType>(target: Buffer<D>, options: WaitingElementOptions): Promise<ElementOf<D>> {
+  fetchIncrement<D extends ArithmeticDType>(
+    target: SymmetricBuffer<D>,
+    options: WaitingElementOptions,
+  ): Promise<ElementOf<D>> {
     return this.#result('fetchIncrement', target, [], options)
   }
 
   /** Like {@link fetchIncrement}, and blocks the thread. @throws SessionBusyError */
-  fetchIncrementSync<D extends ArithmeticDType>(target: Buffer<D>, options: ElementOptions): ElementOf<D> {
+  fetchIncrementSync<D extends ArithmeticDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchIncrement', target, [], options)
   }
 
   /** Adds a value; what does not fit wraps around (`nvshmem_<type>_atomic_add`). */
-  add<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+  add<D extends ArithmeticDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
     return this.#done('add', target, [value], options)
   }
 
   /** Like {@link add}, and blocks the thread. @throws SessionBusyError */
-  addSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+  addSync<D extends ArithmeticDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): void {
     this.#sync('add', target, [value], options)
   }
 
   /** Adds a value and gives the element as it was (`nvshmem_<type>_atomic_fetch_add`). */
   fetchAdd<D extends ArithmeticDType>(
-    target: Buffer<D>,
-    value: Value<D>,
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('fetchAdd', target, [value], options)
   }
 
   /** Like {@link fetchAdd}, and blocks the thread. @throws SessionBusyError */
-  fetchAddSync<D extends ArithmeticDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+  fetchAddSync<D extends ArithmeticDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
     return this.#sync('fetchAdd', target, [value], options)
   }
 
   /** Keeps the bits that are set in a value as well (`nvshmem_<type>_atomic_and`). */
-  and<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+  and<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
     return this.#done('and', target, [value], options)
   }
 
   /** Like {@link and}, and blocks the thread. @throws SessionBusyError */
-  andSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+  andSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('and', target, [value], options)
   }
 
   /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_and`). */
   fetchAnd<D extends BitwiseDType>(
-    target: Buffer<D>,
-    value: Value<D>,
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('fetchAnd', target, [value], options)
   }
 
   /** Like {@link fetchAnd}, and blocks the thread. @throws SessionBusyError */
-  fetchAndSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+  fetchAndSync<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
     return this.#sync('fetchAnd', target, [value], options)
   }
 
   /** Sets the bits that are set in a value (`nvshmem_<type>_atomic_or`). */
-  or<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+  or<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
     return this.#done('or', target, [value], options)
   }
 
   /** Like {@link or}, and blocks the thread. @throws SessionBusyError */
-  orSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+  orSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('or', target, [value], options)
   }
 
   /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_or`). */
   fetchOr<D extends BitwiseDType>(
-    target: Buffer<D>,
-    value: Value<D>,
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('fetchOr', target, [value], options)
   }
 
   /** Like {@link fetchOr}, and blocks the thread. @throws SessionBusyError */
-  fetchOrSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+  fetchOrSync<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
     return this.#sync('fetchOr', target, [value], options)
   }
 
   /** Turns the bits over that are set in a value (`nvshmem_<type>_atomic_xor`). */
-  xor<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: WaitingElementOptions): Promise<void> {
+  xor<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: WaitingElementOptions,
+  ): Promise<void> {
     return this.#done('xor', target, [value], options)
   }
 
   /** Like {@link xor}, and blocks the thread. @throws SessionBusyError */
-  xorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): void {
+  xorSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('xor', target, [value], options)
   }
 
   /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_xor`). */
   fetchXor<D extends BitwiseDType>(
-    target: Buffer<D>,
-    value: Value<D>,
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     return this.#result('fetchXor', target, [value], options)
   }
 
   /** Like {@link fetchXor}, and blocks the thread. @throws SessionBusyError */
-  fetchXorSync<D extends BitwiseDType>(target: Buffer<D>, value: Value<D>, options: ElementOptions): ElementOf<D> {
+  fetchXorSync<D extends BitwiseDType>(
+    target: SymmetricBuffer<D>,
+    value: ElementValue<D>,
+    options: ElementOptions,
+  ): ElementOf<D> {
     return this.#sync('fetchXor', target, [value], options)
   }
 
   async #result<D extends DType>(
     operation: Operation,
-    target: Buffer<D>,
+    target: SymmetricBuffer<D>,
     values: readonly unknown[],
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
@@ -262,7 +306,7 @@ export class AtomicOperations {
 
   async #done(
     operation: Operation,
-    target: Buffer<DType>,
+    target: SymmetricBuffer<DType>,
     values: readonly unknown[],
     options: WaitingElementOptions,
   ): Promise<void> {
@@ -271,7 +315,7 @@ export class AtomicOperations {
 
   #sync<D extends DType>(
     operation: Operation,
-    target: Buffer<D>,
+    target: SymmetricBuffer<D>,
     values: readonly unknown[],
     options: ElementOptions,
   ): ElementOf<D> {
