@@ -30,16 +30,21 @@ export function isSupported({ collective, dtype }: Trial): boolean {
 
 /** Processes that share the ranks of a communicator. */
 export class Crews {
+  readonly #t: CaseContext
   readonly #crews: { readonly ranks: readonly number[]; readonly child: Child }[]
 
-  private constructor(crews: Crews['all']) {
+  private constructor(t: CaseContext, crews: Crews['all']) {
+    this.#t = t
     this.#crews = [...crews]
   }
 
   /** Starts a process for each part of the layout. */
   static start(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Crews {
     const devices = layout.flat().length + spare
-    return new Crews(layout.map((ranks) => ({ ranks, child: startChild(t, devices) })))
+    return new Crews(
+      t,
+      layout.map((ranks) => ({ ranks, child: startChild(t, devices) })),
+    )
   }
 
   /** Starts a process for each part of the layout, which join the same communicator. */
@@ -76,10 +81,13 @@ export class Crews {
 
   /** Every process runs the trials, and every result must be right. */
   async try(trials: readonly Trial[]): Promise<void> {
-    for (const { done, wrongs, failures } of await this.run<CrewReport>('run', () => trials)) {
+    const reports = await this.run<CrewReport>('run', () => trials)
+    for (const { done, wrongs, failures } of reports) {
       assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
       assert.equal(done, trials.length)
     }
+    for (const [reason, count] of Object.entries(reports[0]?.leftOut ?? {}))
+      this.#t.note(`left out ${count}: ${reason}`)
   }
 
   async leave(): Promise<void> {

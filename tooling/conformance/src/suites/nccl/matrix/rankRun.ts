@@ -1,5 +1,5 @@
 import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
-import type { Communicator, PreMulSum } from '@shoal/nccl'
+import type { Communicator, PreMulSum, Window } from '@shoal/nccl'
 import { type DType, dtypeInfo, type TypedArrayOf } from '@shoal/types'
 import { difference, type Expected, reduced } from '../../../support/reduction/reference.js'
 import { bytesOf, scalarOf, type Values, valuesOf } from '../../../support/reduction/values.js'
@@ -14,6 +14,8 @@ export interface Place {
   readonly worldSize: number
   /** Memory for the buffers, half for each, at the same place on every rank. Default: new memory for each. */
   readonly arena?: DeviceBuffer<'u8'> | undefined
+  /** The window the arena lies in, where it is one. */
+  readonly window?: Window | undefined
 }
 
 /** Elements with others before and behind them, which nothing may write to. */
