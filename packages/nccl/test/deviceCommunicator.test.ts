@@ -81,9 +81,11 @@ test('device communicators: what was asked for lies somewhere, for every rank', 
     const { barrier, exchange, scratch } = one.resources
     expect(barrier).toMatchObject({ kind: 'lsaBarrier', fields: { nBarriers: 8 } })
     expect(exchange).toMatchObject({ kind: 'llA2A', fields: { nSlots: 16 } })
-    const places = [barrier, exchange, scratch].map((resource) => resource?.fields['bufHandle'])
+    const places = [barrier, exchange, scratch].map((resource) => resource.fields['bufHandle'])
     expect(new Set(places).size).toBe(3)
-    expect(barrier?.bytes).toHaveLength(8)
+    expect(barrier.bytes).toHaveLength(8)
+    // @ts-expect-error What was not asked for is not there.
+    expect(one.resources.other).toBeUndefined()
     expect(one.multimem).toEqual({ all: undefined })
     // The same on all ranks: a kernel reaches the resource of a peer by its own handle.
     expect(one.resources).toEqual(made[0]?.resources)

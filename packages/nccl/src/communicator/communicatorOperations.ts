@@ -206,7 +206,9 @@ export abstract class CommunicatorOperations {
    * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for one that the NCCL in use does not
    * know; StatusError when NCCL refuses, as where devices do not reach each other's memory.
    */
-  async createDeviceCommunicator(options: DeviceCommunicatorOptions = {}): Promise<DeviceCommunicator> {
+  async createDeviceCommunicator<R extends string = never, T extends string = never>(
+    options: DeviceCommunicatorOptions<R, T> = {},
+  ): Promise<DeviceCommunicator<R, T>> {
     return createDeviceCommunicator(this._use('createDeviceCommunicator'), options)
   }
 }

@@ -32,7 +32,8 @@ export interface TeamRequirement {
  * What the kernels of a device communicator need (`ncclDevCommRequirements`). Counts default to 0 and flags to false,
  * where NCCL has no other default. All ranks ask for the same.
  */
-export interface DeviceCommunicatorOptions extends CommunicatorWaitOptions {
+export interface DeviceCommunicatorOptions<R extends string = string, T extends string = string>
+  extends CommunicatorWaitOptions {
   /** Stores into all ranks of the LSA team at once, by NVLink multicast. */
   readonly lsaMultimem?: boolean
   /** Barriers over all ranks (NCCL 2.29). */
@@ -68,9 +69,9 @@ export interface DeviceCommunicatorOptions extends CommunicatorWaitOptions {
   /** Whether kernels use signals at addresses. Default true (NCCL 2.30.7). */
   readonly ginVaSignalsRequired?: boolean
   /** More that kernels need, by a name of the caller's: `resources` of the result tells where each lies. */
-  readonly resources?: Readonly<Record<string, DeviceResource>>
+  readonly resources?: Readonly<Record<R, DeviceResource>>
   /** Teams, by a name of the caller's: `multimem` of the result tells where stores reach all of one. */
-  readonly teams?: Readonly<Record<string, TeamRequirement>>
+  readonly teams?: Readonly<Record<T, TeamRequirement>>
 }
 
 // More than the struct of any version; the library writes that of the requirements' version.
@@ -88,11 +89,11 @@ const connectionTypes = {
  *
  * All ranks make it together. It ends with its communicator at the latest; await the kernels of all ranks that use it before.
  */
-export class DeviceCommunicator {
-  /** Where each of the resources lies that were asked for. */
-  readonly resources: Readonly<Record<string, DeviceResourceHandle>>
+export class DeviceCommunicator<R extends string = string, T extends string = string> {
+  /** Where each of the resources lies that were asked for, by its name. */
+  readonly resources: Readonly<Record<R, DeviceResourceHandle>>
   /** Where stores reach all ranks of a team; undefined for one that asked for none: see `Window.multimemPointer`. */
-  readonly multimem: Readonly<Record<string, bigint | undefined>>
+  readonly multimem: Readonly<Record<T, bigint | undefined>>
   readonly #live: LiveCommunicator
   readonly #memory: NativeMemory
   readonly #child: Child
@@ -103,8 +104,8 @@ export class DeviceCommunicator {
   constructor(
     live: LiveCommunicator,
     memory: NativeMemory,
-    resources: Readonly<Record<string, DeviceResourceHandle>>,
-    multimem: Readonly<Record<string, bigint | undefined>>,
+    resources: Readonly<Record<R, DeviceResourceHandle>>,
+    multimem: Readonly<Record<T, bigint | undefined>>,
   ) {
     this.resources = Object.freeze(resources)
     this.multimem = Object.freeze(multimem)
@@ -194,10 +195,10 @@ export class DeviceCommunicator {
   }
 }
 
-export async function createDeviceCommunicator(
+export async function createDeviceCommunicator<R extends string, T extends string>(
   live: LiveCommunicator,
-  options: DeviceCommunicatorOptions,
-): Promise<DeviceCommunicator> {
+  options: DeviceCommunicatorOptions<R, T>,
+): Promise<DeviceCommunicator<R, T>> {
   const api = 'Communicator.createDeviceCommunicator'
   if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
   requireNcclVersion(api, 22803)
@@ -216,7 +217,7 @@ export async function createDeviceCommunicator(
   const required: [string, RequiredResource][] = []
   const owned: NativeMemory[] = []
   try {
-    for (const [name, resource] of Object.entries(resources)) {
+    for (const [name, resource] of Object.entries<DeviceResource>(resources)) {
       required.push([name, new RequiredResource(resource, live.handle, `${api}: resources.${name}`)])
     }
     for (const [index, [, resource]] of required.entries()) resource.linkTo(required[index + 1]?.[1])
@@ -241,8 +242,11 @@ export async function createDeviceCommunicator(
       },
       waitOptions,
     )
-    const handles = Object.fromEntries(required.map(([name, resource]) => [name, resource.read()]))
-    return new DeviceCommunicator(live, memory, handles, multimem.read())
+    const handles = Object.fromEntries(required.map(([name, resource]) => [name, resource.read()])) as Record<
+      R,
+      DeviceResourceHandle
+    >
+    return new DeviceCommunicator(live, memory, handles, multimem.read() as Record<T, bigint | undefined>)
   } finally {
     for (const [, resource] of required) resource.dispose()
     for (const memory of owned) memory.dispose()
