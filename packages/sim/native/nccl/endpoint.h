@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "futex.h"
+#include "../shared/futex.h"
 #include "segment.h"
 
 namespace shoal::nccl {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "futex.h"
+#include "../shared/futex.h"
 #include "guard.h"
 #include "problem.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "futex.h"
+#include "../shared/futex.h"
 
 namespace shoal::nvshmem {
 

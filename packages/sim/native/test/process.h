@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../shared/descriptor.h"
 #include "check.h"
 
 namespace process {
@@ -25,34 +26,10 @@ class Peer {
     if (::recv(socket_, &value, sizeof value, MSG_WAITALL) != static_cast<ssize_t>(sizeof value)) throw check::Failure("the other process says nothing");
     return value;
   }
-  void sendDescriptor(int descriptor) {
-    char byte = 1;
-    iovec data = {&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message = {};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-    CHECK(sendmsg(socket_, &message, MSG_NOSIGNAL) == 1);
-  }
+  void sendDescriptor(int descriptor) { CHECK(shoal::sendDescriptor(socket_, descriptor)); }
   int receiveDescriptor() {
-    char byte = 0;
-    iovec data = {&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message = {};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    CHECK(recvmsg(socket_, &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message) != nullptr);
-    int descriptor = -1;
-    memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
+    const int descriptor = shoal::receiveDescriptor(socket_);
+    CHECK(descriptor >= 0);
     return descriptor;
   }
 

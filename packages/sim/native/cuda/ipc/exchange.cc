@@ -18,6 +18,8 @@
 #include <system_error>
 #include <thread>
 
+#include "../../shared/descriptor.h"
+
 namespace shoal {
 
 namespace {
@@ -70,23 +72,7 @@ void answer(int connection) {
     auto found = offers().byId.find(id);
     if (found != offers().byId.end()) file = found->second();
   }
-  char isThere = file != nullptr;
-  iovec data = {&isThere, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (file != nullptr) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int descriptor = file->descriptor();
-    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  }
-  sendmsg(connection, &message, MSG_NOSIGNAL);
+  sendDescriptor(connection, file != nullptr ? file->descriptor() : -1);
 }
 
 void serve(int listening) {
@@ -123,23 +109,6 @@ void startServing(Offers& own) {
   std::thread(serve, listening).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   own.isServing = true;
-}
-
-int receiveDescriptor(int socket) {
-  char isThere = 0;
-  iovec data = {&isThere, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || isThere == 0) return -1;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof(int))) return -1;
-  int descriptor = -1;
-  memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-  return descriptor;
 }
 
 }  // namespace

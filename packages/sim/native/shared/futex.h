@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace shoal::nccl {
+namespace shoal {
 
 // Returns when the word changed from `seen`, was woken, or after the time; callers look again in every case.
 inline void futexWait(std::atomic<uint32_t>& word, uint32_t seen, long nanoseconds) {
@@ -27,4 +27,4 @@ inline uint64_t nanosecondsNow() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-}  // namespace shoal::nccl
+}  // namespace shoal
