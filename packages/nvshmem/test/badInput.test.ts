@@ -114,7 +114,18 @@ describe('Session.allocate', () => {
     ['an odd alignment', () => session.allocate('f32', 1, { alignment: 24 }), /power of two/],
     ['both kinds', () => session.allocate('f32', 1, { alignment: 64, zeroed: true }), /exclude each other/],
     ['more than the heap has', () => session.allocate('u8', 2 ** 45), /NVSHMEM_SYMMETRIC_SIZE/],
+    ['options that are none', () => session.allocate('f32', 1, anything(null)), /options are needed: \{ alignment/],
   ])
+
+  test('takes a length as a bigint', async () => {
+    const buffer = await session.allocate('f32', anything(4n))
+    expect([buffer.length, buffer.byteLength]).toEqual([4, 16])
+    buffer.fillSync(3)
+    const longer = await buffer.resize(anything(6n))
+    expect(longer.length).toBe(6)
+    expect(Array.from(longer.slice(0, 4).toArraySync())).toEqual([3, 3, 3, 3])
+    await longer.dispose()
+  })
 })
 
 describe('put and get', () => {
@@ -314,6 +325,17 @@ describe('symmetric memory', () => {
     ['the freeing of a view', () => floats.slice(1).dispose(), /a view is not freed/],
     ['the resizing of a view', () => floats.slice(1).resize(3), /a view cannot be resized/],
     ['a length of nothing', () => floats.resize(0), RangeError],
+    [
+      'resize: options that are none',
+      () => floats.resize(4, anything(null)),
+      /SymmetricBuffer.resize: options are needed/,
+    ],
+    ['resize: an odd alignment', () => floats.resize(4, { alignment: 24 }), /power of two/],
+    ['slice: a bigint', () => floats.slice(anything(-1n)), /slice: start must be a number, got -1n/],
+    ['slice: no number', () => floats.slice(0, anything(Symbol('end'))), /slice: end must be a number/],
+    ['multicastAddress: no team', () => floats.multicastAddress(anything(undefined)), /team must be a Team/],
+    ['multicastAddress: what is no team', () => floats.multicastAddress(anything({})), /team must be a Team/],
+    ['a signal: options that are none', () => session.signals.fetch(words, anything(null)), /options are needed/],
     ['registering what is no memory', () => session.register(anything({})), /expected memory/],
     [
       'registering half an element',

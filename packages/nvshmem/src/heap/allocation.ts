@@ -8,6 +8,7 @@ import {
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
+import { requireOptions, shown } from '../checks.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
@@ -83,7 +84,11 @@ export async function allocate(
   options: HeapOptions,
   operation: string,
 ): Promise<Allocation> {
+  requireOptions(options, operation, '{ alignment, zeroed, timeout, signal }')
   const { alignment, zeroed = false } = options
+  if (alignment !== undefined && !isPowerOfTwo(alignment)) {
+    throw new RangeError(`${operation}: alignment must be a power of two, from 1 to 2^30, got ${shown(alignment)}`)
+  }
   if (alignment !== undefined && zeroed) {
     throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)
   }
@@ -98,5 +103,15 @@ export async function allocate(
     nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
     api,
     `no ${byteLength} bytes are left in the symmetric heap (NVSHMEM_SYMMETRIC_SIZE sets its size)`,
+  )
+}
+
+function isPowerOfTwo(value: unknown): boolean {
+  return (
+    typeof value === 'number' &&
+    Number.isInteger(value) &&
+    value > 0 &&
+    value <= 2 ** 30 &&
+    2 ** Math.floor(Math.log2(value)) === value
   )
 }

@@ -123,6 +123,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    */
   slice(start = 0, end: number = this.length): SymmetricBuffer<D> {
     this.#allocation.requireUsable('slice')
+    for (const [name, at] of Object.entries({ start, end })) {
+      if (typeof at !== 'number') {
+        throw new TypeError(`SymmetricBuffer.slice: ${name} must be a number, got ${shown(at)}`)
+      }
+    }
     const [first, last] = [start, end].map((at) => (at < 0 ? at + this.length : at)) as [number, number]
     if (!Number.isInteger(first) || !Number.isInteger(last) || first < 0 || last > this.length || first > last) {
       throw new RangeError(
@@ -254,6 +259,9 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   async multicastAddress(team: Team): Promise<bigint | undefined> {
     const api = 'SymmetricBuffer.multicastAddress'
     const { live } = this.#use(api)
+    if (typeof (team as Partial<Team> | null | undefined)?._handleIn !== 'function') {
+      throw new TypeError(`${api}: team must be a Team, got ${shown(team)}`)
+    }
     const handle = team._handleIn(live, api)
     const address = await live.queue.ask(api, () => nvshmemx_mc_ptr(handle, this.#address))
     return typeof address === 'bigint' && address !== 0n ? address : undefined
@@ -270,12 +278,13 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       throw new TypeError(`${api}: a view cannot be resized, only the whole buffer`)
     }
     const { bytes } = dtypeInfo(this.dtype)
-    const byteLength = requireCount(length, 'length', 1, api) * bytes
-    const allocation = await allocate(live, requireCount(byteLength, 'length in bytes', 1, api), options, api)
+    const elements = requireCount(length, 'length', 1, api)
+    const byteLength = requireCount(elements * bytes, 'length in bytes', 1, api)
+    const allocation = await allocate(live, byteLength, options, api)
     const keep = Math.min(byteLength, this.byteLength)
     await copyBetween(live, allocation.address, this.#address, keep, { wait: options }, api)
     await this.#allocation.free(options)
-    return new SymmetricBuffer(allocation, 0, this.dtype, length)
+    return new SymmetricBuffer(allocation, 0, this.dtype, elements)
   }
 
   /**
@@ -361,26 +370,12 @@ export async function allocateElements<D extends DType>(
 ): Promise<SymmetricBuffer<D>> {
   const api = 'Session.allocate'
   const { bytes } = named(api, 'dtype', () => dtypeInfo(dtype))
-  requireCount(length, 'length', 1, api)
-  const byteLength = length * bytes
-  if (!Number.isSafeInteger(byteLength)) throw new RangeError(`${api}: ${length} elements of ${dtype} are too many`)
-  const { alignment } = options
-  if (alignment !== undefined && !isPowerOfTwo(alignment)) {
-    throw new RangeError(`${api}: alignment must be a power of two, from 1 to 2^30, got ${shown(alignment)}`)
-  }
+  const elements = requireCount(length, 'length', 1, api)
+  const byteLength = elements * bytes
+  if (!Number.isSafeInteger(byteLength)) throw new RangeError(`${api}: ${elements} elements of ${dtype} are too many`)
   const allocation = await allocate(live, byteLength, options, api)
   if (allocation.address % BigInt(dtypeInfo(dtype).alignment) === 0n) {
-    return SymmetricBuffer._of(allocation, dtype, length)
+    return SymmetricBuffer._of(allocation, dtype, elements)
   }
   throw nvshmemError(7, 'nvshmem_malloc', `the memory is not aligned for ${dtype}`)
-}
-
-function isPowerOfTwo(value: unknown): boolean {
-  return (
-    typeof value === 'number' &&
-    Number.isInteger(value) &&
-    value > 0 &&
-    value <= 2 ** 30 &&
-    2 ** Math.floor(Math.log2(value)) === value
-  )
 }

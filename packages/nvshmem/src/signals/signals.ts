@@ -97,6 +97,7 @@ export class Signals {
   async fetch(signal: SymmetricBuffer<'u64'>, options: SignalIndex = {}): Promise<bigint> {
     const api = 'Signals.fetch'
     this.#live.requireOpen(api)
+    requireOptions(options, api, '{ index }')
     const address = signalAt(this.#live, signal, options.index, api, 'signal')
     return BigInt((await this.#live.queue.runOne(api, () => nvshmem_signal_fetch(address))) as bigint)
   }
@@ -105,6 +106,7 @@ export class Signals {
   fetchSync(signal: SymmetricBuffer<'u64'>, options: SignalIndex = {}): bigint {
     const api = 'Signals.fetchSync'
     this.#live.requireOpen(api)
+    requireOptions(options, api, '{ index }')
     const address = signalAt(this.#live, signal, options.index, api, 'signal')
     return this.#live.queue.runSync(api, () => nvshmem_signal_fetch(address))
   }
