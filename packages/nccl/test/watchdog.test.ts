@@ -58,6 +58,20 @@ test('synchronize resolves when the work is done, and leaves the event loop free
   expect(memory.flatMap((one) => one.floats())).toEqual([3, 3])
 })
 
+test('ranks that disagree are told on what, in the words of NCCL', async () => {
+  communicators[0].allReduce(memory[0], memory[0], { stream: streams[0] })
+  memory[1].dispose()
+  memory[1] = TestMemory.zeros(1, 'i32', 1)
+  communicators[1].allReduce(memory[1], memory[1], { stream: streams[1] })
+  const errors = await Promise.all(
+    ([0, 1] as const).map((rank) => rejection(communicators[rank].synchronize(streams[rank], { timeout: 10_000 }))),
+  )
+  for (const error of errors) {
+    expect(error).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED', reason: 'async-error' })
+    expect((error as Error).message).toContain('NCCL says: ranks 0 and 1 disagree on the data type')
+  }
+})
+
 test('many waits of one stream, and of the default stream', async () => {
   allReduceTogether()
   await Promise.all([streams[0], streams[0], null].map((stream) => communicators[0].synchronize(stream)))

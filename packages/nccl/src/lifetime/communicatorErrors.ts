@@ -1,4 +1,4 @@
-import { nameErrorClass, ShoalError } from '@shoal/types'
+import { nameErrorClass, ShoalError, StatusError } from '@shoal/types'
 import { shown } from '../shown.js'
 
 /** Which communicator an error is about. */
@@ -110,9 +110,12 @@ function ranksInWords(ranks: readonly number[]): string {
   return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
 }
 
+/** One line about a cause, with NCCL's own words where it has some: only they say which ranks disagree, and on what. */
 function messageOf(cause: unknown): string {
   const [words = ''] = shown(cause instanceof Error ? cause.message : cause).split('\n')
-  return words.endsWith('.') ? words.slice(0, -1) : words
+  const told = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''
+  const text = told ? `${words} (NCCL says: ${told})` : words
+  return text.endsWith('.') ? text.slice(0, -1) : text
 }
 
 /** Ranks that the reason of a signal names, in `ranks` or `lostRanks`; undefined where it names none. */
