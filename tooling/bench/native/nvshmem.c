@@ -119,6 +119,11 @@ static void loop(const char* name, size_t bytes, long count) {
   IF("host-get") { REPEAT nvshmem.get(here, there, bytes, peer); }
   IF("p") { REPEAT nvshmem.p(word, i, peer); nvshmem.quiet(); }
   IF("g") { REPEAT nvshmem.g(word, peer); }
+  IF("atomics-work") {
+    const uint64_t before = nvshmem.g(word, peer);
+    nvshmem.fetch_add(word, 1, peer);
+    if (nvshmem.g(word, peer) != before + 1) fail("nvshmem_uint64_atomic_fetch_add", "it changes nothing");
+  }
   IF("atomic-add") { REPEAT nvshmem.add(word, 1, peer); nvshmem.quiet(); }
   IF("atomic-fetch-add") { REPEAT nvshmem.fetch_add(word, 1, peer); }
   IF("atomic-set") { REPEAT nvshmem.set(word, i, peer); nvshmem.quiet(); }

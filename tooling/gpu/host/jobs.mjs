@@ -88,7 +88,6 @@ export const jobs = [
   { name: 'shoal-bench-all-reduce', limit: 60, gpus: 2, command: shoalBench('all-reduce', '-f', '8', '-n', '100') },
   { name: 'shoal-bench-put', limit: 60, gpus: 2, command: shoalBench('put', '-f', '8', '-n', '100') },
   { name: 'shoal-bench-barrier', limit: 60, gpus: 2, command: shoalBench('barrier', '-n', '1000') },
-  // Last of these: an NVSHMEM that cannot do host atomics ends the process.
   { name: 'shoal-bench-atomic', limit: 60, gpus: 2, command: shoalBench('atomic', '-n', '1000') },
   { name: 'shoal-bench-calls', limit: 60, command: shoalBench('calls') },
   { name: 'bench-import', limit: 90, command: bench('import') },
