@@ -7,7 +7,7 @@ import { checkPlace, type RankPlace } from './environment/place.js'
 import { readShoal } from './environment/shoal.js'
 import { type Environment, numberIn } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
-import { checkTimeout } from './options.js'
+import { checkWait } from './options.js'
 import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
@@ -25,8 +25,9 @@ export interface BootstrapOptions extends RendezvousOptions {
  *   RendezvousError where this rank is refused; RanksLostError where one has died meanwhile; AbortedError.
  */
 export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
-  const timeout = checkTimeout(options.timeout, 'bootstrap')
+  const timeout = checkWait(options, 'bootstrap')
   const environment = options.environment ?? process.env
+  if (typeof environment !== 'object') throw new TypeError('bootstrap: environment must be an object of variables')
   const found = find(environment)
   if (found === undefined) return new SingleJob()
   const { place } = found

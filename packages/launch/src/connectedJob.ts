@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { DisposedError } from '@shoal/types'
 import { RanksLostError } from './errors.js'
 import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
-import { checkName, checkRoot, checkTimeout, checkValue } from './options.js'
+import { checkName, checkRoot, checkValue, checkWait } from './options.js'
 import type { Connection } from './rendezvous/connection.js'
 import type { Header, Message } from './rendezvous/frames.js'
 
@@ -78,11 +78,11 @@ export class ConnectedJob implements Job {
   ): Promise<Uint8Array> {
     checkName(name, 'share')
     if (typeof make !== 'function') throw new TypeError('share: make must be a function')
-    const root = checkRoot(options.root, this.worldSize, 'share')
     const operation = `share '${name}'`
+    checkWait(options, operation)
+    const root = checkRoot(options.root, this.worldSize, 'share')
     const header = { op: 'share', name, root }
     if (this.rank !== root) return (await this.#request(operation, header, undefined, options)).body
-    checkTimeout(options.timeout, operation)
     this.#requireAlive(operation)
     let bytes: Uint8Array
     try {
@@ -163,7 +163,7 @@ export class ConnectedJob implements Job {
     options: RendezvousOptions,
   ): Promise<Message> {
     this.#requireAlive(operation)
-    const timeout = checkTimeout(options.timeout, operation)
+    const timeout = checkWait(options, operation)
     return this.#connection.request({ ...header, space: this.#space }, body, {
       operation,
       timeout,

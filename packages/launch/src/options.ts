@@ -1,9 +1,15 @@
+import type { RendezvousOptions } from './job.js'
 import { maximumValueBytes } from './rendezvous/frames.js'
 
 export const defaultTimeout = 300_000
 
-/** @throws TypeError, RangeError */
-export function checkTimeout(timeout: number | undefined, where: string): number {
+/** The limit of a wait, in milliseconds. @throws TypeError, RangeError */
+export function checkWait(options: RendezvousOptions, where: string): number {
+  if (typeof options !== 'object' || options === null) throw new TypeError(`${where}: options must be an object`)
+  const { timeout, signal } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new TypeError(`${where}: signal must be an AbortSignal`)
+  }
   if (timeout === undefined) return defaultTimeout
   if (typeof timeout !== 'number' || Number.isNaN(timeout)) throw new TypeError(`${where}: timeout must be a number`)
   if (timeout < 0) throw new RangeError(`${where}: timeout must not be negative, got ${timeout}`)

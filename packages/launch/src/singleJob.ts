@@ -1,7 +1,7 @@
 import { AbortedError, DisposedError } from '@shoal/types'
 import { RendezvousTimeoutError } from './errors.js'
 import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
-import { checkName, checkRoot, checkTimeout, checkValue } from './options.js'
+import { checkName, checkRoot, checkValue, checkWait } from './options.js'
 
 /** A job of one process, which needs no meeting point. */
 export class SingleJob implements Job {
@@ -40,8 +40,8 @@ export class SingleJob implements Job {
   ): Promise<Uint8Array> {
     checkName(name, 'share')
     if (typeof make !== 'function') throw new TypeError('share: make must be a function')
-    checkRoot(options.root, 1, 'share')
     this.#require(`share '${name}'`, options)
+    checkRoot(options.root, 1, 'share')
     const bytes = await make()
     checkValue(bytes, `share '${name}', what make returned`)
     return Uint8Array.from(bytes)
@@ -96,8 +96,9 @@ export class SingleJob implements Job {
   }
 
   /** A value that another part of this process has yet to set. */
-  #later(key: string, operation: string, { timeout, signal }: RendezvousOptions): Promise<Uint8Array> {
-    const limit = checkTimeout(timeout, operation)
+  #later(key: string, operation: string, options: RendezvousOptions): Promise<Uint8Array> {
+    const limit = checkWait(options, operation)
+    const { signal } = options
     const waiting = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, waiting)
     return new Promise((resolve, reject) => {
@@ -119,9 +120,10 @@ export class SingleJob implements Job {
     })
   }
 
-  #require(operation: string, { timeout, signal }: RendezvousOptions): void {
+  #require(operation: string, options: RendezvousOptions): void {
     if (this.#isDisposed) throw new DisposedError({ object: 'Job', operation })
-    checkTimeout(timeout, operation)
+    checkWait(options, operation)
+    const { signal } = options
     if (signal?.aborted === true) throw new AbortedError({ operation, cause: signal.reason })
   }
 }

@@ -1,4 +1,5 @@
 import { type Job, RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
+import { RendezvousServer } from '@shoal/launch/server'
 import { AbortedError, DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
@@ -435,4 +436,50 @@ test('a job of one needs nobody', async () => {
   const pending = failuresOf([next.get('never')])
   await next[Symbol.asyncDispose]()
   expect((await pending)[0]).toBeInstanceOf(DisposedError)
+})
+
+describe('options that are wrong', () => {
+  const anything = (value: unknown): never => value as never
+  const controller = anything(new AbortController())
+
+  test.each([1, 2])('of a job of %d', async (worldSize) => {
+    const { bootstrap } = await import('@shoal/launch')
+    const job = worldSize === 1 ? await bootstrap({ environment: {} }) : (await startJob(2)).jobs[0]!
+    const make = (): Uint8Array => bytes(1)
+    for (const call of [
+      () => job.share('id', make, anything(null)),
+      () => job.gather('id', bytes(1), anything(null)),
+      () => job.barrier('x', anything(null)),
+      () => job.get('key', anything('soon')),
+      () => job.survivors(anything(null)),
+    ]) {
+      await expect(call()).rejects.toThrow(/: options must be an object$/)
+    }
+    for (const call of [
+      () => job.share('id', make, { signal: controller }),
+      () => job.barrier('x', { signal: anything({}) }),
+      () => job.get('key', { signal: anything(null) }),
+    ]) {
+      await expect(call()).rejects.toThrow(/: signal must be an AbortSignal$/)
+    }
+    await expect(job.share('id', make, { root: worldSize })).rejects.toThrow(RangeError)
+  })
+
+  test('of bootstrap', async () => {
+    const { bootstrap } = await import('@shoal/launch')
+    await expect(bootstrap(anything(null))).rejects.toThrow('bootstrap: options must be an object')
+    await expect(bootstrap({ signal: controller })).rejects.toThrow('bootstrap: signal must be an AbortSignal')
+    await expect(bootstrap({ environment: anything('RANK=0') })).rejects.toThrow('bootstrap: environment must be')
+    const environment = { RANK: '0', WORLD_SIZE: '999999999', MASTER_ADDR: '127.0.0.1' }
+    await expect(bootstrap({ environment })).rejects.toThrow(/there are 999999999 ranks; a job has 1048576 at most/)
+  })
+
+  test('of a rendezvous', async () => {
+    const secret = new Uint8Array(16)
+    await expect(RendezvousServer.listen(anything(undefined))).rejects.toThrow('options are needed')
+    await expect(RendezvousServer.listen(anything({ worldSize: 2 }))).rejects.toThrow('secret must be a Uint8Array')
+    await expect(RendezvousServer.listen({ worldSize: 2, secret: new Uint8Array(15) })).rejects.toThrow(RangeError)
+    await expect(RendezvousServer.listen({ worldSize: anything('2'), secret })).rejects.toThrow(TypeError)
+    await expect(RendezvousServer.listen({ worldSize: 2 ** 31, secret })).rejects.toThrow(/from 1 to 1048576/)
+  })
 })

@@ -1,5 +1,6 @@
 import { LaunchEnvironmentError } from '../errors.js'
 import type { Launcher } from '../job.js'
+import { mostRanks } from '../rendezvous/state.js'
 import type { Environment } from './variables.js'
 
 /** What the environment says about this process. */
@@ -36,6 +37,11 @@ export type ReadPlace = (environment: Environment) => ForeignPlace | undefined
 export function checkPlace({ launcher, rank, worldSize, localRank, localWorldSize }: RankPlace): void {
   if (worldSize < 1 || rank >= worldSize) {
     throw new LaunchEnvironmentError(`${launcher} says that this is rank ${rank} of ${worldSize}`)
+  }
+  if (worldSize > mostRanks) {
+    throw new LaunchEnvironmentError(
+      `${launcher} says that there are ${worldSize} ranks; a job has ${mostRanks} at most`,
+    )
   }
   if (localWorldSize !== undefined && (localWorldSize < 1 || localWorldSize > worldSize)) {
     throw new LaunchEnvironmentError(

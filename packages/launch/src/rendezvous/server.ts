@@ -11,7 +11,7 @@ import {
   type Refusal,
   readIntroduction,
 } from './handshake.js'
-import { RendezvousState } from './state.js'
+import { mostRanks, RendezvousState } from './state.js'
 
 /** Milliseconds in which a connection must have proven that it knows the secret. */
 const handshakeLimit = 5_000
@@ -58,11 +58,17 @@ export class RendezvousServer {
     )
   }
 
-  /** @throws RendezvousError when the address cannot be listened on. */
+  /** @throws TypeError, RangeError for wrong options; RendezvousError when the address cannot be listened on. */
   static async listen(options: ServerOptions): Promise<RendezvousServer> {
-    if (options.secret.byteLength < 16) throw new RangeError('RendezvousServer: a secret has at least 16 bytes')
-    if (!Number.isInteger(options.worldSize) || options.worldSize < 1) {
-      throw new RangeError(`RendezvousServer: worldSize must be a positive integer, got ${options.worldSize}`)
+    if (typeof options !== 'object' || options === null) throw new TypeError('RendezvousServer: options are needed')
+    const { secret, worldSize } = options
+    if (!(secret instanceof Uint8Array)) throw new TypeError('RendezvousServer: the secret must be a Uint8Array')
+    if (secret.byteLength < 16) throw new RangeError('RendezvousServer: a secret has at least 16 bytes')
+    if (typeof worldSize !== 'number') throw new TypeError('RendezvousServer: worldSize must be a number')
+    if (!Number.isInteger(worldSize) || worldSize < 1 || worldSize > mostRanks) {
+      throw new RangeError(
+        `RendezvousServer: worldSize must be a whole number from 1 to ${mostRanks}, got ${worldSize}`,
+      )
     }
     const rendezvous = new RendezvousServer(options)
     const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }

@@ -3,6 +3,9 @@ import { type Header, maximumValueBytes, noBytes } from './frames.js'
 /** Sends to one rank. */
 export type Send = (header: Header, body?: Uint8Array) => void
 
+/** Ranks of the largest job: what is known of each takes memory. */
+export const mostRanks: number = 2 ** 20
+
 type Presence = 'absent' | 'joined' | 'left' | 'lost'
 
 interface Member {
