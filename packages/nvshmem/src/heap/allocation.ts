@@ -102,7 +102,7 @@ export async function allocate(
   throw nvshmemError(
     nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
     api,
-    `no ${byteLength} bytes are left in the symmetric heap (NVSHMEM_SYMMETRIC_SIZE sets its size)`,
+    `the symmetric heap has no ${byteLength} bytes left (NVSHMEM_SYMMETRIC_SIZE sets its size), or the PEs asked for different sizes`,
   )
 }
 

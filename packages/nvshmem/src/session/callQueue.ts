@@ -11,6 +11,7 @@ import {
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { requireSignal, requireTimeout } from '../checks.js'
 import { SessionBusyError, SessionStuckError } from '../errors.js'
+import { enterNvshmem, leaveNvshmem, stayInNvshmem } from './processEnd.js'
 
 /** How long to wait for other PEs. */
 export interface WaitOptions {
@@ -48,6 +49,7 @@ export class CallQueue {
   #stuck: { readonly entry: Entry; readonly cause: unknown } | undefined
   #removeListener: (() => void) | undefined
   #closed: string | undefined
+  #isAbandoned = false
 
   /** @param defaults holds for calls that name no timeout, and its signal for all calls. */
   constructor(context: bigint, defaults: WaitOptions = {}) {
@@ -111,6 +113,7 @@ export class CallQueue {
       record,
     )
     this.#entries.add(entry)
+    if (this.#entries.size === 1) enterNvshmem(this)
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined
       const settle = (): void => {
@@ -201,6 +204,13 @@ export class CallQueue {
     this.#lane.dispose()
   }
 
+  /** {@link close} for a session whose other PEs may be gone: what NVSHMEM left behind does not hold up the process's end. */
+  abandon(why: string): void {
+    this.#isAbandoned = true
+    stayInNvshmem(this)
+    this.close(why)
+  }
+
   /** Gives up everything that is under way or waits for its turn. */
   giveUpAll(error: (operation: string) => unknown): void {
     for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
@@ -237,6 +247,7 @@ export class CallQueue {
 
   #returned(entry: Entry): void {
     this.#entries.delete(entry)
+    if (this.#entries.size === 0 && !this.#isAbandoned) leaveNvshmem(this)
     if (this.#stuck?.entry === entry) this.#stuck = undefined
   }
 }

@@ -1,5 +1,5 @@
 import { named } from '@shoal/cuda-base/basics'
-import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
+import { AbortedError, type DeviceLike, toDeviceOrdinal } from '@shoal/types'
 import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord, shown } from '../checks.js'
 import type { WaitOptions } from './callQueue.js'
 import { UniqueId } from './uniqueId.js'
@@ -81,12 +81,15 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
   if (threadLevel !== undefined && !threadLevels.includes(threadLevel)) {
     throw new TypeError(`${api}: threadLevel must be one of ${threadLevels.join(', ')}; got ${shown(threadLevel)}`)
   }
+  const peers = options.launcher === undefined ? checkId(options, api) : checkLauncher(options, api)
+  // Nothing has been started, so another start may follow.
+  if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
   return {
     ordinal,
     wait: { timeout, signal },
     defaults: { timeout: defaultTimeout, signal },
     threadLevel: threadLevel === undefined ? undefined : threadLevels.indexOf(threadLevel),
-    peers: options.launcher === undefined ? checkId(options, api) : checkLauncher(options, api),
+    peers,
   }
 }
 

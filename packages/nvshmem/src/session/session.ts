@@ -485,7 +485,7 @@ export class Session {
     if (this.#ended !== undefined) return
     this.#end('was abandoned')
     this.#queue.giveUpAll((operation) => new DisposedError({ object: 'The NVSHMEM session', operation }))
-    this.#queue.close('The NVSHMEM session')
+    this.#queue.abandon('The NVSHMEM session')
     this.#ending = Promise.resolve()
     if (current !== undefined) current = { ...current, what: 'was abandoned' }
   }

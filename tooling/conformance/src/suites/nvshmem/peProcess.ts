@@ -153,10 +153,14 @@ async function waitIfPossible({ way, timeout }: { readonly way: string; readonly
     finalize: () => session.finalize({ timeout }),
   }
   const outcome = await outcomeOf(ways[way] ?? (() => Promise.reject(new Error(`there is no way ${way}`))))
-  if (outcome.name !== undefined) session.abandon()
-  pe.local.dispose()
-  pe.ignore.dispose()
-  stream.dispose()
+  if (outcome.name === undefined) {
+    pe.local.dispose()
+    pe.ignore.dispose()
+    stream.dispose()
+  } else {
+    // Nothing is freed: a kernel may wait for the PE that is gone, and cuMemFree for that kernel.
+    session.abandon()
+  }
   pe = undefined
   return outcome
 }

@@ -1,0 +1,60 @@
+import { isMainThread } from 'node:worker_threads'
+import { bindCall, nestedCall, slots64 } from '@shoal/ffi/calls'
+import { nvshmem } from '@shoal/nvshmem-sys'
+
+/** Queues that have a thread inside NVSHMEM, or left it there for good. */
+const inside = new Set<object>()
+let listening = false
+let prepared = false
+let timer: NodeJS.Timeout | undefined
+
+/** How long a call of a worker may take before the end of the process is prepared, in milliseconds. */
+const patience = 500
+
+/**
+ * Has the process end without C's exit handlers and destructors, with its own status and after all of JavaScript's
+ * handlers. NVSHMEM's and CUDA's may wait for the thread that is inside NVSHMEM, which nothing ends.
+ */
+function prepareEnd(): void {
+  if (prepared || !nvshmem.isLoaded) return
+  // NVSHMEM needs glibc, where `on_exit` hands the status on: `_exit` itself is the handler. The one registered last runs
+  // first. The loader finds both among what NVSHMEM's library needs.
+  const register = nvshmem.rawSymbol('on_exit')
+  const end = nvshmem.rawSymbol('_exit')
+  if (register === undefined || end === undefined) return
+  nestedCall(
+    () => {
+      slots64[0] = end
+      slots64[1] = 0n
+    },
+    bindCall(register, 2, 'i32', 'on_exit'),
+  )
+  prepared = true
+}
+
+function onExit(): void {
+  if (inside.size > 0) prepareEnd()
+}
+
+/** From here on, until {@link leaveNvshmem}, the process may have to end with a thread inside NVSHMEM. */
+export function enterNvshmem(queue: object): void {
+  if (!listening) {
+    listening = true
+    process.on('exit', onExit)
+  }
+  inside.add(queue)
+  // A worker that is ended from outside, as by the end of the process, runs no handler.
+  if (!isMainThread && !prepared) timer ??= setTimeout(onExit, patience).unref()
+}
+
+/** The same for good: nobody knows what is left inside. */
+export function stayInNvshmem(queue: object): void {
+  enterNvshmem(queue)
+  if (!isMainThread) prepareEnd()
+}
+
+export function leaveNvshmem(queue: object): void {
+  inside.delete(queue)
+  clearTimeout(timer)
+  timer = undefined
+}

@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { type End, runJob } from './fixtures/job.js'
+import { compileUnwillingLibrary } from './fixtures/unwillingLibrary.js'
+
+const library = compileUnwillingLibrary()
+
+interface Ended {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run(program: string): Ended {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    encoding: 'utf8',
+    timeout: 10_000,
+    killSignal: 'SIGKILL',
+    env: {
+      ...process.env,
+      SHOAL_DEVICE: 'sim',
+      SHOAL_SIM_DEVICES: '2',
+      NODE_OPTIONS: '',
+      SHOAL_NVSHMEM_LIBRARY: library,
+      TELL_UNLOADED: '1',
+    },
+  })
+  return { status, stdout, stderr }
+}
+
+const options = (worldSize: number): string => `{ device: 0, rank: 0, worldSize: ${worldSize}, id: UniqueId.create() }`
+
+/** What a worker does that says when it waits for a PE that never comes. */
+const waitingWorker = (timeout: string): string => `
+  import { Worker } from 'node:worker_threads'
+  const worker = new Worker(\`
+    import('@shoal/nvshmem').then(async ({ Session, UniqueId }) => {
+      const { parentPort } = await import('node:worker_threads')
+      const start = Session.init({ ...${options(2)}, timeout: ${timeout} })
+      ${timeout === 'undefined' ? "setTimeout(() => parentPort.postMessage('waits'), 1000)" : "start.catch(() => parentPort.postMessage('gave up'))"}
+    })\`, { eval: true, execArgv: [] })
+  await new Promise((resolve) => worker.once('message', resolve))
+  process.on('exit', () => console.log('handlers run'))`
+
+describe('a process whose NVSHMEM waits at its end for a call that never returns', () => {
+  test.for([
+    ['is told to exit', 'setTimeout(() => process.exit(7), 200)', 7],
+    ['is told by its exit code', 'process.exitCode = 7; start.catch(() => undefined)', 7],
+    ['ends by itself', 'await start.catch(() => undefined)', 0],
+    ['fails', 'setTimeout(() => { throw new Error("wrong") }, 200)', 1],
+  ] as const)('ends with its own status when it %s', ([, ending, status]) => {
+    const program = `
+      import { Session, UniqueId } from '@shoal/nvshmem'
+      const start = Session.init({ ...${options(2)}, timeout: ${ending.includes('start') ? 300 : 'undefined'} })
+      ${ending}
+      process.on('exit', () => console.log('handlers run'))`
+    expect(run(program)).toMatchObject({ status, stdout: 'handlers run\n' })
+  })
+
+  test('honours what later handlers make of the status', () => {
+    const program = `
+      import { Session, UniqueId } from '@shoal/nvshmem'
+      Session.init(${options(2)})
+      process.on('exit', () => { process.exitCode = 9 })
+      setTimeout(() => process.exit(), 200)`
+    expect(run(program).status).toBe(9)
+  })
+
+  test.for(['undefined', '200'])(
+    'a worker that waits (timeout %s) holds up neither its own end nor the process',
+    (timeout) => {
+      expect(run(`${waitingWorker(timeout)}\nprocess.exit(7)`)).toMatchObject({ status: 7, stdout: 'handlers run\n' })
+      expect(run(`${waitingWorker(timeout)}\nawait worker.terminate(); console.log('worker ended')`)).toMatchObject({
+        status: 0,
+        stdout: 'worker ended\nhandlers run\n',
+      })
+    },
+  )
+
+  test('without such a call, C ends as ever', () => {
+    const program = `
+      import { Session, UniqueId } from '@shoal/nvshmem'
+      const session = await Session.init(${options(1)})
+      await session.barrierAll()
+      await session.finalize()`
+    const { status, stderr } = run(program)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringMatching(/unloaded\n$/) })
+  })
+
+  test.for(['hangsInBarrier', 'bySignal', 'hangsInFinalize'])('%s: the PE that is left ends', async (program) => {
+    const [left, other] = (await runJob(`faults.${program}`, 2, {
+      environment: { SHOAL_NVSHMEM_LIBRARY: library },
+      limit: 15_000,
+      // Not before: the software device lets a call go whose PE has died.
+      onSaid: (_, __, job) => void job[0]?.once('exit', () => job[1]?.kill('SIGKILL')),
+    })) as [End, End]
+    expect(other.signal).toBe('SIGKILL')
+    expect({ code: left.code, signal: left.signal, failed: left.failed }).toEqual({
+      code: 0,
+      signal: null,
+      failed: undefined,
+    })
+  })
+})
