@@ -91,7 +91,7 @@ bool parseFault(const std::vector<std::string>& words, Fault& fault, std::string
     const size_t equals = wrong.find('=');
     if (equals == std::string::npos) return false;
     const std::string name = wrong.substr(0, equals), value = wrong.substr(equals + 1);
-    if (name == "call") {
+    if (name == "call" || name == "at") {
       if (isOwn(value) && !isKnown(value)) return false;
       fault.call = value;
       continue;

@@ -72,7 +72,7 @@ bool parseFault(const std::vector<std::string>& words, Fault& fault, std::string
     const size_t equals = wrong.find('=');
     if (equals == std::string::npos) return false;
     const std::string name = wrong.substr(0, equals), value = wrong.substr(equals + 1);
-    if (name == "at") {
+    if (name == "call" || name == "at") {
       fault.at = value;
       continue;
     }
@@ -92,7 +92,7 @@ bool parse(const char* text, std::vector<Fault>& faults, std::string& wrong) {
   for (const std::string& each : cut(text, ";")) {
     const auto words = cut(each, " ,");
     // Those of another library of the software device are not looked at: a function of this one says whose it is.
-    const bool isOwn = std::any_of(words.begin(), words.end(), [](auto& word) { return word.rfind("at=nvshmem", 0) == 0; });
+    const bool isOwn = std::any_of(words.begin(), words.end(), [](auto& word) { return word.rfind("at=nvshmem", 0) == 0 || word.rfind("call=nvshmem", 0) == 0; });
     if (!isOwn) continue;
     Fault fault;
     if (!parseFault(words, fault, wrong)) return false;
