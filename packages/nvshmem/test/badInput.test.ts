@@ -34,7 +34,13 @@ beforeAll(async () => {
   context = out[0] as bigint
   withContext(context, () => cuMemAlloc(out, 64))
   device = { [memoryProtocol]: { version: 0, address: out[0] as bigint, byteLength: 64, device: 0, context } }
-  session = await Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() })
+  const options = { device: 0, rank: 0, worldSize: 1, id: UniqueId.create() }
+  // A start that was given up before it began does not stand in the way of another.
+  await expect(Session.init({ ...options, signal: AbortSignal.abort('early') })).rejects.toMatchObject({
+    code: 'SHOAL_ABORTED',
+    cause: 'early',
+  })
+  session = await Session.init(options)
   floats = await session.allocate('f32', 8)
   words = await session.allocate('u64', 4, { zeroed: true })
 })
