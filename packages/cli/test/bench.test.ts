@@ -282,6 +282,7 @@ describe('what cannot be', () => {
     [['all-reduce', '--what'], "Unknown option '--what'"],
     [['broadcast', '--device', 'sim', '--root', '7'], '--root 7: there are 2 ranks'],
     [['barrier', '--device', 'sim', '--svg', 'x.svg'], '--svg draws figures over sizes, and barrier has none'],
+    [['all-reduce', '-b', '1', '-e', '1G', '-i', '1'], '--step-bytes 1 makes 1073741824 sizes of 1 … 1073741824 bytes'],
     [['put', '--device', 'sim', '-g', '1'], 'NVSHMEM between PEs needs two devices'],
     [['all-reduce', '--device', 'sim', '--json', '/nowhere/x.json'], '/nowhere/x.json cannot be written'],
   ])('%j', (words, message) => {
@@ -292,8 +293,14 @@ describe('what cannot be', () => {
     expect(errors).not.toContain('    at ')
   })
 
-  test('no GPU', () => {
-    const { status, errors } = shoal(['bench', 'all-reduce'], { SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1' })
+  test.each([
+    [[], {}],
+    [['--device', 'gpu'], { SHOAL_DEVICE: 'sim' }],
+  ])('no GPU: %j', (words, extra) => {
+    const { status, errors } = shoal(['bench', 'all-reduce', ...words], {
+      SHOAL_CUDA_LIBRARY: '/nowhere/libcuda.so.1',
+      ...extra,
+    })
     expect(status).toBe(1)
     expect(errors).toContain('shoal bench: Cannot load NVIDIA CUDA driver')
     expect(errors).not.toContain('    at ')

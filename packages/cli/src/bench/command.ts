@@ -22,6 +22,8 @@ export const benchCommand: Command = {
     const options = readOptions(commandLine, Object.keys(tests))
     // Before any library is looked for.
     if (options.software) prepareSoftwareDevice(options)
+    // Asked for by --device gpu, whatever the environment says.
+    else if (process.env['SHOAL_DEVICE'] === 'sim') delete process.env['SHOAL_DEVICE']
     try {
       return await (tests[options.test] as Test)(options, commandLine)
     } catch (error) {

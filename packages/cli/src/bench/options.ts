@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { DType } from '@shoal/types'
 import { UsageError } from '../command.js'
-import { parseBytes, type Sweep } from './size.js'
+import { parseBytes, requireFewSizes, type Sweep } from './size.js'
 
 /** Types that NCCL moves, by Shoal's names, and what nccl-tests call them. */
 export const typeNames = {
@@ -103,14 +103,16 @@ export function readOptions(commandLine: readonly string[], tests: readonly stri
   const most = parseBytes(values['max-bytes'] ?? (software ? '1M' : '128M'), '--max-bytes')
   if (values['max-bytes'] !== undefined && most < least)
     throw new UsageError(`--max-bytes ${values['max-bytes']} is less than --min-bytes ${values['min-bytes']}`)
+  const sweep: Sweep = {
+    least,
+    most: Math.max(least, most),
+    factor: wholeNumber(values['step-factor'], '--step-factor', 2),
+    step: values['step-bytes'] === undefined ? undefined : parseBytes(values['step-bytes'], '--step-bytes'),
+  }
+  requireFewSizes(sweep)
   return {
     test,
-    sweep: {
-      least,
-      most: Math.max(least, most),
-      factor: wholeNumber(values['step-factor'], '--step-factor', 2),
-      step: values['step-bytes'] === undefined ? undefined : parseBytes(values['step-bytes'], '--step-bytes'),
-    },
+    sweep,
     types: list(values.datatype, '--datatype', Object.keys(typeNames) as BenchType[], (word) =>
       (Object.keys(typeNames) as BenchType[]).find((name) => name === word || typeNames[name] === word),
     ),

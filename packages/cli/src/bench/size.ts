@@ -20,6 +20,19 @@ export interface Sweep {
   readonly step: number | undefined
 }
 
+/** More sizes nobody waits for, and their rows would fill the memory. */
+const mostSizes = 10_000
+
+/** @throws UsageError for steps that are too small for their range. */
+export function requireFewSizes({ least, most, step }: Sweep): void {
+  if (step === undefined) return
+  const count = Math.floor((most - least) / step) + 1
+  if (count <= mostSizes) return
+  throw new UsageError(
+    `--step-bytes ${step} makes ${count} sizes of ${least} … ${most} bytes; ${mostSizes} are the most`,
+  )
+}
+
 /** The sizes of a sweep, ascending; both ends count. */
 export function sizesOf({ least, most, factor, step }: Sweep): number[] {
   const sizes: number[] = []
