@@ -119,7 +119,11 @@ describe('Session.allocate', () => {
     ['more than numbers count', () => session.allocate('f64', 2 ** 52), RangeError],
     ['an odd alignment', () => session.allocate('f32', 1, { alignment: 24 }), /power of two/],
     ['both kinds', () => session.allocate('f32', 1, { alignment: 64, zeroed: true }), /exclude each other/],
-    ['more than the heap has', () => session.allocate('u8', 2 ** 45), /NVSHMEM_SYMMETRIC_SIZE/],
+    [
+      'more than the device has',
+      () => session.allocate('u8', 2 ** 45),
+      /NVSHMEMX_ERROR_OUT_OF_MEMORY.* 35184372088832 bytes of/,
+    ],
     ['options that are none', () => session.allocate('f32', 1, anything(null)), /options are needed: \{ alignment/],
   ])
 

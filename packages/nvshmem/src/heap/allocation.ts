@@ -1,4 +1,5 @@
 import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
+import type { CallResult } from '@shoal/ffi'
 import {
   nvshmem_align,
   nvshmem_calloc,
@@ -60,6 +61,7 @@ export class Allocation {
     const registered = this.#registered
     this.#registered = undefined
     if (registered === undefined) {
+      this.live.room.give(this.byteLength)
       await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
       return
     }
@@ -97,13 +99,36 @@ export async function allocate(
     : alignment !== undefined
       ? (['nvshmem_align', () => nvshmem_align(alignment, byteLength)] as const)
       : (['nvshmem_malloc', () => nvshmem_malloc(byteLength)] as const)
-  const address = await live.queue.runOne(operation, call, { wait: options })
-  if (typeof address === 'bigint' && address !== 0n) return new Allocation(live, address, byteLength)
+  const address = await inRoom(live, byteLength, options, api, () =>
+    live.queue.runOne(operation, call, { wait: options }),
+  )
+  if (address !== 0n) return new Allocation(live, address, byteLength)
   throw nvshmemError(
     nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
     api,
     `the symmetric heap has no ${byteLength} bytes left (NVSHMEM_SYMMETRIC_SIZE sets its size), or the PEs asked for different sizes`,
   )
+}
+
+/** Allocates where the device has room. A session that is stuck, or over, says that instead. */
+async function inRoom(
+  live: LiveSession,
+  byteLength: number,
+  options: HeapOptions,
+  api: string,
+  allocating: () => Promise<CallResult>,
+): Promise<bigint> {
+  const end =
+    live.queue.takesCalls && options.signal?.aborted !== true ? live.room.take(live, byteLength, api) : undefined
+  try {
+    const address = BigInt((await allocating()) as bigint)
+    end?.(address !== 0n)
+    return address
+  } catch (error) {
+    // Of wrong arguments nothing comes; a call that was given up may still allocate.
+    end?.(!(error instanceof TypeError || error instanceof RangeError))
+    throw error
+  }
 }
 
 function isPowerOfTwo(value: unknown): boolean {

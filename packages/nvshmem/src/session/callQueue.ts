@@ -81,6 +81,11 @@ export class CallQueue {
     return this.#stuck?.entry.operation
   }
 
+  /** Whether a call would be made, now or in its turn. */
+  get takesCalls(): boolean {
+    return this.#stuck === undefined && this.#aborted === undefined && this.#closed === undefined
+  }
+
   /** Whether a call could run on this thread at once. */
   get idle(): boolean {
     return this.#entries.size === 0 && this.#closed === undefined

@@ -1,3 +1,4 @@
+import type { HeapRoom } from '../heap/heapRoom.js'
 import type { RecentTransfers } from '../rma/contiguous.js'
 import type { CallQueue } from './callQueue.js'
 
@@ -11,6 +12,8 @@ export interface LiveSession {
   /** This process's PE. */
   readonly pe: number
   readonly peCount: number
+  /** What the symmetric heap takes of the device. */
+  readonly room: HeapRoom
   /** The last transfers that were queued on streams, where they may be recognised. */
   readonly recent: RecentTransfers
   /** Keeps the operands of a transfer that was only started reachable until `quiet()` has ended. */

@@ -13,6 +13,7 @@ import { requireWhole } from '../checks.js'
 import { DeviceCode } from '../deviceCode/deviceCode.js'
 import { nvshmemError, SessionExistsError } from '../errors.js'
 import type { HeapOptions } from '../heap/allocation.js'
+import { HeapRoom } from '../heap/heapRoom.js'
 import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
 import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
@@ -177,8 +178,8 @@ export class Session {
    * Symmetric memory for `length` elements (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`). Every PE calls it with
    * the same dtype, length and options, in the same order; it settles when all have.
    *
-   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room; its size is
-   * `NVSHMEM_SYMMETRIC_SIZE`.
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the device has no room for it, before NVSHMEM is asked, which
+   * would end the process; or when the heap has none (`NVSHMEM_SYMMETRIC_SIZE`).
    */
   allocate<D extends DType>(dtype: D, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
     return this.#checked('allocate', () => allocateElements(this.#live, dtype, length, options))
@@ -515,6 +516,7 @@ export class Session {
       context: this.#context.handle,
       pe: this.pe,
       peCount: this.peCount,
+      room: new HeapRoom(),
       recent: noRecentTransfers(),
       holdUntilQuiet: (...operands) => {
         for (const operand of operands) this.#untilQuiet.add(operand)
