@@ -11,7 +11,7 @@ import {
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { requireSignal, requireTimeout } from '../checks.js'
 import { SessionBusyError, SessionStuckError } from '../errors.js'
-import { enterNvshmem, leaveNvshmem, stayInNvshmem } from './processEnd.js'
+import { enterNvshmem, leaveNvshmem, staysInNvshmem } from './processEnd.js'
 
 /** How long to wait for other PEs. */
 export interface WaitOptions {
@@ -60,7 +60,10 @@ export class CallQueue {
     const onAbort = (): void => {
       this.#aborted = { reason: signal.reason }
       const [running] = this.#entries
-      if (running !== undefined) this.#stuck ??= { entry: running, cause: aborted(running.operation, signal.reason) }
+      if (running !== undefined) {
+        this.#stuck ??= { entry: running, cause: aborted(running.operation, signal.reason) }
+        staysInNvshmem(this)
+      }
       this.giveUpAll((operation) => aborted(operation, signal.reason))
     }
     if (signal.aborted) onAbort()
@@ -212,7 +215,7 @@ export class CallQueue {
   /** {@link close} for a session whose other PEs may be gone: what NVSHMEM left behind does not hold up the process's end. */
   abandon(why: string): void {
     this.#isAbandoned = true
-    stayInNvshmem(this)
+    staysInNvshmem(this)
     this.close(why)
   }
 
@@ -245,6 +248,7 @@ export class CallQueue {
     // A call that had not begun holds nothing up: it will run, and nobody waits for it.
     if (!isRunning) return
     this.#stuck = { entry, cause: error }
+    staysInNvshmem(this)
     for (const waiting of [...this.#entries]) {
       waiting.giveUp?.(this.#stuckError(waiting.operation))
     }

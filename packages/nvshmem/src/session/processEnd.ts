@@ -47,8 +47,8 @@ export function enterNvshmem(queue: object): void {
   if (!isMainThread && !prepared) timer ??= setTimeout(onExit, patience).unref()
 }
 
-/** The same for good: nobody knows what is left inside. */
-export function stayInNvshmem(queue: object): void {
+/** The same where nothing speaks for the thread's coming out again. */
+export function staysInNvshmem(queue: object): void {
   enterNvshmem(queue)
   if (!isMainThread) prepareEnd()
 }
