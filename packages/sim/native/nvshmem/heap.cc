@@ -177,7 +177,7 @@ void Heap::free(void* pointer) {
   if (!areEqual(all)) return report("nvshmem_free: the PEs free different memory; nothing is freed");
   std::lock_guard lock(mutex_);
   auto found = taken_.find(offset);
-  if (found == taken_.end()) return report("nvshmem_free: %p was not allocated", pointer);
+  if (found == taken_.end()) leave("nvshmem_free: %p was not allocated", pointer);
   giveBack(offset, found->second);
   taken_.erase(found);
 }

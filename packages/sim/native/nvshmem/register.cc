@@ -8,7 +8,8 @@ int nvshmemx_buffer_register(void* address, size_t length) {
   const auto session = require("nvshmemx_buffer_register");
   const auto start = reinterpret_cast<uint64_t>(address);
   uint64_t end = 0;
-  if (address == nullptr || length == 0 || __builtin_add_overflow(start, length, &end)) return NVSHMEMX_ERROR_INVALID_VALUE;
+  if (address == nullptr) return NVSHMEMX_ERROR_INTERNAL;
+  if (length == 0 || __builtin_add_overflow(start, length, &end)) return NVSHMEMX_ERROR_INVALID_VALUE;
   return session->registered.add(start, end) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INVALID_VALUE;
 }
 

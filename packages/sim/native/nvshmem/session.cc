@@ -79,7 +79,7 @@ void finish() {
 int status() {
   Process& own = process();
   std::lock_guard lock(own.mutex);
-  if (!own.job) return NVSHMEM_STATUS_NOT_INITIALIZED;
+  if (!own.job || own.starts == 0) return NVSHMEM_STATUS_NOT_INITIALIZED;
   if (!own.session) return NVSHMEM_STATUS_IS_BOOTSTRAPPED;
   return own.session->areDevicesShared ? NVSHMEM_STATUS_FULL_MPG : NVSHMEM_STATUS_IS_INITIALIZED;
 }

@@ -8,11 +8,10 @@ namespace {
 
 void signalOnStream(const char* function, uint64_t* signal, uint64_t value, int operation, int pe, cudaStream_t stream, bool isCall = true) {
   const auto session = require(function);
-  if (operation != NVSHMEM_SIGNAL_SET && operation != NVSHMEM_SIGNAL_ADD) leave("%s: %d is not a signal operation", function, operation);
   auto* address = reinterpret_cast<uint64_t*>(elementAddress(*session, function, signal, sizeof *signal, pe));
   auto body = [job = session->job, address, value, operation, pe] {
     if (operation == NVSHMEM_SIGNAL_SET) __atomic_store_n(address, value, __ATOMIC_SEQ_CST);
-    else __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
+    else if (operation == NVSHMEM_SIGNAL_ADD) __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);
     job->ring(pe);
     return CUDA_SUCCESS;
   };

@@ -113,7 +113,8 @@ void Teams::leave(const Team& team) {
 }
 
 void Teams::destroy(nvshmem_team_t handle) {
-  if (handle < NVSHMEM_TEAMS_MIN) return;  // those stay, and no team at all is none
+  if (handle == NVSHMEM_TEAM_INVALID) return;
+  if (handle >= 0 && handle < NVSHMEM_TEAMS_MIN) shoal::nvshmem::leave("nvshmem_team_destroy: team %d is NVSHMEM's own", handle);
   std::lock_guard lock(mutex_);
   auto found = teams_.find(handle);
   if (found == teams_.end()) return report("nvshmem_team_destroy: there is no team %d", handle);
@@ -239,11 +240,11 @@ int nvshmem_team_split_strided(nvshmem_team_t parent, int start, int stride, int
   const auto of = session->teams.find(parent);
   if (team == nullptr) return -1;
   *team = NVSHMEM_TEAM_INVALID;
-  if (!of) return -1;
+  if (!of) return NVSHMEMX_ERROR_INVALID_VALUE;
   const auto all = static_cast<int64_t>(of->group.members.size());
   if (start < 0 || start >= all || size < 1 || size > all || stride < 1 || start + int64_t{stride} * (size - 1) >= all) {
     report("%s: start %d, stride %d, size %d do not fit a team of %d PEs", function, start, stride, size, static_cast<int>(all));
-    return -1;
+    return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   std::vector<int> members;
   for (int index = 0; index < size; ++index) members.push_back(start + index * stride);

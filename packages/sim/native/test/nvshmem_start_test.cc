@@ -55,7 +55,7 @@ void startAgain(process::Peer& parent) {
   nvshmemx_hostlib_finalize();
   EQUAL(exchangeOnce(), 1 - place.pe);
   nvshmemx_hostlib_finalize();
-  EQUAL(nvshmemx_init_status(), NVSHMEM_STATUS_IS_BOOTSTRAPPED);
+  EQUAL(nvshmemx_init_status(), NVSHMEM_STATUS_NOT_INITIALIZED);
   OK(nvshmemx_set_attr_uniqueid_args(7, 9, &id, &attributes));
   for (int round = 0; round < 3; ++round) {
     OK(nvshmemx_hostlib_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes));
@@ -149,7 +149,12 @@ void misuse(process::Peer& parent) {
   if (which == 7) nvshmem_int_iput(cells, local, 0, 1, 2, 0);
   if (which == 8) nvshmem_int_atomic_inc(reinterpret_cast<int*>(reinterpret_cast<char*>(cells) + 1), 0);
   if (which == 9) nvshmem_putmem(cells, local, size_t{1} << 40, 0);
-  if (which == 10) nvshmemx_signal_op_on_stream(reinterpret_cast<uint64_t*>(cells), 1, 3, 0, nullptr);
+  if (which == 10) nvshmem_team_destroy(NVSHMEM_TEAM_WORLD);
+  if (which == 12) nvshmem_free(local);
+  if (which == 13) {
+    nvshmem_free(cells);
+    nvshmem_free(cells);
+  }
   nvshmemx_hostlib_finalize();
   if (which == 11) nvshmem_quiet();
 }
@@ -234,7 +239,7 @@ TEST(a_global_exit_ends_all_processes) {
 }
 
 TEST(misuse_ends_the_process_with_words) {
-  for (int which = 0; which <= 11; ++which) {
+  for (int which = 0; which <= 13; ++which) {
     process::Child child("misuse");
     child.send(which);
     const int status = child.wait();

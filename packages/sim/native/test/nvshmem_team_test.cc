@@ -46,7 +46,7 @@ void useFirstTeams(process::Peer& parent) {
   }
   EQUAL(nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, 5, NVSHMEM_TEAM_SHARED), -1);
   EQUAL(nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, -1, NVSHMEM_TEAM_SHARED), -1);
-  nvshmem_team_destroy(NVSHMEM_TEAM_WORLD);  // stays
+  nvshmem_team_destroy(NVSHMEM_TEAM_INVALID);  // none, so nothing happens
   checkTeam(NVSHMEM_TEAM_WORLD, all);
 }
 
@@ -93,10 +93,10 @@ void splitWrong(process::Peer& parent) {
   nvshmem_team_t team = 99, other = 99;
   const auto strided = [&](int start, int stride, int size) { return nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, start, stride, size, nullptr, 0, &team); };
   for (auto [start, stride, size] : {std::array{-1, 1, 1}, {5, 1, 1}, {0, 0, 2}, {0, -1, 2}, {0, 1, 0}, {0, 1, 6}, {0, 3, 3}, {1, 2, 3}, {0, INT_MAX, 3}}) {
-    EQUAL(strided(start, stride, size), -1);
+    EQUAL(strided(start, stride, size), NVSHMEMX_ERROR_INVALID_VALUE);
     EQUAL(team, NVSHMEM_TEAM_INVALID);
   }
-  EQUAL(nvshmem_team_split_strided(NVSHMEM_TEAM_INVALID, 0, 1, 1, nullptr, 0, &team), -1);
+  EQUAL(nvshmem_team_split_strided(NVSHMEM_TEAM_INVALID, 0, 1, 1, nullptr, 0, &team), NVSHMEMX_ERROR_INVALID_VALUE);
   EQUAL(nvshmem_team_split_strided(NVSHMEM_TEAM_WORLD, 0, 1, 1, nullptr, 0, nullptr), -1);
   EQUAL(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 0, nullptr, 0, &team, nullptr, 0, &other), -1);
   // The PEs disagree.
