@@ -48,6 +48,8 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   readonly #calls: PoolCalls
   readonly #handleTypes: readonly HandleKind[] | undefined
   #wasExported = false
+  /** Pieces of memory that came from it and were not given back. */
+  #uses = 0
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
   protected constructor(
@@ -189,10 +191,26 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     return 'MemoryPool'
   }
 
+  /** @internal Memory came from it. */
+  _addUse(): void {
+    this.#uses += 1
+  }
+
+  /** @internal Such memory was given back. */
+  _endUse(): void {
+    this.#uses -= 1
+    if (this.#uses === 0 && this._disposed) this.#destroy()
+  }
+
   /** Destroys it as soon as nothing allocated from it is left. The default pool stays. */
   protected release(): void {
+    if (this.#origin !== 'borrowed') forgetLeak(this)
+    // Drivers take it earlier, and destroy it later themselves; 580 has crashed in that.
+    if (this.#uses === 0) this.#destroy()
+  }
+
+  #destroy(): void {
     if (this.#origin === 'borrowed') return
-    forgetLeak(this)
     const context = this._context
     try {
       if (!processIsEnding()) this.#calls.destroy(context, this.#handle)

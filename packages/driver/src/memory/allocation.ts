@@ -1,6 +1,7 @@
 import {
   checkRelease,
   forgetLeak,
+  MemoryPoolObject,
   type ShortLived,
   Status,
   scratch,
@@ -67,6 +68,7 @@ export class Allocation implements ShortLived {
   #own(): this {
     if (!this.#isOwned) return this
     this.context._addChild()
+    if (this.keep instanceof MemoryPoolObject) this.keep._addUse()
     watchLater(this)
     return this
   }
@@ -157,7 +159,7 @@ export class Allocation implements ShortLived {
         this.context._release('cuMemFree', () => cuMemFree(this.address as CUdeviceptr))
       }
     } finally {
-      this.context._removeChild()
+      endUse(this.context, this.keep)
     }
   }
 
@@ -176,7 +178,7 @@ export class Allocation implements ShortLived {
         checkRelease(status, 'cuMemFree')
       }
     } finally {
-      context._removeChild()
+      endUse(context, this.keep)
     }
   }
 
@@ -192,22 +194,31 @@ export class Allocation implements ShortLived {
   /** @internal */
   _watch(): void {
     this.#isWatched = true
-    const { context, address, byteLength } = this
+    const { context, address, byteLength, keep } = this
     const stream = this.#stream
     watchForLeak(this, `A DeviceBuffer of ${byteLength} bytes on device ${context.device.ordinal}`, () => {
       if (stream !== undefined && !stream.disposed) {
         try {
           context._release('cuMemFreeAsync', () => cuMemFreeAsync(address as CUdeviceptr, stream._handle))
         } finally {
-          context._removeChild()
+          endUse(context, keep)
         }
         return 'its memory is freed on its stream'
       }
       if (context.disposed) return 'its memory went with its context'
-      const done = (): void => context._removeChild()
+      const done = (): void => endUse(context, keep)
       freeLater(context, address, stream !== undefined).then(done, done)
       return 'its memory is freed when the work that uses it has ended'
     })
+  }
+}
+
+/** The memory is gone: its context may go, and the pool it came from. */
+function endUse(context: Context, keep: unknown): void {
+  try {
+    if (keep instanceof MemoryPoolObject) keep._endUse()
+  } finally {
+    context._removeChild()
   }
 }
 

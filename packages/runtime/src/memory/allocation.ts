@@ -1,4 +1,13 @@
-import { type Context, forgetLeak, type ShortLived, Status, scratch, watchForLeak, watchLater } from '@shoal/cuda-base'
+import {
+  type Context,
+  forgetLeak,
+  MemoryPoolObject,
+  type ShortLived,
+  Status,
+  scratch,
+  watchForLeak,
+  watchLater,
+} from '@shoal/cuda-base'
 import {
   cudaDeviceSynchronize,
   cudaFree,
@@ -47,6 +56,7 @@ export class Allocation implements ShortLived {
     this.#isOwned = origin.isOwned && byteLength > 0
     if (!this.#isOwned) return
     context._addChild()
+    if (origin.keep instanceof MemoryPoolObject) origin.keep._addUse()
     watchLater(this)
   }
 
@@ -110,7 +120,7 @@ export class Allocation implements ShortLived {
       if (this.#stream !== undefined) releaseOn(context, 'cudaDeviceSynchronize', () => cudaDeviceSynchronize())
       releaseOn(context, 'cudaFree', () => cudaFree(address))
     } finally {
-      context._removeChild()
+      endUse(context, this.keep)
     }
   }
 
@@ -124,7 +134,7 @@ export class Allocation implements ShortLived {
         runtimeErrors.checkRelease(status, 'cudaFree')
       }
     } finally {
-      context._removeChild()
+      endUse(context, this.keep)
     }
   }
 
@@ -140,22 +150,31 @@ export class Allocation implements ShortLived {
   /** @internal */
   _watch(): void {
     this.#isWatched = true
-    const { context, address, byteLength } = this
+    const { context, address, byteLength, keep } = this
     const stream = this.#stream
     watchForLeak(this, `DeviceMemory of ${byteLength} bytes on device ${context.device.ordinal}`, () => {
       if (stream !== undefined && !stream.disposed) {
         try {
           releaseOn(context, 'cudaFreeAsync', () => cudaFreeAsync(address, stream._handle))
         } finally {
-          context._removeChild()
+          endUse(context, keep)
         }
         return 'it is freed on its stream'
       }
       if (context.disposed) return 'it went with its context'
-      const done = (): void => context._removeChild()
+      const done = (): void => endUse(context, keep)
       freeLater(context, address, stream !== undefined).then(done, done)
       return 'it is freed when the work that uses it has ended'
     })
+  }
+}
+
+/** The memory is gone: its context may go, and the pool it came from. */
+function endUse(context: Context, keep: unknown): void {
+  try {
+    if (keep instanceof MemoryPoolObject) keep._endUse()
+  } finally {
+    context._removeChild()
   }
 }
 
