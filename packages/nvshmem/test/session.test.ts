@@ -41,8 +41,10 @@ describe('a session by unique id', () => {
     }
   })
 
-  test('may follow another of the same id', async () => {
-    for (const result of await resultsOf('session.again', 2)) expect(result).toEqual(['1n', '3n', '5n'])
+  test('follows none, not even one of the same id', async () => {
+    for (const result of await resultsOf('session.again', 2)) {
+      expect(result).toMatchObject({ error: 'SHOAL_NVSHMEM_SESSION_EXISTS' })
+    }
   })
 
   test('ends all processes by globalExit, without their handlers', async () => {

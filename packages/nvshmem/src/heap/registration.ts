@@ -1,4 +1,5 @@
 import { named } from '@shoal/cuda-base/basics'
+import { type CUmemGenericAllocationHandle, cuMemRelease, cuMemRetainAllocationHandle } from '@shoal/cuda-sys/driver'
 import {
   nvshmemx_buffer_register,
   nvshmemx_buffer_register_symmetric,
@@ -6,7 +7,7 @@ import {
   nvshmemx_buffer_unregister_all,
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo, type MemoryLike, type MemoryRange } from '@shoal/types'
+import { type DType, dtypeInfo, type MemoryLike, type MemoryRange, type StatusError } from '@shoal/types'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import { localAt } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
@@ -92,14 +93,30 @@ export async function registerSymmetric<D extends DType>(
   if (byteLength === 0 || byteLength % bytes !== 0) {
     throw new RangeError(`${api}: ${byteLength} bytes are no whole elements of ${dtype}, or none`)
   }
+  if (live.queue.takesCalls) requireMapping(live, address)
   const call = (): bigint => nvshmemx_buffer_register_symmetric(address, byteLength, 0)
   const mapped = await live.queue.runOne(api, call, { wait, keep: [memory] })
   if (typeof mapped !== 'bigint' || mapped === 0n) {
-    throw nvshmemError(
-      nvshmemx_status.NVSHMEMX_ERROR_INVALID_VALUE,
-      'nvshmemx_buffer_register_symmetric',
-      'this memory cannot become symmetric: it has to be physical memory (cuMemCreate) of whole granules, mapped by this process, of the same size on all PEs',
-    )
+    throw noSymmetricMemory()
   }
   return SymmetricBuffer._of(new Allocation(live, mapped, byteLength, memory), dtype, byteLength / bytes)
+}
+
+/** With memory that is no mapping, NVSHMEM 3.4.5 never comes back. */
+function requireMapping(live: LiveSession, address: bigint): void {
+  const handle = new BigUint64Array(1)
+  const status = live.queue.inContext(() => {
+    const found = cuMemRetainAllocationHandle(handle, address)
+    if (found === 0) cuMemRelease(handle[0] as CUmemGenericAllocationHandle)
+    return found
+  })
+  if (status !== 0) throw noSymmetricMemory()
+}
+
+function noSymmetricMemory(): StatusError {
+  return nvshmemError(
+    nvshmemx_status.NVSHMEMX_ERROR_INVALID_VALUE,
+    'nvshmemx_buffer_register_symmetric',
+    'this memory cannot become symmetric: it has to be physical memory (cuMemCreate) of whole granules, mapped by this process, of the same size on all PEs',
+  )
 }

@@ -51,9 +51,9 @@ import { isRunning } from './status.js'
 import { type OnStreamOptions, queueSynchronization, synchronize, synchronizeSync } from './synchronization.js'
 
 /** The session of this process, or what became of it. NVSHMEM's state is the process's, so there is one at most. */
-let current: { readonly what: string; readonly bootstrap: string } | undefined
-/** How the first session was brought together, which NVSHMEM keeps for good. */
-let firstBootstrap: string | undefined
+let current: { readonly what: string } | undefined
+/** Whether there was one. NVSHMEM keeps how it was brought together for good, and crashes when it is started once more. */
+let wasStarted = false
 
 /**
  * This process's part of an NVSHMEM job: one PE on one device. One process is one PE, and has one session at a time.
@@ -125,8 +125,7 @@ export class Session {
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
    * session): by an id that one process made and all of them got, or by what launched them.
    *
-   * @throws SessionExistsError when NVSHMEM runs in this process already, or ran with another id, rank or size: it keeps
-   * the first ones.
+   * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
    * @throws TypeError, RangeError for wrong options, before anything native runs.
    * @throws TimeoutError, AbortedError when it is given up; NVSHMEM can then not be started in this process any more.
    * @throws LibraryNotFoundError when there is no driver or no NVSHMEM, StatusError when one of them refuses.
@@ -135,10 +134,8 @@ export class Session {
     const api = 'Session.init'
     const checked = checkInit(options, api)
     loadLibraries()
-    const { peers } = checked
-    const bootstrap = describePeers(peers)
-    refuseSecond(bootstrap, api)
-    current = { what: 'is starting', bootstrap }
+    refuseSecond(api)
+    current = { what: 'is starting' }
     let context: PrimaryContext | undefined
     try {
       context = (await retainPrimaryContexts([checked.ordinal], api))[0] as PrimaryContext
@@ -146,15 +143,15 @@ export class Session {
       current = undefined
       throw error
     }
-    firstBootstrap ??= bootstrap
+    wasStarted = true
     try {
       const started = await start(checked, context, api)
       requirePlace(checked, started)
-      current = { what: 'is running', bootstrap }
+      current = { what: 'is running' }
       return new Session(started, context)
     } catch (error) {
       // The thread may still be inside of NVSHMEM: the context stays, and no second start is safe.
-      current = { what: 'did not start', bootstrap }
+      current = { what: 'did not start' }
       throw error
     }
   }
@@ -567,12 +564,7 @@ export class Session {
   }
 }
 
-function describePeers(peers: CheckedInit['peers']): string {
-  if (peers.kind === 'id') return `PE ${peers.rank} of ${peers.worldSize} by ${peers.id.toString()}`
-  return peers.kind === 'launcher' ? `${peers.bootstrap} ${peers.pmi ?? ''}` : `communicator ${peers.address}`
-}
-
-function refuseSecond(bootstrap: string, api: string): void {
+function refuseSecond(api: string): void {
   if (current !== undefined) {
     throw new SessionExistsError(
       `${api}: an NVSHMEM session of this process ${current.what}; there is one in a process at a time, and one that has not ended as it should is the last`,
@@ -581,10 +573,9 @@ function refuseSecond(bootstrap: string, api: string): void {
   if (isRunning()) {
     throw new SessionExistsError(`${api}: NVSHMEM runs in this process already, started by another thread or library`)
   }
-  if (firstBootstrap !== undefined && firstBootstrap !== bootstrap) {
+  if (wasStarted) {
     throw new SessionExistsError(
-      `${api}: this process had a session before, and NVSHMEM would go on with that one's id, rank and size, whatever it ` +
-        'is given now. Start a new process for another session.',
+      `${api}: this process had a session before, and NVSHMEM cannot be started again in it. Start a new process for another session.`,
     )
   }
 }
