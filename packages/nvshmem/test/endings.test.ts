@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { useSoftwareDevice } from '@shoal/ffi'
-import { Session, type SymmetricBuffer, type Team, UniqueId } from '@shoal/nvshmem'
+import { Session, SessionExistsError, type SymmetricBuffer, type Team, UniqueId } from '@shoal/nvshmem'
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -37,7 +37,7 @@ const refused: { readonly [question: string]: Refused | string } = {
   queries: 'no call takes the number of a team: there are teams, and PEs that are in none get undefined',
   registration: [() => session.registerSymmetric(anything(host), 'f32'), noMapping],
   teams: [() => session.world.dispose(), TypeError],
-  'start again': 'a second start has its timeout, like the first',
+  'start again': [() => Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() }), SessionExistsError],
   'early malloc': 'what allocates is a method of a session that has started',
   'early barrier': 'the same',
   'early barrier_all': 'the same',
