@@ -20,7 +20,9 @@ export async function assertNothingLeft(t: CaseContext, work: () => void | Promi
   const free = (): number[] => t.devices.map((device) => device.memoryInfo().free)
   const before = { descriptors: openDescriptors(), free: free() }
   await work()
-  assert.equal(openDescriptors(), before.descriptors, 'open descriptors')
+  const descriptors = openDescriptors()
+  // What somebody else left to the collector may have gone meanwhile.
+  assert.ok(descriptors <= before.descriptors, `${before.descriptors} descriptors were open, now ${descriptors}`)
   const slack = t.isSoftware ? 0 : noise
   const isBack = (): boolean => free().every((bytes, index) => bytes + slack >= (before.free[index] as number))
   // Memory of a process that has just ended comes back a little later.
