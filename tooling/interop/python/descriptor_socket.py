@@ -39,7 +39,9 @@ class DescriptorSocket:
     def send(self, data=b"", descriptors=()):
         frame = HEADER.pack(len(data), len(descriptors)) + data
         sent = socket.send_fds(self.socket, [frame], list(descriptors))
-        self.socket.sendall(frame[sent:])
+        # Sending nothing would fail where the other side has all of it and is gone.
+        if sent < len(frame):
+            self.socket.sendall(frame[sent:])
 
     def receive(self):
         """The next message: its data and its descriptors, which are the caller's to close."""
