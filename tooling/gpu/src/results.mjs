@@ -47,7 +47,9 @@ function jobRecord({ name, status, seconds, reason, output, data }) {
 }
 
 function caseRecord({ suite, name, outcome, milliseconds, reason, error, notes }) {
-  return { suite, name, outcome, milliseconds, reason, error, notes: notes?.length > 0 ? notes : undefined }
+  // Where it was thrown is in files of the host; the message and the seed are what another run needs.
+  const message = error?.split(/\n\s+at /)[0].trim()
+  return { suite, name, outcome, milliseconds, reason, error: message, notes: notes?.length > 0 ? notes : undefined }
 }
 
 /** Writes a record under a name of its own and returns the file. */
