@@ -153,6 +153,15 @@ describe('memory arguments', () => {
       putPointer(0, memory, 'cuF', 'p')
     }
     for (const memory of forms(8)) for (const put of [putPointer, putArray]) put(0, memory, 'cuF', 'p', 8)
+    for (const wide of [new Float64Array(2), new BigInt64Array(1)]) {
+      const put = (): void => putPointer(0, wide, 'cuF', 'p', 4)
+      expect(put).toThrow(TypeError)
+      expect(put).toThrow('cuF: p must be memory for elements of 4 bytes, got')
+      putPointer(0, wide, 'cuF', 'p', 1)
+    }
+    for (const memory of [new Int32Array(1), new Float32Array(1), new Uint8Array(4), NativeMemory.allocate(4)]) {
+      putPointer(0, memory, 'cuF', 'p', 4)
+    }
     for (const memory of forms(0)) {
       expect(() => putPointer(0, memory, 'cuF', 'p', 1)).toThrow(RangeError)
       putArray(0, memory, 'cuF', 'p', 8)

@@ -112,7 +112,11 @@ function putMemory(
   else putJavaScriptMemory(slot, value, api, parameter)
   if (least === 0) return
   const byteLength = value instanceof NativeMemory ? value.byteLength : byteLengthOf(value)
-  if (byteLength >= least || (mayBeEmpty && byteLength === 0)) return
+  if (byteLength >= least || (mayBeEmpty && byteLength === 0)) {
+    // Bytes are bytes, but elements that are larger than what C has there are of another type.
+    if (least === 1 || least >= 8 || value instanceof NativeMemory || elementBytesOf(value) <= least) return
+    refuseType(api, parameter, `memory for elements of ${least} bytes`, value)
+  }
   dropCallContext()
   throw new RangeError(
     `${api}: ${parameter} must have at least ${least} bytes${mayBeEmpty ? ', or none,' : ''} but has ${byteLength}`,
@@ -159,6 +163,24 @@ const typedArrayBytes = getterOf(typedArray, 'byteLength')
 const dataViewBytes = getterOf(DataView.prototype, 'byteLength')
 const bufferBytes = getterOf(ArrayBuffer.prototype, 'byteLength')
 const sharedBufferBytes = getterOf(SharedArrayBuffer.prototype, 'byteLength')
+
+const wideElements: { readonly [name: string]: number } = {
+  Int16Array: 2,
+  Uint16Array: 2,
+  Float16Array: 2,
+  Int32Array: 4,
+  Uint32Array: 4,
+  Float32Array: 4,
+  Float64Array: 8,
+  BigInt64Array: 8,
+  BigUint64Array: 8,
+}
+
+/** Bytes of an element of a typed array; 1 for other memory. */
+function elementBytesOf(memory: unknown): number {
+  const name = typedArrayName.call(memory) as string | undefined
+  return name === undefined ? 1 : (wideElements[name] ?? 1)
+}
 
 /** Bytes of memory of the JavaScript heap; 0 where it was detached. */
 function byteLengthOf(memory: unknown): number {

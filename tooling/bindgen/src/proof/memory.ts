@@ -12,6 +12,14 @@ export interface Handed {
 /** More than any pointer of these libraries says it needs. */
 const byteLength = 4096
 
+type ArrayType = new (length: number) => ArrayBufferView
+
+/** Arrays of elements that are wider than what a pointer points at are refused. */
+function arrayFor(size: number | undefined, widest: ArrayType): ArrayType {
+  if (size === 2) return Uint16Array
+  return size === 4 ? Float32Array : widest
+}
+
 export class MemoryPool {
   readonly #ffi: Ffi
   readonly #natives: NativeMemory[]
@@ -32,7 +40,7 @@ export class MemoryPool {
     }
     switch ((turn >> 1) % 8) {
       case 0:
-        return this.#view(new Float64Array(byteLength / 8))
+        return this.#view(new (arrayFor(pointee?.size, Float64Array))(byteLength / 2))
       case 1:
         return this.#view(new DataView(new ArrayBuffer(byteLength * 2), 24, byteLength))
       case 2: {
@@ -48,7 +56,7 @@ export class MemoryPool {
       case 5:
         return this.#view(new Uint8Array(byteLength * 2).subarray(13))
       case 6:
-        return this.#view(new BigUint64Array(byteLength / 8))
+        return this.#view(new (arrayFor(pointee?.size, BigUint64Array))(byteLength / 2))
       default:
         return this.#view(Buffer.alloc(byteLength))
     }
