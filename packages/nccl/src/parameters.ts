@@ -109,7 +109,9 @@ export class NcclParameter {
   get type(): ParameterType | 'text' | undefined {
     const cell = new BigUint64Array(1)
     if (ncclParamGetStr(this.#handle, cell) === 0) return 'text'
-    return types.find((type) => readers[type].call(this.#handle, cell) === 0)
+    // Bytes fit integers of every size.
+    const bytes = new Uint8Array(cell.buffer)
+    return types.find((type) => readers[type].call(this.#handle, bytes) === 0)
   }
 
   /** The value: a number, a bigint where it has 64 bits, else text. */
