@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// `pnpm gpu:pack`: everything an offline GPU host (linux-x64) needs, in the ignored folder .gpu.
+// `pnpm gpu:pack [--nccl FILE]`: everything an offline GPU host (linux-x64) needs, in the ignored folder .gpu.
+// With FILE, a libnccl of that host's GPU architecture only travels along, for a host whose own is older.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -8,20 +9,26 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { build } from '../setup/build.mjs'
 import { fetchNode } from '../setup/fetchNode.mjs'
 import { installWorkspace, say } from '../setup/install.mjs'
 import { cacheFolder, capture, root, runMain, SetupError } from '../setup/workspace.mjs'
 import { copyPackages } from './src/copyPackages.mjs'
 import { buildKernels } from './src/kernels.mjs'
+import { slimLibrary } from './src/slimLibrary.mjs'
 
+const { nccl } = parseArgs({ options: { nccl: { type: 'string' } } }).values
 const nodeMajor = '24'
+/** Of an H200. */
+const architecture = 90
 const limit = 60 * 2 ** 20
 const finished = join(root, '.gpu')
 // Made aside and moved at the end, so that .gpu is always whole.
@@ -67,6 +74,7 @@ function pack() {
   rmSync(join(app, 'run.sh'))
   chmodSync(join(target, 'run.sh'), 0o755)
   packKernels()
+  if (nccl !== undefined) packNccl()
   cpSync(join(root, 'tooling', 'bindgen', 'spec'), join(app, 'spec'), { recursive: true })
   writeFileSync(join(app, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
   const about = { ...commit(), node, packages }
@@ -94,6 +102,14 @@ function packNode() {
   }
   copyFileSync(compressed, join(target, 'node.xz'))
   return version
+}
+
+function packNccl() {
+  const slim = join(target, 'libnccl.so.2')
+  const { library, kept } = slimLibrary(readFileSync(nccl), architecture)
+  writeFileSync(slim, library)
+  capture('xz', ['-9', '-T0', slim])
+  say(`packed libnccl with ${(kept / 2 ** 20).toFixed(1)} MiB of GPU code, for sm_${architecture}`)
 }
 
 /** The host compiles the kernels itself where there is no nvcc here. */

@@ -20,8 +20,13 @@ import { groups, jobs } from './jobs.mjs'
 const here = fileURLToPath(new URL('.', import.meta.url))
 const [folder, ...wanted] = process.argv.slice(2)
 const software = wanted.includes('--software')
-const names = wanted.filter((name) => name !== '--software').flatMap((name) => groups[name] ?? [name])
-const unknown = names.filter((name) => !groups.all.includes(name))
+const packedNccl = wanted.includes('--packed-nccl')
+const names = wanted.filter((name) => !name.startsWith('--')).flatMap((name) => groups[name] ?? [name])
+const options = wanted.filter((word) => word.startsWith('--'))
+const unknown = [
+  ...names.filter((name) => !groups.all.includes(name)),
+  ...options.filter((option) => option !== '--software' && option !== '--packed-nccl'),
+]
 if (unknown.length > 0) {
   process.stderr.write(`unknown job: ${unknown.join(', ')}; there are ${groups.all.join(', ')}, bench, all\n`)
   process.exit(2)
@@ -62,6 +67,7 @@ function jobEnvironment() {
     // NVLink multicast can put a shared host out of service.
     NCCL_NVLS_ENABLE: '0',
     NVSHMEM_DISABLE_NVLS: '1',
+    ...(packedNccl ? { SHOAL_NCCL_LIBRARY: join(here, '..', 'libnccl.so.2') } : {}),
   }
   // A GPU test that finds no GPU there must fail.
   return software

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# Runs Shoal's jobs on a GPU host without a network: run.sh FOLDER [--software] [JOB …]
+# Runs Shoal's jobs on a GPU host without a network: run.sh FOLDER [--software] [--packed-nccl] [JOB …]
 # FOLDER gets results.json and log.txt. Without a job: all of them. --software tries the jobs on the
-# software device, where no GPU is.
+# software device, where no GPU is. --packed-nccl takes the NCCL that was packed, not the host's.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ $# -lt 1 ]; then
-  echo "usage: run.sh FOLDER [--software] [JOB …]" >&2
+  echo "usage: run.sh FOLDER [--software] [--packed-nccl] [JOB …]" >&2
   exit 2
 fi
-node=$here/node
-if [ ! -x "$node" ]; then
+# Unpacks $1.xz to $1, once.
+unpack() {
+  [ -e "$1" ] && return
   if command -v xz >/dev/null; then
-    xz -dc "$here/node.xz" >"$node.part"
+    xz -dc "$1.xz" >"$1.part"
   else
-    python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$here/node.xz" >"$node.part"
-  fi || { echo "node.xz cannot be unpacked: neither xz nor python3 did it" >&2; exit 1; }
-  chmod +x "$node.part" && mv "$node.part" "$node" || exit 1
-fi
-exec "$node" "$here/app/main.mjs" "$@"
+    python3 -c 'import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1.xz" >"$1.part"
+  fi || { echo "$1.xz cannot be unpacked: neither xz nor python3 did it" >&2; exit 1; }
+  chmod +x "$1.part" && mv "$1.part" "$1" || exit 1
+}
+unpack "$here/node"
+if [ -e "$here/libnccl.so.2.xz" ]; then unpack "$here/libnccl.so.2"; fi
+exec "$here/node" "$here/app/main.mjs" "$@"
