@@ -82,16 +82,28 @@ function versionOf(program: string): string {
 const openMpi = ['mpirun', 'mpirun.openmpi'].find((program) => versionOf(program).includes('Open MPI'))
 const hydra = ['mpiexec.hydra', 'mpiexec.mpich', 'mpiexec'].find((program) => versionOf(program).includes('HYDRA'))
 
-/** Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. */
-const openMpiOptions = ['--allow-run-as-root', '--oversubscribe']
+let sessions = 0
+
+/**
+ * Open MPI refuses the superuser, and more ranks than cores, unless it is told otherwise. And each mpirun gets a folder of
+ * its own for its session: two that start at once in one fail now and then, since the first to end takes away the folder
+ * that the other is about to use ("A call to mkdir was unable to create the desired directory"). TMPDIR, which is ours to
+ * share, stays the same.
+ */
+function openMpiOptions(): string[] {
+  sessions += 1
+  const own = join(folder, `session-${sessions}`)
+  mkdirSync(own)
+  return ['--allow-run-as-root', '--oversubscribe', '--mca', 'orte_tmpdir_base', own]
+}
 
 describe.each([
   ['openmpi', openMpi, openMpiOptions, 'no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)'],
-  ['pmi', hydra, [], 'no mpiexec of MPICH here (Debian: apt-get install mpich)'],
-] as const)('%s, the real one', (launcher, program, options, why) => {
+  ['pmi', hydra, (): string[] => [], 'no mpiexec of MPICH here (Debian: apt-get install mpich)'],
+] as const)('%s, the real one', (launcher, program, optionsOf, why) => {
   test('starts ranks that find each other', async (context) => {
     if (program === undefined) return context.skip(why)
-    const { code, lines, errors } = await start(program, [...options, '-n', '4', process.execPath, script])
+    const { code, lines, errors } = await start(program, [...optionsOf(), '-n', '4', process.execPath, script])
     expect(errors).toBe('')
     expect(code).toBe(0)
     const places = lines.filter((line) => 'launcher' in line).sort((a, b) => Number(a['rank']) - Number(b['rank']))
@@ -107,15 +119,16 @@ describe.each([
   test('starts them through a shell, too', async (context) => {
     if (program === undefined) return context.skip(why)
     const command = `'${process.execPath}' '${script}'; exit $?`
-    const { code, lines } = await start(program, [...options, '-n', '2', 'sh', '-c', command])
+    const { code, lines } = await start(program, [...optionsOf(), '-n', '2', 'sh', '-c', command])
     expect(code).toBe(0)
     expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
   })
 
   test('two jobs at once do not meet', async (context) => {
     if (program === undefined) return context.skip(why)
-    const ends = await Promise.all([0, 1].map(() => start(program, [...options, '-n', '2', process.execPath, script])))
-    for (const { code, lines } of ends) {
+    const startTwo = (): Promise<End> => start(program, [...optionsOf(), '-n', '2', process.execPath, script])
+    for (const { code, lines, errors } of await Promise.all([startTwo(), startTwo()])) {
+      expect(errors).toBe('')
       expect(code).toBe(0)
       expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
     }
@@ -125,7 +138,7 @@ describe.each([
 
 test('Open MPI with --enable-recovery: rank 0 is killed, and the others go on', async (context) => {
   if (openMpi === undefined) return context.skip('no mpirun of Open MPI here (Debian: apt-get install openmpi-bin)')
-  const options = [...openMpiOptions, '--enable-recovery', '-n', '3']
+  const options = [...openMpiOptions(), '--enable-recovery', '-n', '3']
   const { lines } = await start(openMpi, [...options, process.execPath, script, 'kill-0'])
   const losses = lines.filter((line) => 'error' in line)
   expect(losses).toHaveLength(2)
