@@ -26,6 +26,12 @@ const one = (name: string, put: (value: never) => void) => {
 }
 const sleepMs = one('sleep_ms', (value) => putI32(0, value, 'sleep_ms', 'ms'))
 const failWith = one('fail_with', (value) => putI32(0, value, 'fail_with', 'code'))
+const waitUntilSet = (flag: NativeMemory): number => {
+  const call = library.bind('wait_until_set', 0, 2)
+  putPointer(0, flag, 'wait_until_set', 'flag')
+  putI32(1, 20_000, 'wait_until_set', 'ms')
+  return call()
+}
 const storeThread = one('store_thread', (value) => putPointer(0, value, 'store_thread', 'out'))
 const storeCurrent = one('store_current', (value) => putPointer(0, value, 'store_current', 'out'))
 setContextFunctions(library.address('get_current'), library.address('set_current'))
@@ -33,18 +39,23 @@ setContextFunctions(library.address('get_current'), library.address('set_current
 describe('calls off the JavaScript thread', () => {
   test('run in order on one other thread, while the event loop goes on', async () => {
     const out = NativeMemory.allocate(16)
+    const enough = NativeMemory.allocate(4)
     let ticks = 0
-    const ticker = setInterval(() => ticks++, 5)
+    // The thread waits for these, so they are seen only where the event loop does not wait for the thread.
+    const ticker = setInterval(() => {
+      ticks += 1
+      if (ticks > 5) enough.i32[0] = 1
+    }, 5)
     const results = await offThread({ keep: [out] }, () => {
       storeThread(out.address)
-      expect(sleepMs(100)).toBe(0)
+      expect(waitUntilSet(enough)).toBe(0)
       storeThread(out.address + 8n)
     })
     clearInterval(ticker)
     expect(results).toEqual([0, 0, 0])
     expect(out.u64[0]).toBe(out.u64[1])
     expect(out.u64[0]).not.toBe(library.bindBig('thread_id', 0, 0, 'u64')())
-    expect(ticks).toBeGreaterThan(1)
+    expect(ticks).toBeGreaterThan(5)
   })
 
   test('the first error ends the sequence, unless told otherwise', async () => {
@@ -298,8 +309,7 @@ describe('callbacks', () => {
     }
     callFromThread()
     expect(seen).toEqual([])
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    expect(seen).toEqual([0, 0, 0])
+    await expect.poll(() => seen, { timeout: 20_000 }).toEqual([0, 0, 0])
     callback.dispose()
     callback.dispose()
     callFromThread()
