@@ -20,4 +20,8 @@ unpack() {
 }
 unpack "$here/node"
 if [ -e "$here/libnccl.so.2.xz" ]; then unpack "$here/libnccl.so.2"; fi
+if [ ! -d "$here/app" ]; then
+  unpack "$here/app.tar"
+  tar -C "$here" -xf "$here/app.tar" || exit 1
+fi
 exec "$here/node" "$here/app/main.mjs" "$@"
