@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { CaseContext } from '../suite.js'
 
 /** Descriptors this process has open. */
@@ -10,22 +12,70 @@ export function openDescriptors(): number {
 
 /** What other work on a GPU host may move by itself, in bytes. */
 const noise = 1024 * 1024
+/** The number of descriptors has settled when so many looks, so many milliseconds apart, found the same. */
+const looks = 5
+const pause = 20
+const mostLooks = 250
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 /**
- * Does the work twice: first to have everything made that is made once, then to see that it leaves no descriptor and no
- * device memory behind.
+ * Waits until nothing opens or closes descriptors any more, and tells what each open one stands for: the driver opens its
+ * own when it first needs them, earlier cases close theirs a little later, and the collector closes what was left to it.
+ */
+async function settledDescriptors(): Promise<readonly string[]> {
+  let same = 1
+  let count = openDescriptors()
+  for (let look = 1; look < mostLooks && same < looks; look += 1) {
+    collectGarbage()
+    await sleep(pause)
+    const now = openDescriptors()
+    same = now === count ? same + 1 : 1
+    count = now
+  }
+  assert.equal(same, looks, `the number of open descriptors does not settle; it is ${count}`)
+  return readdirSync('/proc/self/fd').flatMap(targetOf).sort()
+}
+
+function targetOf(descriptor: string): string[] {
+  try {
+    // Sockets and pipes have numbers of their own that say nothing.
+    return [readlinkSync(`/proc/self/fd/${descriptor}`).replace(/:\[\d+\]$/, '')]
+  } catch {
+    return [] // the one that read the folder
+  }
+}
+
+/** What the first list has more often than the second. */
+function surplus(of: readonly string[], over: readonly string[]): string {
+  const rest = [...over]
+  const more = of.filter((target) => {
+    const at = rest.indexOf(target)
+    if (at >= 0) rest.splice(at, 1)
+    return at < 0
+  })
+  return more.join(', ') || 'none'
+}
+
+/**
+ * Does the work twice: first to have everything made that is made once, then to see that it leaves as many descriptors as
+ * there were, and no device memory behind. Fewer descriptors would be those of somebody else, closed by mistake.
  */
 export async function assertNothingLeft(t: CaseContext, work: () => void | Promise<void>): Promise<void> {
   await work()
   const free = (): number[] => t.devices.map((device) => device.memoryInfo().free)
-  const before = { descriptors: openDescriptors(), free: free() }
+  free()
+  const descriptors = await settledDescriptors()
+  const before = free()
   await work()
-  const descriptors = openDescriptors()
-  // What somebody else left to the collector may have gone meanwhile.
-  assert.ok(descriptors <= before.descriptors, `${before.descriptors} descriptors were open, now ${descriptors}`)
+  const after = await settledDescriptors()
+  const opened = surplus(after, descriptors)
+  const closed = surplus(descriptors, after)
+  assert.equal(after.length, descriptors.length, `descriptors left open: ${opened}; closed: ${closed}`)
   const slack = t.isSoftware ? 0 : noise
-  const isBack = (): boolean => free().every((bytes, index) => bytes + slack >= (before.free[index] as number))
+  const isBack = (): boolean => free().every((bytes, index) => bytes + slack >= (before[index] as number))
   // Memory of a process that has just ended comes back a little later.
   for (let wait = 0; wait < 50 && !isBack(); wait += 1) await sleep(100)
-  assert.ok(isBack(), `free memory of the devices was ${before.free.join(', ')} and is ${free().join(', ')} bytes`)
+  assert.ok(isBack(), `free memory of the devices was ${before.join(', ')} and is ${free().join(', ')} bytes`)
 }
