@@ -39,4 +39,5 @@ export {
 export type { Comparison, SignalOp } from './signals/words.js'
 export type { CreateTeamOptions, Split2dOptions, SplitStridedOptions, TeamConfig } from './teams/split.js'
 export { type Split2d, Team } from './teams/team.js'
+export type { SessionTeam } from './teams/teamParts.js'
 export type { ElementOf, ElementValue } from './values.js'

@@ -118,8 +118,7 @@ async function inRoom(
   api: string,
   allocating: () => Promise<CallResult>,
 ): Promise<bigint> {
-  const end =
-    live.queue.takesCalls && options.signal?.aborted !== true ? live.room.take(live, byteLength, api) : undefined
+  const end = live.queue.takesCalls && options.signal?.aborted !== true ? live.room.take(byteLength, api) : undefined
   try {
     const address = BigInt((await allocating()) as bigint)
     end?.(address !== 0n)

@@ -1,7 +1,7 @@
 import { cuMemGetInfo } from '@shoal/cuda-sys/driver'
 import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { checkCuda, nvshmemError } from '../errors.js'
-import type { LiveSession } from '../session/live.js'
+import type { CallQueue } from '../session/callQueue.js'
 
 /** NVSHMEM hands out multiples of this. */
 const unit = 512
@@ -13,6 +13,8 @@ const rounded = (bytes: number): number => Math.ceil(bytes / unit) * unit
  * to grow, so whether it will is asked before.
  */
 export class HeapRoom {
+  readonly #queue: CallQueue
+  readonly #device: number
   /** Bytes that are allocated, or will be when their turn comes. */
   #live = 0
   /** The most that ever were: the heap keeps what it has grown by. */
@@ -20,15 +22,21 @@ export class HeapRoom {
   /** Bytes by which the calls that are under way may make the heap grow. */
   #growing = 0
 
+  /** @param queue makes the driver's calls in the context of `device`. */
+  constructor(queue: CallQueue, device: number) {
+    this.#queue = queue
+    this.#device = device
+  }
+
   /**
    * Counts memory that is about to be allocated; what is returned is called when that has ended.
    *
    * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the device has no room for it.
    */
-  take(session: LiveSession, byteLength: number, api: string): (isAllocated: boolean) => void {
+  take(byteLength: number, api: string): (isAllocated: boolean) => void {
     const bytes = rounded(byteLength)
     const growth = Math.max(0, this.#live + bytes - this.#peak)
-    if (growth > 0) this.#requireRoom(session, bytes, api)
+    if (growth > 0) this.#requireRoom(bytes, api)
     this.#live += bytes
     this.#peak += growth
     this.#growing += growth
@@ -45,9 +53,9 @@ export class HeapRoom {
     this.#live -= rounded(byteLength)
   }
 
-  #requireRoom(session: LiveSession, bytes: number, api: string): void {
+  #requireRoom(bytes: number, api: string): void {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
-    const status = session.queue.inContext(() => cuMemGetInfo(free, total))
+    const status = this.#queue.inContext(() => cuMemGetInfo(free, total))
     checkCuda(status, 'cuMemGetInfo')
     const kept = this.#peak - this.#live
     const room = Number(free[0]) - this.#growing + kept
@@ -55,7 +63,7 @@ export class HeapRoom {
     throw nvshmemError(
       nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
       api,
-      `${bytes} bytes of symmetric memory are wanted, and device ${session.device} has room for ${Math.max(0, room)}: ` +
+      `${bytes} bytes of symmetric memory are wanted, and device ${this.#device} has room for ${Math.max(0, room)}: ` +
         `${free[0]} are free${kept === 0 ? '' : `, ${kept} the heap has kept`}` +
         `${this.#growing === 0 ? '' : `, ${this.#growing} go to allocations under way`}`,
     )

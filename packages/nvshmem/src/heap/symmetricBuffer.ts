@@ -15,7 +15,7 @@ import {
 import { requireCount, requirePe, shown } from '../checks.js'
 import { nvshmemError } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
-import type { Team } from '../teams/team.js'
+import type { SessionTeam } from '../teams/teamParts.js'
 import { type Allocation, allocate, type HeapOptions } from './allocation.js'
 import {
   copyBetween,
@@ -256,10 +256,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    * The address through which kernels store to the memory of all PEs of a team at once, over NVLink SHARP
    * (`nvshmemx_mc_ptr`); undefined where there is no multicast.
    */
-  async multicastAddress(team: Team): Promise<bigint | undefined> {
+  async multicastAddress(team: SessionTeam): Promise<bigint | undefined> {
     const api = 'SymmetricBuffer.multicastAddress'
     const { live } = this.#use(api)
-    if (typeof (team as Partial<Team> | null | undefined)?._handleIn !== 'function') {
+    if (typeof (team as Partial<SessionTeam> | null | undefined)?._handleIn !== 'function') {
       throw new TypeError(`${api}: team must be a Team, got ${shown(team)}`)
     }
     const handle = team._handleIn(live, api)

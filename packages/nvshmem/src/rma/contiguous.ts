@@ -10,14 +10,7 @@ import type {
   nvshmemx_float_put_nbi_on_stream,
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
-import {
-  type MemoryLike,
-  type MemoryRange,
-  memoryProtocol,
-  type StreamHandle,
-  type StreamLike,
-  streamProtocol,
-} from '@shoal/types'
+import { type MemoryLike, memoryProtocol, type StreamLike, streamProtocol } from '@shoal/types'
 import { requireOptions, requirePe } from '../checks.js'
 import { type Family, sizedFamily } from '../families.js'
 import { bytesOf } from '../heap/hostCopies.js'
@@ -32,6 +25,7 @@ import {
 } from '../operands.js'
 import { started } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
+import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
 
 const families = {
@@ -64,9 +58,7 @@ const nonBlockingOnStream = {
   ),
 }
 
-type Direction = 'put' | 'get'
 type HostCall = typeof nvshmem_float_put
-type StreamCall = typeof nvshmemx_float_put_on_stream
 
 const shape = '{ pe, count }'
 
@@ -179,33 +171,11 @@ export function startTransfer(
     const pe = requirePe(options.pe, live.peCount, api)
     const transfer = check(live, direction, target, source, false, options.count, api)
     const call = functionFor(nonBlocking[direction], transfer)
-    live.holdUntilQuiet(target, source)
+    live.untilQuiet.add(target).add(source)
     return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), [target, source])
   } catch (error) {
     return Promise.reject(error)
   }
-}
-
-/** A transfer on a stream whose operands were found to be right, and what it was asked with. */
-interface QueuedTransfer {
-  /** What the memory protocol tells of both sides, and the stream protocol of the stream. */
-  readonly symmetric: MemoryRange
-  readonly own: MemoryRange
-  readonly queue: StreamHandle
-  readonly requestedCount: number | undefined
-  readonly call: StreamCall
-  readonly to: bigint
-  readonly from: bigint
-  readonly count: number
-  readonly pe: number
-  readonly stream: cudaStream_t
-}
-
-/** The last transfers of a session, one of each kind. */
-export type RecentTransfers = { [K in Direction | `${Direction}NonBlocking`]: QueuedTransfer | undefined }
-
-export function noRecentTransfers(): RecentTransfers {
-  return { put: undefined, get: undefined, putNonBlocking: undefined, getNonBlocking: undefined }
 }
 
 /** A transfer that is queued on a stream: what programs do most, so nothing is made that the call does not need. */

@@ -1,5 +1,5 @@
 import type { HeapRoom } from '../heap/heapRoom.js'
-import type { RecentTransfers } from '../rma/contiguous.js'
+import type { RecentTransfers } from '../rma/recentTransfers.js'
 import type { CallQueue } from './callQueue.js'
 
 /** What the parts of a session need to know of it. */
@@ -16,10 +16,20 @@ export interface LiveSession {
   readonly room: HeapRoom
   /** The last transfers that were queued on streams, where they may be recognised. */
   readonly recent: RecentTransfers
-  /** Keeps the operands of a transfer that was only started reachable until `quiet()` has ended. */
-  holdUntilQuiet(...operands: readonly object[]): void
+  /** Operands of transfers that were only started, which stay reachable until these have ended. */
+  readonly untilQuiet: Set<object>
   /** Whether the session has ended. */
   isOver(): boolean
   /** Throws DisposedError once the session has ended. */
   requireOpen(operation: string): void
+}
+
+/** What an operation of `Session` does once that is known to be open; what it throws becomes a rejection. */
+export function whenOpen<T>(live: LiveSession, operation: string, run: () => Promise<T>): Promise<T> {
+  try {
+    live.requireOpen(`Session.${operation}`)
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }

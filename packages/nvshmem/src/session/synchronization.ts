@@ -3,8 +3,8 @@ import {
   nvshmem_barrier,
   nvshmem_fence,
   nvshmem_quiet,
-  nvshmem_team_id_t,
   nvshmem_team_sync,
+  type nvshmem_team_t,
   nvshmemx_barrier_on_stream,
   nvshmemx_quiet_on_stream,
   nvshmemx_team_sync_on_stream,
@@ -15,29 +15,31 @@ import { type StreamOperand, streamAt } from '../operands.js'
 import type { WaitOptions } from './callQueue.js'
 import type { LiveSession } from './live.js'
 
-const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
+interface Calls {
+  /** Name of the C function, and what calls it. Without a status it returns undefined. */
+  readonly api: string
+  readonly call: (team: nvshmem_team_t) => unknown
+  readonly onStream?: (team: nvshmem_team_t, stream: cudaStream_t) => unknown
+  /** Whether the transfers that this PE has started have ended with it. */
+  readonly completes: boolean
+}
 
-/** A call that orders or completes transfers, and the name of the C function. Without a status it returns undefined. */
-type Call = readonly [api: string, call: () => unknown]
+// For the world these do what nvshmem_barrier_all and nvshmem_sync_all do, and return a status.
+const calls = {
+  barrier: { api: 'nvshmem_barrier', call: nvshmem_barrier, onStream: nvshmemx_barrier_on_stream, completes: true },
+  sync: { api: 'nvshmem_team_sync', call: nvshmem_team_sync, onStream: nvshmemx_team_sync_on_stream, completes: false },
+  quiet: {
+    api: 'nvshmem_quiet',
+    call: () => nvshmem_quiet(),
+    onStream: (_, stream) => nvshmemx_quiet_on_stream(stream),
+    completes: true,
+  },
+  fence: { api: 'nvshmem_fence', call: () => nvshmem_fence(), completes: false },
+} as const satisfies Record<string, Calls>
 
-// Of the world, the functions for teams do what nvshmem_barrier_all and nvshmem_sync_all do, and return a status.
-const synchronizations = {
-  barrierAll: ['nvshmem_barrier', () => nvshmem_barrier(world)],
-  syncAll: ['nvshmem_team_sync', () => nvshmem_team_sync(world)],
-  quiet: ['nvshmem_quiet', nvshmem_quiet],
-  fence: ['nvshmem_fence', nvshmem_fence],
-} as const satisfies Record<string, Call>
-
-type StreamCall = readonly [api: string, call: (stream: cudaStream_t) => unknown]
-
-const streamSynchronizations = {
-  barrierAll: ['nvshmemx_barrier_on_stream', (stream) => nvshmemx_barrier_on_stream(world, stream)],
-  syncAll: ['nvshmemx_team_sync_on_stream', (stream) => nvshmemx_team_sync_on_stream(world, stream)],
-  quiet: ['nvshmemx_quiet_on_stream', nvshmemx_quiet_on_stream],
-} as const satisfies Record<string, StreamCall>
-
-export type Synchronization = keyof typeof synchronizations
-export type StreamSynchronization = keyof typeof streamSynchronizations
+/** What orders or completes transfers. The last two are this PE's own affair, whatever the team. */
+export type Synchronization = keyof typeof calls
+export type StreamSynchronization = Exclude<Synchronization, 'fence'>
 
 /** On which stream. */
 export interface OnStreamOptions {
@@ -45,32 +47,45 @@ export interface OnStreamOptions {
   readonly stream: StreamOperand
 }
 
-export async function synchronize(live: LiveSession, kind: Synchronization, wait: WaitOptions = {}): Promise<void> {
-  const [api, call] = synchronizations[kind]
-  checkNvshmem((await live.queue.runOne(`Session.${kind}`, call, { wait })) ?? 0, api)
+export async function synchronize(
+  live: LiveSession,
+  kind: Synchronization,
+  team: nvshmem_team_t,
+  operation: string,
+  wait: WaitOptions = {},
+): Promise<void> {
+  const { api, call, completes } = calls[kind]
+  // What is started from here on is not waited for.
+  const held = completes ? [...live.untilQuiet] : []
+  checkNvshmem((await live.queue.runOne(operation, () => call(team), { wait })) ?? 0, api)
+  for (const operand of held) live.untilQuiet.delete(operand)
 }
 
-export function synchronizeSync(live: LiveSession, kind: Synchronization): void {
-  const [api, call]: Call = synchronizations[kind]
-  checkNvshmem(live.queue.runSync(`Session.${kind}Sync`, call) ?? 0, api)
+export function synchronizeSync(
+  live: LiveSession,
+  kind: Synchronization,
+  team: nvshmem_team_t,
+  operation: string,
+): void {
+  const { api, call, completes }: Calls = calls[kind]
+  checkNvshmem(live.queue.runSync(operation, () => call(team)) ?? 0, api)
+  if (completes) live.untilQuiet.clear()
 }
 
+/** Queues it. What it throws is for the caller to turn into a rejection. */
 export function queueSynchronization(
   live: LiveSession,
   kind: StreamSynchronization,
+  team: nvshmem_team_t,
+  operation: string,
   options: OnStreamOptions,
 ): Promise<void> {
-  const name = `Session.${kind}OnStream`
-  try {
-    requireOptions(options, name, '{ stream }')
-    const stream = streamAt(live, options.stream, name)
-    const [api, call]: StreamCall = streamSynchronizations[kind]
-    return live.queue.startChecked(
-      name,
-      () => call(stream),
-      (status) => checkNvshmem(status ?? 0, api),
-    )
-  } catch (error) {
-    return Promise.reject(error)
-  }
+  requireOptions(options, operation, '{ stream }')
+  const stream = streamAt(live, options.stream, operation)
+  const { api, onStream } = calls[kind]
+  return live.queue.startChecked(
+    operation,
+    () => onStream(team, stream),
+    (status) => checkNvshmem(status ?? 0, `${api}_on_stream`.replace(/^nvshmem_/, 'nvshmemx_')),
+  )
 }

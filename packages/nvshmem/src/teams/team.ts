@@ -2,18 +2,14 @@ import { forgetLeak, watchForLeak } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_TEAM_CONFIG_INITIALIZER,
-  nvshmem_barrier,
   nvshmem_team_config_t,
   nvshmem_team_destroy,
   nvshmem_team_get_config,
-  nvshmem_team_sync,
   type nvshmem_team_t,
   nvshmem_team_translate_pe,
-  nvshmemx_barrier_on_stream,
-  nvshmemx_team_sync_on_stream,
 } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
-import { requireOptions, requirePe, shown } from '../checks.js'
+import { requirePe, shown } from '../checks.js'
 import {
   type CollectiveOptions,
   type Gathering,
@@ -30,14 +26,18 @@ import {
   reduction,
   reductionSync,
 } from '../collectives/reductions.js'
-import { checkNvshmem } from '../errors.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { streamAt } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
-import type { OnStreamOptions } from '../session/synchronization.js'
+import {
+  type OnStreamOptions,
+  queueSynchronization,
+  type StreamSynchronization,
+  synchronize,
+  synchronizeSync,
+} from '../session/synchronization.js'
 import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
-import type { TeamParts } from './teamParts.js'
+import type { SessionTeam, TeamParts } from './teamParts.js'
 
 /** The two teams of a 2-D split that this PE belongs to. */
 export interface Split2d {
@@ -54,7 +54,7 @@ export interface Split2d {
  * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session; the
  * `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
  */
-export class Team {
+export class Team implements SessionTeam {
   /** What the team is, for messages: `world`, `shared`, … */
   readonly name: string
   /** This process's number in the team. */
@@ -155,43 +155,35 @@ export class Team {
   /** Waits until all PEs of the team have come here and all transfers of this PE are complete (`nvshmem_barrier`). */
   async barrier(wait?: WaitOptions): Promise<void> {
     const api = 'Team.barrier'
-    const handle = this.#use(api)
-    checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_barrier(handle), { wait }), 'nvshmem_barrier')
+    await synchronize(this.#live, 'barrier', this.#use(api), api, wait)
   }
 
   /** Like {@link barrier}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   barrierSync(): void {
-    const handle = this.#use('Team.barrierSync')
-    checkNvshmem(
-      this.#live.queue.runSync('Team.barrierSync', () => nvshmem_barrier(handle)),
-      'nvshmem_barrier',
-    )
+    const api = 'Team.barrierSync'
+    synchronizeSync(this.#live, 'barrier', this.#use(api), api)
   }
 
   /** The barrier as work of a stream (`nvshmemx_barrier_on_stream`). */
   barrierOnStream(options: OnStreamOptions): Promise<void> {
-    return this.#queue('barrierOnStream', nvshmemx_barrier_on_stream, 'nvshmemx_barrier_on_stream', options)
+    return this.#queue('barrier', 'Team.barrierOnStream', options)
   }
 
   /** Waits until all PEs of the team have come here, and for nothing else (`nvshmem_team_sync`). */
   async sync(wait?: WaitOptions): Promise<void> {
     const api = 'Team.sync'
-    const handle = this.#use(api)
-    checkNvshmem(await this.#live.queue.runOne(api, () => nvshmem_team_sync(handle), { wait }), 'nvshmem_team_sync')
+    await synchronize(this.#live, 'sync', this.#use(api), api, wait)
   }
 
   /** Like {@link sync}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   syncSync(): void {
-    const handle = this.#use('Team.syncSync')
-    checkNvshmem(
-      this.#live.queue.runSync('Team.syncSync', () => nvshmem_team_sync(handle)),
-      'nvshmem_team_sync',
-    )
+    const api = 'Team.syncSync'
+    synchronizeSync(this.#live, 'sync', this.#use(api), api)
   }
 
   /** The same as work of a stream (`nvshmemx_team_sync_on_stream`). */
   syncOnStream(options: OnStreamOptions): Promise<void> {
-    return this.#queue('syncOnStream', nvshmemx_team_sync_on_stream, 'nvshmemx_team_sync_on_stream', options)
+    return this.#queue('sync', 'Team.syncOnStream', options)
   }
 
   /** Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). The same buffer twice works. */
@@ -347,22 +339,9 @@ export class Team {
     return { handle: this.#use(api), name: this.name, peCount: this.peCount }
   }
 
-  #queue(
-    method: string,
-    call: typeof nvshmemx_barrier_on_stream,
-    function_: string,
-    options: OnStreamOptions,
-  ): Promise<void> {
-    const api = `Team.${method}`
+  #queue(kind: StreamSynchronization, api: string, options: OnStreamOptions): Promise<void> {
     try {
-      const handle = this.#use(api)
-      requireOptions(options, api, '{ stream }')
-      const stream = streamAt(this.#live, options.stream, api)
-      return this.#live.queue.startChecked(
-        api,
-        () => call(handle, stream),
-        (status) => checkNvshmem(status, function_),
-      )
+      return queueSynchronization(this.#live, kind, this.#use(api), api, options)
     } catch (error) {
       return Promise.reject(error)
     }

@@ -11,3 +11,15 @@ export interface TeamParts {
   /** Whether it is one of NVSHMEM's own, which live as long as the session. */
   readonly isPredefined: boolean
 }
+
+/** A team, for what only needs to name one: a `Team`. */
+export interface SessionTeam {
+  /** What the team is, for messages. */
+  readonly name: string
+  /** This process's number in the team. */
+  readonly pe: number
+  /** Number of PEs in the team. */
+  readonly peCount: number
+  /** @internal The handle, for a call of this session. @throws DisposedError, TypeError for a team of another session. */
+  _handleIn(live: LiveSession, api: string): nvshmem_team_t
+}

@@ -1,0 +1,101 @@
+import { forgetLeak, type PrimaryContext, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
+import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
+import { DisposedError } from '@shoal/types'
+import { AtomicKernels } from '../atomics/atomicKernels.js'
+import { HeapRoom } from '../heap/heapRoom.js'
+import { noRecentTransfers } from '../rma/recentTransfers.js'
+import type { CallQueue, WaitOptions } from './callQueue.js'
+import type { LiveSession } from './live.js'
+import { recordState, releaseSession } from './processSession.js'
+import type { Started } from './start.js'
+
+const name = 'The NVSHMEM session'
+
+/** The life of a session, from when NVSHMEM has started: what its parts know of it, and both ways to its end. */
+export class SessionLife {
+  readonly live: LiveSession
+  readonly #queue: CallQueue
+  readonly #context: PrimaryContext
+  readonly #memory: readonly object[]
+  readonly #kernels: AtomicKernels | undefined
+  /** What a program holds. */
+  #owner: object | undefined
+  #ended: string | undefined
+  #ending: Promise<void> | undefined
+
+  constructor({ queue, pe, peCount, memory, atomics }: Started, context: PrimaryContext) {
+    this.#queue = queue
+    this.#context = context
+    this.#memory = memory
+    this.#kernels = atomics instanceof AtomicKernels ? atomics : undefined
+    this.live = {
+      queue,
+      device: context.ordinal,
+      context: context.handle,
+      pe,
+      peCount,
+      room: new HeapRoom(queue, context.ordinal),
+      recent: noRecentTransfers(),
+      untilQuiet: new Set(),
+      isOver: () => this.#ended !== undefined,
+      requireOpen: (operation) => {
+        if (this.#ended !== undefined) throw new DisposedError({ object: name, operation })
+      },
+    }
+  }
+
+  /** Names the object whose loss is a leak. */
+  belongTo(owner: object): void {
+    this.#owner = owner
+    watchForLeak(owner, `${name} of PE ${this.live.pe}`, () => 'it runs until the process ends', 'finalize()')
+  }
+
+  /** How it has ended; undefined while it has not. */
+  get ended(): string | undefined {
+    return this.#ended
+  }
+
+  /** Ends NVSHMEM together with the other PEs. Idempotent. */
+  finalize(wait: WaitOptions | undefined): Promise<void> {
+    this.#ending ??= this.#finalize(wait)
+    return this.#ending
+  }
+
+  /** Gives it up without the other PEs, and leaves NVSHMEM as it is. Idempotent. */
+  abandon(): void {
+    if (this.#ended !== undefined) return
+    this.#end('was abandoned')
+    this.#queue.giveUpAll((operation) => new DisposedError({ object: name, operation }))
+    this.#queue.abandon(name)
+    this.#ending = Promise.resolve()
+    recordState('was abandoned')
+  }
+
+  #end(how: string): void {
+    this.#ended = how
+    if (this.#owner !== undefined) forgetLeak(this.#owner)
+    this.live.untilQuiet.clear()
+  }
+
+  #recordEnd(): void {
+    this.#kernels?.recordUnload()
+    nvshmemx_hostlib_finalize()
+  }
+
+  async #finalize(wait: WaitOptions = {}): Promise<void> {
+    const ended = this.#queue.run('Session.finalize', () => this.#recordEnd(), { wait, keep: this.#memory })
+    // From here on nothing may follow; what was called before comes before.
+    this.#end('finalized')
+    try {
+      await ended
+    } catch (error) {
+      this.#queue.close(name)
+      recordState('did not finalize')
+      throw error
+    }
+    this.#queue.close(name)
+    releaseSession()
+    await this.#kernels?.release(this.#context.handle)
+    await releasePrimaryContexts([this.#context])
+  }
+}

@@ -1,0 +1,150 @@
+import { nvshmem_team_id_t } from '@shoal/nvshmem-sys'
+import type { DType, MemoryLike } from '@shoal/types'
+import type { HeapOptions } from '../heap/allocation.js'
+import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
+import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { TransferOperations } from '../rma/transferOperations.js'
+import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split.js'
+import { Team } from '../teams/team.js'
+import type { WaitOptions } from './callQueue.js'
+import { whenOpen } from './live.js'
+import {
+  type OnStreamOptions,
+  queueSynchronization,
+  type StreamSynchronization,
+  type Synchronization,
+  synchronize,
+  synchronizeSync,
+} from './synchronization.js'
+
+const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
+
+/** What a session does beside transfers: symmetric memory, the order and the end of transfers, teams. */
+export abstract class SessionOperations extends TransferOperations {
+  /**
+   * Symmetric memory for `length` elements (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`). Every PE calls it with
+   * the same dtype, length and options, in the same order; it settles when all have.
+   *
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the device has no room for it, before NVSHMEM is asked, which
+   * would end the process; or when the heap has none (`NVSHMEM_SYMMETRIC_SIZE`).
+   */
+  allocate<D extends DType>(dtype: D, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
+    return whenOpen(this._live, 'allocate', () => allocateElements(this._live, dtype, length, options))
+  }
+
+  /**
+   * Tells NVSHMEM of local memory, which it needs for the local side of transfers to other machines
+   * (`nvshmemx_buffer_register`).
+   *
+   * @throws StatusError when it overlaps memory that is registered already.
+   */
+  register(memory: MemoryLike): Promise<Registration> {
+    return whenOpen(this._live, 'register', () => register(this._live, memory))
+  }
+
+  /** Takes all registered local memory back (`nvshmemx_buffer_unregister_all`). */
+  unregisterAll(): Promise<void> {
+    return whenOpen(this._live, 'unregisterAll', () => unregisterAll(this._live))
+  }
+
+  /**
+   * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the same
+   * size. It has to be a whole mapping of physical memory, such as a `MappedRange` of `@shoal/driver`. Disposing of the
+   * buffer gives the mapping back, and leaves the memory.
+   *
+   * @throws StatusError when NVSHMEM cannot use the memory.
+   */
+  registerSymmetric<D extends DType>(
+    memory: MemoryLike,
+    dtype: D,
+    wait: WaitOptions = {},
+  ): Promise<SymmetricBuffer<D>> {
+    return whenOpen(this._live, 'registerSymmetric', () => registerSymmetric(this._live, memory, dtype, wait))
+  }
+
+  /**
+   * Waits until all PEs have come here, and all transfers of all of them have arrived (`nvshmem_barrier` of the world,
+   * which is `nvshmem_barrier_all` with a status).
+   *
+   * @throws TimeoutError, AbortedError when it is given up; see {@link SessionStuckError} for what follows.
+   */
+  barrierAll(wait?: WaitOptions): Promise<void> {
+    return this.#synchronize('barrier', 'barrierAll', wait)
+  }
+
+  /** Like {@link barrierAll}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  barrierAllSync(): void {
+    this.#synchronizeSync('barrier', 'barrierAllSync')
+  }
+
+  /** The barrier as work of a stream (`nvshmemx_barrier_on_stream` of the world). */
+  barrierAllOnStream(options: OnStreamOptions): Promise<void> {
+    return this.#queueSynchronization('barrier', 'barrierAllOnStream', options)
+  }
+
+  /** Waits until all PEs have come here, and for nothing else (`nvshmem_team_sync` of the world). */
+  syncAll(wait?: WaitOptions): Promise<void> {
+    return this.#synchronize('sync', 'syncAll', wait)
+  }
+
+  /** Like {@link syncAll}, and blocks the thread. @throws SessionBusyError */
+  syncAllSync(): void {
+    this.#synchronizeSync('sync', 'syncAllSync')
+  }
+
+  /** The same as work of a stream (`nvshmemx_team_sync_on_stream` of the world). */
+  syncAllOnStream(options: OnStreamOptions): Promise<void> {
+    return this.#queueSynchronization('sync', 'syncAllOnStream', options)
+  }
+
+  /** Waits until the transfers and atomics that this PE has started are complete (`nvshmem_quiet`). */
+  quiet(wait?: WaitOptions): Promise<void> {
+    return this.#synchronize('quiet', 'quiet', wait)
+  }
+
+  /** Like {@link quiet}, and blocks the thread. @throws SessionBusyError */
+  quietSync(): void {
+    this.#synchronizeSync('quiet', 'quietSync')
+  }
+
+  /** The same as work of a stream (`nvshmemx_quiet_on_stream`). */
+  quietOnStream(options: OnStreamOptions): Promise<void> {
+    return this.#queueSynchronization('quiet', 'quietOnStream', options)
+  }
+
+  /** What this PE puts to another before arrives there before what it puts after (`nvshmem_fence`). */
+  fence(wait?: WaitOptions): Promise<void> {
+    return this.#synchronize('fence', 'fence', wait)
+  }
+
+  /** Like {@link fence}, and blocks the thread. @throws SessionBusyError */
+  fenceSync(): void {
+    this.#synchronizeSync('fence', 'fenceSync')
+  }
+
+  /** An id for {@link createTeam}, which one PE makes for all of a new team (`nvshmemx_team_get_uniqueid`). */
+  teamUniqueId(): Promise<bigint> {
+    return whenOpen(this._live, 'teamUniqueId', () => teamUniqueId(this._live))
+  }
+
+  /** Makes a team of any PEs, which all call it with the same id and size (`nvshmemx_team_init`). */
+  createTeam(options: CreateTeamOptions): Promise<Team> {
+    return whenOpen(this._live, 'createTeam', async () => new Team(await createTeam(this._live, options)))
+  }
+
+  #synchronize(kind: Synchronization, operation: string, wait: WaitOptions | undefined): Promise<void> {
+    return whenOpen(this._live, operation, () => synchronize(this._live, kind, world, `Session.${operation}`, wait))
+  }
+
+  #synchronizeSync(kind: Synchronization, operation: string): void {
+    const api = `Session.${operation}`
+    this._live.requireOpen(api)
+    synchronizeSync(this._live, kind, world, api)
+  }
+
+  #queueSynchronization(kind: StreamSynchronization, operation: string, options: OnStreamOptions): Promise<void> {
+    return whenOpen(this._live, operation, () =>
+      queueSynchronization(this._live, kind, world, `Session.${operation}`, options),
+    )
+  }
+}
