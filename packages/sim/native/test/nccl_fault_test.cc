@@ -102,7 +102,7 @@ TEST(faults_are_refused_that_are_not_understood) {
     if (shoalSimNcclFault(text) != ncclInvalidArgument) throw check::Failure(std::string(text) + " is taken");
     CHECK(strstr(ncclGetLastError(nullptr), "not understood") != nullptr);
   }
-  for (const char* text : {"", ";", "die:call=nvshmem_putmem", "error:code=700", "slow ms=5 rank=1 ; hang:call=ncclAllReduce", "error:code=8,call=nccl*"}) {
+  for (const char* text : {"", ";", "die:call=nvshmem_putmem", "error:code=700", "explode call=nvshmem_quiet times=x", "die:call=ncclSend,times=2", "slow ms=5 rank=1 ; hang:call=ncclAllReduce", "error:code=8,call=nccl*"}) {
     EQUAL(shoalSimNcclFault(text), ncclSuccess);
   }
   EQUAL(shoalSimNcclFault(nullptr), ncclSuccess);
@@ -158,6 +158,18 @@ TEST(a_slow_rank_is_late) {
     for (int round = 0; round < 3; ++round) NCCL(reduce(self, buffer));
     check::finish(self);
     CHECK(secondsSince(start) >= 0.55 && secondsSince(start) < 1.5);
+  });
+}
+
+TEST(a_fault_may_happen_a_number_of_times) {
+  NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow:call=ncclAllReduce,after=1,times=2,ms=150")));
+  onRanks(1, [](Rank& self, const ncclUniqueId& id) {
+    NCCL(ncclCommInitRank(&self.comm, 1, id, 0));
+    Buffer buffer(4);
+    const auto start = std::chrono::steady_clock::now();
+    for (int round = 0; round < 6; ++round) NCCL(reduce(self, buffer));
+    check::finish(self);
+    CHECK(secondsSince(start) >= 0.3 && secondsSince(start) < 0.6);
   });
 }
 
