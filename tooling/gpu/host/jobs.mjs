@@ -50,6 +50,7 @@ export const jobs = [
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },
+  { name: 'nccl-faults', limit: 60, command: ({ json }) => [file('ncclFaults.mjs'), '--json', json] },
   { name: 'demo', limit: 90, command: () => [demo] },
   { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
   { name: 'growable-tensor', limit: 60, command: () => [example('growable-tensor')] },

@@ -1,7 +1,7 @@
 // A process of one or more ranks of one communicator, for the cases in matrix.ts.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
-import { Communicator, group, UniqueId, type Window } from '@shoal/nccl'
+import { Communicator, group, ncclVersion, UniqueId, type Window } from '@shoal/nccl'
 import { answerCommands } from '../../../support/child.js'
 import { knownFault } from './knownFaults.js'
 import { type Place, RankRun } from './rankRun.js'
@@ -53,6 +53,11 @@ async function join({ worldSize, ranks, devices: ordinals = ranks, id, patience 
   })
 }
 
+function faultOf(trial: Trial, { device, worldSize, window }: Place): string | undefined {
+  if (device.isSoftware) return undefined
+  return knownFault(trial, { version: ncclVersion().value, worldSize, inWindow: window !== undefined })
+}
+
 async function run(trials: readonly Trial[]): Promise<CrewReport> {
   const failures: string[] = []
   const leftOut: Record<string, number> = {}
@@ -61,7 +66,7 @@ async function run(trials: readonly Trial[]): Promise<CrewReport> {
   for (const trial of trials) {
     // All ranks of a communicator leave out the same, so that none waits for another.
     const taking = places.filter((place) => {
-      const fault = knownFault(trial, place)
+      const fault = faultOf(trial, place)
       if (fault !== undefined) leftOut[fault] = (leftOut[fault] ?? 0) + 1
       return fault === undefined
     })

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest'
+
+process.env['SHOAL_DEVICE'] ??= 'sim'
+const { knownFault } = await import('@shoal/conformance')
+
+type Call = Parameters<typeof knownFault>[0]
+const call: Call = { collective: 'allReduce', dtype: 'f16', op: 'avg', count: 131_109, inPlace: false }
+const alone = { version: 22803, worldSize: 1, inWindow: false }
+const isKnown = (change: Partial<Call>, place: Partial<typeof alone> = {}): boolean =>
+  knownFault({ ...call, ...change }, { ...alone, ...place }) !== undefined
+
+describe('the faults of NCCL that are left out', () => {
+  test('a rank alone: what was wrong in the run of 2026-11-21', () => {
+    for (const collective of ['allReduce', 'reduce', 'reduceScatter'] as const) {
+      for (const dtype of ['f16', 'bf16'] as const) expect(isKnown({ collective, dtype })).toBe(true)
+    }
+  })
+
+  test('a rank alone: nothing that was right there', () => {
+    for (const dtype of ['f32', 'f64', 'i8', 'u8', 'i32', 'i64'] as const) expect(isKnown({ dtype })).toBe(false)
+    expect(isKnown({ inPlace: true })).toBe(false)
+    expect(isKnown({ op: 'sum' })).toBe(false)
+    for (const count of [0, 1, 7, 1999]) expect(isKnown({ op: 'preMulSum', count })).toBe(false)
+    expect(isKnown({}, { worldSize: 2 })).toBe(false)
+    expect(isKnown({}, { version: 22907 })).toBe(false)
+  })
+
+  test('a rank alone: 8-bit floats, which it refuses to multiply', () => {
+    for (const op of ['avg', 'preMulSum'] as const) {
+      expect(isKnown({ op, dtype: 'f8e4m3', count: 1 })).toBe(true)
+      expect(isKnown({ op, dtype: 'f8e5m2', count: 0 })).toBe(false)
+    }
+    expect(isKnown({ op: 'sum', dtype: 'f8e5m2', count: 1 })).toBe(false)
+  })
+
+  test('windows: parts that are no multiple of 8 bytes, and those only', () => {
+    const gather = { collective: 'allGather', op: undefined, count: 7 } as const
+    const window = { worldSize: 2, inWindow: true }
+    expect(isKnown(gather, window)).toBe(true)
+    expect(isKnown({ ...gather, count: 8 }, window)).toBe(false)
+    expect(isKnown(gather, { worldSize: 2 })).toBe(false)
+    expect(isKnown({ ...gather, collective: 'allReduce' }, window)).toBe(false)
+  })
+})

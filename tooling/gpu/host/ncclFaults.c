@@ -1,0 +1,381 @@
+/* What NCCL gets wrong, asked of it from C: `ncclFaults LIBNCCL`.
+ *
+ * One rank: every type with sum, avg and preMulSum over many counts, in place and not. Two ranks of one process, where
+ * there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. Prints a line of JSON for each
+ * trial, and one before them with the version. What is in a line is explained at `report`.
+ */
+#define _GNU_SOURCE
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int result_t;
+typedef void* comm_t;
+
+static struct {
+  result_t (*version)(int*);
+  const char* (*error_string)(result_t);
+  result_t (*init_all)(comm_t*, int, const int*);
+  result_t (*destroy)(comm_t);
+  result_t (*abort)(comm_t);
+  result_t (*group_start)(void);
+  result_t (*group_end)(void);
+  result_t (*all_reduce)(const void*, void*, size_t, int, int, comm_t, cudaStream_t);
+  result_t (*reduce)(const void*, void*, size_t, int, int, int, comm_t, cudaStream_t);
+  result_t (*reduce_scatter)(const void*, void*, size_t, int, int, comm_t, cudaStream_t);
+  result_t (*all_gather)(const void*, void*, size_t, int, comm_t, cudaStream_t);
+  result_t (*create_pre_mul_sum)(int*, void*, int, int, comm_t);
+  result_t (*destroy_op)(int, comm_t);
+  /* NULL before 2.19 and 2.27. */
+  result_t (*mem_alloc)(void**, size_t);
+  result_t (*mem_free)(void*);
+  result_t (*window_register)(comm_t, void*, size_t, void**, int);
+  result_t (*window_deregister)(comm_t, void*);
+} nccl;
+
+static void fail(const char* call, const char* words) {
+  fprintf(stderr, "%s: %s\n", call, words);
+  exit(1);
+}
+
+static void check_cuda(cudaError_t status, const char* call) {
+  if (status != cudaSuccess) fail(call, cudaGetErrorName(status));
+}
+#define CUDA(call) check_cuda(call, #call)
+
+static void check_nccl(result_t status, const char* call) {
+  if (status != 0) fail(call, nccl.error_string(status));
+}
+#define NCCL(call) check_nccl(call, #call)
+
+static void* needed(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  if (address == NULL) fail(name, dlerror());
+  return address;
+}
+
+static void load(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) fail("dlopen", dlerror());
+  *(void**)&nccl.version = needed(library, "ncclGetVersion");
+  *(void**)&nccl.error_string = needed(library, "ncclGetErrorString");
+  *(void**)&nccl.init_all = needed(library, "ncclCommInitAll");
+  *(void**)&nccl.destroy = needed(library, "ncclCommDestroy");
+  *(void**)&nccl.abort = needed(library, "ncclCommAbort");
+  *(void**)&nccl.group_start = needed(library, "ncclGroupStart");
+  *(void**)&nccl.group_end = needed(library, "ncclGroupEnd");
+  *(void**)&nccl.all_reduce = needed(library, "ncclAllReduce");
+  *(void**)&nccl.reduce = needed(library, "ncclReduce");
+  *(void**)&nccl.reduce_scatter = needed(library, "ncclReduceScatter");
+  *(void**)&nccl.all_gather = needed(library, "ncclAllGather");
+  *(void**)&nccl.create_pre_mul_sum = needed(library, "ncclRedOpCreatePreMulSum");
+  *(void**)&nccl.destroy_op = needed(library, "ncclRedOpDestroy");
+  *(void**)&nccl.mem_alloc = dlsym(library, "ncclMemAlloc");
+  *(void**)&nccl.mem_free = dlsym(library, "ncclMemFree");
+  *(void**)&nccl.window_register = dlsym(library, "ncclCommWindowRegister");
+  *(void**)&nccl.window_deregister = dlsym(library, "ncclCommWindowDeregister");
+}
+
+/* ncclDataType_t in its order. Of floats: bits of the mantissa and bias of the exponent. */
+static const struct type {
+  const char* name;
+  int bytes, mantissa, bias;
+} types[] = {
+    {"i8", 1, 0, 0},      {"u8", 1, 0, 0},   {"i32", 4, 0, 0},     {"u32", 4, 0, 0},
+    {"i64", 8, 0, 0},     {"u64", 8, 0, 0},  {"f16", 2, 10, 15},   {"f32", 4, 23, 127},
+    {"f64", 8, 52, 1023}, {"bf16", 2, 7, 127}, {"f8e4m3", 1, 3, 7}, {"f8e5m2", 1, 2, 15},
+};
+enum { TYPES = sizeof types / sizeof *types, SUM = 0, AVG = 4, PRE_MUL_SUM = -1, NO_OP = -2 };
+enum { NCCL_INT32 = 2, HOST_SCALAR = 1, SYMMETRIC_WINDOW = 1, UNTOUCHED = 0xa5 };
+
+enum collective { ALL_REDUCE, REDUCE, REDUCE_SCATTER, ALL_GATHER };
+static const char* const collective_names[] = {"allReduce", "reduce", "reduceScatter", "allGather"};
+
+/* Whole numbers from 1 to 10, which every type has exactly. */
+static void encode(const struct type* type, unsigned number, uint8_t* out) {
+  uint64_t bits = number;
+  if (type->mantissa > 0) {
+    int exponent = 0;
+    while (number >> (exponent + 1)) ++exponent;
+    bits = ((uint64_t)(exponent + type->bias) << type->mantissa) +
+           (((uint64_t)number << type->mantissa >> exponent) - ((uint64_t)1 << type->mantissa));
+  }
+  memcpy(out, &bits, (size_t)type->bytes);
+}
+
+static unsigned value_of(int rank, size_t index) { return 1 + (unsigned)((index + (size_t)rank) % 5); }
+
+struct trial {
+  enum collective collective;
+  int dtype, op;
+  size_t count;
+  int in_place, world;
+  /* Where the buffers lie: NULL for plain memory. */
+  const char* memory;
+};
+
+struct rank {
+  comm_t comm;
+  cudaStream_t stream;
+  uint8_t *plain, *window_memory;
+  void* window;
+};
+
+enum { MOST_BYTES = 2 * 8 * 1048600 + 4096 };
+static struct rank ranks[2];
+static uint8_t *host_before, *host_after;
+
+static size_t receive_count(const struct trial* trial) {
+  return trial->collective == ALL_GATHER ? trial->count * (size_t)trial->world : trial->count;
+}
+static size_t send_count(const struct trial* trial) {
+  return trial->collective == REDUCE_SCATTER ? trial->count * (size_t)trial->world : trial->count;
+}
+
+/* What has to be at an index of the receive buffer of a rank. */
+static unsigned expected_value(const struct trial* trial, int rank, size_t index) {
+  if (trial->collective == ALL_GATHER) return value_of((int)(index / trial->count), index % trial->count);
+  if (trial->collective == REDUCE_SCATTER) index += (size_t)rank * trial->count;
+  unsigned sum = 0;
+  for (int one = 0; one < trial->world; ++one) sum += value_of(one, index);
+  return trial->op == PRE_MUL_SUM ? 2 * sum : trial->op == AVG ? sum / (unsigned)trial->world : sum;
+}
+
+/* Both buffers of a rank lie in one piece of memory, in halves, with 16 elements before and behind them. */
+static const size_t half = MOST_BYTES;
+static size_t guard_of(const struct trial* trial) { return 16 * (size_t)types[trial->dtype].bytes; }
+
+static uint8_t* memory_of(const struct trial* trial, int rank) {
+  return trial->memory == NULL ? ranks[rank].plain : ranks[rank].window_memory;
+}
+
+static result_t call(const struct trial* trial, int rank) {
+  struct rank* self = &ranks[rank];
+  uint8_t* send = memory_of(trial, rank) + guard_of(trial);
+  void* receive = trial->in_place ? send : send + half;
+  int op = trial->op;
+  result_t status = 0;
+  if (op == PRE_MUL_SUM) {
+    uint8_t two[8] = {0};
+    encode(&types[trial->dtype], 2, two);
+    status = nccl.create_pre_mul_sum(&op, two, trial->dtype, HOST_SCALAR, self->comm);
+    if (status != 0) return status;
+  }
+  switch (trial->collective) {
+    case ALL_REDUCE:
+      status = nccl.all_reduce(send, receive, trial->count, trial->dtype, op, self->comm, self->stream);
+      break;
+    case REDUCE:
+      status = nccl.reduce(send, receive, trial->count, trial->dtype, op, 0, self->comm, self->stream);
+      break;
+    case REDUCE_SCATTER:
+      status = nccl.reduce_scatter(send, receive, trial->count, trial->dtype, op, self->comm, self->stream);
+      break;
+    case ALL_GATHER:
+      status = nccl.all_gather(send, receive, trial->count, trial->dtype, self->comm, self->stream);
+      break;
+  }
+  if (trial->op == PRE_MUL_SUM) nccl.destroy_op(op, self->comm);
+  return status;
+}
+
+static void fill(const struct trial* trial, int rank) {
+  const struct type* type = &types[trial->dtype];
+  const size_t bytes = (size_t)type->bytes, guard = guard_of(trial);
+  const size_t sent = send_count(trial) * bytes, received = receive_count(trial) * bytes;
+  uint8_t* memory = memory_of(trial, rank);
+  memset(host_before, UNTOUCHED, sent + 2 * guard);
+  for (size_t i = 0; i < send_count(trial); ++i) encode(type, value_of(rank, i), host_before + guard + i * bytes);
+  CUDA(cudaMemcpy(memory, host_before, sent + 2 * guard, cudaMemcpyHostToDevice));
+  CUDA(cudaMemset(memory + half, UNTOUCHED, received + 2 * guard));
+}
+
+/* A line of JSON: `outcome` is right, refused or wrong. Where something is wrong, `wrong` counts the elements of this
+ * rank that are, `first` is the first of them, and `found` says what those elements hold: what was there before
+ * ("untouched"), or something else. `beside` counts bytes that changed beside the buffer. */
+static void report(const struct trial* trial, int rank, const char* outcome, const char* more) {
+  const char* op = trial->op == NO_OP ? "null" : trial->op == SUM ? "\"sum\"" : trial->op == AVG ? "\"avg\"" : "\"preMulSum\"";
+  printf("{\"collective\":\"%s\",\"op\":%s,\"dtype\":\"%s\",\"count\":%zu,\"inPlace\":%s,\"ranks\":%d,\"memory\":\"%s\",",
+         collective_names[trial->collective], op, types[trial->dtype].name, trial->count,
+         trial->in_place ? "true" : "false", trial->world, trial->memory == NULL ? "plain" : trial->memory);
+  printf("\"rank\":%d,\"outcome\":\"%s\"%s}\n", rank, outcome, more);
+}
+
+static void check(const struct trial* trial, int rank) {
+  const struct type* type = &types[trial->dtype];
+  const size_t bytes = (size_t)type->bytes, guard = guard_of(trial), count = receive_count(trial);
+  const uint8_t* memory = memory_of(trial, rank) + (trial->in_place ? 0 : half);
+  CUDA(cudaMemcpy(host_after, memory, count * bytes + 2 * guard, cudaMemcpyDeviceToHost));
+  size_t wrong = 0, first = 0, untouched = 0, beside = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint8_t expected[8], before[8];
+    encode(type, expected_value(trial, rank, i), expected);
+    const uint8_t* found = host_after + guard + i * bytes;
+    if (memcmp(found, expected, bytes) == 0) continue;
+    if (wrong++ == 0) first = i;
+    if (trial->in_place) encode(type, value_of(rank, i), before);
+    else memset(before, UNTOUCHED, sizeof before);
+    untouched += memcmp(found, before, bytes) == 0;
+  }
+  for (size_t i = 0; i < guard; ++i) {
+    beside += host_after[i] != UNTOUCHED;
+    beside += host_after[guard + count * bytes + i] != UNTOUCHED;
+  }
+  if (wrong == 0 && beside == 0) return report(trial, rank, "right", "");
+  char more[160];
+  snprintf(more, sizeof more, ",\"wrong\":%zu,\"first\":%zu,\"found\":\"%s\",\"beside\":%zu", wrong, first,
+           wrong == 0 ? "nothing" : untouched == wrong ? "untouched" : untouched == 0 ? "other" : "both", beside);
+  report(trial, rank, "wrong", more);
+}
+
+static void select_rank(int rank) { CUDA(cudaSetDevice(rank)); }
+
+/* NCCL is usable after it refused something, or it is told to start anew. */
+static void recover(void) {
+  struct trial probe = {ALL_REDUCE, NCCL_INT32, SUM, 1, 0, 1, NULL};
+  if (call(&probe, 0) == 0 && cudaStreamSynchronize(ranks[0].stream) == cudaSuccess) return;
+  nccl.abort(ranks[0].comm);
+  NCCL(nccl.init_all(&ranks[0].comm, 1, NULL));
+}
+
+static void run(const struct trial* trial) {
+  for (int rank = 0; rank < trial->world; ++rank) {
+    select_rank(rank);
+    fill(trial, rank);
+    CUDA(cudaDeviceSynchronize());
+  }
+  if (trial->world == 1) {
+    const result_t status = call(trial, 0);
+    if (status != 0) {
+      char more[80];
+      snprintf(more, sizeof more, ",\"status\":%d", status);
+      report(trial, 0, "refused", more);
+      return recover();
+    }
+  } else {
+    NCCL(nccl.group_start());
+    for (int rank = 0; rank < trial->world; ++rank) NCCL(call(trial, rank));
+    NCCL(nccl.group_end());
+  }
+  for (int rank = 0; rank < trial->world; ++rank) {
+    select_rank(rank);
+    CUDA(cudaStreamSynchronize(ranks[rank].stream));
+    check(trial, rank);
+  }
+}
+
+static void open_ranks(int world) {
+  comm_t comms[2];
+  NCCL(nccl.init_all(comms, world, NULL));
+  for (int rank = 0; rank < world; ++rank) {
+    struct rank* self = &ranks[rank];
+    select_rank(rank);
+    self->comm = comms[rank];
+    CUDA(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
+    CUDA(cudaMalloc((void**)&self->plain, 2 * half));
+  }
+}
+
+static void close_ranks(int world) {
+  for (int rank = 0; rank < world; ++rank) {
+    select_rank(rank);
+    NCCL(nccl.destroy(ranks[rank].comm));
+    CUDA(cudaStreamDestroy(ranks[rank].stream));
+    CUDA(cudaFree(ranks[rank].plain));
+  }
+}
+
+/* Registering waits for the other rank, so that each has a thread. */
+static void* open_window(void* argument) {
+  struct rank* self = argument;
+  select_rank((int)(self - ranks));
+  NCCL(nccl.mem_alloc((void**)&self->window_memory, 2 * half));
+  NCCL(nccl.window_register(self->comm, self->window_memory, 2 * half, &self->window, SYMMETRIC_WINDOW));
+  return NULL;
+}
+
+static void* close_window(void* argument) {
+  struct rank* self = argument;
+  select_rank((int)(self - ranks));
+  NCCL(nccl.window_deregister(self->comm, self->window));
+  NCCL(nccl.mem_free(self->window_memory));
+  return NULL;
+}
+
+static void on_each_rank(void* (*work)(void*)) {
+  pthread_t threads[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    if (pthread_create(&threads[rank], NULL, work, &ranks[rank]) != 0) fail("pthread_create", "no thread");
+  }
+  for (int rank = 0; rank < 2; ++rank) pthread_join(threads[rank], NULL);
+}
+
+static void one_rank(void) {
+  static const size_t counts[] = {0,     1,     7,      8,      1001,   1024,   8191,    8193,
+                                  16385, 65537, 131072, 131109, 262145, 524289, 1048577};
+  static const int ops[] = {SUM, AVG, PRE_MUL_SUM};
+  open_ranks(1);
+  for (int dtype = 0; dtype < TYPES; ++dtype) {
+    for (size_t op = 0; op < sizeof ops / sizeof *ops; ++op) {
+      for (size_t at = 0; at < sizeof counts / sizeof *counts; ++at) {
+        for (enum collective collective = ALL_REDUCE; collective <= REDUCE_SCATTER; ++collective) {
+          /* The three take the same way; one is enough where much is copied, and for what nobody doubts. */
+          if (collective != ALL_REDUCE && (counts[at] > 131109 || ops[op] == SUM)) continue;
+          for (int in_place = 0; in_place < 2; ++in_place) {
+            const struct trial trial = {collective, dtype, ops[op], counts[at], in_place, 1, NULL};
+            run(&trial);
+          }
+        }
+      }
+    }
+  }
+  close_ranks(1);
+}
+
+static void two_ranks(void) {
+  static const size_t sizes[] = {1,    2,    3,    4,    5,     6,     7,     8,     9,      12,     15,     16,    17,
+                                 24,   31,   33,   63,   65,    100,   127,   255,   257,    1001,   1004,   1008,  4097,
+                                 4099, 8193, 9999, 16385, 32769, 65537, 65544, 131109, 131112, 262145, 524289, 1048577};
+  static const int dtypes[] = {1 /* u8 */, 6 /* f16 */, 2 /* i32 */, 8 /* f64 */};
+  const int has_windows = nccl.mem_alloc != NULL && nccl.window_register != NULL;
+  open_ranks(2);
+  if (has_windows) on_each_rank(open_window);
+  for (int in_window = 0; in_window <= has_windows; ++in_window) {
+    for (size_t dtype = 0; dtype < sizeof dtypes / sizeof *dtypes; ++dtype) {
+      for (size_t at = 0; at < sizeof sizes / sizeof *sizes; ++at) {
+        const size_t bytes = (size_t)types[dtypes[dtype]].bytes;
+        /* The same sizes in bytes for every type, as far as it has them. */
+        if (sizes[at] % bytes != 0 && sizes[at] > 64) continue;
+        const size_t count = sizes[at] > 64 ? sizes[at] / bytes : sizes[at];
+        const enum collective collectives[] = {ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER};
+        for (int one = 0; one < 3; ++one) {
+          const int op = collectives[one] == ALL_GATHER ? NO_OP : SUM;
+          const struct trial trial = {collectives[one], dtypes[dtype], op, count, 0, 2, in_window ? "window" : NULL};
+          run(&trial);
+        }
+      }
+    }
+  }
+  if (has_windows) on_each_rank(close_window);
+  close_ranks(2);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) return fprintf(stderr, "usage: ncclFaults LIBNCCL\n"), 2;
+  load(argv[1]);
+  int version = 0, devices = 0;
+  NCCL(nccl.version(&version));
+  CUDA(cudaGetDeviceCount(&devices));
+  host_before = malloc(half);
+  host_after = malloc(half);
+  if (host_before == NULL || host_after == NULL) fail("malloc", "no memory");
+  printf("{\"version\":%d,\"devices\":%d,\"windows\":%s}\n", version, devices,
+         nccl.window_register != NULL ? "true" : "false");
+  one_rank();
+  if (devices >= 2) two_ranks();
+  return 0;
+}

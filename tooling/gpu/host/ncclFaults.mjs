@@ -1,0 +1,81 @@
+// What this NCCL gets wrong, asked of it by a C program, against what the conformance suite leaves out as known: neither
+// may say more than the other.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { knownFault } from '@shoal/conformance'
+import * as nccl from '@shoal/nccl-sys'
+
+const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
+
+if (process.env.SHOAL_DEVICE === 'sim')
+  console.log('the software device has an NCCL of its own, which is right: nothing to ask')
+else compare(ask())
+
+/** The lines of the program: first what it runs on, then each rank's part of each trial. */
+function ask() {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-nccl-faults-'))
+  try {
+    const program = join(folder, 'ncclFaults')
+    const source = fileURLToPath(new URL('ncclFaults.c', import.meta.url))
+    execFileSync('nvcc', ['-O2', '-o', program, source, '-ldl', '-lpthread'], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    const { path } = nccl.nccl.load()
+    const run = spawnSync(program, [path], { encoding: 'utf8', maxBuffer: 1 << 26 })
+    if (run.status !== 0) throw new Error(`the program ended with ${run.status ?? run.signal}: ${run.stderr}`)
+    // NCCL itself may print to stdout, too.
+    const lines = run.stdout.split('\n').filter((line) => line.startsWith('{'))
+    return lines.map((line) => JSON.parse(line))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+function compare([{ version, devices, windows }, ...trials]) {
+  const faults = trials.filter(({ outcome }) => outcome !== 'right')
+  const known = trials.filter((trial) => isKnown(trial, version))
+  const unknown = faults.filter((trial) => !isKnown(trial, version))
+  // Parts that spill into each other come out right where the right one is written last.
+  const missing = known.filter(({ outcome, memory }) => outcome === 'right' && memory === 'plain')
+  const where = devices < 2 ? 'one rank' : windows ? 'one rank, and two with windows' : 'one rank, and two'
+  console.log(
+    `NCCL ${nccl.formatNcclVersion(version)}, ${where}: ${trials.length} results, ${faults.length} of them wrong or refused`,
+  )
+  const kinds = kindsOf(faults)
+  for (const [kind, counts] of kinds) console.log(`${String(counts.length).padStart(5)} × ${kind}`)
+  for (const trial of unknown.slice(0, 50)) console.log(`not known: ${JSON.stringify(trial)}`)
+  for (const trial of missing.slice(0, 50)) console.log(`known, but right: ${JSON.stringify(trial)}`)
+  if (jsonFile) {
+    const figures = {
+      version,
+      devices,
+      results: trials.length,
+      known: known.length,
+      faults: Object.fromEntries(kinds),
+      unknown,
+      missing,
+    }
+    writeFileSync(jsonFile, JSON.stringify(figures))
+  }
+  process.exitCode = unknown.length + missing.length === 0 ? 0 : 1
+}
+
+function isKnown({ collective, dtype, op, count, inPlace, ranks, memory }, version) {
+  const trial = { collective, dtype, op: op ?? undefined, count, inPlace }
+  return knownFault(trial, { version, worldSize: ranks, inWindow: memory === 'window' }) !== undefined
+}
+
+/** Each kind of fault with the counts it came with, the most frequent kind first. */
+function kindsOf(faults) {
+  const kinds = new Map()
+  for (const { collective, op, dtype, count, inPlace, ranks, memory, outcome, found, status } of faults) {
+    const what = outcome === 'refused' ? `refused with ${status}` : `wrong, elements ${found}`
+    const place = `${ranks} ranks, ${memory} memory${inPlace ? ', in place' : ''}`
+    const name = `${collective}${op ? ` ${op}` : ''} of ${dtype}, ${place}: ${what}`
+    kinds.set(name, [...(kinds.get(name) ?? []), count])
+  }
+  return [...kinds].sort(([, one], [, other]) => other.length - one.length)
+}
