@@ -42,16 +42,29 @@ const leaks = new FinalizationRegistry<Leak>((leak) => {
   const outcome = reclaim(leak)
   if (outcome === undefined) return
   const detail = leak.where === undefined ? '' : `\nmade ${leak.where}`
-  process.emitWarning(`${leak.what} was dropped without ${leak.end}; ${outcome}${detail}`, { type: 'ShoalLeakWarning' })
+  warn(`${leak.what} was dropped without ${leak.end}; ${outcome}${detail}`)
 })
+
+function warn(message: string): void {
+  process.emitWarning(message, { type: 'ShoalLeakWarning' })
+}
 
 // An error thrown from a collector callback would end the process; in the warning it is seen all the same.
 function reclaim(leak: Leak): string | undefined {
   try {
     return leak.reclaim()
   } catch (error) {
-    return `what it held could not be freed: ${error instanceof Error ? error.message : String(error)}`
+    return notFreed(error)
   }
+}
+
+function notFreed(error: unknown): string {
+  return `what it held could not be freed: ${error instanceof Error ? error.message : String(error)}`
+}
+
+/** Lets go on what a collector callback began. Nobody else would hear of a failure: it is a warning, too. */
+export function reclaimLater(what: string, work: Promise<unknown>): void {
+  work.catch((error: unknown) => warn(`${what}: ${notFreed(error)}`))
 }
 
 /**

@@ -113,6 +113,15 @@ test('a growable range gives all of its pieces back though one fails to go', () 
   expect(cuMemAddressFree(address as CUdeviceptr, unit * 4)).toBe(0)
 })
 
+test('a growable range that is disposed of in the background does the same', async () => {
+  const range = GrowableRange.reserve(device, { maximumBytes: unit * 4, stepBytes: unit })
+  for (const granules of [1, 2, 3]) range.resize(unit * granules)
+  const before = calls('cuMemUnmap')
+  fail('cuCtxSynchronize')
+  await expect(range[Symbol.asyncDispose]()).rejects.toMatchObject({ api: 'cuCtxSynchronize' })
+  expect([calls('cuMemUnmap') - before, used()]).toEqual([3, 0])
+})
+
 test.each(['dispose', 'asyncDispose'])(
   '%s of a mapping that fails in cuMemUnmap tells so and keeps no context',
   async (way) => {
@@ -137,6 +146,16 @@ test('a mapping whose work cannot be waited for is unmapped all the same', () =>
   const mapped = range.map(physical)
   fail('cuCtxSynchronize')
   expect(thrownBy(() => mapped.dispose())).toMatchObject({ api: 'cuCtxSynchronize' })
+  expect(range.mappedBytes).toBe(0)
+  range.map(physical).dispose()
+})
+
+test('a mapping that is disposed of in the background tells when its work could not be waited for, and is unmapped', async () => {
+  using physical = PhysicalMemory.create(device, unit)
+  using range = AddressRange.reserve(unit)
+  const mapped = range.map(physical)
+  fail('cuCtxSynchronize')
+  await expect(mapped[Symbol.asyncDispose]()).rejects.toMatchObject({ api: 'cuCtxSynchronize' })
   expect(range.mappedBytes).toBe(0)
   range.map(physical).dispose()
 })

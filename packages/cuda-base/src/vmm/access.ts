@@ -10,6 +10,7 @@ import { describeValue } from '../checks.js'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
+import { type Words, wordsOf } from '../words.js'
 import { type MemoryPlace, placeKey, type ResolvedPlace, resolvePlace } from './location.js'
 
 /** What a device may do with mapped memory. */
@@ -49,25 +50,33 @@ export function requireAccess(access: MemoryAccess): MemoryAccess {
   throw new TypeError(`access must be 'none', 'read' or 'readWrite', not ${describeValue(access)}`)
 }
 
-/** The struct of each grant there was: there are few, and each mapping needs one. */
-const known = new Map<number, NativeMemory>()
+interface Written {
+  readonly memory: NativeMemory
+  readonly words: Words
+}
 
-function writeGrant({ place, access }: ResolvedGrant): NativeMemory {
+/** The struct of each grant there was: there are few, and each mapping needs one. */
+const known = new Map<number, Written>()
+
+function writeGrant({ place, access }: ResolvedGrant): Written {
   const { type, id } = place
   const key = placeKey(place) * 4 + codes[access]
-  let memory = known.get(key)
-  if (memory === undefined) {
-    memory = NativeMemory.allocate(CUmemAccessDesc.size)
+  let written = known.get(key)
+  if (written === undefined) {
+    const memory = NativeMemory.allocate(CUmemAccessDesc.size)
     memory.bytes.set(CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] }))
-    known.set(key, memory)
+    written = { memory, words: wordsOf(memory.address) }
+    known.set(key, written)
   }
-  return memory
+  return written
 }
 
 /** Grants as the driver reads them. */
 export interface WrittenGrants {
   /** The array of structs. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
+  /** Its address. */
+  readonly words: Words
   readonly count: number
   /** Contexts of the devices that get access, each once. */
   readonly users: readonly Context[]
@@ -76,12 +85,16 @@ export interface WrittenGrants {
 export function writeGrants(grants: readonly ResolvedGrant[]): WrittenGrants {
   const count = grants.length
   const [first] = grants
-  if (count === 1 && first !== undefined) return { memory: writeGrant(first), count, users: usersOf(grants) }
+  const users = usersOf(grants)
+  if (count === 1 && first !== undefined) {
+    const { memory, words } = writeGrant(first)
+    return { memory, words, count, users }
+  }
   const memory = NativeMemory.allocate(count * CUmemAccessDesc.size)
   grants.forEach((grant, index) => {
-    memory.bytes.set(writeGrant(grant).bytes, index * CUmemAccessDesc.size)
+    memory.bytes.set(writeGrant(grant).memory.bytes, index * CUmemAccessDesc.size)
   })
-  return { memory, count, users: usersOf(grants) }
+  return { memory, words: wordsOf(memory.address), count, users }
 }
 
 function usersOf(grants: readonly ResolvedGrant[]): readonly Context[] {

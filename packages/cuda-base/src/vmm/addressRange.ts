@@ -1,11 +1,8 @@
-import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver'
 import { DisposedError } from '@shoal/types'
 import { requireAddress, requireInteger, requireOptions } from '../checks.js'
-import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
-import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
-import type { WrittenGrants } from './access.js'
+import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
 import { type MapOptions, type Mappable, MappedRange } from './mappedRange.js'
 import { requireMultiple } from './properties.js'
 
@@ -16,9 +13,6 @@ export interface ReserveOptions {
   /** An address to try first; the driver may choose another. */
   readonly address?: bigint | undefined
 }
-
-/** What the driver reserves addresses in, in bytes. */
-export const reservationUnit = 2 * 1024 * 1024
 
 /**
  * Addresses that are reserved and nothing else, until physical memory is mapped there. Disposing of it while something
@@ -48,7 +42,7 @@ export class AddressRange extends Resource implements ShortLived {
     const { byteLength } = this
     const address = this.#address
     watchForLeak(this, `An AddressRange of ${byteLength} bytes`, () => {
-      checkRelease(cuMemAddressFree(address, byteLength), 'cuMemAddressFree')
+      freeAddresses(address, byteLength)
       return 'its addresses are given back'
     })
   }
@@ -68,9 +62,7 @@ export class AddressRange extends Resource implements ShortLived {
     }
     requireAddress(address, 'address')
     startDriver()
-    const out = scratch()
-    check(cuMemAddressReserve(out, byteLength, alignment, address, 0), 'cuMemAddressReserve')
-    return new AddressRange(out.u64[0] as bigint, byteLength)
+    return new AddressRange(reserveAddresses(byteLength, alignment, address), byteLength)
   }
 
   /** The first address. @throws DisposedError */
@@ -94,12 +86,6 @@ export class AddressRange extends Resource implements ShortLived {
   map(memory: Mappable, options: MapOptions = {}): MappedRange {
     const { address } = this
     return MappedRange._map(this, address, memory, options)
-  }
-
-  /** @internal The same for the whole of memory and an offset that were checked before. */
-  _mapWhole(memory: Mappable, offset: number, grants: WrittenGrants): MappedRange {
-    const { handle, byteLength } = memory
-    return MappedRange._mapPart(this, this.address, memory, handle, 0, byteLength, offset, grants)
   }
 
   /** @internal Notes a mapping. @throws RangeError when it overlaps another one or ends beyond the range. */
@@ -146,6 +132,6 @@ export class AddressRange extends Resource implements ShortLived {
     if (this.#mapped.size > 0 || this.#isFreed) return
     this.#isFreed = true
     if (this.#isWatched) forgetLeak(this)
-    if (!processIsEnding()) checkRelease(cuMemAddressFree(this.#address, this.byteLength), 'cuMemAddressFree')
+    if (!processIsEnding()) freeAddresses(this.#address, this.byteLength)
   }
 }

@@ -1,19 +1,31 @@
+import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
-import { forgetLeak, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import {
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  reclaimLater,
+  type ShortLived,
+  watchForLeak,
+  watchLater,
+} from '../lifetime.js'
 import { startDriver } from '../start.js'
+import { type Words, wordsOf } from '../words.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
-import { AddressRange, reservationUnit } from './addressRange.js'
-import type { MappedRange } from './mappedRange.js'
-import { PhysicalMemory } from './physicalMemory.js'
+import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
+import { resolvePlace } from './location.js'
+import { mapFresh, unmapFresh } from './mappingCalls.js'
 import {
   type AllocationOptions,
   granularityCode,
   granularityOf,
+  isPlain,
   type ResolvedProperties,
   resolveProperties,
 } from './properties.js'
+import { unmapOffThread } from './unmapLater.js'
 
 /** How growable memory is made. */
 export interface GrowableOptions extends AllocationOptions {
@@ -25,74 +37,84 @@ export interface GrowableOptions extends AllocationOptions {
   readonly access?: readonly AccessGrant[] | undefined
 }
 
-interface Piece {
-  readonly mapped: MappedRange
-  readonly end: number
+/** What there is to give back. It does not refer to the range, which the collector may take before. */
+interface Holding {
+  readonly address: bigint
+  readonly words: Words
+  /** Bytes that addresses are reserved for. */
+  readonly byteLength: number
+  /** Where each piece of memory ends, in bytes from the start; the first begins there, each other where one ends. */
+  readonly ends: number[]
+  /** Contexts whose work may use the memory: it has to end before the memory goes. */
+  readonly users: readonly Context[]
 }
 
 /** Memory of a device that grows and shrinks in place: its address never changes and nothing is copied. */
 export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'GrowableRange'
   readonly #context: Context
-  readonly #range: AddressRange
+  readonly #holding: Holding
   /** What each piece is made with, and who may use it. */
   readonly #properties: ResolvedProperties
   readonly #grants: WrittenGrants
   readonly #granularity: number
   readonly #step: number
-  readonly #pieces: Piece[] = []
+  #capacity = 0
   #byteLength = 0
   #isWatched = false
 
   private constructor(
     context: Context,
-    range: AddressRange,
+    address: bigint,
+    byteLength: number,
     step: number,
     granularity: number,
     properties: ResolvedProperties,
     grants: WrittenGrants,
   ) {
     super()
+    const { users } = grants
     this.#context = context
-    context._addChild()
-    this.#range = range
+    this.#holding = { address, words: wordsOf(address), byteLength, ends: [], users }
     this.#step = step
     this.#granularity = granularity
     this.#properties = properties
     this.#grants = grants
+    for (const user of users) user._addChild()
     watchLater(this)
   }
 
   /** @internal */
   _watch(): void {
     this.#isWatched = true
-    const context = this.#context
-    const range = this.#range
-    watchForLeak(this, `A GrowableRange of ${range.byteLength} bytes`, () => {
-      context._removeChild()
-      return 'what it consists of is given back with it'
+    const holding = this.#holding
+    const what = `A GrowableRange of ${holding.byteLength} bytes`
+    watchForLeak(this, what, () => {
+      reclaimLater(what, giveBackOffThread(holding))
+      return 'its memory is freed when the work that uses it has ended'
     })
   }
 
   /** Reserves the addresses. @throws RangeError, TypeError, StatusError */
   static reserve(device: DeviceWithContext, options: GrowableOptions): GrowableRange {
     requireOptions(options, 'options', '{ maximumBytes }')
-    const { handleTypes, gpuDirectRdma, compressible, access = [] } = options
     startDriver()
-    const properties = resolveProperties(device, { handleTypes, gpuDirectRdma, compressible })
-    const granularity = granularityOf(properties)
+    const context = resolvePlace(device, 'device').context ?? contextOf(device)
+    const isUsual = options.access === undefined && isPlain(options)
+    const { properties, grants, granularity } = isUsual ? plainPlan(context, device) : makePlan(device, options)
     const step = options.stepBytes ?? granularityOf(properties, granularityCode('recommended'))
     requireInteger(step, 'stepBytes', 1, Number.MAX_SAFE_INTEGER)
     requireInteger(options.maximumBytes, 'maximumBytes', 1, 2 ** 47)
-    const grants = writeGrants([...resolveGrants([{ place: device, access: 'readWrite' }]), ...resolveGrants(access)])
-    const range = AddressRange.reserve(roundUp(options.maximumBytes, Math.max(granularity, reservationUnit)))
-    return new GrowableRange(contextOf(device), range, roundUp(step, granularity), granularity, properties, grants)
+    const byteLength = roundUp(options.maximumBytes, Math.max(granularity, reservationUnit))
+    const rounded = roundUp(step, granularity)
+    const address = reserveAddresses(byteLength)
+    return new GrowableRange(context, address, byteLength, rounded, granularity, properties, grants)
   }
 
   /** The first address; the same for ever. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
-    return this.#range.address
+    return this.#holding.address
   }
 
   /** Bytes in use, as {@link resize} was told. */
@@ -102,12 +124,12 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   /** Bytes that memory is mapped for. */
   get capacity(): number {
-    return this.#pieces.at(-1)?.end ?? 0
+    return this.#capacity
   }
 
   /** Bytes it can grow to. */
   get maximumBytes(): number {
-    return this.#range.byteLength
+    return this.#holding.byteLength
   }
 
   /**
@@ -118,11 +140,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   resize(byteLength: number): this {
     this.#requireUsable()
     requireInteger(byteLength, 'byteLength', 0, this.maximumBytes)
-    if (byteLength > this.capacity) this.#grow(byteLength)
-    while (this.#pieces.length > 0 && (this.#pieces.at(-2)?.end ?? 0) >= byteLength) {
-      this.#pieces.at(-1)?.mapped.dispose()
-      this.#pieces.pop()
-    }
+    if (byteLength > this.#capacity) this.#grow(byteLength)
+    else if (byteLength < this.#byteLength) this.#shrink(byteLength)
     this.#byteLength = byteLength
     return this
   }
@@ -147,28 +166,14 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     if (this._disposed) return
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
-    const pieces = this.#pieces.splice(0)
-    try {
-      this.#range.dispose()
-      const ends = await Promise.allSettled(pieces.map(({ mapped }) => mapped[Symbol.asyncDispose]()))
-      for (const end of ends) if (end.status === 'rejected') throw end.reason
-    } finally {
-      this.#context._removeChild()
-    }
+    this.#capacity = 0
+    await giveBackOffThread(this.#holding)
   }
 
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
-    const failures: unknown[] = []
-    for (const object of [this.#range, ...this.#pieces.splice(0).map(({ mapped }) => mapped)]) {
-      try {
-        object.dispose()
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-    this.#context._removeChild()
-    if (failures.length > 0) throw failures[0]
+    this.#capacity = 0
+    if (!processIsEnding()) giveBack(this.#holding)
   }
 
   #requireUsable(): void {
@@ -177,18 +182,93 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 
   #grow(byteLength: number): void {
-    const start = this.capacity
+    const start = this.#capacity
+    const { words, byteLength: most, ends } = this.#holding
     const wanted = roundUp(Math.max(byteLength - start, this.#step), this.#granularity)
-    const size = Math.min(wanted, this.maximumBytes - start)
-    // The mapping keeps the memory; the handle is not needed beyond this.
-    const physical = PhysicalMemory._make(this.#properties, size)
-    try {
-      const mapped = this.#range._mapWhole(physical, start, this.#grants)
-      this.#pieces.push({ mapped, end: start + size })
-    } finally {
-      physical.dispose()
+    const size = Math.min(wanted, most - start)
+    mapFresh(this.#properties, size, words, start, this.#grants)
+    this.#capacity = start + size
+    ends.push(this.#capacity)
+  }
+
+  #shrink(byteLength: number): void {
+    const { words, ends, users } = this.#holding
+    let start = ends.at(-2) ?? 0
+    if (ends.length === 0 || start < byteLength) return
+    waitFor(users)
+    while (ends.length > 0 && start >= byteLength) {
+      unmapFresh(words, start, this.#capacity - start)
+      ends.pop()
+      this.#capacity = start
+      start = ends.at(-2) ?? 0
     }
   }
+}
+
+/** The driver does not wait: memory that goes while a kernel uses it loses the context. */
+function waitFor(users: readonly Context[]): void {
+  for (const context of users) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+}
+
+/** Whatever fails, the rest goes, and the first failure is thrown. */
+function giveBack({ address, words, byteLength, ends, users }: Holding): void {
+  const failures: unknown[] = []
+  const attempt = (release: () => void): void => {
+    try {
+      release()
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (ends.length > 0) attempt(() => waitFor(users))
+  let start = 0
+  for (const end of ends.splice(0)) {
+    const [offset, size] = [start, end - start]
+    attempt(() => unmapFresh(words, offset, size))
+    start = end
+  }
+  attempt(() => freeAddresses(address, byteLength))
+  for (const user of users) attempt(() => user._removeChild())
+  if (failures.length > 0) throw failures[0]
+}
+
+/** The same on a native thread, because it waits for the devices. */
+async function giveBackOffThread({ address, byteLength, ends, users }: Holding): Promise<void> {
+  const pieces = ends.splice(0).map((end, index, all) => {
+    const start = all[index - 1] ?? 0
+    return { address: address + BigInt(start), byteLength: end - start }
+  })
+  try {
+    await unmapOffThread(pieces, users)
+  } finally {
+    freeAddresses(address, byteLength)
+  }
+}
+
+/** What its pieces are made with, and who may use them. */
+interface Plan {
+  readonly properties: ResolvedProperties
+  readonly grants: WrittenGrants
+  readonly granularity: number
+}
+
+/** The plan where nothing special is asked for, made once for each context. */
+const plainPlans = new WeakMap<Context, Plan>()
+
+function plainPlan(context: Context, device: DeviceWithContext): Plan {
+  let plan = plainPlans.get(context)
+  if (plan === undefined) {
+    plan = makePlan(device, {})
+    plainPlans.set(context, plan)
+  }
+  return plan
+}
+
+function makePlan(device: DeviceWithContext, options: Partial<GrowableOptions>): Plan {
+  const { handleTypes, gpuDirectRdma, compressible, access = [] } = options
+  const properties = resolveProperties(device, { handleTypes, gpuDirectRdma, compressible })
+  const grants = writeGrants([...resolveGrants([{ place: device, access: 'readWrite' }]), ...resolveGrants(access)])
+  return { properties, grants, granularity: granularityOf(properties) }
 }
 
 function roundUp(value: number, unit: number): number {

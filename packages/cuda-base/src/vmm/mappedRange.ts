@@ -9,7 +9,15 @@ import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { describeValue, requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
-import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import {
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  reclaimLater,
+  type ShortLived,
+  watchForLeak,
+  watchLater,
+} from '../lifetime.js'
 import {
   type AccessGrant,
   getAccess,
@@ -95,9 +103,9 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const left = { users: this.#users }
     this.#left = left
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
-      unmapOffThread(address, byteLength, left.users).then(
-        () => range._unclaim(offset),
-        () => undefined,
+      reclaimLater(
+        `A MappedRange of ${byteLength} bytes`,
+        unmapOffThread([{ address, byteLength }], left.users).finally(() => range._unclaim(offset)),
       )
       return 'it is unmapped when the work that uses it has ended'
     })
@@ -110,21 +118,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const part = requirePart(options.memoryOffset, options.byteLength, memory.byteLength, granularity)
     const { memoryOffset, byteLength } = part
     const offset = requireMultiple(options.offset ?? 0, 'offset', granularity, 0)
-    const grants = writeGrants(options.access === undefined ? ownAccess(memory) : resolveGrants(options.access))
-    return MappedRange._mapPart(range, start, memory, handle, memoryOffset, byteLength, offset, grants)
-  }
-
-  /** @internal The same with what was checked before. */
-  static _mapPart(
-    range: AddressRange,
-    start: bigint,
-    memory: Mappable,
-    handle: CUmemGenericAllocationHandle,
-    memoryOffset: number,
-    byteLength: number,
-    offset: number,
-    grants: WrittenGrants,
-  ): MappedRange {
+    const grants = options.access === undefined ? ownAccess(memory) : writeGrants(resolveGrants(options.access))
     const address = start + BigInt(offset)
     range._claim(offset, byteLength)
     try {
@@ -136,6 +130,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     try {
       setAccess(address, byteLength, grants)
     } catch (error) {
+      // What this answers is not reported: the refusal that led here is.
       cuMemUnmap(address, byteLength)
       range._unclaim(offset)
       throw error
@@ -191,7 +186,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     try {
-      await unmapOffThread(this.#address, this.byteLength, this.#users)
+      await unmapOffThread([{ address: this.#address, byteLength: this.byteLength }], this.#users)
     } finally {
       this.range._unclaim(this.offset)
     }
@@ -241,9 +236,21 @@ function requireMappable(memory: Mappable): { handle: CUmemGenericAllocationHand
   return { handle, granularity: memory._granularity }
 }
 
-function ownAccess(memory: Mappable): ResolvedGrant[] {
-  return memory._contexts.map((context) => {
-    const place = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
-    return { place, access: 'readWrite' }
-  })
+/** What memory of one device alone is mapped with, unless told otherwise: for each mapping the same. */
+const known = new WeakMap<Context, WrittenGrants>()
+
+function ownAccess({ _contexts: contexts }: Mappable): WrittenGrants {
+  const [first] = contexts
+  if (first === undefined || contexts.length > 1) return writeGrants(contexts.map(readWriteOf))
+  let grants = known.get(first)
+  if (grants === undefined) {
+    grants = writeGrants([readWriteOf(first)])
+    known.set(first, grants)
+  }
+  return grants
+}
+
+function readWriteOf(context: Context): ResolvedGrant {
+  const place = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
+  return { place, access: 'readWrite' }
 }

@@ -1,7 +1,6 @@
 import {
   CUmemAllocationProp,
   type CUmemGenericAllocationHandle,
-  cuMemCreate,
   cuMemExportToShareableHandle,
   cuMemGetAllocationPropertiesFromHandle,
   cuMemImportFromShareableHandle,
@@ -10,21 +9,21 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { requireAddress, requireInteger } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
-import { check, checkRelease, Status } from '../errors.js'
+import { check, checkRelease } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { visibleUuids } from '../share/deviceUuid.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
-import { type HandleKind, makeForKinds, platformHandleKind } from './handleKinds.js'
+import { type HandleKind, platformHandleKind } from './handleKinds.js'
 import { locationOf, type MemoryLocation, type MemoryPlace, resolvePlace } from './location.js'
+import { createMemory } from './mappingCalls.js'
 import {
   type AllocationOptions,
   type AllocationProperties,
   granularityFor,
   granularityOf,
-  type ResolvedProperties,
   readProperties,
   requireMultiple,
   resolveProperties,
@@ -78,17 +77,11 @@ export class PhysicalMemory extends Resource implements ShortLived {
    */
   static create(place: MemoryPlace, byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
     startDriver()
-    return PhysicalMemory._make(resolveProperties(place, options), byteLength)
-  }
-
-  /** @internal The same with properties that were resolved before. */
-  static _make(properties: ResolvedProperties, byteLength: number): PhysicalMemory {
+    const properties = resolveProperties(place, options)
     const granularity = granularityOf(properties)
     requireMultiple(byteLength, 'byteLength', granularity)
-    const out = scratch()
-    const status: number = cuMemCreate(out, byteLength, properties.memory, 0)
-    if (status !== Status.success) makeForKinds(properties.handleTypes, () => check(status, 'cuMemCreate'))
-    const handle = out.u64[0] as CUmemGenericAllocationHandle
+    createMemory(properties, byteLength)
+    const handle = scratch().u64[0] as CUmemGenericAllocationHandle
     return new PhysicalMemory(handle, byteLength, granularity, properties.place.context)
   }
 

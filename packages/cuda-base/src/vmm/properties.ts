@@ -7,9 +7,11 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { describeValue, optionalBoolean, requireInteger, requireOptions } from '../checks.js'
+import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
+import { type Words, wordsOf } from '../words.js'
 import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
 import {
   locationOf,
@@ -46,6 +48,8 @@ export interface ResolvedProperties {
   readonly place: ResolvedPlace
   /** The struct. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
+  /** Its address. */
+  readonly words: Words
   /** Bits of the kinds of handle. */
   readonly handleTypes: number
   /** Granularities that the driver was asked for already. */
@@ -56,6 +60,13 @@ const genericCompression = 1
 
 /** There are few different properties, and each allocation needs some: written once, asked about once. */
 const known = new Map<number, Omit<ResolvedProperties, 'place'>>()
+/** Those of memory that nothing special is asked for. */
+const plain = new WeakMap<Context, ResolvedProperties>()
+
+/** Whether nothing special is asked for. */
+export function isPlain({ handleTypes, gpuDirectRdma, compressible }: AllocationOptions): boolean {
+  return handleTypes === undefined && gpuDirectRdma === undefined && compressible === undefined
+}
 
 /** Checks place and options, and writes the struct that the driver reads. */
 export function resolveProperties(
@@ -65,11 +76,22 @@ export function resolveProperties(
 ): ResolvedProperties {
   requireOptions(options, 'options', '{ handleTypes }')
   const resolved = resolvePlace(place, placeName)
-  const { type, id } = resolved
+  const { context } = resolved
+  if (context === undefined || !isPlain(options)) return findProperties(resolved, options)
+  let properties = plain.get(context)
+  if (properties === undefined) {
+    properties = findProperties(resolved, options)
+    plain.set(context, properties)
+  }
+  return properties
+}
+
+function findProperties(place: ResolvedPlace, options: AllocationOptions): ResolvedProperties {
+  const { type, id } = place
   const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
   const compressionType = optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0
   const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0
-  const key = (placeKey(resolved) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
+  const key = (placeKey(place) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
   let found = known.get(key)
   if (found === undefined) {
     const memory = NativeMemory.allocate(CUmemAllocationProp.size)
@@ -81,10 +103,11 @@ export function resolveProperties(
         allocFlags: { compressionType, gpuDirectRDMACapable },
       }),
     )
-    found = { memory, handleTypes, granularities: new Map() }
+    found = { memory, words: wordsOf(memory.address), handleTypes, granularities: new Map() }
     known.set(key, found)
   }
-  return { place: resolved, memory: found.memory, handleTypes, granularities: found.granularities }
+  const { memory, words, granularities } = found
+  return { place, memory, words, handleTypes, granularities }
 }
 
 /** The struct as data. */

@@ -1,4 +1,5 @@
 import {
+  type AccessGrant,
   type AllocationOptions,
   describeValue,
   GrowableRange,
@@ -51,12 +52,13 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
   static reserve<D extends DType>(device: Device, dtype: D, options: GrowableBufferOptions): GrowableBuffer<D> {
     requireOptions(options, 'options', '{ maximumLength }')
     const { bytes } = requireDType(dtype)
-    const { maximumLength, length = 0, sharedWith = [], ...rest } = options
+    const { maximumLength, length = 0, sharedWith, stepBytes, handleTypes, gpuDirectRdma, compressible } = options
     const maximumBytes = requireInteger(maximumLength, 'maximumLength', 1, Math.floor(mostBytes / bytes)) * bytes
-    if (!Array.isArray(sharedWith)) throw new TypeError(`sharedWith must be a list, not ${describeValue(sharedWith)}`)
-    const access = sharedWith.map((place) => ({ place, access: 'readWrite' as const }))
-    const range = GrowableRange.reserve(device, { ...rest, maximumBytes, access })
+    const access = sharedWith === undefined ? undefined : readWriteFor(sharedWith)
+    const made = { maximumBytes, stepBytes, handleTypes, gpuDirectRdma, compressible, access }
+    const range = GrowableRange.reserve(device, made)
     const buffer = new GrowableBuffer(device, dtype, bytes, range)
+    if (length === 0) return buffer
     try {
       return buffer.resize(length)
     } catch (error) {
@@ -126,4 +128,9 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
   protected release(): void {
     this.#range.dispose()
   }
+}
+
+function readWriteFor(places: readonly MemoryPlace[]): AccessGrant[] {
+  if (!Array.isArray(places)) throw new TypeError(`sharedWith must be a list, not ${describeValue(places)}`)
+  return places.map((place: MemoryPlace) => ({ place, access: 'readWrite' }))
 }

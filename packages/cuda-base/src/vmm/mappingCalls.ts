@@ -1,0 +1,129 @@
+import { driver } from '@shoal/cuda-sys/driver'
+import { type NativeCall, slots32 } from '@shoal/ffi/calls'
+import { check, checkRelease, isGone, Status } from '../errors.js'
+import { scratch } from '../native.js'
+import { type Words, wordsOf } from '../words.js'
+import type { WrittenGrants } from './access.js'
+import { makeForKinds } from './handleKinds.js'
+import type { ResolvedProperties } from './properties.js'
+
+/**
+ * The calls that memory which grows consists of, without the checks of the generated functions, whose arguments this
+ * package has made or checked itself, and without a bigint: a step of growth is these four, and little else.
+ */
+let create: NativeCall | undefined
+let map: NativeCall | undefined
+let allow: NativeCall | undefined
+let release: NativeCall | undefined
+let unmap: NativeCall | undefined
+let outHandle: Words | undefined
+let outCells: Uint32Array | undefined
+
+const fourGiB = 2 ** 32
+
+/**
+ * Makes physical memory and maps it at an address, `offset` bytes from `start` (`cuMemCreate`, `cuMemMap`,
+ * `cuMemSetAccess`). The mapping alone keeps the memory (`cuMemRelease`).
+ * @throws StatusError from the driver, with nothing made.
+ */
+export function mapFresh(
+  properties: ResolvedProperties,
+  byteLength: number,
+  start: Words,
+  offset: number,
+  grants: WrittenGrants,
+): void {
+  createMemory(properties, byteLength)
+  outCells ??= scratch().u32
+  const handleLow = outCells[0] as number
+  const handleHigh = outCells[1] as number
+  const low = lowAt(start, offset)
+  const high = highAt(start, offset)
+  let api = 'cuMemMap'
+  let status = mapMemory(low, high, byteLength, handleLow, handleHigh)
+  if (status === Status.success) {
+    api = 'cuMemSetAccess'
+    status = allowAccess(low, high, byteLength, grants)
+    // What this answers is not reported: the refusal that led here is.
+    if (status !== Status.success) unmapMemory(low, high, byteLength)
+  }
+  const released = releaseMemory(handleLow, handleHigh)
+  if (status !== Status.success) check(status, api)
+  if (released === Status.success || isGone(released)) return
+  unmapMemory(low, high, byteLength)
+  check(released, 'cuMemRelease')
+}
+
+/** Unmaps what {@link mapFresh} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */
+export function unmapFresh(start: Words, offset: number, byteLength: number): void {
+  const status = unmapMemory(lowAt(start, offset), highAt(start, offset), byteLength)
+  if (status !== Status.success) checkRelease(status, 'cuMemUnmap')
+}
+
+function lowAt({ low }: Words, offset: number): number {
+  return (low + offset) % fourGiB
+}
+
+function highAt({ low, high }: Words, offset: number): number {
+  return high + Math.floor((low + offset) / fourGiB)
+}
+
+/** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */
+export function createMemory({ words, handleTypes }: ResolvedProperties, byteLength: number): void {
+  create ??= driver.bind('cuMemCreate', 10020, 4)
+  outHandle ??= wordsOf(scratch().address)
+  slots32[0] = outHandle.low
+  slots32[1] = outHandle.high
+  slots32[2] = byteLength
+  slots32[3] = byteLength / fourGiB
+  slots32[4] = words.low
+  slots32[5] = words.high
+  slots32[6] = 0
+  slots32[7] = 0
+  const status = create()
+  if (status !== Status.success) makeForKinds(handleTypes, () => check(status, 'cuMemCreate'))
+}
+
+function mapMemory(low: number, high: number, byteLength: number, handleLow: number, handleHigh: number): number {
+  map ??= driver.bind('cuMemMap', 10020, 5)
+  slots32[0] = low
+  slots32[1] = high
+  slots32[2] = byteLength
+  slots32[3] = byteLength / fourGiB
+  slots32[4] = 0
+  slots32[5] = 0
+  slots32[6] = handleLow
+  slots32[7] = handleHigh
+  slots32[8] = 0
+  slots32[9] = 0
+  return map()
+}
+
+function allowAccess(low: number, high: number, byteLength: number, { words, count }: WrittenGrants): number {
+  allow ??= driver.bind('cuMemSetAccess', 10020, 4)
+  slots32[0] = low
+  slots32[1] = high
+  slots32[2] = byteLength
+  slots32[3] = byteLength / fourGiB
+  slots32[4] = words.low
+  slots32[5] = words.high
+  slots32[6] = count
+  slots32[7] = 0
+  return allow()
+}
+
+function releaseMemory(low: number, high: number): number {
+  release ??= driver.bind('cuMemRelease', 10020, 1)
+  slots32[0] = low
+  slots32[1] = high
+  return release()
+}
+
+function unmapMemory(low: number, high: number, byteLength: number): number {
+  unmap ??= driver.bind('cuMemUnmap', 10020, 2)
+  slots32[0] = low
+  slots32[1] = high
+  slots32[2] = byteLength
+  slots32[3] = byteLength / fourGiB
+  return unmap()
+}
