@@ -11,9 +11,9 @@ import { memoryPoolSuite } from './memoryPools.js'
 import { multicastSuite } from './multicast.js'
 import { pinnedSuite } from './pinned.js'
 import { pointerSuite } from './pointer.js'
-import { sharingSuite } from './sharing.js'
+import { sharingSuite } from './sharing/index.js'
 import { streamSuite } from './stream.js'
-import { virtualMemorySuite } from './virtualMemory.js'
+import { virtualMemorySuite } from './virtualMemory/index.js'
 import { waitingSuite } from './waiting.js'
 
 export const driverSuites: readonly Suite[] = [

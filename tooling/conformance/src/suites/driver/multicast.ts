@@ -18,7 +18,7 @@ import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { assertNothingLeft } from '../../support/leftovers.js'
 import { type Mapped, mapNew, orders } from '../../support/mapping.js'
-import { hand, retold, startPartner } from './sharing.js'
+import { hand, retold, startPartner } from './sharing/partner.js'
 
 /** Multicast objects are never made on a GPU here: a failure there can take the links of a shared host down. */
 const software = { only: 'software' } as const

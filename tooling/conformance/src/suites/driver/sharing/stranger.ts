@@ -1,4 +1,4 @@
-// One of two processes that have nothing in common but the path of a socket, for a case in sharing.ts:
+// One of two processes that have nothing in common but the path of a socket, for a case in exchange.ts:
 //   node stranger.js serve|connect PATH SEED
 import {
   AddressRange,
@@ -11,8 +11,8 @@ import {
   receiveHandle,
   sendHandle,
 } from '@shoal/driver'
-import { assertSameBits } from '../../support/compare.js'
-import { Random } from '../../support/random.js'
+import { assertSameBits } from '../../../support/compare.js'
+import { Random } from '../../../support/random.js'
 
 const [role, path = '', seed = '0'] = process.argv.slice(2)
 const device = Device.get(0)

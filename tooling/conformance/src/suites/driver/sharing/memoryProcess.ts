@@ -1,4 +1,4 @@
-// Another process that maps, reads and writes what it is given, for the cases in sharing.ts and virtualMemory.ts.
+// Another process that maps, reads and writes what it is given, for the cases beside this file and in multicast.ts.
 import { join } from 'node:path'
 import {
   AddressRange,
@@ -21,9 +21,9 @@ import {
   type ShareableHandle,
   sendHandle,
 } from '@shoal/driver'
-import { answerCommands } from '../../support/child.js'
-import { queueDelay } from '../../support/delay.js'
-import { openDescriptors } from '../../support/leftovers.js'
+import { answerCommands } from '../../../support/child.js'
+import { queueDelay } from '../../../support/delay.js'
+import { openDescriptors } from '../../../support/leftovers.js'
 
 /** The descriptor that the parent handed on. */
 const inherited = 4

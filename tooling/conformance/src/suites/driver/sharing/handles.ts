@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { closeSync, openSync } from 'node:fs'
+import {
+  AddressRange,
+  allocationGranularity,
+  DescriptorHandle,
+  type Device,
+  DisposedError,
+  FabricHandle,
+  FeatureNotSupportedError,
+  MemoryPool,
+  PhysicalMemory,
+  type ShareableHandle,
+  StatusError,
+  WindowsHandle,
+} from '@shoal/driver'
+import type { ConformanceCase } from '../../../suite.js'
+import { assertSameBits } from '../../../support/compare.js'
+import { assertNothingLeft } from '../../../support/leftovers.js'
+import { mapAgain } from '../../../support/mapping.js'
+import { processScript, retold, startPartner } from './partner.js'
+
+/** Handles, and what is wrong with them. */
+export const handleCases: readonly ConformanceCase[] = [
+  {
+    name: 'handles that are wrong are refused before the driver sees them, and nothing is left',
+    async run(t) {
+      const unit = allocationGranularity(t.device)
+      await assertNothingLeft(t, () => {
+        const physical = PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' })
+        const handle = physical.export()
+        const facts = { content: 'memory', byteLength: unit, deviceUuid: t.device.uuid } as const
+        const take = (what: unknown) => () => PhysicalMemory.import(what as ShareableHandle<'memory'>, t.device)
+        // What is no handle.
+        for (const bad of [undefined, null, 5, {}, handle.descriptor, handle.toJSON()]) {
+          assert.throws(take(bad), TypeError)
+        }
+        const openNull = (change: object): DescriptorHandle<'memory'> =>
+          new DescriptorHandle(openSync('/dev/null', 'r'), { ...facts, ...change })
+        const refuse = (wrong: DescriptorHandle<'memory'>, check: (error: unknown) => boolean): void => {
+          assert.throws(take(wrong), check)
+          wrong.dispose()
+        }
+        // Of something else.
+        for (const content of ['pool', 'multicast']) {
+          refuse(openNull({ content }), (error) => error instanceof TypeError && /not of memory/.test(error.message))
+        }
+        assert.throws(() => MemoryPool.import(handle as never, t.device), TypeError)
+        // Of a size that it cannot have.
+        const odd = unit + 1
+        refuse(openNull({ byteLength: odd }), (error) => {
+          return error instanceof RangeError && error.message.includes(`${odd}`)
+        })
+        // Closed, disposed of, a file.
+        const closed = physical.export()
+        closeSync(closed.descriptor)
+        assert.throws(take(closed), { name: 'TypeError', message: new RegExp(`${closed.descriptor} is not open`) })
+        // Whoever closed it did so behind the back of its owner, who is told.
+        assert.throws(() => closed.dispose(), { code: 'EBADF' })
+        const disposed = physical.export()
+        disposed.dispose()
+        disposed.dispose()
+        assert.throws(take(disposed), DisposedError)
+        assert.throws(() => disposed.descriptor, DisposedError)
+        refuse(new DescriptorHandle(openSync(processScript, 'r'), facts), (error) => {
+          return error instanceof TypeError && error.message.includes('memoryProcess')
+        })
+        refuse(openNull({}), (error) => {
+          return error instanceof TypeError || (error instanceof StatusError && !error.isSticky)
+        })
+        // On a device that this process does not see.
+        const deviceUuid = 'GPU-00000000-0000-0000-0000-000000000000'
+        refuse(openNull({ deviceUuid }), (error) => {
+          return error instanceof FeatureNotSupportedError && error.message.includes(deviceUuid)
+        })
+        assert.throws(() => PhysicalMemory.import(handle, 0 as unknown as Device), TypeError)
+        // Kinds that Linux has not.
+        assert.throws(take(new WindowsHandle('win32', 4n, facts)), StatusError)
+        const garbage = new FabricHandle(t.random.bytes(64), facts)
+        assert.throws(take(garbage), StatusError)
+        assert.throws(() => new FabricHandle(new Uint8Array(63), facts), /64 bytes, not 63/)
+        // A kind that the memory was not made for.
+        assert.throws(() => physical.export('fabric'), StatusError)
+        assert.throws(() => physical.export('fd' as 'fabric'), TypeError)
+        const closedToAll = PhysicalMemory.create(t.device, unit)
+        assert.throws(() => closedToAll.export(), StatusError)
+        closedToAll.dispose()
+        physical.dispose()
+        assert.throws(() => physical.export(), DisposedError)
+        handle.dispose()
+      })
+    },
+  },
+  {
+    name: 'memory that is shorter than its handle says cannot be mapped longer',
+    async run(t) {
+      const unit = allocationGranularity(t.device)
+      const physical = t.own(PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' }))
+      const handle = t.own(physical.export())
+      const longer = t.own(await retold(handle, { content: 'memory', byteLength: unit * 2 }))
+      let imported: PhysicalMemory
+      try {
+        imported = PhysicalMemory.import(longer, t.device)
+      } catch (error) {
+        assert.ok(error instanceof RangeError || error instanceof StatusError)
+        return
+      }
+      t.own(imported)
+      const range = t.own(AddressRange.reserve(unit * 2))
+      assert.throws(() => range.map(imported), StatusError)
+      assert.equal(range.mappedBytes, 0)
+      t.own(range.map(physical))
+    },
+  },
+  {
+    name: 'fabric handles carry memory where the device has them',
+    async run(t) {
+      const unit = allocationGranularity(t.device)
+      if (t.device.attribute('HANDLE_TYPE_FABRIC_SUPPORTED') === 0) {
+        assert.throws(() => PhysicalMemory.create(t.device, unit, { handleTypes: 'fabric' }), StatusError)
+        return t.note('the device has no fabric handles')
+      }
+      let physical: PhysicalMemory
+      try {
+        physical = t.own(PhysicalMemory.create(t.device, unit, { handleTypes: ['fabric', 'posix-fd'] }))
+      } catch (error) {
+        // The device can, but the system lets only some users.
+        assert.ok(error instanceof StatusError && error.code === 'CUDA_ERROR_NOT_PERMITTED', String(error))
+        return t.note('this process is not permitted to make fabric handles')
+      }
+      const bytes = mapAgain(t, t.device, physical)
+      bytes.fillSync(0x21)
+      const handle = physical.export('fabric')
+      assert.equal(handle.bytes.length, 64)
+      const { child } = startPartner(t)
+      assert.equal(await child.run('importFabric', JSON.parse(JSON.stringify(handle))), unit)
+      assertSameBits((await child.run('read')) as Uint8Array, new Uint8Array(unit).fill(0x21), 'read by the child')
+    },
+  },
+]
