@@ -46,16 +46,35 @@ export async function takeTurns(
       const order = round % 2 === 0 ? taking : [...taking].reverse()
       for (const entrant of order) rounds.get(entrant.name)?.push(await bestOf(entrant, test, count, loops))
     }
-    const c = rounds.get('C') ?? []
-    rows.push({
-      case: test,
-      title,
-      unit,
-      contestants: Object.fromEntries([...rounds].map(([name, values]) => [name, series(values)])),
-      ratioToC: Object.fromEntries([...rounds].map(([name, values]) => [name, medianRatio(values, c)])),
-    })
+    rows.push(rowOf({ case: test, title, unit }, rounds))
   }
   return rows
+}
+
+/** One table of what was measured in several sittings: the rounds of each row after one another. */
+export function joinSittings(sittings: readonly (readonly Row[])[]): Row[] {
+  const [first = []] = sittings
+  return first.map((row) => {
+    const parts = sittings.map((rows) => {
+      const part = rows.find((other) => other.case === row.case)
+      if (part === undefined) throw new Error(`${row.case} is missing in a sitting`)
+      return part
+    })
+    const names = Object.keys(row.contestants)
+    const roundsOf = (name: string): number[] => parts.flatMap((part) => [...(part.contestants[name]?.rounds ?? [])])
+    return rowOf(row, new Map(names.map((name) => [name, roundsOf(name)])))
+  })
+}
+
+function rowOf(about: Pick<Row, 'case' | 'title' | 'unit'>, rounds: ReadonlyMap<string, readonly number[]>): Row {
+  const c = rounds.get('C') ?? []
+  return {
+    case: about.case,
+    title: about.title,
+    unit: about.unit,
+    contestants: Object.fromEntries([...rounds].map(([name, values]) => [name, series(values)])),
+    ratioToC: Object.fromEntries([...rounds].map(([name, values]) => [name, medianRatio(values, c)])),
+  }
 }
 
 async function bestOf({ ask }: Entrant, test: string, count: number, loops: number): Promise<number> {

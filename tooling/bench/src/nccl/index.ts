@@ -119,35 +119,38 @@ async function measureOperation(
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
   await c.ask(longWarmUp)
   await shoal.ask(longWarmUp)
-  const rows: Row[] = []
-  for (const bytes of sizes) {
-    const { iterations, warmUps } = iterationsFor(bytes, options)
-    const request = `${operation} ${bytes} ${iterations} ${warmUps}`
-    await c.ask(request)
-    await shoal.ask(request)
-    const times = { C: [] as number[], shoal: [] as number[] }
-    for (let round = 0; round < options.rounds; round += 1) {
+  const times = sizes.map(() => ({ C: [] as number[], shoal: [] as number[] }))
+  for (let round = -1; round < options.rounds; round += 1) {
+    // All sizes in every round: what disturbs the machine for seconds then spoils a few rounds of each, and no median.
+    for (const [index, bytes] of sizes.entries()) {
+      const { iterations, warmUps } = iterationsFor(bytes, options)
+      const request = `${operation} ${bytes} ${iterations} ${warmUps}`
       // Who goes first changes from round to round.
-      if (round % 2 === 0) times.C.push(await c.ask(request))
-      times.shoal.push(await shoal.ask(request))
-      if (round % 2 === 1) times.C.push(await c.ask(request))
+      const order = round % 2 === 0 ? (['C', 'shoal'] as const) : (['shoal', 'C'] as const)
+      for (const name of order) {
+        const time = await (name === 'C' ? c : shoal).ask(request)
+        // The first round warms up.
+        if (round >= 0) times[index]?.[name].push(time)
+      }
     }
-    const [cTimes, ourTimes] = [series(times.C), series(times.shoal)]
+  }
+  return sizes.map((bytes, index) => {
+    const rounds = times[index] ?? { C: [], shoal: [] }
+    const [cTimes, ourTimes] = [series(rounds.C), series(rounds.shoal)]
     const bandwidth = ({ median }: Series): number => (bytes / median / 1000) * busFactor(operation, ranks)
-    rows.push({
+    return {
       layout,
       operation,
       bytes,
-      iterations,
+      iterations: iterationsFor(bytes, options).iterations,
       unit: 'µs',
       C: cTimes,
       shoal: ourTimes,
-      timeRatio: medianRatio(times.shoal, times.C),
+      timeRatio: medianRatio(rounds.shoal, rounds.C),
       busBandwidthGBps: { C: bandwidth(cTimes), shoal: bandwidth(ourTimes) },
-      busBandwidthRatio: medianRatio(times.C, times.shoal),
-    })
-  }
-  return rows
+      busBandwidthRatio: medianRatio(rounds.C, rounds.shoal),
+    }
+  })
 }
 
 function inWords(layout: Layout, ranks: number): string {
