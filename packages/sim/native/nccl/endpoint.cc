@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "../shared/timeout.h"
 #include "problem.h"
 
 namespace shoal::nccl {
@@ -25,17 +26,7 @@ uint64_t ownToken() {
 }  // namespace
 
 uint64_t timeoutNanoseconds() {
-  static const uint64_t value = [] {
-    const char* text = getenv("SHOAL_SIM_TIMEOUT_SECONDS");
-    char* end = nullptr;
-    const double seconds = text == nullptr || *text == '\0' ? 60 : strtod(text, &end);
-    if (text != nullptr && *text != '\0' && (*end != '\0' || !(seconds >= 0) || seconds > 1e9)) {
-      fprintf(stderr, "shoal: SHOAL_SIM_TIMEOUT_SECONDS=%s is not a number of seconds; 60 is used\n", text);
-      return uint64_t{60000000000u};
-    }
-    return static_cast<uint64_t>(seconds * 1e9);
-  }();
-  return value;
+  return shoal::timeoutNanoseconds([](const char* text) { fprintf(stderr, "shoal: %s\n", text); });
 }
 
 void Endpoint::setOrigin(std::shared_ptr<Endpoint> origin, std::vector<int> ranksThere) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 
+#include "../shared/localSocket.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -182,7 +183,7 @@ int nvshmemx_get_uniqueid(nvshmemx_uniqueid_t* uniqueid) {
   Hosting& own = hosting();
   std::lock_guard lock(own.mutex);
   std::string problem;
-  if (!own.isListening && !own.exchange.listen(randomName(kJobPrefix), problem)) {
+  if (!own.isListening && !own.exchange.listen(shoal::nameOf(kJobPrefix, shoal::randomBytes()), problem)) {
     report("nvshmemx_get_uniqueid: %s", problem.c_str());
     return NVSHMEMX_ERROR_INTERNAL;
   }

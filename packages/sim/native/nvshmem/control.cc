@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "../shared/timeout.h"
 #include "report.h"
 
 namespace shoal::nvshmem {
@@ -32,17 +33,7 @@ std::string because(const char* what) { return std::string(what) + ": " + strerr
 }  // namespace
 
 uint64_t timeoutNanoseconds() {
-  static const uint64_t value = [] {
-    const char* text = getenv("SHOAL_SIM_TIMEOUT_SECONDS");
-    char* end = nullptr;
-    const double seconds = text == nullptr || *text == '\0' ? 60 : strtod(text, &end);
-    if (text != nullptr && *text != '\0' && (*end != '\0' || !(seconds >= 0) || seconds > 1e9)) {
-      report("SHOAL_SIM_TIMEOUT_SECONDS=%s is not a number of seconds; 60 is used", text);
-      return uint64_t{60000000000u};
-    }
-    return static_cast<uint64_t>(seconds * 1e9);
-  }();
-  return value;
+  return shoal::timeoutNanoseconds([](const char* text) { report("%s", text); });
 }
 
 int Control::createFile(std::string& problem) {

@@ -25,7 +25,6 @@ class Exchange {
   static void askToExit(const std::string& name, int status);
 
  private:
-  void serve(int listening);
   void answer(int connection);
 
   std::string name_;
@@ -33,8 +32,5 @@ class Exchange {
   std::map<uint64_t, int> offered_;
   uint64_t next_ = 1;
 };
-
-// A name that nobody guesses.
-std::string randomName(const char* prefix);
 
 }  // namespace shoal::nvshmem

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "../shared/localSocket.h"
 #include "fault.h"
 #include "report.h"
 #include "shoal/cuda.h"
@@ -33,7 +34,7 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
     return nullptr;
   }
   std::shared_ptr<Job> job(new Job(control, pe, size));
-  if (!job->exchange.listen(randomName("shoal-nvshmem-"), problem)) return nullptr;
+  if (!job->exchange.listen(nameOf("shoal-nvshmem-", randomBytes()), problem)) return nullptr;
   snprintf(slot.exchange, sizeof slot.exchange, "%s", job->exchange.name().c_str());
   slot.process = static_cast<int32_t>(getpid());
   slot.state = static_cast<uint32_t>(PeState::attached);

@@ -1,12 +1,12 @@
 // Communicators that are made from others, revoked, suspended, and those that do not block; all ranks in one process.
 #include <atomic>
 #include <chrono>
-#include <mutex>
-#include <thread>
 
-#include "nccl_checks.h"
+#include "nccl_ranks.h"
 
 using check::Buffer;
+using check::inThreads;
+using check::onRanks;
 using check::Primary;
 using check::Rank;
 
@@ -17,40 +17,6 @@ const bool isConfigured = [] {
   setenv("SHOAL_SIM_TIMEOUT_SECONDS", "10", 1);
   return true;
 }();
-
-// Runs `body` for each rank in a thread of its own; the first failure is the test's.
-template <class Body>
-void inThreads(int count, Body&& body) {
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string failure;
-  for (int rank = 0; rank < count; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Primary primary(rank);
-        Rank self = {nullptr, check::stream(), rank, count};
-        body(self);
-        if (self.comm != nullptr) NCCL(ncclCommDestroy(self.comm));
-        OK(cuStreamDestroy_v2(self.stream));
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        if (failure.empty()) failure = "rank " + std::to_string(rank) + ": " + error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  if (!failure.empty()) throw check::Failure(failure);
-}
-
-template <class Body>
-void onRanks(int ranks, Body&& body) {
-  ncclUniqueId id;
-  NCCL(ncclGetUniqueId(&id));
-  inThreads(ranks, [&](Rank& self) {
-    NCCL(ncclCommInitRank(&self.comm, ranks, id, self.rank));
-    body(self);
-  });
-}
 
 int sum(ncclComm_t comm, CUstream stream, int own) {
   Buffer buffer(4);

@@ -1,9 +1,7 @@
 // The host side of the device API, parameters and simulated groups.
-#include <mutex>
-#include <thread>
+#include "nccl_ranks.h"
 
-#include "nccl_checks.h"
-
+using check::onRanks;
 using check::Primary;
 using check::Rank;
 
@@ -14,31 +12,6 @@ const bool isConfigured = [] {
   setenv("SHOAL_SIM_TIMEOUT_SECONDS", "10", 1);
   return true;
 }();
-
-template <class Body>
-void onRanks(int ranks, Body&& body) {
-  ncclUniqueId id;
-  NCCL(ncclGetUniqueId(&id));
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string failure;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Primary primary(rank);
-        Rank self = {nullptr, check::stream(), rank, ranks};
-        NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
-        body(self);
-        NCCL(ncclCommDestroy(self.comm));
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        if (failure.empty()) failure = "rank " + std::to_string(rank) + ": " + error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  if (!failure.empty()) throw check::Failure(failure);
-}
 
 const char* parameter(const char* key) {
   const char* value = nullptr;

@@ -1,10 +1,7 @@
 // Faults on demand.
-#include <atomic>
 #include <chrono>
-#include <mutex>
-#include <thread>
 
-#include "nccl_checks.h"
+#include "nccl_ranks.h"
 #include "process.h"
 
 using check::Buffer;
@@ -23,29 +20,15 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// The faults are over when the ranks have ended.
 template <class Body>
-void onRanks(int ranks, Body&& body) {
+void withFaults(int ranks, Body&& body) {
   ncclUniqueId id;
   NCCL(ncclGetUniqueId(&id));
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string failure;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Primary primary(rank);
-        Rank self = {nullptr, check::stream(), rank, ranks};
-        body(self, id);
-        if (self.comm != nullptr) NCCL(ncclCommDestroy(self.comm));
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        if (failure.empty()) failure = "rank " + std::to_string(rank) + ": " + error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  shoalSimNcclFault(nullptr);
-  if (!failure.empty()) throw check::Failure(failure);
+  struct Over {
+    ~Over() { shoalSimNcclFault(nullptr); }
+  } over;
+  check::inThreads(ranks, [&](Rank& self) { body(self, id); });
 }
 
 ncclResult_t reduce(const Rank& self, const Buffer& buffer) {
@@ -110,7 +93,7 @@ TEST(faults_are_refused_that_are_not_understood) {
 
 TEST(an_asynchronous_error_is_that_of_its_rank_and_known_to_the_others) {
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error:rank=1,call=ncclAllReduce,after=2,code=2")));
-  onRanks(3, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(3, [](Rank& self, const ncclUniqueId& id) {
     NCCL(ncclCommInitRank(&self.comm, 3, id, self.rank));
     Buffer buffer(4);
     CHECK(errorOf(self.comm) == ncclSuccess);
@@ -128,7 +111,7 @@ TEST(an_asynchronous_error_is_that_of_its_rank_and_known_to_the_others) {
 
 TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang:rank=0,call=ncclBroadcast")));
-  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(2, [](Rank& self, const ncclUniqueId& id) {
     NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
     Buffer buffer(4);
     NCCL(ncclBroadcast(buffer.at(), buffer.at(), 1, ncclInt32, 1, self.comm, self.stream));
@@ -150,7 +133,7 @@ TEST(a_hanging_rank_is_waited_for_and_can_be_aborted) {
 
 TEST(a_slow_rank_is_late) {
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow:rank=1,call=ncclAll*,after=1,ms=300;slow:rank=0,call=ncclCommInitRank,ms=200")));
-  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(2, [](Rank& self, const ncclUniqueId& id) {
     const auto start = std::chrono::steady_clock::now();
     NCCL(ncclCommInitRank(&self.comm, 2, id, self.rank));
     CHECK(self.rank == 1 || secondsSince(start) >= 0.2);
@@ -163,7 +146,7 @@ TEST(a_slow_rank_is_late) {
 
 TEST(a_fault_may_happen_a_number_of_times) {
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("slow:call=ncclAllReduce,after=1,times=2,ms=150")));
-  onRanks(1, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(1, [](Rank& self, const ncclUniqueId& id) {
     NCCL(ncclCommInitRank(&self.comm, 1, id, 0));
     Buffer buffer(4);
     const auto start = std::chrono::steady_clock::now();
@@ -175,12 +158,12 @@ TEST(a_fault_may_happen_a_number_of_times) {
 
 TEST(an_initialisation_can_fail_or_hang) {
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("error:rank=0,call=ncclCommInit*,code=1")));
-  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(2, [](Rank& self, const ncclUniqueId& id) {
     EQUAL(ncclCommInitRank(&self.comm, 2, id, self.rank), self.rank == 0 ? ncclUnhandledCudaError : ncclRemoteError);
     CHECK(self.comm == nullptr);
   });
   NCCL(static_cast<ncclResult_t>(shoalSimNcclFault("hang:rank=0,call=ncclCommInit*")));
-  onRanks(2, [](Rank& self, const ncclUniqueId& id) {
+  withFaults(2, [](Rank& self, const ncclUniqueId& id) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     if (self.rank == 1) {

@@ -1,13 +1,13 @@
 // NCCL with all ranks in one process.
 #include <atomic>
 #include <chrono>
-#include <mutex>
 #include <set>
 #include <thread>
 
-#include "nccl_checks.h"
+#include "nccl_ranks.h"
 
 using check::Buffer;
+using check::onRanks;
 using check::Primary;
 using check::Rank;
 
@@ -21,33 +21,6 @@ const bool isConfigured = [] {
 }();
 
 bool isSlow() { return getenv("SHOAL_TEST_SLOW") != nullptr; }
-
-// Runs `body` for each rank in a thread of its own; the first failure is the test's.
-template <class Body>
-void onRanks(int ranks, Body&& body) {
-  ncclUniqueId id;
-  NCCL(ncclGetUniqueId(&id));
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string failure;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Primary primary(rank);
-        Rank self = {nullptr, check::stream(), rank, ranks};
-        NCCL(ncclCommInitRank(&self.comm, ranks, id, rank));
-        body(self);
-        if (self.comm != nullptr) NCCL(ncclCommDestroy(self.comm));
-        OK(cuStreamDestroy_v2(self.stream));
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        failure = "rank " + std::to_string(rank) + ": " + error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  if (!failure.empty()) throw check::Failure(failure);
-}
 
 struct All {
   std::vector<ncclComm_t> comms;

@@ -1,10 +1,8 @@
 // Memory of ncclMemAlloc, windows, puts and signals, between threads and between processes.
-#include <mutex>
-#include <thread>
-
-#include "nccl_checks.h"
+#include "nccl_ranks.h"
 #include "process.h"
 
+using check::onRanks;
 using check::Primary;
 using check::Rank;
 
@@ -184,26 +182,6 @@ void runRank(const ncclUniqueId& id, int ranks, int rank, void (*body)(const Ran
   NCCL(ncclCommDestroy(self.comm));
 }
 
-void inThreads(int ranks, void (*body)(const Rank&)) {
-  ncclUniqueId id;
-  NCCL(ncclGetUniqueId(&id));
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string failure;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        runRank(id, ranks, rank, body);
-      } catch (const std::exception& error) {
-        std::lock_guard lock(mutex);
-        if (failure.empty()) failure = "rank " + std::to_string(rank) + ": " + error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  if (!failure.empty()) throw check::Failure(failure);
-}
-
 struct Start {
   ncclUniqueId id;
   int ranks, rank;
@@ -230,13 +208,13 @@ ROLES({"rank", asRank}, {"victim", asVictim});
 
 TEST(threads_put_and_signal) {
   for (const int ranks : {1, 2, 4}) {
-    inThreads(ranks, ring);
-    inThreads(ranks, everybody);
-    inThreads(ranks, pointers);
-    inThreads(ranks, plain);
+    onRanks(ranks, ring);
+    onRanks(ranks, everybody);
+    onRanks(ranks, pointers);
+    onRanks(ranks, plain);
   }
-  for (const int ranks : {2, 3}) inThreads(ranks, multicast);
-  inThreads(2, disagreement);
+  for (const int ranks : {2, 3}) onRanks(ranks, multicast);
+  onRanks(2, disagreement);
 }
 
 TEST(processes_put_and_signal) {
@@ -271,7 +249,7 @@ TEST(a_killed_rank_ends_the_wait_for_its_signals) {
 }
 
 TEST(a_wait_does_not_hold_other_streams_up) {
-  inThreads(2, [](const Rank& self) {
+  onRanks(2, [](const Rank& self) {
     CUstream other = check::stream();
     ncclWaitSignalDesc_t wait = {3, 1 - self.rank, 0, 0};
     NCCL(ncclWaitSignal(1, &wait, self.comm, self.stream));
@@ -353,7 +331,7 @@ TEST(what_windows_took_is_given_back) {
       OK(cuMemGetInfo_v2(round == 0 ? &before[device] : &after[device], &total));
     }
     if (round == 0) {
-      for (int times = 0; times < 5; ++times) inThreads(2, multicast);
+      for (int times = 0; times < 5; ++times) onRanks(2, multicast);
     }
   }
   EQUAL(after[0], before[0]);

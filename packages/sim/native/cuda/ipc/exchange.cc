@@ -1,22 +1,14 @@
 #include "exchange.h"
 
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "../../shared/descriptor.h"
 
@@ -25,7 +17,7 @@ namespace shoal {
 namespace {
 
 constexpr char kMagic[8] = {'s', 'h', 'o', 'a', 'l', 'i', 'p', '1'};
-constexpr int kTimeoutSeconds = 5;
+constexpr const char* kPrefix = "shoal-sim-";
 
 struct Offers {
   std::mutex mutex;
@@ -41,31 +33,9 @@ Offers& offers() {
   return *all;
 }
 
-socklen_t nameOf(const unsigned char* process, sockaddr_un& address) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  // The leading zero keeps the name out of the file system; it goes with the process.
-  char* at = address.sun_path + 1;
-  at += snprintf(at, 16, "shoal-sim-");
-  for (int index = 0; index < 16; ++index) at += snprintf(at, 3, "%02x", process[index]);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + static_cast<size_t>(at - address.sun_path));
-}
-
-void limitWaiting(int socket) {
-  const timeval limit = {kTimeoutSeconds, 0};
-  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-}
-
-bool isOfSameUser(int socket) {
-  ucred peer;
-  socklen_t length = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
-}
-
 void answer(int connection) {
   uint64_t id = 0;
-  if (!isOfSameUser(connection) || recv(connection, &id, sizeof id, MSG_WAITALL) != sizeof id) return;
+  if (recv(connection, &id, sizeof id, MSG_WAITALL) != sizeof id) return;
   std::shared_ptr<SharedFile> file;
   {
     std::lock_guard lock(offers().mutex);
@@ -75,41 +45,17 @@ void answer(int connection) {
   sendDescriptor(connection, file != nullptr ? file->descriptor() : -1);
 }
 
-void serve(int listening) {
-  pthread_setname_np(pthread_self(), "shoal-ipc");
-  for (;;) {
-    const int connection = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) {
-      // Out of descriptors, perhaps: those who ask wait in the queue meanwhile.
-      if (errno != EINTR) usleep(10000);
-      continue;
-    }
-    limitWaiting(connection);
-    answer(connection);
-    close(connection);
-  }
-}
-
 // The caller holds the mutex.
 void startServing(Offers& own) {
   if (own.isServing) return;
-  if (getrandom(&own.process, sizeof own.process, 0) != sizeof own.process) throw std::system_error(errno, std::generic_category(), "getrandom");
-  const int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (listening < 0) throw std::system_error(errno, std::generic_category(), "socket");
-  sockaddr_un address;
-  const socklen_t length = nameOf(own.process.bytes, address);
-  if (bind(listening, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listening, 64) != 0) {
-    close(listening);
-    throw std::system_error(errno, std::generic_category(), "bind");
-  }
-  // The thread must take no signals that are meant for the program.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread(serve, listening).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  own.process = randomBytes();
+  const int listening = listenAt(nameOf(kPrefix, own.process), 64);
+  if (listening < 0) throw std::system_error(errno, std::generic_category(), "bind");
+  serve(listening, "shoal-ipc", answer);
   own.isServing = true;
 }
+
+bool isOutOfSockets(int problem) { return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM; }
 
 }  // namespace
 
@@ -122,15 +68,8 @@ const ProcessName& processName() {
 
 bool isReachable(const ProcessName& name) {
   Offers& own = offers();
-  if (own.isServing && memcmp(name.bytes, own.process.bytes, sizeof name.bytes) == 0) return true;
-  sockaddr_un address;
-  const socklen_t length = nameOf(name.bytes, address);
-  const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  // Whoever cannot ask takes the other for alive.
-  if (connection < 0) return true;
-  const bool isThere = connect(connection, reinterpret_cast<sockaddr*>(&address), length) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
-  close(connection);
-  return isThere;
+  if (own.isServing && memcmp(&name, &own.process, sizeof name) == 0) return true;
+  return isListening(nameOf(kPrefix, name));
 }
 
 Ticket offer(TicketKind kind, uint64_t key, Deliver deliver) {
@@ -142,7 +81,7 @@ Ticket offer(TicketKind kind, uint64_t key, Deliver deliver) {
   own.byId[id] = std::move(deliver);
   Ticket ticket = {};
   memcpy(ticket.magic, kMagic, sizeof kMagic);
-  memcpy(ticket.process, own.process.bytes, sizeof ticket.process);
+  ticket.process = own.process;
   ticket.id = id;
   ticket.kind = kind;
   return ticket;
@@ -174,7 +113,7 @@ bool readTicket(const void* handle, TicketKind kind, Ticket& ticket) {
 
 bool isOwn(const Ticket& ticket) {
   Offers& own = offers();
-  return own.isServing && memcmp(ticket.process, own.process.bytes, sizeof ticket.process) == 0;
+  return own.isServing && memcmp(&ticket.process, &own.process, sizeof ticket.process) == 0;
 }
 
 std::shared_ptr<SharedFile> fetch(const Ticket& ticket) {
@@ -183,16 +122,13 @@ std::shared_ptr<SharedFile> fetch(const Ticket& ticket) {
     auto found = offers().byId.find(ticket.id);
     return found != offers().byId.end() ? found->second() : nullptr;
   }
-  const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0) throw std::system_error(errno, std::generic_category(), "socket");
-  sockaddr_un address;
-  const socklen_t length = nameOf(ticket.process, address);
-  limitWaiting(connection);
-  int descriptor = -1;
-  if (connect(connection, reinterpret_cast<sockaddr*>(&address), length) == 0 && isOfSameUser(connection) &&
-      send(connection, &ticket.id, sizeof ticket.id, MSG_NOSIGNAL) == sizeof ticket.id) {
-    descriptor = receiveDescriptor(connection);
+  const int connection = connectTo(nameOf(kPrefix, ticket.process));
+  if (connection < 0) {
+    if (isOutOfSockets(errno)) throw std::system_error(errno, std::generic_category(), "socket");
+    return nullptr;
   }
+  const bool isAsked = send(connection, &ticket.id, sizeof ticket.id, MSG_NOSIGNAL) == sizeof ticket.id;
+  const int descriptor = isAsked ? receiveDescriptor(connection) : -1;
   close(connection);
   if (descriptor < 0) return nullptr;
   std::shared_ptr<SharedFile> file;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "../../shared/localSocket.h"
 #include "core/sharedfile.h"
 #include "shoal/cuda.h"
 
@@ -15,7 +16,7 @@ enum class TicketKind : uint32_t { fabric = 1, memory = 2, event = 3, pool = 4 }
 
 struct Ticket {
   char magic[8];
-  unsigned char process[16];  // who can deliver: its name, random, so that nobody guesses it
+  RandomBytes process;  // who can deliver: its name, so that nobody guesses it
   uint64_t id;
   TicketKind kind;
   int32_t device;
@@ -28,9 +29,7 @@ static_assert(sizeof(Ticket) <= CU_IPC_HANDLE_SIZE);
 using Deliver = std::function<std::shared_ptr<SharedFile>()>;
 
 // The name under which a process can be reached as long as it lives.
-struct ProcessName {
-  unsigned char bytes[16];
-};
+using ProcessName = RandomBytes;
 const ProcessName& processName();
 bool isReachable(const ProcessName& name);
 

@@ -71,7 +71,7 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
     if (isOwn(ticket)) return CUDA_ERROR_INVALID_CONTEXT;
     Device* device = nullptr;
     if (const CUresult status = findDevice(ticket.device, device)) return status;
-    Key key = {std::string(reinterpret_cast<const char*>(ticket.process), sizeof ticket.process), ticket.id, context->id};
+    Key key = {std::string(reinterpret_cast<const char*>(ticket.process.bytes), sizeof ticket.process.bytes), ticket.id, context->id};
     std::lock_guard lock(table().mutex);
     // Those of contexts that have ended are of no use to anybody.
     for (auto each = table().opened.begin(); each != table().opened.end();) {
@@ -84,11 +84,8 @@ CUresult open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned flags) {
       return CUDA_SUCCESS;
     }
     auto file = fetch(ticket);
-    if (!file) {
-      ProcessName name;
-      memcpy(name.bytes, ticket.process, sizeof name.bytes);
-      return isReachable(name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;  // freed, or its process has ended
-    }
+    // Freed, or its process has ended.
+    if (!file) return isReachable(ticket.process) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
     if (file->content() != Content::arena || ticket.size == 0 || ticket.offset > file->size() || ticket.size > file->size() - ticket.offset) {
       return CUDA_ERROR_INVALID_VALUE;
     }

@@ -199,9 +199,7 @@ std::shared_ptr<SharedFile> MulticastObject::fileOf(const Binding& binding) {
   auto known = fetched_.find(binding.number);
   if (known != fetched_.end()) {
     if (now - known->second.seenAlive < kTrusted) return known->second.file;
-    ProcessName name;
-    memcpy(name.bytes, binding.memory.process, sizeof name.bytes);
-    if (isReachable(name)) {
+    if (isReachable(binding.memory.process)) {
       known->second.seenAlive = now;
       return known->second.file;
     }
