@@ -1,7 +1,7 @@
-import { type Communicator, group, groupAsync } from '@shoal/nccl'
+import { Communicator, group, groupAsync, UniqueId } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import { expect, test } from 'vitest'
-import { errorOf, TestMemory, type TestStream } from './fixtures/device.js'
+import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
 import { twoRanks } from './fixtures/twoRanks.js'
 
 const { communicators, streams, memory, allReduce } = twoRanks()
@@ -190,4 +190,65 @@ test('a pre-multiplied sum of each rank is the same operation', () => {
   })
   for (const stream of streams) stream.wait()
   for (const one of memory) expect(one.floats()).toEqual([3 * 512])
+})
+
+test('ranks that joined by themselves are compared call by call, in whatever order they come', async () => {
+  const bytes = UniqueId.create().toBytes()
+  const three = await Promise.all(
+    [0, 1, 2].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 3, id: UniqueId.fromBytes(bytes) })),
+  )
+  const places = three.map((communicator, rank) => {
+    const buffer = TestMemory.from(rank, new Float32Array([1, 1]))
+    const stream = new TestStream(rank)
+    return {
+      sum: () => communicator.allReduce(buffer, buffer, { stream }),
+      greatest: () => communicator.allReduce(buffer, buffer, { op: 'max', stream }),
+      first: () => communicator.allReduce(buffer, buffer, { count: 1, stream }),
+      buffer,
+      stream,
+    }
+  })
+  const [zero, one, two] = places as [(typeof places)[0], (typeof places)[0], (typeof places)[0]]
+  const values = (): number[][] => {
+    for (const { stream } of places) stream.wait()
+    return places.map(({ buffer }) => buffer.floats())
+  }
+  // One after the other, and turn about.
+  group(() => {
+    for (const { sum, greatest } of places) {
+      sum()
+      greatest()
+    }
+  })
+  group(() => {
+    for (const call of [one.sum, two.sum, one.first, zero.sum, zero.first, two.first]) call()
+  })
+  expect(values()).toEqual([
+    [27, 9],
+    [27, 9],
+    [27, 9],
+  ])
+  // The second call of two ranks differs, and both are told of.
+  const differing = errorOf(() =>
+    group(() => {
+      two.sum()
+      two.greatest()
+      for (const { sum, first } of [zero, one]) {
+        sum()
+        first()
+        first()
+      }
+    }),
+  ) as TypeError & { readonly suppressed: TypeError }
+  const expected = (rank: number) =>
+    new RegExp(`rank 2 calls ncclAllReduce of 2 .*, op 2, rank ${rank} ncclAllReduce of 1 .*, op 0;`)
+  expect(differing.message).toMatch(expected(0))
+  expect(differing.suppressed.message).toMatch(expected(1))
+  expect(differing.suppressed).not.toHaveProperty('suppressed')
+  group(() => {
+    for (const { first } of places) first()
+  })
+  expect(values()[0]).toEqual([81, 9])
+  await Promise.all(three.map((communicator) => communicator.destroy()))
+  for (const { buffer, stream } of places) for (const thing of [buffer, stream]) thing.dispose()
 })

@@ -19,6 +19,7 @@ import {
 import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
 import { AbortedError, toDeviceOrdinal } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
+import { cliqueOf, makeClique } from '../group/clique.js'
 import { isGroupOpen } from '../group/groupState.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
 import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
@@ -124,7 +125,8 @@ export class Communicator extends CommunicatorOperations {
         ? await initAllNative(ordinals, waitOptions, api)
         : await initEachNative(ordinals, config, waitOptions, api)
     const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
-    for (const one of made) one.#life.live.clique = natives
+    const clique = makeClique()
+    for (const one of made) one.#life.live.clique = clique
     return made
   }
 
@@ -151,7 +153,7 @@ export class Communicator extends CommunicatorOperations {
     const waitOptions = checkWaitOptions(options, api)
     const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
     const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-    for (const one of made) one.#life.live.clique = String(ids[0])
+    for (const one of made) one.#life.live.clique = cliqueOf(String(ids[0]))
     return made[0] as Communicator
   }
 

@@ -17,21 +17,11 @@ import {
   waitSignal,
 } from '../oneSided/oneSided.js'
 import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
-import {
-  allGather,
-  allReduce,
-  allToAll,
-  broadcast,
-  type CollectiveOptions,
-  gather,
-  type ReductionOptions,
-  type RootOptions,
-  reduce,
-  reduceScatter,
-  scatter,
-} from '../operations/collectives.js'
+import { allGather, allReduce, allToAll, reduceScatter } from '../operations/collectives.js'
+import type { CollectiveOptions, ReductionOptions, RootOptions } from '../operations/options.js'
 import { type PeerOptions, recv, send } from '../operations/pointToPoint.js'
 import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../operations/reductionOps.js'
+import { broadcast, gather, reduce, scatter } from '../operations/rooted.js'
 
 /** What a communicator does for the data of its rank: the operations of `Communicator`. */
 export abstract class CommunicatorOperations {

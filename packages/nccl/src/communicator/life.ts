@@ -65,11 +65,12 @@ export class CommunicatorLife {
       context,
       guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
       // All there from the start: V8 then sees one shape in every communicator.
-      recent: undefined,
+      recent: [undefined, undefined, undefined, undefined],
       children: undefined,
       pending: undefined,
       clique: undefined,
-      grouped: undefined,
+      group: 0,
+      groupLength: 0,
       lastOperation: undefined,
       ended: undefined,
     }

@@ -11,8 +11,10 @@ const absent = -1
 /** The operations that a program makes count as one, since each rank has its own. */
 const firstOwnOp = 5
 
-// Emptied by pop(), which keeps its room for the next group: a group in a loop should cost nothing.
-const members: LiveCommunicator[] = []
+/** Tells what was noted in the group that is open from what is left of earlier ones. */
+let groupNumber = 1
+/** Of each rank that differs the first difference. */
+const differences: { readonly live: LiveCommunicator; readonly error: Error }[] = []
 
 /** What is only moved: so many bytes. */
 export function movement(api: string, bytes: number, root: number = absent): AgreedOperation {
@@ -30,52 +32,56 @@ export function reduction(
   return { api, amount: count, type, op: Math.min(op, firstOwnOp), root }
 }
 
-/** Notes a collective operation of the group that is open. */
+/**
+ * Notes a collective operation of the group that is open. Each is compared with what the rank that was first to get there
+ * asked for; what a rank has more may be for another group.
+ */
 export function noteOperation(live: LiveCommunicator, operation: AgreedOperation): void {
-  if (live.clique === undefined || !(isGroupOpen() || isCollecting())) return
-  live.grouped ??= []
-  if (live.grouped.length === 0) members.push(live)
-  live.grouped.push(operation)
+  const { clique } = live
+  if (clique === undefined || !(isGroupOpen() || isCollecting())) return
+  if (live.group !== groupNumber) {
+    live.group = groupNumber
+    live.groupLength = 0
+  }
+  if (clique.group !== groupNumber) {
+    clique.group = groupNumber
+    clique.length = 0
+  }
+  const place = live.groupLength
+  live.groupLength = place + 1
+  if (place === clique.length) {
+    clique.length = place + 1
+    clique.operations[place] = operation
+    clique.ranks[place] = live.rank
+    return
+  }
+  const first = clique.operations[place] as AgreedOperation
+  if (!areSame(first, operation)) noteDifference(clique.ranks[place] as number, first, live, operation)
+}
+
+function noteDifference(
+  firstRank: number,
+  first: AgreedOperation,
+  live: LiveCommunicator,
+  operation: AgreedOperation,
+): void {
+  if (differences.some((difference) => difference.live === live)) return
+  const error = new TypeError(
+    `group: rank ${firstRank} calls ${textOf(first)}, rank ${live.rank} ${textOf(operation)}; ` +
+      'all ranks of a communicator call the same operation',
+  )
+  differences.push({ live, error })
 }
 
 /** Ends the comparison: the errors of ranks that do not do the same, undefined when they do. */
 export function disagreement(): Error | undefined {
-  if (members.length === 0) return undefined
-  let first: Error | undefined
-  let last: Error | undefined
-  for (const live of members) {
-    const difference = differenceOf(firstOfClique(live), live)
-    if (difference === undefined) continue
-    first ??= difference
-    if (last !== undefined) attachSuppressed(last, difference)
-    last = difference
+  groupNumber += 1
+  if (differences.length === 0) return undefined
+  const errors = differences.splice(0).map(({ error }) => error)
+  for (const [index, error] of errors.entries()) {
+    if (index > 0) attachSuppressed(errors[index - 1], error)
   }
-  for (let live = members.pop(); live !== undefined; live = members.pop()) {
-    while (live.grouped?.pop() !== undefined);
-  }
-  return first
-}
-
-/** The member of the same communicator that the others are compared with. */
-function firstOfClique(live: LiveCommunicator): LiveCommunicator {
-  for (const member of members) if (member.clique === live.clique) return member
-  return live
-}
-
-function differenceOf(one: LiveCommunicator, other: LiveCommunicator): Error | undefined {
-  if (one === other || one.grouped === undefined || other.grouped === undefined) return undefined
-  // What a rank has more may be for another group.
-  const length = Math.min(one.grouped.length, other.grouped.length)
-  for (let index = 0; index < length; index += 1) {
-    const left = one.grouped[index] as AgreedOperation
-    const right = other.grouped[index] as AgreedOperation
-    if (areSame(left, right)) continue
-    return new TypeError(
-      `group: rank ${one.rank} calls ${textOf(left)}, rank ${other.rank} ${textOf(right)}; ` +
-        'all ranks of a communicator call the same operation',
-    )
-  }
-  return undefined
+  return errors[0]
 }
 
 function areSame(left: AgreedOperation, right: AgreedOperation): boolean {

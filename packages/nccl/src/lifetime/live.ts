@@ -1,7 +1,8 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
-import type { AgreedOperation, RecentCollectives } from './noted.js'
+import type { Clique } from '../group/clique.js'
+import type { RecentCollectives } from './noted.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
 /**
@@ -15,15 +16,16 @@ export interface LiveCommunicator {
   readonly device: number
   readonly context: bigint
   /** The last collectives, where they may be recognised. */
-  recent?: RecentCollectives | undefined
+  readonly recent: RecentCollectives
   /** Windows, registrations, reduction operations, device communicators: the newest last. */
   children?: Set<Child> | undefined
   /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
   pending?: Pending | undefined
-  /** The same for all communicators of this process that are known to be ranks of one; see `agreement.ts`. */
-  clique?: unknown
-  /** What was asked of it in the group that is open. */
-  grouped?: AgreedOperation[] | undefined
+  /** The same for all communicators of this process that are known to be ranks of one. */
+  clique?: Clique | undefined
+  /** The group in which it was used last, and how many collectives were asked of it there; see `agreement.ts`. */
+  group: number
+  groupLength: number
   /** C function of the operation that was queued last. */
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */

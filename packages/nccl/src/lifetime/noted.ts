@@ -35,10 +35,5 @@ export interface CheckedCollective extends CollectiveArguments {
   readonly operation: AgreedOperation
 }
 
-/** The last collectives of a communicator, where they may be recognised. */
-export interface RecentCollectives {
-  allReduce: CheckedCollective | undefined
-  allGather: CheckedCollective | undefined
-  reduceScatter: CheckedCollective | undefined
-  allToAll: CheckedCollective | undefined
-}
+/** The last collective of each kind, by its number, where it may be recognised. */
+export type RecentCollectives = (CheckedCollective | undefined)[]

@@ -2,9 +2,9 @@ import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
 import type { MemoryLike } from '@shoal/types'
 import { submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import type { CollectiveOptions } from './collectives.js'
 import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
+import type { CollectiveOptions } from './options.js'
 
 /** The other rank. */
 export interface PeerOptions {

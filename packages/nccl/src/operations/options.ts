@@ -1,0 +1,25 @@
+import type { DType, StreamLike } from '@shoal/types'
+import type { ReduceOp } from './reduceOp.js'
+import type { PreMulSum } from './reductionOps.js'
+
+/** What all operations take. */
+export interface CollectiveOptions {
+  /** Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
+  readonly stream: StreamLike | bigint | null
+  /** Number of elements. Default: all of them, and then the buffers have to match. */
+  readonly count?: number
+  /** Type of the elements; needed where neither buffer carries one. */
+  readonly dtype?: DType
+}
+
+/** What operations that combine elements take. */
+export interface ReductionOptions extends CollectiveOptions {
+  /** A named operation, or one made by `createPreMulSum` of the same communicator. Default `'sum'`. */
+  readonly op?: ReduceOp | PreMulSum
+}
+
+/** The rank that an operation is about. */
+export interface RootOptions {
+  /** Rank whose data is sent (broadcast, scatter) or that gets the result (reduce, gather). */
+  readonly root: number
+}

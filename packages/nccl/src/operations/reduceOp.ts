@@ -1,0 +1,37 @@
+import { ncclRedOp_t } from '@shoal/nccl-sys'
+import type { DType } from '@shoal/types'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { shown } from '../shown.js'
+import { requireNcclVersion } from '../version.js'
+import { PreMulSum } from './reductionOps.js'
+
+/** How the elements of all ranks become one: `ncclSum`, `ncclProd`, `ncclMax`, `ncclMin`, `ncclAvg` (NCCL 2.10). */
+export type ReduceOp = 'sum' | 'prod' | 'max' | 'min' | 'avg'
+
+const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
+  sum: ncclRedOp_t.ncclSum,
+  prod: ncclRedOp_t.ncclProd,
+  max: ncclRedOp_t.ncclMax,
+  min: ncclRedOp_t.ncclMin,
+  avg: ncclRedOp_t.ncclAvg,
+}
+
+const firstWithAverage = 21003
+
+/** The `ncclRedOp_t` of the option `op`. */
+export function reduceOp(
+  live: LiveCommunicator,
+  op: ReduceOp | PreMulSum | undefined,
+  dtype: DType,
+  api: string,
+): ncclRedOp_t {
+  if (op === undefined) return reduceOps.sum
+  if (PreMulSum._is(op)) return op._codeFor(live, dtype, api)
+  if (typeof op !== 'string' || !Object.hasOwn(reduceOps, op)) {
+    throw new TypeError(
+      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${shown(op)}`,
+    )
+  }
+  if (op === 'avg') requireNcclVersion(`${api} with op 'avg'`, firstWithAverage)
+  return reduceOps[op]
+}

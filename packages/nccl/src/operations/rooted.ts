@@ -1,0 +1,116 @@
+import { ncclBroadcast, ncclGather, ncclReduce, ncclScatter } from '@shoal/nccl-sys'
+import type { MemoryLike, MemoryRange } from '@shoal/types'
+import { movement, noteOperation, reduction } from '../group/agreement.js'
+import { submit } from '../group/submit.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount } from './counts.js'
+import { checkOverlap, memoryAt, streamAt, type WireType, wireTypeOf } from './operands.js'
+import type { CollectiveOptions, ReductionOptions, RootOptions } from './options.js'
+import { reduceOp } from './reduceOp.js'
+
+// The collectives in which one rank has a part of its own.
+
+export function broadcast(
+  live: LiveCommunicator,
+  send: MemoryLike | null,
+  recv: MemoryLike,
+  options: CollectiveOptions & RootOptions,
+): void {
+  const api = 'Communicator.broadcast'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const source = send === null && live.rank !== root ? target : memoryAt(send as MemoryLike, live, api, 'send', false)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = sameCount(source, target, wire, options.count, api)
+  checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  noteOperation(live, movement('ncclBroadcast', count * wire.bytes, root))
+  submit(live, 'ncclBroadcast', () =>
+    ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
+  )
+}
+
+export function reduce(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike | null,
+  options: ReductionOptions & RootOptions,
+): void {
+  const api = 'Communicator.reduce'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const source = memoryAt(send, live, api, 'send', false)
+  const target = recv === null && live.rank !== root ? source : memoryAt(recv as MemoryLike, live, api, 'recv', true)
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = sameCount(source, target, wire, options.count, api)
+  checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
+  const type = reducible(wire, api)
+  const op = reduceOp(live, options.op, wire.dtype, api)
+  const stream = streamAt(options.stream, live, api)
+  // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
+  const destination = recv === null ? null : target.address
+  noteOperation(live, reduction('ncclReduce', count, type, op, root))
+  submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
+}
+
+export function gather(
+  live: LiveCommunicator,
+  send: MemoryLike,
+  recv: MemoryLike | null,
+  options: CollectiveOptions & RootOptions,
+): void {
+  const api = 'Communicator.gather'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const source = memoryAt(send, live, api, 'send', false)
+  // On the other ranks there is nothing to be written, so what is named there is not looked at.
+  const target = live.rank === root ? memoryAt(recv as MemoryLike, live, api, 'recv', true) : undefined
+  const wire = wireTypeOf(source, target, options.dtype, api)
+  const count = rootCount(live, source, 'send', target, 'recv', wire, options.count, api)
+  const bytes = count * wire.bytes
+  if (target !== undefined) checkOverlap(source, bytes, target, bytes * live.worldSize, -root * bytes, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  const destination = target?.address ?? null
+  noteOperation(live, movement('ncclGather', bytes, root))
+  submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
+}
+
+export function scatter(
+  live: LiveCommunicator,
+  send: MemoryLike | null,
+  recv: MemoryLike,
+  options: CollectiveOptions & RootOptions,
+): void {
+  const api = 'Communicator.scatter'
+  checkOptions(options, api)
+  const root = checkedRank(live, options.root, 'root', api)
+  const source = live.rank === root ? memoryAt(send as MemoryLike, live, api, 'send', false) : undefined
+  const target = memoryAt(recv, live, api, 'recv', true)
+  const wire = wireTypeOf(target, source, options.dtype, api)
+  const count = rootCount(live, target, 'recv', source, 'send', wire, options.count, api)
+  const bytes = count * wire.bytes
+  if (source !== undefined) checkOverlap(source, bytes * live.worldSize, target, bytes, root * bytes, api)
+  const [units, type] = copyable(wire, count)
+  const stream = streamAt(options.stream, live, api)
+  const origin = source?.address ?? null
+  noteOperation(live, movement('ncclScatter', bytes, root))
+  submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
+}
+
+/** The count of an operation in which the root alone has a buffer with one part for each rank. */
+function rootCount(
+  live: LiveCommunicator,
+  part: MemoryRange,
+  partName: string,
+  whole: MemoryRange | undefined,
+  wholeName: string,
+  wire: WireType,
+  count: unknown,
+  api: string,
+): number {
+  if (whole === undefined) return ownCount(part, partName, wire, count, api)
+  return partCount(part, partName, whole, wholeName, live.worldSize, wire, count, api)
+}
