@@ -1,20 +1,18 @@
 import {
   type Context,
-  checkWaitOptions,
   describeValue,
   type EventLike,
-  forgetLeak,
+  endWithContext,
+  nonBlockingFlag,
   optionalBoolean,
-  Resource,
-  requireEventLike,
+  refuseForeignStream,
   requireInteger,
   requireOptions,
-  Status,
+  requireOwnStreamHandle,
+  requireStreamHandle,
+  type StreamCalls,
+  StreamObject,
   scratch,
-  settle,
-  streamStatus,
-  type WaitOptions,
-  watchForLeak,
 } from '@shoal/cuda-base'
 import {
   cudaLaunchHostFunc,
@@ -28,16 +26,26 @@ import {
   cudaStreamSynchronize,
   cudaStreamWaitEvent,
 } from '@shoal/cuda-sys/runtime'
-import { type BackgroundWork, callInContext, createHostCallback } from '@shoal/ffi'
-import { type DeviceLike, type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
+import { callInContext } from '@shoal/ffi'
+import { type DeviceLike, type StreamLike, toStreamHandle } from '@shoal/types'
 import { deviceOrCurrent } from './currentDevice.js'
 import type { Device } from './device.js'
 import { runtimeErrors } from './errors.js'
 import { Event, isOver, recordEvent } from './event.js'
 import { callOn, releaseOn } from './start.js'
 
-const nonBlockingFlag = 1
-const maximumHandle = 2n ** 64n - 1n
+const calls: StreamCalls = {
+  errors: runtimeErrors,
+  destroy: { api: 'cudaStreamDestroy', call: (stream) => cudaStreamDestroy(stream) },
+  getId: { api: 'cudaStreamGetId', call: (stream, out) => cudaStreamGetId(stream, out) },
+  getFlags: { api: 'cudaStreamGetFlags', call: (stream, out) => cudaStreamGetFlags(stream, out) },
+  getPriority: { api: 'cudaStreamGetPriority', call: (stream, out) => cudaStreamGetPriority(stream, out) },
+  waitEvent: { api: 'cudaStreamWaitEvent', call: (stream, event) => cudaStreamWaitEvent(stream, event, 0) },
+  launchHostFunction: {
+    api: 'cudaLaunchHostFunc',
+    call: (stream, fn, userData) => cudaLaunchHostFunc(stream, fn, userData),
+  },
+}
 
 /** How a stream is made. */
 export interface StreamOptions {
@@ -50,32 +58,9 @@ export interface StreamOptions {
 }
 
 /** A queue of work on a device. */
-export class Stream extends Resource implements StreamLike {
-  protected readonly kind = 'Stream'
-  readonly context: Context
-  /** @internal */
-  readonly _handle: cudaStream_t
-  readonly #isOwned: boolean
-  /** The object that has the stream, when this one borrows it. */
-  readonly #source: StreamLike | undefined
-  #identity: StreamHandle | undefined
-
+export class Stream extends StreamObject {
   private constructor(context: Context, handle: cudaStream_t, isOwned: boolean, source?: StreamLike) {
-    super()
-    this.context = context
-    this._handle = handle
-    this.#isOwned = isOwned
-    this.#source = source
-    if (!isOwned) return
-    context._addChild()
-    watchForLeak(this, `A Stream of device ${context.device.ordinal}`, () => {
-      try {
-        releaseOn(context, 'cudaStreamDestroy', () => cudaStreamDestroy(handle))
-      } finally {
-        context._removeChild()
-      }
-      return 'it is destroyed when its work has ended'
-    })
+    super(context, handle, calls, isOwned, source)
   }
 
   /** Makes a stream on the current device, or the one named (`cudaStreamCreateWithPriority`). */
@@ -119,16 +104,14 @@ export class Stream extends Resource implements StreamLike {
    * @param device Default: the current device.
    */
   static borrow(handle: bigint, device?: DeviceLike | number): Stream {
-    checkHandle(handle)
+    requireStreamHandle(handle)
     const { handle: checked } = toStreamHandle(handle === 0n ? null : handle)
     return new Stream(deviceOrCurrent(device).primaryContext, checked as cudaStream_t, false)
   }
 
   /** Takes over a stream somebody else made: dispose() destroys it. */
   static adopt(handle: bigint, device?: DeviceLike | number): Stream {
-    checkHandle(handle)
-    // 1 and 2 name the two default streams, which nobody may destroy.
-    if (handle <= 2n) throw new RangeError('a default stream cannot be taken over')
+    requireOwnStreamHandle(handle)
     return new Stream(deviceOrCurrent(device).primaryContext, handle as cudaStream_t, true)
   }
 
@@ -137,57 +120,12 @@ export class Stream extends Resource implements StreamLike {
     const out = scratch()
     callOn(context, 'cudaStreamCreateWithPriority', () => cudaStreamCreateWithPriority(out, nonBlockingFlag, 0))
     const handle = out.u64[0] as cudaStream_t
-    let isThere = true
-    context._beforeClose((reason) => {
-      if (isThere && reason !== 'reset') releaseOn(context, 'cudaStreamDestroy', () => cudaStreamDestroy(handle))
-      isThere = false
-    })
+    endWithContext(context, () => releaseOn(context, 'cudaStreamDestroy', () => cudaStreamDestroy(handle)))
     return new Stream(context, handle, false)
-  }
-
-  /** The `cudaStream_t`. @throws DisposedError after dispose(). */
-  get handle(): cudaStream_t {
-    this._requireUsable()
-    return this._handle
   }
 
   get device(): Device {
     return this.context.device as Device
-  }
-
-  /** A number no other stream of the process has (`cudaStreamGetId`). */
-  get id(): bigint {
-    const out = scratch()
-    const { handle } = this
-    callOn(this.context, 'cudaStreamGetId', () => cudaStreamGetId(handle, out))
-    return out.u64[0] as bigint
-  }
-
-  /** Whether it ignores the legacy default stream (`cudaStreamGetFlags`). */
-  get nonBlocking(): boolean {
-    const out = scratch()
-    const { handle } = this
-    callOn(this.context, 'cudaStreamGetFlags', () => cudaStreamGetFlags(handle, out))
-    return ((out.u32[0] as number) & nonBlockingFlag) !== 0
-  }
-
-  /** Its priority; a lower number goes first (`cudaStreamGetPriority`). */
-  get priority(): number {
-    const out = scratch()
-    const { handle } = this
-    callOn(this.context, 'cudaStreamGetPriority', () => cudaStreamGetPriority(handle, out))
-    return out.i32[0] as number
-  }
-
-  /**
-   * Resolves with the stream when all work queued until now has ended. The thread stays free.
-   * @throws StatusError when the device failed, AbortedError, TimeoutError.
-   */
-  async synchronize(options: WaitOptions = {}): Promise<this> {
-    checkWaitOptions(options, 'Stream.synchronize')
-    const background: BackgroundWork = {}
-    const work = streamStatus(this.context, this.handle, background)
-    return settle(work, this, options, 'Stream.synchronize', background, runtimeErrors)
   }
 
   /** Blocks the thread until all work of the stream has ended (`cudaStreamSynchronize`). */
@@ -204,14 +142,6 @@ export class Stream extends Resource implements StreamLike {
     return isOver(cudaStreamQuery(handle), 'cudaStreamQuery')
   }
 
-  /** Makes work queued from now on wait for an event, of any device and of any package (`cudaStreamWaitEvent`). */
-  waitEvent(event: EventLike): this {
-    const { handle } = this
-    const mark = requireEventLike(event).handle
-    callOn(this.context, 'cudaStreamWaitEvent', () => cudaStreamWaitEvent(handle, mark, 0))
-    return this
-  }
-
   /**
    * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
    * without dispose() (`cudaEventRecord`).
@@ -224,84 +154,6 @@ export class Stream extends Resource implements StreamLike {
     recordEvent(mark, this.context, this)
     return mark
   }
-
-  /**
-   * Calls `fn` on this thread after all earlier work of the stream; work queued later does not wait for it. The
-   * promise resolves when `fn` returned, rejects with what it threw, or with a StatusError when the device failed, in
-   * which case `fn` is not called (`cudaLaunchHostFunc`).
-   */
-  async hostFunction(fn: () => void): Promise<void> {
-    if (typeof fn !== 'function') throw new TypeError(`fn must be a function, not ${describeValue(fn)}`)
-    const { handle } = this
-    return new Promise<void>((resolve, reject) => {
-      const callback = createHostCallback(() => {
-        callback.dispose()
-        try {
-          fn()
-          resolve()
-        } catch (error) {
-          reject(error)
-        }
-      })
-      try {
-        const { functionAddress, userData } = callback
-        callOn(this.context, 'cudaLaunchHostFunc', () => cudaLaunchHostFunc(handle, functionAddress, userData))
-      } catch (error) {
-        callback.dispose()
-        throw error
-      }
-      // Host functions are forgotten once the device has an error; the event behind this one tells.
-      streamStatus(this.context, handle).then((status) => {
-        if (status === Status.success) return
-        callback.dispose()
-        reject(runtimeErrors.error(status, 'cudaLaunchHostFunc'))
-      }, reject)
-    })
-  }
-
-  get [streamProtocol](): StreamHandle {
-    const { handle } = this
-    this.#identity ??= Object.freeze({
-      version: 0,
-      handle,
-      device: this.context.device.ordinal,
-      context: this.context._handle,
-    })
-    return this.#identity
-  }
-
-  get [Symbol.toStringTag](): string {
-    return 'Stream'
-  }
-
-  /** Waits for the work and then destroys the stream, so that `await using` leaves nothing behind. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.disposed) return
-    try {
-      await this.synchronize()
-    } finally {
-      this.dispose()
-    }
-  }
-
-  /** @internal */
-  _requireUsable(): void {
-    this._requireAlive()
-    this.context._requireAlive()
-    // Throws when the object that has the stream was disposed of.
-    if (this.#source !== undefined) toStreamHandle(this.#source)
-  }
-
-  protected release(): void {
-    if (!this.#isOwned) return
-    forgetLeak(this)
-    // Queued work still ends: the driver frees the stream after it.
-    try {
-      releaseOn(this.context, 'cudaStreamDestroy', () => cudaStreamDestroy(this._handle))
-    } finally {
-      this.context._removeChild()
-    }
-  }
 }
 
 /**
@@ -311,10 +163,7 @@ export class Stream extends Resource implements StreamLike {
 export function streamFor(context: Context, stream: StreamLike | undefined): cudaStream_t {
   if (stream === undefined) return toStreamHandle(null).handle as cudaStream_t
   const { handle, device, context: owner } = toStreamHandle(stream)
-  if (owner !== 0n && owner !== context._handle) {
-    const where = device === context.device.ordinal ? 'another context' : `device ${device}`
-    throw new TypeError(`the stream belongs to ${where}, the operation to device ${context.device.ordinal}`)
-  }
+  if (owner !== 0n && owner !== context._handle) refuseForeignStream(device, context)
   return handle as cudaStream_t
 }
 
@@ -324,9 +173,4 @@ export function requireStream(stream: unknown): Stream {
     throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}; Stream.from() takes those of others`)
   }
   return stream
-}
-
-function checkHandle(handle: bigint): void {
-  if (typeof handle !== 'bigint') throw new TypeError(`handle must be a bigint, not ${describeValue(handle)}`)
-  if (handle < 0n || handle > maximumHandle) throw new RangeError(`handle must fit 64 bits, not ${handle}`)
 }

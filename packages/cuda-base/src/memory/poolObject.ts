@@ -2,13 +2,14 @@ import { type CUmemAllocationHandleType, CUmemLocation, type CUmemoryPool } from
 import type { NativeMemory } from '@shoal/ffi'
 import { optionalBoolean, requireInteger, requireOptions } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
-import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle } from '../share/exchange.js'
 import type { ShareableHandleOf } from '../share/handles.js'
 import { type AccessGrant, type MemoryAccess, readAccess, resolveGrants, writeGrants } from '../vmm/access.js'
 import { type HandleKind, platformHandleKind } from '../vmm/handleKinds.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
+import { PoolLife } from './poolLife.js'
 import type { PoolUsage, ReusePolicy } from './poolTypes.js'
 
 /** What acts on a pool, by the functions of the driver or of the runtime. Each checks its status. */
@@ -44,12 +45,11 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   /** @internal */
   readonly _context: Context
   readonly #handle: CUmemoryPool
-  readonly #origin: PoolOrigin
   readonly #calls: PoolCalls
   readonly #handleTypes: readonly HandleKind[] | undefined
+  /** Undefined for a pool that is not ours to destroy. */
+  readonly #life: PoolLife | undefined
   #wasExported = false
-  /** Pieces of memory that came from it and were not given back. */
-  #uses = 0
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
   protected constructor(
@@ -63,18 +63,14 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     this.#handleTypes = handleTypes
     this.device = device
     this.#handle = handle
-    this.#origin = origin
     this.#calls = calls
     const context = device.primaryContext
     this._context = context
     if (origin === 'borrowed') return
-    context._addChild()
+    const life = new PoolLife(context, handle, calls.destroy)
+    this.#life = life
     watchForLeak(this, `A MemoryPool of device ${device.ordinal}`, () => {
-      try {
-        calls.destroy(context, handle)
-      } finally {
-        context._removeChild()
-      }
+      life.end()
       return 'it is destroyed when nothing allocated from it is left'
     })
   }
@@ -191,32 +187,16 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     return 'MemoryPool'
   }
 
-  /** @internal Memory came from it. */
-  _addUse(): void {
-    this.#uses += 1
-  }
-
-  /** @internal Such memory was given back. */
-  _endUse(): void {
-    this.#uses -= 1
-    if (this.#uses === 0 && this._disposed) this.#destroy()
+  /** @internal What memory from it counts at; undefined for a pool that nobody here destroys. */
+  get _life(): PoolLife | undefined {
+    return this.#life ?? PoolLife.of(this.#handle)
   }
 
   /** Destroys it as soon as nothing allocated from it is left. The default pool stays. */
   protected release(): void {
-    if (this.#origin !== 'borrowed') forgetLeak(this)
-    // Drivers take it earlier, and destroy it later themselves; 580 has crashed in that.
-    if (this.#uses === 0) this.#destroy()
-  }
-
-  #destroy(): void {
-    if (this.#origin === 'borrowed') return
-    const context = this._context
-    try {
-      if (!processIsEnding()) this.#calls.destroy(context, this.#handle)
-    } finally {
-      context._removeChild()
-    }
+    if (this.#life === undefined) return
+    forgetLeak(this)
+    this.#life.end()
   }
 
   #usage(current: number, high: number): PoolUsage {

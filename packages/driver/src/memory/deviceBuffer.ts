@@ -392,7 +392,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     if (this.#viewAddress !== undefined) return
     const owner = this.#owner
     if (owner instanceof Allocation) owner.free(stream)
-    else if (owner.disposed)
+    else if (owner._isGone)
       Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
     else {
       try {
