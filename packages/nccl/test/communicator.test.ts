@@ -1,6 +1,17 @@
 import { inspect } from 'node:util'
+import { withContext } from '@shoal/cuda-sys'
 import { cuCtxGetCurrent } from '@shoal/cuda-sys/driver'
 import { Communicator, group, ncclHeaderVersion, ncclVersion, UniqueId } from '@shoal/nccl'
+import {
+  ncclAllReduce,
+  type ncclComm_t,
+  ncclCommAbort,
+  ncclCommGetAsyncError,
+  ncclCommInitRank,
+  ncclDataType_t,
+  ncclRedOp_t,
+  ncclResult_t,
+} from '@shoal/nccl-sys'
 import { AbortedError, DisposedError, deviceProtocol } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { contextOf, deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -161,13 +172,24 @@ describe('initRank', () => {
     )
     expect(error).toBeInstanceOf(AbortedError)
     expect((error as AbortedError).cause).toEqual(new Error('enough'))
-    // The other rank comes late: it lets the abandoned thread go, and finds a rank that has left again.
-    // It may notice that already while it joins.
-    const late = Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id: shared })
-    await late.then(
-      (communicator) => communicator.abort(),
-      (reason: unknown) => expect(reason).toMatchObject({ code: 'ncclRemoteError' }),
-    )
+    // The other rank comes late: it lets the abandoned thread go, and joins. What that thread brings home is aborted by this
+    // thread, which waits inside NCCL until both have joined: only then the late rank can notice that it is alone.
+    const out = new BigUint64Array(1)
+    expect(withContext(contextOf(1), () => ncclCommInitRank(out, 2, shared.toBytes(), 1))).toBe(0)
+    const late = out[0] as ncclComm_t
+    const status = new Int32Array(1)
+    const asyncError = (): number => {
+      expect(ncclCommGetAsyncError(late, status)).toBe(0)
+      return status[0] as number
+    }
+    const memory = TestMemory.zeros(1, 'f32', 1)
+    const { address } = memory
+    const call = () => ncclAllReduce(address, address, 1, ncclDataType_t.ncclFloat32, ncclRedOp_t.ncclSum, late, null)
+    expect(withContext(contextOf(1), call)).toBe(0)
+    expect(asyncError()).toBe(0)
+    await expect.poll(asyncError, { timeout: 5_000 }).toBe(ncclResult_t.ncclRemoteError)
+    expect(ncclCommAbort(late)).toBe(0)
+    memory.dispose()
   })
 })
 
