@@ -1,18 +1,11 @@
 import { named } from '@shoal/cuda-base/basics'
-import { NativeMemory } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
-  NCCL_SHRINK_ABORT,
-  NCCL_SHRINK_DEFAULT,
-  NCCL_SPLIT_NOCOLOR,
   NCCL_SUSPEND_MEM,
   type ncclComm_t,
   ncclCommGetUniqueId,
-  ncclCommGrow,
   ncclCommResume,
   ncclCommRevoke,
-  ncclCommShrink,
-  ncclCommSplit,
   ncclCommSuspend,
   ncclResult_t,
 } from '@shoal/nccl-sys'
@@ -28,7 +21,8 @@ import { whenStreamDone } from '../lifetime/streamWait.js'
 import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
 import { streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
-import { type CommunicatorConfig, nativeConfig, sharesResources } from './config.js'
+import { type CommunicatorConfig, nativeConfig } from './config.js'
+import { growing, type Origin, shrinking, splitting } from './derivations.js'
 import { type Deriving, deriveNative } from './derive.js'
 import { abandon, initAllNative, initEachNative, joinNative, type NativeCommunicator } from './init.js'
 import { CommunicatorLife } from './life.js'
@@ -38,11 +32,9 @@ import {
   type InitOptions,
   type InitRankOptions,
   type JoinGrownOptions,
-  largestInt,
-  requireExcluded,
+  requireDevices,
   requireIds,
   requireOptions,
-  requireWhole,
   requireWorld,
   type ShrinkOptions,
   type SplitOptions,
@@ -107,16 +99,7 @@ export class Communicator extends CommunicatorOperations {
    */
   static async initAll(devices: Iterable<DeviceLike | number>, options: InitOptions = {}): Promise<Communicator[]> {
     const api = 'Communicator.initAll'
-    if (typeof (devices as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
-      throw new TypeError(`${api}: devices must be a list of devices or ordinals`)
-    }
-    const ordinals = Array.from(devices, (device, index) =>
-      named(api, `devices[${index}]`, () => toDeviceOrdinal(device)),
-    )
-    if (ordinals.length === 0) throw new RangeError(`${api}: the list of devices is empty`)
-    const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)
-    if (twice !== undefined)
-      throw new RangeError(`${api}: device ${twice} is named twice; NCCL allows one rank a device`)
+    const ordinals = requireDevices(devices, api)
     const waitOptions = checkWaitOptions(options, api)
     const { config } = options
     nativeConfig(config, api)?.dispose()
@@ -283,19 +266,8 @@ export class Communicator extends CommunicatorOperations {
    * waits for the others; StatusError when NCCL refuses.
    */
   async split(options: SplitOptions): Promise<Communicator | undefined> {
-    const api = 'Communicator.split'
     this.#life.requireManageable('split')
-    requireOptions(options, api)
-    const { color, key = this.rank } = options
-    if (color !== null) requireWhole(color, 'color', 0, largestInt, api)
-    requireWhole(key, 'key', -largestInt - 1, largestInt, api)
-    const { handle } = this.#life.native
-    return this.#derive('split', options, {
-      api: 'ncclCommSplit',
-      shares: sharesResources(this.#config, 'split'),
-      keep: [],
-      call: (out, config) => void ncclCommSplit(handle, color ?? NCCL_SPLIT_NOCOLOR, key, out, config),
-    })
+    return this.#derive('split', options, splitting(this.#origin, options))
   }
 
   /**
@@ -305,32 +277,13 @@ export class Communicator extends CommunicatorOperations {
    * @throws RangeError when this rank is excluded, nobody is, or a rank is not there; else as `split`.
    */
   async shrink(options: ShrinkOptions): Promise<Communicator> {
-    const api = 'Communicator.shrink'
     this.#life.requireManageable('shrink')
-    requireOptions(options, api)
-    const exclude = requireExcluded(options.exclude, this.rank, this.worldSize, api)
-    const aborts = options.abort === true
-    if (options.abort !== undefined && typeof options.abort !== 'boolean') {
-      throw new TypeError(`${api}: abort must be a boolean`)
-    }
-    checkWaitOptions(options, api)
-    nativeConfig(options.config, api)?.dispose()
-    const { handle } = this.#life.native
-    const list = NativeMemory.allocate(4 * exclude.length)
-    list.i32.set(exclude)
-    const flags = aborts ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT
-    const shares = !aborts && this.#life.state !== 'revoked' && sharesResources(this.#config, 'shrink')
-    const rejectWaits = aborts ? this.#life.revoked('shrink') : undefined
+    const deriving = shrinking(this.#origin, options)
+    checkDeriveOptions('shrink', options)
+    const rejectWaits = options.abort === true ? this.#life.revoked('shrink') : undefined
     try {
-      const made = await this.#derive('shrink', options, {
-        api: 'ncclCommShrink',
-        shares,
-        keep: [list],
-        call: (out, config) => void ncclCommShrink(handle, list, exclude.length, out, config, flags),
-      })
-      return made as Communicator
+      return (await this.#derive('shrink', options, deriving)) as Communicator
     } finally {
-      list.dispose()
       rejectWaits?.()
     }
   }
@@ -343,26 +296,8 @@ export class Communicator extends CommunicatorOperations {
    * @throws as `split`.
    */
   async grow(options: GrowOptions): Promise<Communicator> {
-    const api = 'Communicator.grow'
     this.#life.requireUsable('grow')
-    requireOptions(options, api)
-    const { worldSize, id } = options
-    requireWhole(worldSize, 'worldSize', this.worldSize + 1, largestInt, api)
-    if (id !== undefined && !UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
-    const { handle } = this.#life.native
-    const bytes = NativeMemory.allocate(UniqueId.byteLength)
-    if (id !== undefined) bytes.bytes.set(id.toBytes())
-    try {
-      const made = await this.#derive('grow', options, {
-        api: 'ncclCommGrow',
-        shares: false,
-        keep: [bytes],
-        call: (out, config) => void ncclCommGrow(handle, worldSize, id === undefined ? null : bytes, -1, out, config),
-      })
-      return made as Communicator
-    } finally {
-      bytes.dispose()
-    }
+    return (await this.#derive('grow', options, growing(this.#origin, options))) as Communicator
   }
 
   /**
@@ -483,22 +418,25 @@ export class Communicator extends CommunicatorOperations {
     return this.#life.live
   }
 
+  get #origin(): Origin {
+    const { rank, worldSize } = this
+    const { native, state } = this.#life
+    return { handle: native.handle, rank, worldSize, config: this.#config, isRevoked: state === 'revoked' }
+  }
+
   /** Makes a communicator out of this one. */
-  #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
-    const waitOptions = checkWaitOptions(options, `Communicator.${operation}`)
-    const config = nativeConfig(options.config, `Communicator.${operation}`)
+  async #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
+    const waitOptions = checkDeriveOptions(operation, options)
     return this.#life.guarded(operation, waitOptions, async (background) => {
       if (!this.isBlocking) await this.#life.settled(deriving.api)
       const { device, isBlocking } = this
       const settled = (): Promise<void> => this.#life.settled(deriving.api)
       const isOver = (): boolean => this.#life.watchdog.failure !== undefined
       const parent = { ...this.#life.native, device, isBlocking, settled, isOver, aborting: () => this.#life.aborting }
-      const made = await deriveNative(parent, deriving, config, options.config?.blocking, background)
+      const made = await deriveNative(parent, deriving, options.config, background)
       if (made === undefined) return undefined
       const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
-      if (deriving.shares) {
-        this.#life.share(child.#life)
-      }
+      if (deriving.shares) this.#life.share(child.#life)
       return child
     })
   }
@@ -516,4 +454,11 @@ export class Communicator extends CommunicatorOperations {
     }
     return natives.map((native, index) => new Communicator(native, identity(native, index), config, signal))
   }
+}
+
+/** Before anything is changed. @throws TypeError, RangeError */
+function checkDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
+  const api = `Communicator.${operation}`
+  nativeConfig(options.config, api)?.dispose()
+  return checkWaitOptions(options, api)
 }

@@ -4,6 +4,7 @@ import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '
 import { AbortedError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { abandon, type NativeCommunicator } from './init.js'
 
 /** A call of NCCL that makes one communicator out of another. */
@@ -12,9 +13,9 @@ export interface Deriving {
   readonly api: string
   /** Whether the new communicator shares the resources of the old one. */
   readonly shares: boolean
-  /** Memory that the call reads. */
-  readonly keep: readonly NativeMemory[]
-  readonly call: (out: NativeMemory, config: NativeMemory | null) => void
+  /** Makes the memory that the call reads beside its config. */
+  readonly memory?: () => NativeMemory
+  readonly call: (out: NativeMemory, config: NativeMemory | null, memory: NativeMemory | null) => void
 }
 
 /** The communicator that another one is made of. */
@@ -35,28 +36,29 @@ export interface Derived {
 
 const out32 = new Int32Array(1)
 
-/** The communicator that NCCL makes; undefined where this rank gets none. `config` is disposed of. */
+/** The communicator that NCCL makes; undefined where this rank gets none. The config was found to be right. */
 export async function deriveNative(
   parent: Parent,
-  { api, keep, call }: Deriving,
-  config: NativeMemory | undefined,
-  blocking: boolean | undefined,
+  { api, memory: makeMemory, call }: Deriving,
+  given: CommunicatorConfig | undefined,
   background: BackgroundWork,
 ): Promise<Derived | undefined> {
+  const config = nativeConfig(given, api)
+  const memory = makeMemory?.()
   const out = NativeMemory.allocate(8)
   const made = (): ncclComm_t => (out.u64[0] ?? 0n) as ncclComm_t
-  const isBlocking = blocking ?? parent.isBlocking
+  const isBlocking = given?.blocking ?? parent.isBlocking
+  // NCCL reads and writes it until its call has returned, also when nobody waits for that any more.
+  const used = [out, ...(config === undefined ? [] : [config]), ...(memory === undefined ? [] : [memory])]
   let context: PrimaryContext | undefined
   let isUnderWay = false
   const dispose = (): void => {
-    out.dispose()
-    config?.dispose()
+    for (const one of used) one.dispose()
   }
   try {
     context = (await retainPrimaryContexts([parent.device], api))[0] as PrimaryContext
-    const kept = config === undefined ? [out, ...keep] : [out, config, ...keep]
-    const [status = 0] = await offThread({ context: context.handle, keep: kept, background }, () =>
-      call(out, config ?? null),
+    const [status = 0] = await offThread({ context: context.handle, keep: used, background }, () =>
+      call(out, config ?? null, memory ?? null),
     )
     checkNccl(status, api, parent.handle)
     if (status === ncclResult_t.ncclInProgress) {

@@ -1,4 +1,5 @@
-import type { DeviceLike } from '@shoal/types'
+import { named } from '@shoal/cuda-base/basics'
+import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import type { CommunicatorConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'
@@ -80,6 +81,20 @@ export const largestInt = 0x7fff_ffff
 
 export function requireOptions(options: unknown, api: string): void {
   if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options are needed`)
+}
+
+/** Ordinals of devices, each named once. */
+export function requireDevices(devices: unknown, api: string): number[] {
+  if (typeof (devices as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
+    throw new TypeError(`${api}: devices must be a list of devices or ordinals`)
+  }
+  const ordinals = Array.from(devices as Iterable<DeviceLike | number>, (device, index) =>
+    named(api, `devices[${index}]`, () => toDeviceOrdinal(device)),
+  )
+  if (ordinals.length === 0) throw new RangeError(`${api}: the list of devices is empty`)
+  const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)
+  if (twice !== undefined) throw new RangeError(`${api}: device ${twice} is named twice; NCCL allows one rank a device`)
+  return ordinals
 }
 
 export function requireWorld(rank: unknown, worldSize: unknown, api: string): void {
