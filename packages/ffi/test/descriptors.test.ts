@@ -8,23 +8,22 @@ import {
   readdirSync,
   readFileSync,
   readSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 
 const child = fileURLToPath(new URL('fixtures/descriptorChild.mjs', import.meta.url))
+const scratch = scratchFolder()
 let folder: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'shoal-descriptors-'))
+  folder = mkdtempSync(join(scratch, 'test-'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 function openText(text: string): number {
   const path = join(folder, `text-${text.length}`)

@@ -1,7 +1,15 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { defineLibrary, type LibrarySpec, NativeLibrary, probe, readCString, useSoftwareDevice } from '@shoal/ffi'
+import {
+  defineLibrary,
+  type LibrarySpec,
+  NativeLibrary,
+  offThread,
+  probe,
+  readCString,
+  useSoftwareDevice,
+} from '@shoal/ffi'
 import type { NativeCall } from '@shoal/ffi/calls'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -212,6 +220,17 @@ describe('symbols', () => {
   test('a signature outside of the block is refused', () => {
     expect(() => stubbed().bind('take0', 0, 47)).toThrow(RangeError)
     expect(() => stubbed().bind('take0', 0, -1)).toThrow(RangeError)
+  })
+
+  test('a library that is loaded works on when its file is gone', async () => {
+    const file = build('libgone.so', 'int first(void) { return 1; } int second(void) { return 2; }')
+    const library = new NativeLibrary(spec())
+    library.setPath(file)
+    const first = library.bind('first', 0, 0)
+    rmSync(file)
+    expect(first()).toBe(1)
+    const second = library.bind('second', 0, 0)
+    expect(await offThread({ stopOnError: false }, () => void (first(), second()))).toEqual([1, 2])
   })
 
   test('text of a library is read', () => {

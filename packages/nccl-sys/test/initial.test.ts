@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type NativeMemory, readCString } from '@shoal/ffi'
 import {
@@ -19,6 +18,7 @@ import {
 } from '@shoal/nccl-sys'
 import { VersionTooOldError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 const runModule = moduleRunner(new URL('../', import.meta.url))
@@ -155,6 +155,8 @@ describe('as the header makes them, by g++', () => {
   )
   const found = nccl ? Number(/NCCL_VERSION_CODE (\d+)/.exec(readFileSync(join(nccl, 'nccl.h'), 'utf8'))?.[1]) : 0
 
+  const scratch = scratchFolder()
+
   const structs: [string, string, number, (version: number) => NativeMemory][] = [
     ['ncclConfig_t', 'NCCL_CONFIG_INITIALIZER', 21403, (version) => initialNcclConfig({}, version)],
     ['ncclSimInfo_t', 'NCCL_SIM_INFO_INITIALIZER', 22203, initialNcclSimInfo],
@@ -170,28 +172,23 @@ describe('as the header makes them, by g++', () => {
   test.for(structs)('%s', ([type, initializer, since, make], { skip }) => {
     if (nccl === undefined || cuda === undefined) return skip('no headers: set NCCL_INCLUDE and CUDA_HOME')
     if (found < since || found > NCCL_VERSION_CODE) return skip(`the header is of NCCL ${found}`)
-    const folder = mkdtempSync(join(tmpdir(), 'shoal-nccl-sys-'))
-    try {
-      const device = existsSync(join(nccl, 'nccl_device/core.h')) ? '#include <nccl_device/core.h>' : ''
-      writeFileSync(
-        join(folder, 'program.cpp'),
-        `#include <nccl.h>\n${device}\n#include <cstdio>\n#include <cstring>
+    const device = existsSync(join(nccl, 'nccl_device/core.h')) ? '#include <nccl_device/core.h>' : ''
+    writeFileSync(
+      join(scratch, 'program.cpp'),
+      `#include <nccl.h>\n${device}\n#include <cstdio>\n#include <cstring>
 int main() {
   static const ${type} initial = ${initializer};
   unsigned char memory[sizeof initial];
   std::memcpy(memory, &initial, sizeof initial);
   for (unsigned char byte : memory) std::printf("%02x", byte);
 }`,
-      )
-      const program = join(folder, 'program')
-      const flags = ['-std=c++17', '-w', `-I${nccl}`, `-I${cuda}/include`]
-      execFileSync('g++', [...flags, '-o', program, join(folder, 'program.cpp')], { stdio: 'pipe' })
-      const bytes = execFileSync(program, { encoding: 'utf8' })
-      expect(bytes.length).toBeGreaterThanOrEqual(48)
-      expect(Buffer.from(make(found).bytes.subarray(0, bytes.length / 2)).toString('hex')).toBe(bytes)
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    )
+    const program = join(scratch, 'program')
+    const flags = ['-std=c++17', '-w', `-I${nccl}`, `-I${cuda}/include`]
+    execFileSync('g++', [...flags, '-o', program, join(scratch, 'program.cpp')], { stdio: 'pipe' })
+    const bytes = execFileSync(program, { encoding: 'utf8' })
+    expect(bytes.length).toBeGreaterThanOrEqual(48)
+    expect(Buffer.from(make(found).bytes.subarray(0, bytes.length / 2)).toString('hex')).toBe(bytes)
   })
 })
 

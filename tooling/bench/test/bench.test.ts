@@ -1,14 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, describe, expect, type TestContext, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { median, medianRatio, quantile } from '../src/statistics.js'
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'shoal-bench-test-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = scratchFolder()
 
 function run(...options: string[]) {
   const env = {

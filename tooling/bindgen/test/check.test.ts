@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { emitLibrary } from '../src/emit/library.js'
 import { compareFolder, syncFolder } from '../src/files.js'
 import { formatSpec } from '../src/spec/write.js'
@@ -32,25 +33,22 @@ test.for(libraryNames)('%s: --check finds no difference to the headers', (name, 
   expect(status).toBe(0)
 })
 
+const folder = scratchFolder()
+
 test('a changed, a missing and a left-over file are each found', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-bindgen-'))
-  try {
-    const files = new Map([
-      ['a.gen.ts', 'one\ntwo\n'],
-      ['b.gen.ts', 'three\n'],
-    ])
-    syncFolder(folder, files)
-    expect(compareFolder(folder, files)).toEqual([])
-    writeFileSync(join(folder, 'a.gen.ts'), 'one\n2\n')
-    writeFileSync(join(folder, 'c.gen.ts'), 'left over\n')
-    rmSync(join(folder, 'b.gen.ts'))
-    const differences = compareFolder(folder, files).join('\n')
-    expect(differences).toContain('c.gen.ts is no longer generated')
-    expect(differences).toContain('b.gen.ts is missing')
-    expect(differences).toMatch(/a\.gen\.ts differs at line 2:\s+committed: 2\s+generated: two/)
-  } finally {
-    rmSync(folder, { recursive: true })
-  }
+  const files = new Map([
+    ['a.gen.ts', 'one\ntwo\n'],
+    ['b.gen.ts', 'three\n'],
+  ])
+  syncFolder(folder, files)
+  expect(compareFolder(folder, files)).toEqual([])
+  writeFileSync(join(folder, 'a.gen.ts'), 'one\n2\n')
+  writeFileSync(join(folder, 'c.gen.ts'), 'left over\n')
+  rmSync(join(folder, 'b.gen.ts'))
+  const differences = compareFolder(folder, files).join('\n')
+  expect(differences).toContain('c.gen.ts is no longer generated')
+  expect(differences).toContain('b.gen.ts is missing')
+  expect(differences).toMatch(/a\.gen\.ts differs at line 2:\s+committed: 2\s+generated: two/)
 })
 
 test('without clang the check fails, says why, and passes only when told to', () => {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { driverSource } from '../src/parse/driver.js'
 import { findHeaders } from '../src/parse/headers.js'
@@ -93,17 +93,14 @@ export function preprocessCxx(source: string): string {
 /** The driver's includes for a program that sees the ABIs of all versions, each under its symbol. */
 export const everyAbiPrelude = `#define __CUDA_API_VERSION_INTERNAL\n${driverSource}`
 
+const scratch = scratchFolder()
+
 /** Compiles a C++ program against the headers, runs it and returns what it prints. */
 export function runCxx(source: string, flags: readonly string[] = []): string {
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-bindgen-'))
-  try {
-    const file = join(folder, 'program.cpp')
-    const program = join(folder, 'program')
-    writeFileSync(file, source)
-    const includes = includeFlags()
-    execFileSync('g++', ['-std=c++17', '-O0', '-w', ...includes, ...flags, '-o', program, file], { stdio: 'pipe' })
-    return execFileSync(program, { encoding: 'utf8', maxBuffer: 1 << 28 })
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const file = join(scratch, 'program.cpp')
+  const program = join(scratch, 'program')
+  writeFileSync(file, source)
+  const includes = includeFlags()
+  execFileSync('g++', ['-std=c++17', '-O0', '-w', ...includes, ...flags, '-o', program, file], { stdio: 'pipe' })
+  return execFileSync(program, { encoding: 'utf8', maxBuffer: 1 << 28 })
 }

@@ -1,15 +1,16 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { compileLibrary } from '../src/proof/compile.js'
 import type { Engine, Report } from '../src/proof/job.js'
 import { breakSpec } from '../src/proof/mutations.js'
 import { emitRecorder } from '../src/proof/recorder.js'
-import { noCompiler, runJob, specs, temporaryFolder } from './proof.js'
+import { noCompiler, runJob, specs } from './proof.js'
 
 // Every function of every library is called through the package that users install, with a native library in the vendor's
 // place that is made from the spec alone and tells what reached it.
 
-const folder = temporaryFolder()
+const folder = scratchFolder()
 const rows: string[] = []
 const total = { calls: 0, arguments: 0 }
 

@@ -1,6 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Job, Report } from '../src/proof/job.js'
 import { sysPackages } from '../src/proof/packages.js'
@@ -14,13 +13,6 @@ const child = join(root, 'tooling/bindgen/dist/proof/child.js')
 export const specs: readonly LibrarySpecFile[] = readdirSync(specFolder)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(join(specFolder, file), 'utf8')) as LibrarySpecFile)
-
-/** A folder that is removed when the tests end. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-proof-'))
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 /** Why no native library can be made here, or undefined. */
 export function noCompiler(): string | undefined {

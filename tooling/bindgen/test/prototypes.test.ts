@@ -2,19 +2,20 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { emitLibrary } from '../src/emit/library.js'
 import { compileLibrary } from '../src/proof/compile.js'
 import { randomPrototypes } from '../src/proof/prototypes.js'
 import { emitRecorder } from '../src/proof/recorder.js'
 import { root } from './environment.js'
-import { noCompiler, runJob, temporaryFolder } from './proof.js'
+import { noCompiler, runJob } from './proof.js'
 
 // The vendors' functions show the generator some shapes of prototypes. These are the others: results of every kind, structs
 // of odd sizes, floats among integers that overflow the registers.
 
 const count = 600
 const spec = randomPrototypes(count, 20)
-const folder = temporaryFolder()
+const folder = scratchFolder()
 const location = { file: join(folder, 'package/index.js'), environment: 'SHOAL_PROTOTYPES_LIBRARY' }
 let recorder = ''
 

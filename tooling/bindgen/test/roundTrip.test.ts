@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { standInHeaders } from '../src/parse/include.js'
 import { breakLayouts, codecsOf } from '../src/proof/brokenLayouts.js'
 import { compileProgram } from '../src/proof/compile.js'
@@ -9,11 +10,11 @@ import { type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../sr
 import { type LayoutReport, takeRoundTrips } from '../src/proof/roundTrip.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { everyAbiPrelude, headers, noMatchingHeaders, prelude, root } from './environment.js'
-import { specs, temporaryFolder } from './proof.js'
+import { specs } from './proof.js'
 
 // Values go through the codec of each struct to a C++ program that was compiled from the vendor's headers, and back.
 
-const folder = temporaryFolder()
+const folder = scratchFolder()
 const rows: string[] = []
 
 function failuresOf({ failures }: LayoutReport): string[] {

@@ -1,16 +1,17 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { compileLibrary } from '../src/proof/compile.js'
 import type { Report } from '../src/proof/job.js'
 import { emitRecorder } from '../src/proof/recorder.js'
 import { earlierLibrary, emptyLibrary, laterLibrary } from '../src/proof/versions.js'
 import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
-import { noCompiler, runJob, specs, temporaryFolder } from './proof.js'
+import { noCompiler, runJob, specs } from './proof.js'
 
 // Every function is called in libraries of other versions, made like the one of the marshalling proof: it must arrive where
 // the version has it as it was generated, and say why not where it does not.
 
-const folder = temporaryFolder()
+const folder = scratchFolder()
 const reason = noCompiler()
 
 const earlier: Record<string, number[]> = {

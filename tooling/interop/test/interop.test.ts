@@ -1,17 +1,16 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorServer, type DescriptorSocket } from '@shoal/ffi'
 import { libraries, libraryFolder } from '@shoal/sim'
-import { afterAll, describe, expect, type TestContext, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { startPython } from './startPython.js'
 
 const run = fileURLToPath(new URL('../dist/run.js', import.meta.url))
-const folder = mkdtempSync(join(tmpdir(), 'shoal-interop-test-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+const folder = scratchFolder()
 
 /** recv_fds came with Python 3.9. */
 function needsPython(context: TestContext): void {

@@ -1,19 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -37,10 +28,9 @@ function programsOf(page: string): Program[] {
 }
 
 describe('programs in the documentation', () => {
-  let folder: string
+  const folder = scratchFolder()
 
   beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'shoal-documentation-'))
     // The packages resolve by name, as in a user's project.
     mkdirSync(join(folder, 'node_modules/@shoal'), { recursive: true })
     for (const name of readdirSync(join(root, 'packages'))) {
@@ -57,8 +47,6 @@ describe('programs in the documentation', () => {
       writeFileSync(join(folder, `program${index}.mjs`), outputText)
     }
   })
-
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it('has them', () => {
     expect(programs.length).toBeGreaterThan(15)

@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { countTests } from '../count.mjs'
 import { closure, entryPoints } from '../publishable.mjs'
 import { checkNode } from '../requirements.mjs'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
+const scratch = scratchFolder()
 let folder: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'shoal-setup-'))
+  folder = mkdtempSync(join(scratch, 'test-'))
 })
-
-afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('requirements', () => {
   it('takes this Node and refuses an older one than wanted', () => {

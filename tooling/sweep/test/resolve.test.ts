@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 
 const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const specFolder = fileURLToPath(new URL('../../bindgen/spec', import.meta.url))
@@ -19,11 +19,7 @@ interface Row {
   unexplained: number
 }
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'shoal-resolve-test-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = scratchFolder()
 
 function run(environment: NodeJS.ProcessEnv, ...more: string[]) {
   const json = join(folder, 'report.json')

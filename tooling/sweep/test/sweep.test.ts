@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { findHeader } from '../dist/headers.js'
 import { readSpecs, type Spec } from '../dist/spec.js'
 import { buildFakeLibrary, type Faults } from './fakeLibrary.js'
@@ -23,11 +23,7 @@ interface Data {
   problems: string[]
 }
 
-let folder: string
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'shoal-sweep-test-'))
-})
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = scratchFolder()
 
 function run(
   libraries: string,

@@ -1,10 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 
-const folder = mkdtempSync(join(tmpdir(), 'shoal-stub-'))
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+const folder = scratchFolder()
 
 /** Compiles C source to a shared library that stands in for one of CUDA; returns its file. */
 export function compileStub(name: string, source: string, defines: Record<string, string | number> = {}): string {

@@ -101,18 +101,18 @@ export function runtimeGraphs(spec: Spec): GroupBuilder {
 /** What the graph and each of its six nodes say of the nodes. */
 function askNodes(group: GroupBuilder, dialect: Dialect, askNumber: () => void = () => undefined): void {
   const { api } = dialect
-  const nodes = out(dialect.node, { count: 8, compare: presence('handles of this process') })
-  group.ask(api('GraphGetNodes'), use('graph'), nodes, numberOfNodes)
+  const nodes = () => out(dialect.node, { count: 8, compare: presence('handles of this process') })
+  const edges = () => out(dialect.edgeData, { count: 8 })
+  group.ask(api('GraphGetNodes'), use('graph'), nodes(), numberOfNodes)
   askNumber()
-  const edges = out(dialect.edgeData, { count: 8 })
   group
-    .ask(api('GraphGetRootNodes'), use('graph'), nodes, numberOfNodes)
-    .ask(api('GraphGetEdges'), use('graph'), nodes, nodes, edges, numberOfNodes)
+    .ask(api('GraphGetRootNodes'), use('graph'), nodes(), numberOfNodes)
+    .ask(api('GraphGetEdges'), use('graph'), nodes(), nodes(), edges(), numberOfNodes)
   for (const node of ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'])
     group
       .ask(api('GraphNodeGetType'), use(node), out(dialect.nodeType))
-      .ask(api('GraphNodeGetDependencies'), use(node), nodes, edges, numberOfNodes)
-      .ask(api('GraphNodeGetDependentNodes'), use(node), nodes, edges, numberOfNodes)
+      .ask(api('GraphNodeGetDependencies'), use(node), nodes(), edges(), numberOfNodes)
+      .ask(api('GraphNodeGetDependentNodes'), use(node), nodes(), edges(), numberOfNodes)
 }
 
 /** What the instantiated graph says; then all of it goes, but for the memory. */
