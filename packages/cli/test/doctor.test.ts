@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { printable } from '../src/doctor/print.js'
@@ -96,6 +98,21 @@ test('the environment is told, a secret never', () => {
   const { output } = doctor(['--json'], { ...nothing, SHOAL_SECRET: secret, NCCL_DEBUG: 'WARN', NCCL_API_KEY: secret })
   expect(output).not.toContain(secret)
   expect((JSON.parse(output) as DoctorReport).system.environment).toMatchObject({ NCCL_DEBUG: 'WARN' })
+})
+
+test('launchers are those that can be started', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-doctor-'))
+  try {
+    const [first, second] = ['first', 'second'].map((name) => join(folder, name)) as [string, string]
+    mkdirSync(join(first, 'mpirun'), { recursive: true })
+    mkdirSync(second)
+    writeFileSync(join(first, 'srun'), '', { mode: 0o644 })
+    for (const name of ['mpirun', 'srun']) writeFileSync(join(second, name), '', { mode: 0o755 })
+    const { system } = report([], { ...nothing, PATH: [first, '/nowhere', join(second, 'srun'), second].join(':') })
+    expect(system.launchers).toEqual({ mpirun: join(second, 'mpirun'), srun: join(second, 'srun') })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('in words, with every place searched if that is wanted', () => {

@@ -17,7 +17,7 @@ const enoughSharedMemory = 2 ** 30
 
 /** Looks at everything. Never throws. @param required - libraries whose absence is an error and not only a warning */
 export function examine(required: readonly LibraryName[]): DoctorReport {
-  const system = examineSystem()
+  const { system, findings } = examineSystem()
   const addon = probeAddon()
   const names = Object.keys(librariesByName) as LibraryName[]
   const libraries = addon.loaded ? probe(names.map((name) => librariesByName[name])) : []
@@ -25,7 +25,6 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
     const report = libraries[names.indexOf(name)]
     return report?.found === true ? report : undefined
   }
-  const findings: Finding[] = []
   if (!addon.loaded) {
     findings.push({ level: 'error', subject: 'addon', message: addon.error ?? 'it does not load', remedies: [] })
   }
@@ -47,20 +46,8 @@ export function examine(required: readonly LibraryName[]): DoctorReport {
       remedies: ['unset SHOAL_DEVICE to use GPUs'],
     })
   }
-  const nvshmemLibrary = found('nvshmem')
-  const nvshmemPlugins = nvshmemLibrary?.path === undefined ? [] : pluginsBeside(nvshmemLibrary.path)
-  if (
-    nvshmemLibrary !== undefined &&
-    nvshmemLibrary.step !== 'sim' &&
-    !nvshmemPlugins.some((name) => name.includes('_uid'))
-  ) {
-    findings.push({
-      level: 'warning',
-      subject: nvshmemLibrary.title,
-      message: 'its plugin nvshmem_bootstrap_uid is not beside it, so that it cannot start by unique id',
-      remedies: ['install the complete package or wheel'],
-    })
-  }
+  const { plugins: nvshmemPlugins, findings: pluginFindings } = examinePlugins(found('nvshmem'))
+  findings.push(...pluginFindings)
   findings.push(...sharedMemoryFindings(system, devices.length))
   return { system, addon, libraries, nvshmemPlugins, devices, links, findings }
 }
@@ -110,23 +97,38 @@ function majorOf(report: LibraryReport | undefined): number | undefined {
 }
 
 function sharedMemoryFindings({ sharedMemoryBytes }: SystemReport, deviceCount: number): Finding[] {
-  if (sharedMemoryBytes === undefined || sharedMemoryBytes >= enoughSharedMemory || deviceCount < 2) return []
+  const bytes = sharedMemoryBytes ?? 0
+  if (process.platform !== 'linux' || bytes >= enoughSharedMemory || deviceCount < 2) return []
+  const found = sharedMemoryBytes === undefined ? 'is not there' : `has ${Math.round(bytes / 2 ** 20)} MiB`
   return [
     {
       level: 'warning',
       subject: 'shared memory',
-      message: `/dev/shm has ${Math.round(sharedMemoryBytes / 2 ** 20)} MiB; ranks that exchange data through it may not start`,
+      message: `/dev/shm ${found}; ranks that exchange data through it may not start`,
       remedies: ['start a container with --shm-size=1g or more, or with --ipc=host'],
     },
   ]
 }
 
-function pluginsBeside(path: string): string[] {
+/** What of NVSHMEM is loaded by NVSHMEM itself; the software device needs none of it. */
+function examinePlugins(library: LibraryReport | undefined): { plugins: string[]; findings: Finding[] } {
+  if (library?.path === undefined || library.step === 'sim') return { plugins: [], findings: [] }
+  const warning = (message: string, remedy: string): Finding => ({
+    level: 'warning',
+    subject: library.title,
+    message,
+    remedies: [remedy],
+  })
+  let names: string[]
   try {
-    return readdirSync(dirname(path))
-      .filter((name) => /^nvshmem_(?:bootstrap|transport)_.*\.so/.test(name))
-      .sort()
-  } catch {
-    return [] // found by a name that is no path
+    names = readdirSync(dirname(library.path))
+  } catch (error) {
+    // A library can be loaded from a folder that cannot be listed.
+    const message = `whether its plugins are beside it is not known: ${(error as Error).message}`
+    return { plugins: [], findings: [warning(message, 'let this user read the folder')] }
   }
+  const plugins = names.filter((name) => /^nvshmem_(?:bootstrap|transport)_.*\.so/.test(name)).sort()
+  if (plugins.some((name) => name.includes('_uid'))) return { plugins, findings: [] }
+  const message = 'its plugin nvshmem_bootstrap_uid is not beside it, so that it cannot start by unique id'
+  return { plugins, findings: [warning(message, 'install the complete package or wheel')] }
 }

@@ -1,12 +1,14 @@
-import { accessSync, constants, readFileSync, statfsSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs'
 import { availableParallelism, release } from 'node:os'
 import { delimiter, join } from 'node:path'
-import type { SystemReport } from './report.js'
+import type { Finding, SystemReport } from './report.js'
 
-export function examineSystem(): SystemReport {
-  const kernelModule = readKernelModule()
-  const sharedMemoryBytes = readSharedMemory()
-  return {
+/** Never throws; what cannot be read is a finding. */
+export function examineSystem(): { readonly system: SystemReport; readonly findings: Finding[] } {
+  const findings: Finding[] = []
+  const kernelModule = read('the NVIDIA kernel module', findings, readKernelModule)
+  const sharedMemoryBytes = read('shared memory', findings, readSharedMemory)
+  const system = {
     node: process.version,
     platform: `${process.platform}-${process.arch}, ${libraryOfC()}kernel ${release()}`,
     cpus: availableParallelism(),
@@ -15,6 +17,18 @@ export function examineSystem(): SystemReport {
     environment: relevantEnvironment(),
     launchers: installedLaunchers(),
   }
+  return { system, findings }
+}
+
+/** What `reader` finds; undefined where there is no such thing. */
+function read<T>(subject: string, findings: Finding[], reader: () => T): T | undefined {
+  try {
+    return reader()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT' && code !== 'ENOTDIR') findings.push({ level: 'warning', subject, message, remedies: [] })
+    return undefined
+  }
 }
 
 function libraryOfC(): string {
@@ -22,21 +36,14 @@ function libraryOfC(): string {
   return header?.glibcVersionRuntime === undefined ? '' : `glibc ${header.glibcVersionRuntime}, `
 }
 
-function readKernelModule(): string | undefined {
-  try {
-    return /\s(\d+\.\d+(?:\.\d+)?)\s/.exec(readFileSync('/proc/driver/nvidia/version', 'utf8'))?.[1]
-  } catch {
-    return undefined
-  }
+function readKernelModule(): string {
+  const text = readFileSync('/proc/driver/nvidia/version', 'utf8')
+  return /\s(\d+\.\d+(?:\.\d+)?)\s/.exec(text)?.[1] ?? (text.split('\n')[0] as string)
 }
 
-function readSharedMemory(): number | undefined {
-  try {
-    const { bsize, blocks } = statfsSync('/dev/shm')
-    return bsize * blocks
-  } catch {
-    return undefined
-  }
+function readSharedMemory(): number {
+  const { bsize, blocks } = statfsSync('/dev/shm')
+  return bsize * blocks
 }
 
 function relevantEnvironment(): Record<string, string> {
@@ -59,8 +66,8 @@ function installedLaunchers(): Record<string, string> {
 function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK)
-    return true
+    return statSync(path).isFile()
   } catch {
-    return false
+    return false // whatever the reason, the shell too goes on to the next folder
   }
 }

@@ -40,9 +40,12 @@ function typeStripping(path: string): string[] {
   if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) return ['--experimental-strip-types']
   try {
     return ['--import', pathToFileURL(createRequire(path).resolve('tsx')).href]
-  } catch {
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND'
+    // One that is there and broken says itself what is wrong with it.
+    const why = isMissing ? '' : ` (tsx is there and cannot be used: ${(error as Error).message})`
     throw new UsageError(
-      `Node ${process.version} cannot run ${path}: take Node 22.6 or later, install tsx (npm install tsx), or compile it`,
+      `Node ${process.version} cannot run ${path}: take Node 22.6 or later, install tsx (npm install tsx), or compile it${why}`,
     )
   }
 }

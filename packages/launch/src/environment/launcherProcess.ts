@@ -31,6 +31,6 @@ function statOf(pid: number): { readonly parent: number; readonly startTime: str
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     return { parent: Number(fields[1]), startTime: fields[19] ?? '' }
   } catch {
-    return undefined
+    return undefined // it has ended meanwhile; or no Linux
   }
 }

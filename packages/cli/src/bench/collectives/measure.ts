@@ -36,7 +36,8 @@ export async function measureCollective(
       })
     }
   } catch (error) {
-    await disconnect(ranks, 'abort')
+    // What went wrong first is what is told in the end.
+    await disconnect(ranks, 'abort').catch((problem: unknown) => console.error(`shoal bench: ${String(problem)}`))
     throw error
   }
   await disconnect(ranks, 'destroy')

@@ -81,13 +81,17 @@ async function measure(
   const here = await session.allocate('u8', options.sweep.most)
   const there = await session.allocate('u8', options.sweep.most)
   const rows: TransferRow[] = []
+  let refused: { readonly error: unknown } | undefined
+  const noteRefusal = (error: unknown): void => {
+    refused ??= { error }
+  }
   for (const bytes of sizesOf(options.sweep)) {
     const [own, other] = [here.slice(0, bytes), there.slice(0, bytes)]
     const queued = { pe: 1, stream }
     const queue = (): void => {
-      // It is made at once, as no other call of the session is under way; a refusal shows in what is awaited below.
+      // It is made at once, as no other call of the session is under way.
       const made = kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued)
-      void made.catch(() => undefined)
+      made.catch(noteRefusal)
     }
     const once = (): void => {
       if (kind === 'put') session.putSync(other, own, { pe: 1 })
@@ -120,6 +124,9 @@ async function measure(
       const hostLatency = timeOf(iterations, warmUps, (rounds) => {
         for (let i = 0; i < rounds; i += 1) once()
       })
+      // What was refused took no time, and the figures say nothing then.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (refused !== undefined) throw refused.error
       const row = {
         bytes,
         latency,

@@ -113,9 +113,9 @@ async function loadLibrary() {
     ])
     return { ...core, ...charts, ...components, ...renderers }
   } catch (cause) {
-    throw new PlottingLibraryError('--svg needs the package echarts, which is not installed: npm install echarts', {
-      cause,
-    })
+    const { code, message } = cause as NodeJS.ErrnoException
+    const why = code === 'ERR_MODULE_NOT_FOUND' ? 'is not installed' : `does not load (${message})`
+    throw new PlottingLibraryError(`--svg needs the package echarts, which ${why}: npm install echarts`, { cause })
   }
 }
 
