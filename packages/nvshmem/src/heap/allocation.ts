@@ -61,7 +61,7 @@ export class Allocation {
     const registered = this.#registered
     this.#registered = undefined
     if (registered === undefined) {
-      this.live.room.give(this.byteLength)
+      this.live.room.give(this.address)
       await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
       return
     }
@@ -94,8 +94,9 @@ export async function allocate(
   if (alignment !== undefined && zeroed) {
     throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)
   }
+  // NVSHMEM 3.4.5 grows its heap by the size of one element.
   const [api, call] = zeroed
-    ? (['nvshmem_calloc', () => nvshmem_calloc(byteLength, 1)] as const)
+    ? (['nvshmem_calloc', () => nvshmem_calloc(1, byteLength)] as const)
     : alignment !== undefined
       ? (['nvshmem_align', () => nvshmem_align(alignment, byteLength)] as const)
       : (['nvshmem_malloc', () => nvshmem_malloc(byteLength)] as const)
@@ -106,11 +107,11 @@ export async function allocate(
   throw nvshmemError(
     nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
     api,
-    `the symmetric heap has no ${byteLength} bytes left (NVSHMEM_SYMMETRIC_SIZE sets its size), or the PEs asked for different sizes`,
+    `the symmetric heap of a PE has no ${byteLength} bytes left, or the PEs asked for different sizes`,
   )
 }
 
-/** Allocates where the device has room. A session that is stuck, or over, says that instead. */
+/** Allocates where the heap has room. A session that is stuck, or over, says that instead. */
 async function inRoom(
   live: LiveSession,
   byteLength: number,
@@ -118,14 +119,15 @@ async function inRoom(
   api: string,
   allocating: () => Promise<CallResult>,
 ): Promise<bigint> {
-  const end = live.queue.takesCalls && options.signal?.aborted !== true ? live.room.take(byteLength, api) : undefined
+  const takesCalls = live.queue.takesCalls && options.signal?.aborted !== true
+  const end = takesCalls ? live.room.take(byteLength, options.alignment ?? 0, api) : undefined
   try {
     const address = BigInt((await allocating()) as bigint)
-    end?.(address !== 0n)
+    end?.(address)
     return address
   } catch (error) {
     // Of wrong arguments nothing comes; a call that was given up may still allocate.
-    end?.(!(error instanceof TypeError || error instanceof RangeError))
+    end?.(error instanceof TypeError || error instanceof RangeError ? 0n : undefined)
     throw error
   }
 }

@@ -1,71 +1,132 @@
-import { cuMemGetInfo } from '@shoal/cuda-sys/driver'
+import {
+  CUmemAllocationProp,
+  CUmemAllocationType,
+  type CUmemGenericAllocationHandle,
+  CUmemLocationType,
+  cuMemCreate,
+  cuMemGetAddressRange,
+  cuMemGetInfo,
+  cuMemRelease,
+} from '@shoal/cuda-sys/driver'
 import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { checkCuda, nvshmemError } from '../errors.js'
 import type { CallQueue } from '../session/callQueue.js'
+import type { HeapShape } from './heapShape.js'
+import { HeapSpace } from './heapSpace.js'
 
 /** NVSHMEM hands out multiples of this. */
 const unit = 512
 
-const rounded = (bytes: number): number => Math.ceil(bytes / unit) * unit
+const roundedTo = (step: number, bytes: number): number => Math.ceil(bytes / step) * step
+
+/** How a call that allocates has ended: its address, 0n when it gave none; undefined when nobody will know. */
+type Ended = (address: bigint | undefined) => void
 
 /**
- * What the symmetric heap holds of this PE's device. NVSHMEM ends the process when the device has no memory for the heap
- * to grow, so whether it will is asked before.
+ * Whether the symmetric heap of this PE has room. NVSHMEM ends the process when the device has no memory for the heap to
+ * grow, or the heap would grow beyond its limit; so both are asked before.
  */
 export class HeapRoom {
   readonly #queue: CallQueue
   readonly #device: number
-  /** Bytes that are allocated, or will be when their turn comes. */
-  #live = 0
-  /** The most that ever were: the heap keeps what it has grown by. */
-  #peak = 0
-  /** Bytes by which the calls that are under way may make the heap grow. */
+  readonly #shape: HeapShape
+  readonly #space = new HeapSpace()
+  /** Bytes by which calls that are under way may make the heap grow. */
   #growing = 0
+  /** Bytes that calls under way take from what the heap has. */
+  #fitting = 0
 
   /** @param queue makes the driver's calls in the context of `device`. */
-  constructor(queue: CallQueue, device: number) {
+  constructor(queue: CallQueue, device: number, shape: HeapShape) {
     this.#queue = queue
     this.#device = device
+    this.#shape = shape
   }
 
   /**
-   * Counts memory that is about to be allocated; what is returned is called when that has ended.
+   * Counts memory that is about to be allocated.
    *
-   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the device has no room for it.
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when there is no room for it.
    */
-  take(byteLength: number, api: string): (isAllocated: boolean) => void {
-    const bytes = rounded(byteLength)
-    const growth = Math.max(0, this.#live + bytes - this.#peak)
-    if (growth > 0) this.#requireRoom(bytes, api)
-    this.#live += bytes
-    this.#peak += growth
-    this.#growing += growth
-    return (isAllocated) => {
-      this.#growing -= growth
-      if (isAllocated) return
-      this.#live -= bytes
-      this.#peak -= growth
+  take(byteLength: number, alignment: number, api: string): Ended {
+    // NVSHMEM takes so much more to find an aligned place in it.
+    const bytes = roundedTo(unit, byteLength + alignment)
+    const growth = this.#shape.step === 0 ? 0 : roundedTo(this.#shape.step, bytes)
+    const grows = growth > 0 && this.#canGrow(growth)
+    if (!grows && !this.#fits(bytes)) throw this.#refusal(byteLength, alignment, api)
+    const [growing, fitting] = grows ? [growth, 0] : [0, bytes]
+    this.#growing += growing
+    this.#fitting += fitting
+    return (address) => {
+      this.#growing -= growing
+      // What may be allocated still, with nobody to tell, stays counted.
+      this.#fitting += address === undefined ? bytes - fitting : -fitting
+      if (address === undefined || address === 0n) return
+      this.#space.add(Number(address), roundedTo(unit, byteLength), (at) => this.#mappingAt(at))
     }
   }
 
-  /** Memory of this size is given back, in turn with the session's other calls. */
-  give(byteLength: number): void {
-    this.#live -= rounded(byteLength)
+  /** Memory is given back, in turn with the session's other calls. */
+  give(address: bigint): void {
+    this.#space.remove(Number(address))
   }
 
-  #requireRoom(bytes: number, api: string): void {
+  /** Whether the heap may grow, beside what it may grow by already: the driver gives the memory, and gets it back. */
+  #canGrow(growth: number): boolean {
+    const wanted = this.#growing + growth
+    if (this.#mappedBytes() + wanted >= this.#shape.limit) return false
+    const handle = new BigUint64Array(1)
+    const properties = CUmemAllocationProp.allocate({
+      type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+      location: { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: this.#device },
+    })
+    return this.#queue.inContext(() => {
+      if (cuMemCreate(handle, wanted, properties, 0) !== 0) return false
+      cuMemRelease(handle[0] as CUmemGenericAllocationHandle)
+      return true
+    })
+  }
+
+  /** The first step is NVSHMEM's own, whether or not an allocation lies in it. */
+  #mappedBytes(): number {
+    return Math.max(this.#space.mappedBytes, this.#shape.step)
+  }
+
+  #fits(bytes: number): boolean {
+    const wanted = this.#fitting + bytes
+    if (this.#space.isKnown) return wanted <= this.#space.largestFree()
+    // NVSHMEM has told nothing yet. Its own buffers take less than half of the first step.
+    const { step, limit } = this.#shape
+    return wanted <= (step === 0 ? limit : step / 2)
+  }
+
+  #mappingAt(address: number): { readonly start: number; readonly end: number } | undefined {
+    const [start, bytes] = [new BigUint64Array(1), new BigUint64Array(1)]
+    const status = this.#queue.inContext(() => cuMemGetAddressRange(start, bytes, BigInt(address) as never))
+    return status === 0 ? { start: Number(start[0]), end: Number(start[0]) + Number(bytes[0]) } : undefined
+  }
+
+  #refusal(bytes: number, alignment: number, api: string): Error {
+    const { step, limit, limitedBy } = this.#shape
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
-    const status = this.#queue.inContext(() => cuMemGetInfo(free, total))
-    checkCuda(status, 'cuMemGetInfo')
-    const kept = this.#peak - this.#live
-    const room = Number(free[0]) - this.#growing + kept
-    if (bytes <= room) return
-    throw nvshmemError(
+    checkCuda(
+      this.#queue.inContext(() => cuMemGetInfo(free, total)),
+      'cuMemGetInfo',
+    )
+    const kept = this.#space.largestFree()
+    const toGrow = Math.min(Number(free[0]) - this.#growing, limit - this.#mappedBytes() - 1)
+    const room = Math.max(0, kept - this.#fitting, step === 0 ? 0 : Math.floor(toGrow / step) * step)
+    const underWay = this.#growing + this.#fitting
+    return nvshmemError(
       nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
       api,
-      `${bytes} bytes of symmetric memory are wanted, and device ${this.#device} has room for ${Math.max(0, room)}: ` +
-        `${free[0]} are free${kept === 0 ? '' : `, ${kept} the heap has kept`}` +
-        `${this.#growing === 0 ? '' : `, ${this.#growing} go to allocations under way`}`,
+      `${bytes} bytes of symmetric memory ${alignment === 0 ? '' : `at a multiple of ${alignment} `}are wanted, ` +
+        `and device ${this.#device} has room for ${room}: ${free[0]} are free` +
+        (kept === 0 ? '' : `, ${kept} the heap has kept`) +
+        (underWay === 0 ? '' : `, ${underWay} go to allocations under way`) +
+        (step === 0
+          ? `; the heap does not grow (${limitedBy})`
+          : `; the heap grows by multiples of ${step} (NVSHMEM_CUMEM_GRANULARITY) to less than ${limit} (${limitedBy})`),
     )
   }
 }

@@ -3,6 +3,7 @@ import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
 import { HeapRoom } from '../heap/heapRoom.js'
+import { heapShape } from '../heap/heapShape.js'
 import { noRecentTransfers } from '../rma/recentTransfers.js'
 import type { CallQueue, WaitOptions } from './callQueue.js'
 import type { LiveSession } from './live.js'
@@ -34,7 +35,7 @@ export class SessionLife {
       context: context.handle,
       pe,
       peCount,
-      room: new HeapRoom(queue, context.ordinal),
+      room: new HeapRoom(queue, context.ordinal, heapShape(process.env)),
       recent: noRecentTransfers(),
       untilQuiet: new Set(),
       isOver: () => this.#ended !== undefined,

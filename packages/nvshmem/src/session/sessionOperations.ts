@@ -25,8 +25,8 @@ export abstract class SessionOperations extends TransferOperations {
    * Symmetric memory for `length` elements (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`). Every PE calls it with
    * the same dtype, length and options, in the same order; it settles when all have.
    *
-   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the device has no room for it, before NVSHMEM is asked, which
-   * would end the process; or when the heap has none (`NVSHMEM_SYMMETRIC_SIZE`).
+   * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room for it and cannot grow
+   * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`), before NVSHMEM is asked, which would end the process.
    */
   allocate<D extends DType>(dtype: D, length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
     return whenOpen(this._live, 'allocate', () => allocateElements(this._live, dtype, length, options))

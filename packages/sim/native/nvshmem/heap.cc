@@ -31,8 +31,9 @@ bool allAre(const std::vector<Description>& all, uint64_t value) {
 
 }  // namespace
 
-bool Heap::open(uint64_t limit, std::string& problem) {
+bool Heap::open(uint64_t limit, uint64_t step, std::string& problem) {
   limit_ = rounded(limit, kGranularity);
+  step_ = rounded(step, kGranularity);
   bases_.assign(static_cast<size_t>(job_.size), 0);
   for (CUdeviceptr& base : bases_) {
     // The second half is for memory that is added.
@@ -163,8 +164,8 @@ void* Heap::allocate(const char* function, size_t size, size_t alignment) {
       const uint64_t offset = take(need, aligned);
       if (offset != kNoOffset) return at(job_.pe, offset);
     }
-    const uint64_t least = rounded(need + (aligned > kGranularity ? aligned : 0), kGranularity);
-    if (attempt == 0 && least < kGrowth && grow(kGrowth)) continue;
+    const uint64_t least = rounded(need + (aligned > kGranularity ? aligned : 0), std::max(step_, kGranularity));
+    if (attempt == 0 && step_ == 0 && least < kGrowth && grow(kGrowth)) continue;
     if (job_.control->failure() != nullptr || !grow(least)) return nullptr;
   }
   return nullptr;

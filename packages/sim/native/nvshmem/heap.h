@@ -21,8 +21,9 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Reserves addresses for all PEs. `limit` must be the same on all of them.
-  bool open(uint64_t limit, std::string& problem);
+  // Reserves addresses for all PEs. Both numbers must be the same on all of them. `step`: what the heap grows by multiples
+  // of; 0 leaves that to it.
+  bool open(uint64_t limit, uint64_t step, std::string& problem);
 
   // Both are called by all PEs, with the same arguments.
   void* allocate(const char* function, size_t size, size_t alignment);
@@ -57,6 +58,7 @@ class Heap {
   Job& job_;
   const CUdevice device_;
   uint64_t limit_ = 0;
+  uint64_t step_ = 0;
   uint64_t grown_ = 0;
   std::vector<CUdeviceptr> bases_;
   mutable std::mutex mutex_;             // of what follows

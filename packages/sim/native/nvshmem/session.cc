@@ -84,6 +84,21 @@ int status() {
   return own.session->areDevicesShared ? NVSHMEM_STATUS_FULL_MPG : NVSHMEM_STATUS_IS_INITIALIZED;
 }
 
+// A number of bytes as NVSHMEM reads it: with K, M, G or T.
+uint64_t sizeFromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  char* unit = nullptr;
+  const double number = strtod(text, &unit);
+  constexpr const char* units = "kmgt";
+  const char* found = *unit == '\0' ? nullptr : strchr(units, tolower(*unit));
+  if (unit == text || !(number >= 0) || number > 1e15 || (*unit != '\0' && found == nullptr)) {
+    report("%s=%s is no size", name, text);
+    return otherwise;
+  }
+  return static_cast<uint64_t>(number * static_cast<double>(found == nullptr ? 1 : uint64_t{1} << 10 * (found - units + 1)));
+}
+
 }  // namespace
 
 bool Session::start(std::string& problem) {
@@ -95,12 +110,14 @@ bool Session::start(std::string& problem) {
   const bool isFine = cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS && cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
   const Group all = job->everybody(kStartSlot);
   std::vector<Description> told;
-  if (!job->tell(all, "the start", Description{kStarting, 0, 0, device, bytes, 0, 0, isFine}, told)) {
+  bytes = std::min<uint64_t>(bytes, sizeFromEnvironment("NVSHMEM_MAX_MEMORY_PER_GPU", bytes));
+  const uint64_t ownStep = sizeFromEnvironment("NVSHMEM_CUMEM_GRANULARITY", 0);
+  if (!job->tell(all, "the start", Description{kStarting, 0, 0, device, bytes, ownStep, 0, isFine}, told)) {
     const char* failure = job->control->failure();
     problem = failure != nullptr ? failure : "the start has failed";
     return false;
   }
-  uint64_t limit = bytes;
+  uint64_t limit = bytes, step = 0;
   for (int pe = 0; pe < job->size; ++pe) {
     const Description& each = told[static_cast<size_t>(pe)];
     if (each.value != 1) {
@@ -108,9 +125,10 @@ bool Session::start(std::string& problem) {
       return false;
     }
     limit = std::min(limit, each.count);
+    step = std::max(step, each.destination);
     for (int before = 0; before < pe; ++before) areDevicesShared = areDevicesShared || told[static_cast<size_t>(before)].root == each.root;
   }
-  if (!heap.open(limit, problem)) return false;
+  if (!heap.open(limit, step, problem)) return false;
   for (const Description& each : told) devices.push_back(each.root);
   teams.open(devices);
   return job->meet(all, "the start");

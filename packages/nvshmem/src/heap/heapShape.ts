@@ -1,0 +1,41 @@
+import { isSoftwareDevice } from '@shoal/ffi'
+
+const MiB = 2 ** 20
+const GiB = 2 ** 30
+
+/** How NVSHMEM's heap gets its memory, as the environment of the process tells it. */
+export interface HeapShape {
+  /** The heap grows by multiples of this; 0: all of it is there from the start. */
+  readonly step: number
+  /** The most that it may have, in bytes, and the variable that says so. */
+  readonly limit: number
+  readonly limitedBy: string
+}
+
+/** What the heap grows by when nothing is said. The software device's grows by what is needed. */
+const defaultStep = (): number => (isSoftwareDevice() ? 2 * MiB : 512 * MiB)
+
+export function heapShape(environment: NodeJS.ProcessEnv): HeapShape {
+  const isWhole = isSet(environment['NVSHMEM_DISABLE_CUDA_VMM']) || environment['NVSHMEM_HEAP_KIND'] === 'SYSMEM'
+  if (isWhole && !isSoftwareDevice()) {
+    return { step: 0, limit: sizeOf(environment, 'NVSHMEM_SYMMETRIC_SIZE', GiB), limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }
+  }
+  const asked = sizeOf(environment, 'NVSHMEM_CUMEM_GRANULARITY', defaultStep())
+  // No smaller than a page of the device, and no larger than what network adapters register at once.
+  const step = Math.min(Math.max(asked, 2 * MiB), 2 * GiB)
+  const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'
+  return { step, limit: Math.ceil(sizeOf(environment, limitedBy, 128 * GiB) / step) * step, limitedBy }
+}
+
+/** What NVSHMEM takes for yes. */
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && !/^[0nf]/i.test(value)
+}
+
+/** A number of bytes as NVSHMEM reads it: with K, M, G or T. */
+function sizeOf(environment: NodeJS.ProcessEnv, name: string, otherwise: number): number {
+  const [, number, unit = ''] = /^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)/i.exec(environment[name] ?? '') ?? []
+  return number === undefined
+    ? otherwise
+    : Math.floor(Number(number) * 1024 ** ' kmgt'.indexOf(unit.toLowerCase() || ' '))
+}
