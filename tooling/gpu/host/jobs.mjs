@@ -41,6 +41,14 @@ const conformance =
 /** In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, which runs none. */
 export const jobs = [
   {
+    name: 'doctor',
+    limit: 60,
+    command: () => [
+      file('node_modules/@shoal/cli/bin/shoal.js'),
+      ...['doctor', '--verbose', '--require', 'driver,runtime,nccl,nvshmem'],
+    ],
+  },
+  {
     name: 'conformance',
     limit: 300,
     command: conformance('--without', 'nvshmem', '--without', 'nccl matrix'),
