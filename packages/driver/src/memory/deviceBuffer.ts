@@ -1,15 +1,9 @@
 import {
-  arrayFor,
-  check,
-  checkSource,
-  checkTarget,
+  type DeviceMemoryCalls,
+  DeviceMemoryObject,
   type DTypeOfArray,
   describeValue,
-  type ElementValue,
-  elementBytes,
   elementsIn,
-  queueFill,
-  Resource,
   reinterpretedLength,
   requireArrayFor,
   requireDType,
@@ -21,45 +15,28 @@ import {
   viewOf,
   watchLater,
 } from '@shoal/cuda-base'
-import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
   type DType,
   dtypeInfo,
   dtypeOf,
   type MemoryLike,
-  type MemoryRange,
-  memoryProtocol,
   type StorageArray,
-  type StreamLike,
   type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, type ContextSource, contextOf } from '../context.js'
 import { Stream, streamFor } from '../stream.js'
 import { Allocation } from './allocation.js'
-import { downloadNow, queueDeviceCopy, queueDownload, queueUpload, uploadNow } from './copy.js'
-import type { PinnedBuffer } from './pinnedBuffer.js'
+import { memoryCalls } from './copy.js'
 import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
 
-/** Where an operation is queued. */
-export interface QueueOptions {
-  /** Default: the default stream of the buffer's device. */
-  readonly stream?: StreamLike | undefined
-}
-
-export type { ViewOptions } from '@shoal/cuda-base'
-
-/** What a device buffer can be filled from: a typed array, page-locked memory, or device memory of any device. */
-export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
-
-/** What a device buffer can be read into. */
-export type CopyTarget<D extends DType> = TypedArrayOf<D> | PinnedBuffer<D>
+export type { CopySource, CopyTarget, QueueOptions, ViewOptions } from '@shoal/cuda-base'
 
 /**
  * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
  * `Sync` block the thread; methods that return a promise wait without blocking it.
  */
-export class DeviceBuffer<D extends DType = DType> extends Resource implements MemoryLike {
+export class DeviceBuffer<D extends DType = DType> extends DeviceMemoryObject<D> {
   readonly dtype: D
   /** Number of elements. */
   readonly length: number
@@ -70,7 +47,6 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
   readonly #high: number
   /** Where a view starts; undefined for a buffer that has the whole allocation. */
   readonly #viewAddress: bigint | undefined
-  #range: MemoryRange | undefined
 
   private constructor(owner: Allocation | Stream, dtype: D, length: number, viewAddress?: bigint, low = 0, high = 0) {
     super()
@@ -92,14 +68,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   /** Memory for `length` elements, all bits zero; ready for use on any stream. */
   static zeros<D extends DType>(source: ContextSource, dtype: D, length: number): DeviceBuffer<D> {
-    const buffer = DeviceBuffer.allocate(source, dtype, length)
-    return disposeOnError(buffer, () => {
-      const { context } = buffer
-      const stream = transferStream(context)
-      const zero = new DataView(new ArrayBuffer(1))
-      queueFill(context, stream.handle, buffer._address, zero, buffer.byteLength)
-      stream.synchronizeSync()
-    })
+    return DeviceBuffer.allocate(source, dtype, length).startWithZeros()
   }
 
   /**
@@ -117,11 +86,7 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     const dtype = options.dtype ?? dtypeOf(array)
     requireDType(dtype)
     requireArrayFor(array, dtype, 'array')
-    const buffer = DeviceBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array'))
-    return disposeOnError(buffer, () => {
-      const { context } = buffer
-      uploadNow(context, transferStream(context).handle, buffer._address, array)
-    })
+    return DeviceBuffer.allocate(source, dtype, elementsIn(array, dtype, 'array')).startWith(array)
   }
 
   /**
@@ -210,6 +175,11 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     return 'DeviceBuffer'
   }
 
+  /** @internal */
+  get _calls(): DeviceMemoryCalls {
+    return memoryCalls
+  }
+
   /** @internal The address without the check that it is still there. */
   get _address(): bigint {
     return this.#viewAddress ?? this._allocation.address
@@ -221,11 +191,6 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
 
   get device(): Context['device'] {
     return this.#owner.context.device
-  }
-
-  /** The `CUdeviceptr` of the first element; 0n when there is none. @throws DisposedError */
-  get address(): bigint {
-    return this._use()
   }
 
   /** Whether dispose() was called for this buffer or for the one it is a view of. */
@@ -258,81 +223,6 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     return new DeviceBuffer(this._allocation, dtype, length, address)
   }
 
-  /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin). */
-  fill(value: ElementValue<D>, options: QueueOptions = {}): this {
-    const address = this._use()
-    const stream = queueFor(this.context, options)
-    queueFill(this.context, stream, address, elementBytes(this.dtype, value, 'value'), this.length)
-    return this
-  }
-
-  /** Writes one value to every element and blocks until it is done. */
-  fillSync(value: ElementValue<D>, options: QueueOptions = {}): this {
-    return this.#finish(this.fill(value, options), options)
-  }
-
-  /**
-   * Queues a copy of the whole of `source`, which must be as long as this buffer; use {@link slice} for parts. Of an
-   * ordinary array the present contents arrive, whatever becomes of it; a page-locked one must stay unchanged until
-   * the copy ends and is kept alive until then. Device memory may be another device's, with or without peer access.
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError.
-   */
-  copyFrom(source: CopySource<D>, options: QueueOptions = {}): this {
-    const address = this._use()
-    const { context } = this
-    const stream = queueFor(context, options)
-    const from = checkSource(source, this)
-    if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
-    else queueDeviceCopy(context, stream, address, from)
-    return this
-  }
-
-  /** Like {@link copyFrom}, and blocks until the copy has ended. */
-  copyFromSync(source: CopySource<D>, options: QueueOptions = {}): this {
-    const address = this._use()
-    const { context } = this
-    const stream = queueFor(context, options)
-    const from = checkSource(source, this)
-    if (ArrayBuffer.isView(from)) {
-      uploadNow(context, stream, address, from)
-      return this
-    }
-    queueDeviceCopy(context, stream, address, from)
-    return this.#finish(this, options)
-  }
-
-  /**
-   * Queues a copy into host memory as long as this buffer and resolves with it when the data is there.
-   * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
-   */
-  copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
-    try {
-      const address = this._use()
-      const stream = queueFor(this.context, options)
-      return queueDownload(this.context, stream, address, checkTarget(target, this), target)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  /** Copies into host memory as long as this buffer and blocks until the data is there. */
-  copyToSync<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): T {
-    const address = this._use()
-    const stream = queueFor(this.context, options)
-    downloadNow(this.context, stream, address, checkTarget(target, this))
-    return target
-  }
-
-  /** Resolves with the elements in a fresh typed array, as they are when the stream gets there. */
-  toArray(options: QueueOptions = {}): Promise<TypedArrayOf<D>> {
-    return this.copyTo(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
-  }
-
-  /** The elements in a fresh typed array; blocks until the stream gets there. */
-  toArraySync(options: QueueOptions = {}): TypedArrayOf<D> {
-    return this.copyToSync(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
-  }
-
   /** Frees the memory when `stream` gets there (`cuMemFreeAsync`): work queued on it before may still use it. */
   disposeOn(stream: Stream): void {
     if (!(stream instanceof Stream)) throw new TypeError(`stream must be a Stream, not ${describeValue(stream)}`)
@@ -351,32 +241,8 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
     else this.#free()
   }
 
-  get [memoryProtocol](): MemoryRange {
-    const address = this._use()
-    // Frozen: whoever checked it once may recognise it.
-    this.#range ??= Object.freeze({
-      version: 0,
-      address,
-      byteLength: this.byteLength,
-      device: this.device.ordinal,
-      context: this.context._handle,
-      dtype: this.dtype,
-      length: this.length,
-    })
-    return this.#range
-  }
-
-  get [Symbol.toStringTag](): string {
-    return 'DeviceBuffer'
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    const state = this.disposed ? ', disposed' : ''
-    return `DeviceBuffer<${this.dtype}>(${this.length}) on device ${this.device.ordinal}${state}`
-  }
-
   /** @internal The address, or DisposedError. */
-  _use(): bigint {
+  override _use(): bigint {
     if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
     this._allocation.context._requireAlive()
     if (this._allocation.source !== undefined) requireWithin(this._allocation.source, this._address, this.byteLength)
@@ -401,39 +267,5 @@ export class DeviceBuffer<D extends DType = DType> extends Resource implements M
         owner.context._removeChild()
       }
     }
-  }
-
-  #finish(result: this, options: QueueOptions): this {
-    const stream = queueFor(this.context, options)
-    this.context.run(() => check(cuStreamSynchronize(stream), 'cuStreamSynchronize'))
-    return result
-  }
-}
-
-/** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(context: Context, options: QueueOptions): CUstream {
-  requireOptions(options, 'options', '{ stream }')
-  return streamFor(context, options.stream)
-}
-
-const transferStreams = new WeakMap<Context, Stream>()
-
-/** A stream of our own for memory nobody else knows yet, so that making it waits for nobody's work. */
-function transferStream(context: Context): Stream {
-  let stream = transferStreams.get(context)
-  if (stream === undefined) {
-    stream = Stream._createHidden(context)
-    transferStreams.set(context, stream)
-  }
-  return stream
-}
-
-function disposeOnError<D extends DType>(buffer: DeviceBuffer<D>, work: () => void): DeviceBuffer<D> {
-  try {
-    work()
-    return buffer
-  } catch (error) {
-    buffer.dispose()
-    throw error
   }
 }
