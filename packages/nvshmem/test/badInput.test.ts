@@ -7,6 +7,7 @@ import {
   Session,
   SessionBusyError,
   type SymmetricBuffer,
+  type Team,
   UniqueId,
 } from '@shoal/nvshmem'
 import { DisposedError, type MemoryLike, memoryProtocol } from '@shoal/types'
@@ -369,6 +370,47 @@ describe('symmetric memory', () => {
     ],
     ['a status that is none', () => session.globalExit(anything(256)), RangeError],
   ])
+})
+
+describe('waiting', () => {
+  const aborted = { signal: AbortSignal.abort(new Error('enough')) }
+  refuses([
+    [
+      'a number of milliseconds alone',
+      () => session.barrierAll(anything(1000)),
+      /needed: \{ timeout, signal \}; got 1000/,
+    ],
+    ['null', () => floats.toArray(anything(null)), /options are needed/],
+    [
+      'a timeout that is no number',
+      () => session.world.sync({ timeout: anything('1s') }),
+      /Team.sync: timeout must be/,
+    ],
+    ['finalize: a timeout that is none', () => session.finalize({ timeout: -1 }), RangeError],
+    [
+      'finalize: options that are none',
+      () => session.finalize(anything('now')),
+      /Session.finalize: options are needed/,
+    ],
+    ['finalize: a signal that has fired', () => session.finalize(aborted), /Session.finalize was aborted/],
+  ])
+
+  test('what refuses to end leaves what it is asked of as it is', async () => {
+    const buffer = await session.allocate('f32', 4)
+    const team = (await session.world.splitStrided({ start: 0, size: 1 })) as Team
+    for (const one of [buffer, team]) {
+      await expect(one.dispose({ timeout: anything('soon') })).rejects.toThrow(RangeError)
+      await expect(one.dispose(anything(5))).rejects.toThrow(TypeError)
+      await expect(one.dispose(aborted)).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
+      expect(one.disposed).toBe(false)
+    }
+    await buffer.fill(2)
+    await team.reduce(buffer, buffer)
+    expect(Array.from(await buffer.toArray())).toEqual([2, 2, 2, 2])
+    await team.dispose()
+    await buffer.dispose()
+    expect([team.disposed, buffer.disposed, session.disposed]).toEqual([true, true, false])
+  })
 })
 
 describe('a session that is busy', () => {

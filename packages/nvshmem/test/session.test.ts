@@ -47,6 +47,16 @@ describe('a session by unique id', () => {
     }
   })
 
+  test('whose signal has fired makes no call that waits, also not a blocking one, and can be abandoned', async () => {
+    const [result] = await resultsOf('session.signal', 1)
+    const aborted = { error: 'SHOAL_ABORTED' }
+    expect(result).toMatchObject({
+      refused: [aborted, aborted, aborted, aborted, aborted],
+      disposed: [false, false],
+      after: [true, 'nothing', 'nothing'],
+    })
+  })
+
   test('ends all processes by globalExit, without their handlers', async () => {
     const said: string[] = []
     const ends = await runJob('session.globalExit', 2, { onSaid: (_, text) => said.push(text) })

@@ -44,19 +44,22 @@ export class Allocation {
     this.live.requireOpen(operation ?? 'use of a SymmetricBuffer')
   }
 
-  /** Gives the memory back; all PEs have to. Idempotent. After the end of the session there is nothing left to do. */
+  /**
+   * Gives the memory back; all PEs have to. Idempotent; what refuses it leaves the memory as it is. After the end of the
+   * session there is nothing left to do.
+   */
   free(wait: WaitOptions | undefined): Promise<void> {
-    this.#freeing ??= this.#free(wait)
+    if (this.#freeing === undefined) {
+      const refusal = this.live.isOver() ? undefined : this.live.queue.refusal('SymmetricBuffer.dispose', wait)
+      if (refusal !== undefined) return Promise.reject(refusal)
+      this.#freeing = this.#free(wait)
+    }
     return this.#freeing
   }
 
   async #free(wait: WaitOptions | undefined): Promise<void> {
     forgetLeak(this)
-    try {
-      this.live.requireOpen('SymmetricBuffer.dispose')
-    } catch {
-      return
-    }
+    if (this.live.isOver()) return
     const { queue } = this.live
     const registered = this.#registered
     this.#registered = undefined

@@ -43,7 +43,11 @@ export class Registration {
 
   /** Takes the memory back from NVSHMEM (`nvshmemx_buffer_unregister`); the memory itself stays. Idempotent. */
   dispose(): Promise<void> {
-    this.#ending ??= this.#unregister()
+    if (this.#ending === undefined) {
+      const refusal = this.#live.isOver() ? undefined : this.#live.queue.refusal('Registration.dispose')
+      if (refusal !== undefined) return Promise.reject(refusal)
+      this.#ending = this.#unregister()
+    }
     return this.#ending
   }
 
@@ -55,11 +59,7 @@ export class Registration {
     const keep = this.#memory === undefined ? [] : [this.#memory]
     this.#memory = undefined
     const api = 'Registration.dispose'
-    try {
-      this.#live.requireOpen(api)
-    } catch {
-      return // it went with the session
-    }
+    if (this.#live.isOver()) return // it went with the session
     const status = await this.#live.queue.runOne(api, () => nvshmemx_buffer_unregister(this.address), { keep })
     checkNvshmem(status, 'nvshmemx_buffer_unregister')
   }

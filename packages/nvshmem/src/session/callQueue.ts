@@ -9,7 +9,7 @@ import {
   offThread,
 } from '@shoal/ffi'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
-import { requireSignal, requireTimeout } from '../checks.js'
+import { requireOptions, requireSignal, requireTimeout } from '../checks.js'
 import { SessionBusyError, SessionStuckError } from '../errors.js'
 import { enterNvshmem, leaveNvshmem, staysInNvshmem } from './processEnd.js'
 
@@ -99,20 +99,25 @@ export class CallQueue {
     callInContext(this.#context)
   }
 
-  /** Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. */
-  run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
-    const wait = options.wait ?? {}
+  /** Why a call would not be made at all, as the error that says so; undefined when it would, now or in its turn. */
+  refusal(operation: string, wait: WaitOptions = {}): Error | undefined {
     try {
+      requireOptions(wait, operation, '{ timeout, signal }')
       requireTimeout(wait.timeout, operation)
       requireSignal(wait.signal, operation)
-      this.#requireOpen(operation)
+      this.#requireCallable(operation)
     } catch (error) {
-      return Promise.reject(error)
+      return error as Error
     }
-    if (this.#stuck !== undefined) return Promise.reject(this.#stuckError(operation))
-    const signal = wait.signal
-    if (this.#aborted !== undefined) return Promise.reject(aborted(operation, this.#aborted.reason))
-    if (signal?.aborted === true) return Promise.reject(aborted(operation, signal.reason))
+    return wait.signal?.aborted === true ? aborted(operation, wait.signal.reason) : undefined
+  }
+
+  /** Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. */
+  run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
+    const { wait = {} } = options
+    const refusal = this.refusal(operation, wait)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    const { signal } = wait
     const background: BackgroundWork = {}
     const entry: Entry = { operation, background, giveUp: undefined }
     const { keep = [] } = options
@@ -194,11 +199,11 @@ export class CallQueue {
   /**
    * Runs calls on this thread and blocks it until they have returned.
    *
-   * @throws SessionBusyError, SessionStuckError when another call is under way.
+   * @throws SessionBusyError, SessionStuckError when another call is under way; AbortedError once the signal of the session
+   * has fired: nothing could end the wait.
    */
   runSync<T>(operation: string, call: () => T): T {
-    this.#requireOpen(operation)
-    if (this.#stuck !== undefined) throw this.#stuckError(operation)
+    this.#requireCallable(operation)
     const underWay = this.underWay
     if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
     return this.inContext(call)
@@ -234,8 +239,10 @@ export class CallQueue {
     }
   }
 
-  #requireOpen(operation: string): void {
+  #requireCallable(operation: string): void {
     if (this.#closed !== undefined) throw new DisposedError({ object: this.#closed, operation })
+    if (this.#stuck !== undefined) throw this.#stuckError(operation)
+    if (this.#aborted !== undefined) throw aborted(operation, this.#aborted.reason)
   }
 
   #stuckError(operation: string): SessionStuckError {

@@ -56,9 +56,13 @@ export class SessionLife {
     return this.#ended
   }
 
-  /** Ends NVSHMEM together with the other PEs. Idempotent. */
+  /** Ends NVSHMEM together with the other PEs. Idempotent; what refuses it leaves the session as it is. */
   finalize(wait: WaitOptions | undefined): Promise<void> {
-    this.#ending ??= this.#finalize(wait)
+    if (this.#ending === undefined) {
+      const refusal = this.#queue.refusal('Session.finalize', wait)
+      if (refusal !== undefined) return Promise.reject(refusal)
+      this.#ending = this.#finalize(wait)
+    }
     return this.#ending
   }
 

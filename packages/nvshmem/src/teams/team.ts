@@ -91,7 +91,7 @@ export class Team implements SessionTeam {
 
   /** The `nvshmem_team_t`, for raw functions of `@shoal/nvshmem-sys`. @throws DisposedError */
   get handle(): nvshmem_team_t {
-    return this.#use('handle')
+    return this.#use('Team.handle')
   }
 
   /** Whether `dispose()` was called. */
@@ -303,7 +303,11 @@ export class Team implements SessionTeam {
         new TypeError(`Team.dispose: the team ${this.name} is NVSHMEM's own and lives as long as the session`),
       )
     }
-    this.#ending ??= this.#destroy(wait)
+    if (this.#ending === undefined) {
+      const refusal = this.#live.isOver() ? undefined : this.#live.queue.refusal('Team.dispose', wait)
+      if (refusal !== undefined) return Promise.reject(refusal)
+      this.#ending = this.#destroy(wait)
+    }
     return this.#ending
   }
 
@@ -321,11 +325,7 @@ export class Team implements SessionTeam {
 
   async #destroy(wait: WaitOptions | undefined): Promise<void> {
     forgetLeak(this)
-    try {
-      this.#live.requireOpen('Team.dispose')
-    } catch {
-      return // it went with the session
-    }
+    if (this.#live.isOver()) return // it went with the session
     await this.#live.queue.run('Team.dispose', () => nvshmem_team_destroy(this.#handle), { wait })
   }
 
