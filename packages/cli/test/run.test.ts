@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -390,6 +390,24 @@ describe('nothing is left running', () => {
     one.child.kill('SIGKILL')
     expect((await one.end).signal).toBe('SIGKILL')
     await expectEnded(pids)
+  })
+
+  test.each([2, 6, 12, 24])('when shoal run is killed while it starts them, %d so far', async (count) => {
+    const seconds = `600.${process.pid}${count}`
+    const one = start(['-n', '64', '--exec', 'sleep', seconds])
+    const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
+    // One is the guard. No waiting in between: this has to catch it at work.
+    const end = performance.now() + 20_000
+    while (readFileSync(file, 'utf8').trim().split(' ').length < count + 1 && performance.now() < end);
+    one.child.kill('SIGKILL')
+    expect((await one.end).signal).toBe('SIGKILL')
+    const left = (): string[] =>
+      execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+        .split('\n')
+        .filter((words) => words.endsWith(`sleep ${seconds}`))
+    // The last one may not be the program yet that it is about to be.
+    await sleep(100)
+    await expect.poll(left, { timeout: 10_000 }).toEqual([])
   })
 
   test('programs that are not of Node, neither', async () => {

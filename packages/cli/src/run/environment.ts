@@ -9,6 +9,11 @@ export interface Meeting {
   readonly freePort: number
 }
 
+/** What tells the processes of this job from all others. */
+export function markOf({ address }: Meeting): string {
+  return `SHOAL_RENDEZVOUS=${address}`
+}
+
 /** The variables of one rank: those of torchrun, and where `bootstrap()` finds the others. */
 export function rankEnvironment(
   rank: number,

@@ -4,18 +4,30 @@ import type { Writable } from 'node:stream'
 /**
  * Reads `+ GROUP` and `- GROUP`; when the input ends, whatever the reason, it kills the groups that are left. A shell,
  * because it starts in a millisecond and takes no memory worth speaking of.
+ *
+ * Until it reads `.` there may be a rank more than it was told of: `shoal run` can be killed when it has started one and
+ * not said so yet. Such a rank is known by what is in its environment, and may still be on its way to have that.
  */
 const script = `
 trap '' HUP INT TERM QUIT
 left=' '
+starting=yes
 while read -r sign group; do
-  if [ "$sign" = + ]; then
-    left="$left$group "
-  else
-    left="\${left%%" $group "*} \${left#*" $group "}"
-  fi
+  case "$sign" in
+    +) left="$left$group " ;;
+    -) left="\${left%%" $group "*} \${left#*" $group "}" ;;
+    .) starting= ;;
+  esac
 done
 for group in $left; do kill -s KILL -- "-$group"; done
+[ -n "$starting" ] || exit 0
+for pause in 0 0.1 0.4 1; do
+  sleep "$pause"
+  for file in $(grep -lszxF -e "$1" /proc/[0-9]*/environ); do
+    group=\${file#/proc/}
+    kill -s KILL -- "-\${group%/environ}"
+  done
+done
 `
 
 /**
@@ -26,10 +38,17 @@ export class Guard {
   readonly #child: ChildProcess
   readonly #input: Writable
 
-  /** @param onFailure - told when there can be no guard */
-  constructor(onFailure: (reason: string) => void) {
+  /**
+   * @param mark - what no process but the ranks of this job, and what they start, has in its environment: `NAME=value`
+   * @param onFailure - told when there can be no guard
+   */
+  constructor(mark: string, onFailure: (reason: string) => void) {
     // A session of its own: what ends the group of `shoal run` must not end the guard.
-    const child = spawn('/bin/sh', ['-c', script], { stdio: ['pipe', 'ignore', 'ignore'], detached: true, cwd: '/' })
+    const child = spawn('/bin/sh', ['-c', script, 'sh', mark], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+      cwd: '/',
+    })
     child.once('error', (error) => onFailure(error.message))
     child.stdin.on('error', () => undefined) // without a guard there is nobody to tell
     child.unref()
@@ -43,6 +62,11 @@ export class Guard {
 
   remove(group: number): void {
     this.#input.write(`- ${group}\n`)
+  }
+
+  /** No further rank follows. */
+  allStarted(): void {
+    this.#input.write('.\n')
   }
 
   /** Lets it end, after all groups were removed. */

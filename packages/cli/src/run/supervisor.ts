@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { constants } from 'node:os'
 import { formatAddress, RendezvousServer } from '@shoal/launch/server'
-import { type Meeting, rankEnvironment } from './environment.js'
+import { type Meeting, markOf, rankEnvironment } from './environment.js'
 import { Guard } from './guard.js'
 import type { RunOptions } from './options.js'
 import { LineSink } from './output.js'
@@ -73,7 +73,8 @@ export class Supervisor {
       this.#stop('nobody reads the output any more', 'SIGTERM', 128 + constants.signals.SIGPIPE)
     const output = new LineSink(process.stdout, onBroken)
     const errors = new LineSink(process.stderr, onBroken)
-    const guard = new Guard((reason) => tell(`no guard against a killed shoal run: ${reason}`))
+    const onFailure = (reason: string): void => tell(`no guard against a killed shoal run: ${reason}`)
+    const guard = new Guard(markOf(meeting), onFailure)
     this.#guard = guard
     for (const [rank, environment] of environments.entries()) {
       // A signal may have come between two ranks.
@@ -90,6 +91,7 @@ export class Supervisor {
       }
       void one.ended.then((end) => this.#ended(one, end))
     }
+    guard.allStarted()
     await Promise.all(this.#ranks.map((one) => settled(one, () => output.isBlocked || errors.isBlocked)))
     if (stdin) {
       process.stdin.unpipe()
