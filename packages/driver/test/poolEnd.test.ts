@@ -1,7 +1,8 @@
 import { CUmemPool_attribute, cuMemPoolGetAttribute } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
+import { DisposedError, streamProtocol } from '@shoal/types'
 import { expect, test } from 'vitest'
-import { Device, MemoryPool } from '../src/index.js'
+import { Device, MemoryPool, Stream } from '../src/index.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 
@@ -32,4 +33,68 @@ test('a pool that nothing came from is destroyed at once', () => {
   const { handle } = pool
   pool.dispose()
   expect(statusOf(handle)).not.toBe(0)
+})
+
+test('memory that came through another object of the same pool keeps it, too', () => {
+  const device = Device.get(0)
+  using stream = device.createStream()
+  const before = device.memoryPool
+  const pool = MemoryPool.create(device)
+  const { handle } = pool
+  pool.setCurrent()
+  const borrowed = device.memoryPool
+  expect(borrowed.handle).toBe(handle)
+  before.setCurrent()
+  const buffer = borrowed.allocate(stream, 'u8', 1000)
+  borrowed.dispose()
+  pool.dispose()
+  expect(statusOf(handle)).toBe(0)
+  buffer.dispose()
+  expect(statusOf(handle)).not.toBe(0)
+})
+
+test('a pool whose memory could not be allocated is destroyed at once', () => {
+  const device = Device.get(0)
+  using stream = device.createStream()
+  const pool = MemoryPool.create(device)
+  const { handle } = pool
+  expect(() => pool.allocate(stream, 'u8', 2 ** 50)).toThrow('CUDA_ERROR_OUT_OF_MEMORY')
+  expect(pool.allocate(stream, 'u8', 0).length).toBe(0)
+  pool.dispose()
+  expect(statusOf(handle)).not.toBe(0)
+})
+
+test('a pool that is disposed of after a reset of its device, with memory in use, is destroyed with that memory', async () => {
+  const device = Device.get(0)
+  const stream = device.createStream()
+  const pool = MemoryPool.create(device)
+  const buffer = pool.allocate(stream, 'u8', 1000)
+  const { handle } = pool
+  await device.reset()
+  pool.dispose()
+  expect(statusOf(handle)).toBe(0)
+  buffer.dispose()
+  expect(statusOf(handle)).not.toBe(0)
+  stream.dispose()
+})
+
+test('memory is not freed on a borrowed stream whose owner was disposed of', async () => {
+  const device = Device.get(0)
+  const owner = device.createStream()
+  let isThere = true
+  const foreign = {
+    get [streamProtocol]() {
+      if (!isThere) throw new DisposedError('Stream')
+      return owner[streamProtocol]
+    },
+  }
+  const stream = Stream.from(device.primaryContext, foreign)
+  using pool = MemoryPool.create(device)
+  const pieces = [pool.allocate(stream, 'u8', 1000), pool.allocate(stream, 'u8', 1000)] as const
+  await owner.synchronize()
+  owner.dispose()
+  isThere = false
+  pieces[0].dispose()
+  await pieces[1][Symbol.asyncDispose]()
+  expect(pool.used.current).toBe(0)
 })

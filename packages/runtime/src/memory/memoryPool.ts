@@ -1,5 +1,6 @@
 import {
   type MemoryPoolOptions as BaseOptions,
+  checkRelease,
   describeValue,
   type HandleKind,
   handleKindBits,
@@ -18,7 +19,7 @@ import {
   type ShareableHandle,
   scratch,
 } from '@shoal/cuda-base'
-import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, cuMemGetAddressRange, cuMemPoolDestroy } from '@shoal/cuda-sys/driver'
 import {
   cudaDeviceGetDefaultMemPool,
   cudaDeviceGetMemPool,
@@ -44,8 +45,7 @@ import {
 import type { DeviceLike, DType } from '@shoal/types'
 import { deviceOrCurrent } from '../currentDevice.js'
 import { Device } from '../device.js'
-import { runtimeErrors } from '../errors.js'
-import { callOn } from '../start.js'
+import { callOn, releaseOn } from '../start.js'
 import { requireStream, type Stream } from '../stream.js'
 import { Allocation } from './allocation.js'
 import { DeviceMemory, type DeviceOption } from './deviceMemory.js'
@@ -54,8 +54,10 @@ import { DeviceMemory, type DeviceOption } from './deviceMemory.js'
 export interface MemoryPoolOptions extends BaseOptions, DeviceOption {}
 
 const calls: PoolCalls = {
-  destroy(_, pool) {
-    runtimeErrors.checkRelease(cudaMemPoolDestroy(pool), 'cudaMemPoolDestroy')
+  destroy(context, pool) {
+    // A pool outlives a reset. Without a context the runtime would make one, perhaps of another device.
+    if (context.disposed) checkRelease(cuMemPoolDestroy(pool), 'cuMemPoolDestroy')
+    else releaseOn(context, 'cudaMemPoolDestroy', () => cudaMemPoolDestroy(pool))
   },
   getAttribute(context, pool, code, out) {
     const attribute = code as cudaMemPoolAttr
