@@ -1,14 +1,16 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 // What the package does not export: the software device runs no kernels, so the parts are tested one by one here, and the
 // whole on GPUs.
 import { fromBits, toBits } from '../src/atomics/bits.js'
 import { kernelName, kernelOperations, kernelSource } from '../src/atomics/kernelSource.js'
 
 describe('the kernels for atomics', () => {
+  const folder = scratchFolder()
+
   test('have a name for each operation and size, once each', () => {
     const names = kernelOperations.flatMap((operation) => [kernelName(operation, 32), kernelName(operation, 64)])
     expect(names.length).toBe(12)
@@ -19,15 +21,10 @@ describe('the kernels for atomics', () => {
   test.for(['sm_75', 'sm_80', 'sm_90', 'sm_100'])('are compiled for %s', (architecture, { skip }) => {
     if (spawnSync('ptxas', ['--version']).error !== undefined)
       return skip('no ptxas on this machine: install the CUDA toolkit')
-    const folder = mkdtempSync(join(tmpdir(), 'shoal-atomics-'))
-    try {
-      const source = join(folder, 'atomics.ptx')
-      writeFileSync(source, kernelSource())
-      const { status, stderr } = spawnSync('ptxas', [`-arch=${architecture}`, source, '-o', join(folder, 'a.cubin')])
-      expect({ status, stderr: stderr.toString() }).toEqual({ status: 0, stderr: '' })
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
+    const source = join(folder, 'atomics.ptx')
+    writeFileSync(source, kernelSource())
+    const { status, stderr } = spawnSync('ptxas', [`-arch=${architecture}`, source, '-o', join(folder, 'a.cubin')])
+    expect({ status, stderr: stderr.toString() }).toEqual({ status: 0, stderr: '' })
   })
 })
 

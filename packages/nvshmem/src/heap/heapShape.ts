@@ -1,5 +1,3 @@
-import { isSoftwareDevice } from '@shoal/ffi'
-
 const MiB = 2 ** 20
 const GiB = 2 ** 30
 
@@ -12,15 +10,13 @@ export interface HeapShape {
   readonly limitedBy: string
 }
 
-/** What the heap grows by when nothing is said. The software device's grows by what is needed. */
-const defaultStep = (): number => (isSoftwareDevice() ? 2 * MiB : 512 * MiB)
-
-export function heapShape(environment: NodeJS.ProcessEnv): HeapShape {
+/** @param isSoftware whether it is the software device's, which grows by what is needed when nothing is said. */
+export function heapShape(environment: NodeJS.ProcessEnv, isSoftware: boolean): HeapShape {
   const isWhole = isSet(environment['NVSHMEM_DISABLE_CUDA_VMM']) || environment['NVSHMEM_HEAP_KIND'] === 'SYSMEM'
-  if (isWhole && !isSoftwareDevice()) {
+  if (isWhole && !isSoftware) {
     return { step: 0, limit: sizeOf(environment, 'NVSHMEM_SYMMETRIC_SIZE', GiB), limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }
   }
-  const asked = sizeOf(environment, 'NVSHMEM_CUMEM_GRANULARITY', defaultStep())
+  const asked = sizeOf(environment, 'NVSHMEM_CUMEM_GRANULARITY', isSoftware ? 2 * MiB : 512 * MiB)
   // No smaller than a page of the device, and no larger than what network adapters register at once.
   const step = Math.min(Math.max(asked, 2 * MiB), 2 * GiB)
   const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'

@@ -1,4 +1,5 @@
 import { forgetLeak, type PrimaryContext, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
+import { isSoftwareDevice } from '@shoal/ffi'
 import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
@@ -35,7 +36,7 @@ export class SessionLife {
       context: context.handle,
       pe,
       peCount,
-      room: new HeapRoom(queue, context.ordinal, heapShape(process.env)),
+      room: new HeapRoom(queue, context.ordinal, heapShape(process.env, isSoftwareDevice())),
       recent: noRecentTransfers(),
       untilQuiet: new Set(),
       isOver: () => this.#ended !== undefined,

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+// What the package does not export: only GPUs have heaps of these shapes.
+import { heapShape } from '../src/heap/heapShape.js'
+import { HeapSpace } from '../src/heap/heapSpace.js'
+
+const [KiB, MiB, GiB] = [2 ** 10, 2 ** 20, 2 ** 30] as const
+const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'
+
+describe('what the environment says of the heap', () => {
+  test('is 512 MiB at a time up to 128 GiB when it says nothing', () => {
+    expect(heapShape({}, false)).toEqual({ step: 512 * MiB, limit: 128 * GiB, limitedBy })
+    expect(heapShape({}, true)).toEqual({ step: 2 * MiB, limit: 128 * GiB, limitedBy })
+  })
+
+  test.for([
+    ['64M', 64 * MiB],
+    ['1.5g', 1.5 * GiB],
+    ['4096k', 4 * MiB],
+    [String(8 * MiB), 8 * MiB],
+    ['1K', 2 * MiB],
+    ['1T', 2 * GiB],
+    ['many', 512 * MiB],
+    ['', 512 * MiB],
+  ] as const)('NVSHMEM_CUMEM_GRANULARITY=%s', ([text, step]) => {
+    expect(heapShape({ NVSHMEM_CUMEM_GRANULARITY: text }, false).step).toBe(step)
+  })
+
+  test('a limit is whole steps', () => {
+    expect(heapShape({ NVSHMEM_MAX_MEMORY_PER_GPU: '1025M' }, false).limit).toBe(1536 * MiB)
+  })
+
+  test.for([{ NVSHMEM_DISABLE_CUDA_VMM: '1' }, { NVSHMEM_DISABLE_CUDA_VMM: 'true' }, { NVSHMEM_HEAP_KIND: 'SYSMEM' }])(
+    'it does not grow with %o',
+    (environment) => {
+      const whole = { step: 0, limit: GiB, limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }
+      expect(heapShape(environment, false)).toEqual(whole)
+      expect(heapShape({ ...environment, NVSHMEM_SYMMETRIC_SIZE: '512K' }, false)).toEqual({
+        ...whole,
+        limit: 512 * KiB,
+      })
+    },
+  )
+
+  test('it grows when that is switched off', () => {
+    expect(heapShape({ NVSHMEM_DISABLE_CUDA_VMM: '0' }, false).step).toBe(512 * MiB)
+  })
+})
+
+describe('what is known of the addresses of the heap', () => {
+  // Mappings as an H200 had them: the first step, of which NVSHMEM has the begin, and those by which the heap grew.
+  const mappings = [
+    { start: 0, end: 512 },
+    { start: 512, end: 1536 },
+    { start: 4096, end: 4608 },
+  ]
+  const mappingAt = (address: number): (typeof mappings)[number] | undefined =>
+    mappings.find(({ start, end }) => address >= start && address < end)
+
+  test('begins with the first allocation, and grows with what lies beyond', () => {
+    const space = new HeapSpace()
+    expect([space.isKnown, space.mappedBytes, space.largestFree()]).toEqual([false, 0, 0])
+    space.add(124, 100, mappingAt)
+    expect([space.isKnown, space.mappedBytes, space.largestFree()]).toEqual([true, 512, 288])
+    space.add(224, 600, mappingAt)
+    expect([space.mappedBytes, space.largestFree()]).toEqual([1536, 712])
+  })
+
+  test('what is given back is free, side by side with its neighbours and across mappings', () => {
+    const space = new HeapSpace()
+    for (const address of [124, 424, 724]) space.add(address, 300, mappingAt)
+    space.remove(424)
+    expect(space.largestFree()).toBe(512)
+    space.add(1024, 512, mappingAt)
+    expect(space.largestFree()).toBe(300)
+    space.remove(124)
+    expect(space.largestFree()).toBe(600)
+  })
+
+  test('mappings that do not follow each other are not one', () => {
+    const space = new HeapSpace()
+    space.add(1500, 36, mappingAt)
+    space.add(4096, 12, mappingAt)
+    expect(space.largestFree()).toBe(500)
+  })
+
+  test('of what no mapping is known nothing is free', () => {
+    const space = new HeapSpace()
+    space.add(9000, 8, mappingAt)
+    expect([space.isKnown, space.largestFree()]).toEqual([false, 0])
+  })
+})
