@@ -230,7 +230,11 @@ describe('symbols', () => {
     rmSync(file)
     expect(first()).toBe(1)
     const second = library.bind('second', 0, 0)
-    expect(await offThread({ stopOnError: false }, () => void (first(), second()))).toEqual([1, 2])
+    const both = (): void => {
+      first()
+      second()
+    }
+    expect(await offThread({ stopOnError: false }, both)).toEqual([1, 2])
   })
 
   test('text of a library is read', () => {

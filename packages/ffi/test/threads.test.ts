@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
+import { getEventListeners } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import {
   callInContext,
@@ -117,6 +118,35 @@ describe('calls off the JavaScript thread', () => {
       expect(memory.byteLength).toBe(0)
     }
     expect(process.memoryUsage().rss - before).toBeLessThan(512 * 2 ** 20)
+  })
+
+  test('what is refused leaves nothing behind: no recording, no context, nothing that keeps the process alive', async () => {
+    const out = NativeMemory.allocate(8)
+    const fine = (): void => void failWith(0)
+    const background = Object.freeze({})
+    for (const [options, record, message] of [
+      [{ context: 5 }, fine, /context must be a bigint of 64 bits, got 5/],
+      [{ context: 2n ** 64n }, fine, /context must be a bigint/],
+      [{ lane: {} }, fine, /lane must come from createLane/],
+      [{ keep: 5 }, fine, /not iterable/],
+      [{ background }, fine, /not extensible/],
+      [{}, undefined, /record must be a function/],
+      [{}, async () => failWith(0), /must not be asynchronous/],
+      [{}, () => Promise.reject(new Error('of nobody')), /must not be asynchronous/],
+    ] as const) {
+      await expect(offThread(options as never, record as never)).rejects.toThrow(message)
+      expect(failWith(3)).toBe(3)
+    }
+    await offThread({}, () => callInContext(77n))
+    storeCurrent(out)
+    expect(out.u64[0]).toBe(0n)
+    const run = runNode(`
+      for (const options of [{ context: 5 }, { lane: {} }, { background: Object.freeze({}) }])
+        await offThread(options, () => sleepMs(0)).catch(() => {})
+      const event = { context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }
+      for (const options of [{ background: Object.freeze({}) }, { signal: {} }]) await waitForEvent(event, options).catch(() => {})
+      console.log('ending')`)
+    expect(run).toMatchObject({ status: 0, stdout: 'ending\n' })
   })
 
   test('memory disposed while its call is queued stays until the call has run', async () => {
@@ -282,6 +312,42 @@ describe('waiting', () => {
     expect((await all).every(({ status }) => status === 'rejected')).toBe(true)
   })
 
+  test('abort during a query that blocks: the thread goes on, and the wait ends with the query', async () => {
+    const flags = NativeMemory.allocate(8)
+    const held = { context: 0n, event: flags.address, query: library.address('held_query'), notReady: 600 }
+    const controller = new AbortController()
+    let ended = false
+    const wait = waitForEvent(held, { signal: controller.signal, timeout: 10 }).finally(() => {
+      ended = true
+    })
+    const rejected = expect(wait).rejects.toMatchObject({ name: 'AbortedError', cause: 'first' })
+    await expect.poll(() => flags.i32[0], { timeout: 20_000, interval: 1 }).toBe(1)
+    controller.abort('first')
+    // Another wait, which nobody asks for now, ends at once.
+    const other = new AbortController()
+    const never = countdown(2 ** 31 - 1, 0)
+    const idle = waitForEvent({ context: 0n, event: never.address, query, notReady: 600 }, { signal: other.signal })
+    other.abort()
+    await expect(idle).rejects.toBeInstanceOf(AbortedError)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(ended).toBe(false)
+    flags.i32[1] = 1
+    await rejected
+  })
+
+  test('many waits on one signal are one listener, which goes with the last of them', async () => {
+    const { signal } = new AbortController()
+    const event = (left: number) => ({ context: 0n, event: countdown(left, 0).address, query, notReady: 600 })
+    const listeners = () => getEventListeners(signal, 'abort').length
+    for (let round = 0; round < 2; round += 1) {
+      const waits = Array.from({ length: 30 }, (_, i) => waitForEvent(event(i), { signal }))
+      expect(listeners()).toBe(1)
+      await Promise.all(waits)
+      expect(listeners()).toBe(0)
+    }
+    await expect(waitForEvent(event(3), { signal: {} as AbortSignal })).rejects.toThrow(/must be an AbortSignal/)
+  })
+
   test('abort and timeout end the wait, never the work', async () => {
     const never = countdown(2 ** 31 - 1, 0)
     const forever = { context: 0n, event: never.address, query, notReady: 600 }
@@ -317,6 +383,10 @@ describe('callbacks', () => {
     expect(seen).toHaveLength(3)
   })
 
+  test('what is no function is refused', () => {
+    expect(() => createHostCallback(5 as never)).toThrow(/fn must be a function/)
+  })
+
   test('the stream shape gives the status', async () => {
     const status = await new Promise<number>((resolve) => {
       const callback = createHostCallback(resolve, 'stream')
@@ -347,14 +417,14 @@ const prelude = `
   ]
 `
 
-describe('endings', () => {
-  const runNode = (body: string, env: NodeJS.ProcessEnv = {}) =>
-    spawnSync(process.execPath, ['--input-type=module', '-e', prelude + body], {
-      encoding: 'utf8',
-      timeout: 30_000,
-      env: { ...process.env, ...env },
-    })
+function runNode(body: string) {
+  return spawnSync(process.execPath, ['--input-type=module', '-e', prelude + body], {
+    encoding: 'utf8',
+    timeout: 30_000,
+  })
+}
 
+describe('endings', () => {
   test('the process exits with calls and waits in flight, at once and cleanly', () => {
     const start = performance.now()
     const run = runNode('inFlight(); setTimeout(() => process.exit(5), 50)')
@@ -381,6 +451,43 @@ describe('endings', () => {
       wait.release(); wait.release(); call.release()
       console.log('ending')`)
     expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: 'ending\n' })
+  })
+
+  test('a query that hangs holds up neither the end of a worker nor that of the process', () => {
+    const worker = `${prelude}
+      const { workerData } = await import('node:worker_threads')
+      waitForEvent({ context: 0n, event: workerData, query: library.address('held_query'), notReady: 600 })`
+    const run = runNode(`
+      const { Worker } = await import('node:worker_threads')
+      const flags = NativeMemory.allocate(8)
+      const options = { eval: true, execArgv: ['--input-type=module'], workerData: flags.address }
+      const worker = new Worker(${JSON.stringify(worker)}, options)
+      while (flags.i32[0] === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+      const background = {}
+      waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background })
+      const start = performance.now()
+      await worker.terminate()
+      background.release()
+      console.log(performance.now() - start < 10_000)`)
+    expect(run).toMatchObject({ status: 0, stdout: 'true\n' })
+  })
+
+  test('a worker that exits in a callback, with more of them waiting, ends in peace', async () => {
+    const code = `${prelude}
+      const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+      let calls = 0
+      const callback = createHostCallback(() => { if (++calls === 40) process.exit(7) })
+      const call = library.bind('call_from_thread', 0, 2)
+      for (let i = 0; i < 40; i++) {
+        putHandle(0, callback.functionAddress, 'c', 'f'); putHandle(1, callback.userData, 'c', 'd'); call()
+        offThread({}, () => sleepMs(1))
+      }
+      setTimeout(() => {}, 20_000)`
+    const codes = Array.from({ length: 4 }, () => {
+      const worker = new Worker(code, { eval: true, execArgv: ['--input-type=module'] })
+      return new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))
+    })
+    expect(await Promise.all(codes)).toEqual([7, 7, 7, 7])
   })
 
   test('an exception in a callback is an uncaught exception of the program', () => {

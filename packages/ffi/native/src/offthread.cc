@@ -90,11 +90,13 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   bool lossless = false;
   auto job = std::make_shared<Job>();
   job->id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
-  job->recording.reset(std::exchange(environment.recording, nullptr));
   job->context = info[1].As<Napi::BigInt>().Uint64Value(&lossless);
   job->stop_on_error = info[2].As<Napi::Boolean>();
   job->wants_values = info[3].As<Napi::Boolean>();
   job->mailbox = environment.mailbox;
+  // Taken only now: what throws above leaves it to whoever drops it.
+  job->recording.reset(std::exchange(environment.recording, nullptr));
+  if (job->recording == nullptr) throw Napi::Error::New(env, "no calls were recorded");
   Task task = [job] {
     RunJob(*job);
     job->mailbox->Post([job](Napi::Env delivery) { Finish(delivery, *job); });

@@ -4,9 +4,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -28,7 +31,8 @@ using Query = int (*)(uint64_t);
 constexpr auto kSpin = std::chrono::microseconds(20);
 constexpr auto kShortestPause = std::chrono::microseconds(5);
 constexpr auto kLongestPause = std::chrono::microseconds(500);
-constexpr size_t kAskedUnderOneLock = 16;
+// A query reads the memory it was given, which may go with the environment. One that hangs must not keep it for ever.
+constexpr auto kLongestEnd = std::chrono::seconds(1);
 
 struct Wait {
   uint64_t id;
@@ -38,16 +42,29 @@ struct Wait {
   int not_ready;
   std::shared_ptr<Mailbox> mailbox;
   Clock::time_point since;
+  bool forgotten = false;
 };
 
-struct Waiter {
-  std::mutex arrivals_mutex;  // never held during a query, so JavaScript is never kept waiting by the driver
-  std::condition_variable wake;
-  std::vector<Wait> arrivals;
-  bool started = false;
+using WaitHandle = std::shared_ptr<Wait>;
 
-  std::mutex watched_mutex;  // held during a query: a wait that was forgotten is never asked again
-  std::vector<Wait> watched;
+struct Key {
+  const Mailbox* mailbox;
+  uint64_t id;
+  bool operator==(const Key& other) const { return mailbox == other.mailbox && id == other.id; }
+};
+struct KeyHash {
+  size_t operator()(const Key& key) const { return std::hash<const void*>()(key.mailbox) * 31 + std::hash<uint64_t>()(key.id); }
+};
+
+// The mutex is never held during a query, so JavaScript is never kept waiting by the driver.
+struct Waiter {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable answered;
+  std::unordered_map<Key, WaitHandle, KeyHash> pending;  // what was neither reported nor forgotten
+  std::vector<WaitHandle> arrivals;
+  WaitHandle asking;  // the one whose query is under way
+  bool started = false;
 };
 
 // Never destroyed: its thread may outlive the exit of the process's main function.
@@ -62,45 +79,48 @@ int Ask(const Wait& wait) {
   return scope.status() != 0 ? scope.status() : wait.query(wait.argument);
 }
 
-void Report(const Wait& wait, int status) {
-  wait.mailbox->Post([id = wait.id, status](Napi::Env env) {
+void Report(const Wait& wait, int status, bool forgotten) {
+  wait.mailbox->Post([id = wait.id, status, forgotten](Napi::Env env) {
     Environment& environment = Environment::Of(env);
-    environment.on_wait.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status)});
+    environment.on_wait.Call({Napi::Number::New(env, static_cast<double>(id)), Napi::Number::New(env, status),
+                              Napi::Boolean::New(env, forgotten)});
   });
 }
 
-// Asks once for every wait; reports and drops those that ended. Returns the age of the youngest that is left.
-Clock::duration AskAll(Waiter& waiter) {
-  std::unique_lock<std::mutex> lock(waiter.watched_mutex);
+// Asks once. True when it is to be asked again.
+bool AskOnce(Waiter& waiter, const WaitHandle& wait) {
+  {
+    std::lock_guard<std::mutex> lock(waiter.mutex);
+    if (wait->forgotten) return false;
+    waiter.asking = wait;
+  }
+  const int status = Ask(*wait);
+  bool forgotten = false;
+  {
+    std::lock_guard<std::mutex> lock(waiter.mutex);
+    waiter.asking = nullptr;
+    waiter.answered.notify_all();
+    forgotten = wait->forgotten;
+    if (!forgotten && status == wait->not_ready) return true;
+    waiter.pending.erase(Key{wait->mailbox.get(), wait->id});
+  }
+  Report(*wait, status, forgotten);
+  return false;
+}
+
+// Asks once for every wait and drops those that ended. Returns the age of the youngest that is left.
+Clock::duration AskAll(Waiter& waiter, std::vector<WaitHandle>& watched) {
   Clock::duration youngest = Clock::duration::max();
-  size_t asked = 0;
-  for (size_t i = 0; i < waiter.watched.size();) {
-    // With thousands of waits the lock would be held most of the time, and forgetting one would wait for it.
-    if (++asked % kAskedUnderOneLock == 0) {
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-      if (i >= waiter.watched.size()) break;
-    }
-    Wait& wait = waiter.watched[i];
-    const int status = Ask(wait);
-    if (status == wait.not_ready) {
-      youngest = std::min(youngest, Clock::now() - wait.since);
+  for (size_t i = 0; i < watched.size();) {
+    if (AskOnce(waiter, watched[i])) {
+      youngest = std::min(youngest, Clock::now() - watched[i]->since);
       ++i;
       continue;
     }
-    Report(wait, status);
-    if (i + 1 != waiter.watched.size()) wait = std::move(waiter.watched.back());
-    waiter.watched.pop_back();
+    watched[i] = std::move(watched.back());
+    watched.pop_back();
   }
   return youngest;
-}
-
-void TakeArrivals(Waiter& waiter) {
-  // Both locks, so that a wait is always in one of the two lists for whoever wants it forgotten.
-  std::scoped_lock lock(waiter.arrivals_mutex, waiter.watched_mutex);
-  for (Wait& wait : waiter.arrivals) waiter.watched.push_back(std::move(wait));
-  waiter.arrivals.clear();
 }
 
 void Watch() {
@@ -108,14 +128,19 @@ void Watch() {
   prctl(PR_SET_TIMERSLACK, 1000UL);
 #endif
   Waiter& waiter = TheWaiter();
+  std::vector<WaitHandle> watched;
   while (true) {
-    TakeArrivals(waiter);
-    const Clock::duration youngest = AskAll(waiter);
+    {
+      std::lock_guard<std::mutex> lock(waiter.mutex);
+      watched.insert(watched.end(), waiter.arrivals.begin(), waiter.arrivals.end());
+      waiter.arrivals.clear();
+    }
+    const Clock::duration youngest = AskAll(waiter, watched);
     if (youngest < kSpin) {
       std::this_thread::yield();
       continue;
     }
-    std::unique_lock<std::mutex> lock(waiter.arrivals_mutex);
+    std::unique_lock<std::mutex> lock(waiter.mutex);
     const auto arrived = [&] { return !waiter.arrivals.empty(); };
     if (youngest == Clock::duration::max()) {
       waiter.wake.wait(lock, arrived);
@@ -135,11 +160,11 @@ Napi::Value StartWait(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Environment& environment = Environment::Of(env);
   // Converted before anything is locked: a conversion may throw.
-  Wait wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]),
-            reinterpret_cast<Query>(Word(info[2])), Word(info[3]), info[4].As<Napi::Number>().Int32Value(),
-            environment.mailbox, Clock::now()};
+  auto wait = std::make_shared<Wait>(
+      Wait{static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value()), Word(info[1]), reinterpret_cast<Query>(Word(info[2])),
+           Word(info[3]), info[4].As<Napi::Number>().Int32Value(), environment.mailbox, Clock::now()});
   Waiter& waiter = TheWaiter();
-  std::lock_guard<std::mutex> lock(waiter.arrivals_mutex);
+  std::lock_guard<std::mutex> lock(waiter.mutex);
   if (!waiter.started) {
     try {
       std::thread(Watch).detach();
@@ -148,34 +173,46 @@ Napi::Value StartWait(const Napi::CallbackInfo& info) {
     }
     waiter.started = true;
   }
+  waiter.pending[Key{wait->mailbox.get(), wait->id}] = wait;
   waiter.arrivals.push_back(std::move(wait));
   waiter.wake.notify_one();
   return Napi::Boolean::New(env, true);
 }
 
-size_t Forget(const std::shared_ptr<Mailbox>& mailbox, uint64_t id) {
-  Waiter& waiter = TheWaiter();
-  const auto forget = [&](std::vector<Wait>& waits) {
-    const auto end = std::remove_if(waits.begin(), waits.end(),
-                                    [&](const Wait& wait) { return wait.mailbox == mailbox && (id == 0 || wait.id == id); });
-    const auto count = static_cast<size_t>(waits.end() - end);
-    waits.erase(end, waits.end());
-    return count;
-  };
-  std::scoped_lock lock(waiter.arrivals_mutex, waiter.watched_mutex);
-  return forget(waiter.arrivals) + forget(waiter.watched);
-}
-
-// forget(id): true when the wait was still pending; it is not asked or reported any more.
+// forget(id): 1 when the wait was pending: it is neither asked nor reported any more. 2 when it is being asked at this
+// moment: it is reported as forgotten when the query has returned. 0 when its end was reported already.
 Napi::Value ForgetWait(const Napi::CallbackInfo& info) {
   Environment& environment = Environment::Of(info.Env());
-  const bool found = Forget(environment.mailbox, static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value())) > 0;
-  return Napi::Boolean::New(info.Env(), found);
+  const auto id = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
+  Waiter& waiter = TheWaiter();
+  int outcome = 0;
+  {
+    std::lock_guard<std::mutex> lock(waiter.mutex);
+    const auto found = waiter.pending.find(Key{environment.mailbox.get(), id});
+    if (found != waiter.pending.end()) {
+      found->second->forgotten = true;
+      outcome = waiter.asking == found->second ? 2 : 1;
+      waiter.pending.erase(found);
+    }
+  }
+  return Napi::Number::New(info.Env(), outcome);
 }
 
 }  // namespace
 
-void ForgetWaits(const std::shared_ptr<Mailbox>& mailbox) { Forget(mailbox, 0); }
+void ForgetWaits(const std::shared_ptr<Mailbox>& mailbox) {
+  Waiter& waiter = TheWaiter();
+  std::unique_lock<std::mutex> lock(waiter.mutex);
+  for (auto entry = waiter.pending.begin(); entry != waiter.pending.end();) {
+    if (entry->second->mailbox != mailbox) {
+      ++entry;
+      continue;
+    }
+    entry->second->forgotten = true;
+    entry = waiter.pending.erase(entry);
+  }
+  waiter.answered.wait_for(lock, kLongestEnd, [&] { return waiter.asking == nullptr || waiter.asking->mailbox != mailbox; });
+}
 
 void DefineWaiter(Napi::Env env, Napi::Object exports) {
   exports.Set("wait", Napi::Function::New(env, StartWait, "wait"));

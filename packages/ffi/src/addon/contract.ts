@@ -37,7 +37,8 @@ export interface Addon {
   closeLane(lane: NativeLane): void
 
   wait(id: number, context: bigint, query: bigint, argument: bigint, notReady: number): boolean
-  forgetWait(id: number): boolean
+  /** 0: its end is reported already. 1: it is neither asked nor reported any more. 2: it is reported once its query returns. */
+  forgetWait(id: number): 0 | 1 | 2
 
   registerCallback(): number
   unregisterCallback(id: number): void
@@ -62,7 +63,8 @@ export type CallResult = number | bigint | boolean | Uint8Array<ArrayBuffer> | u
 export type NativeLane = object & { readonly __brand: 'NativeLane' }
 
 export interface AddonHandlers {
-  wait(id: number, status: number): void
+  /** `isForgotten`: nobody wants to know the status any more, but the query has returned. */
+  wait(id: number, status: number, isForgotten: boolean): void
   callback(id: number, status: number): void
   job(id: number, contextStatus: number, results: CallResult[]): void
 }

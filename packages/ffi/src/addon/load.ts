@@ -7,7 +7,7 @@ import type { Addon, AddonHandlers, CallResult } from './contract.js'
 let loaded: Addon | undefined
 let failure: AddonLoadError | undefined
 
-const waits = new Map<number, (status: number) => void>()
+const waits = new Map<number, (status: number, isForgotten: boolean) => void>()
 const callbacks = new Map<number, (status: number) => void>()
 const jobs = new Map<number, (contextStatus: number, results: CallResult[]) => void>()
 
@@ -15,10 +15,10 @@ const jobs = new Map<number, (contextStatus: number, results: CallResult[]) => v
 export const pending = { waits, callbacks, jobs }
 
 const handlers: AddonHandlers = {
-  wait(id, status) {
+  wait(id, status, isForgotten) {
     const settle = waits.get(id)
     waits.delete(id)
-    settle?.(status)
+    settle?.(status, isForgotten)
   },
   callback(id, status) {
     callbacks.get(id)?.(status)

@@ -9,13 +9,14 @@ export interface BackgroundWork {
 /** Keeps the event loop alive until the function it returns is called, or `background.release` is. */
 export function holdEventLoop(background: BackgroundWork | undefined): () => void {
   const native = addon()
-  let isHeld = true
-  native.hold()
+  let isHeld = false
   const release = (): void => {
     if (!isHeld) return
     isHeld = false
     native.unhold()
   }
   if (background !== undefined) background.release = release
+  native.hold()
+  isHeld = true
   return release
 }

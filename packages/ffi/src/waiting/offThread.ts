@@ -1,5 +1,6 @@
 import type { CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
+import { dropCallContext } from '../calls/block.js'
 import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
@@ -8,6 +9,7 @@ import { type BackgroundWork, holdEventLoop } from './hold.js'
 /** A native thread of its own: what is queued on it runs in order, always on that thread. */
 export class Lane {
   readonly #native: NativeLane = addon().createLane()
+  #disposed = false
 
   /** @internal */
   static nativeOf(lane: Lane): NativeLane {
@@ -16,7 +18,12 @@ export class Lane {
 
   /** The thread ends after what is queued. Idempotent. */
   dispose(): void {
+    this.#disposed = true
     addon().closeLane(this.#native)
+  }
+
+  get disposed(): boolean {
+    return this.#disposed
   }
 
   [Symbol.dispose](): void {
@@ -55,7 +62,8 @@ let nextJob = 1
  * Runs C calls on a native thread while JavaScript goes on. `record` runs at once: functions of sys packages called in it
  * check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
  * @returns one result for each call that ran; shorter than the sequence when an error ended it.
- * @throws TypeError for an argument in the JavaScript heap (use NativeMemory); StatusError when the context cannot be made current.
+ * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous; StatusError
+ * when the context cannot be made current.
  */
 export function offThread(
   options: OffThreadOptions & { readonly results: 'value' },
@@ -65,35 +73,62 @@ export function offThread(
   options: OffThreadOptions & { readonly results?: 'status' },
   record: () => void,
 ): Promise<number[]>
-export function offThread(options: OffThreadOptions, record: () => void): Promise<CallResult[]> {
+export function offThread(options: OffThreadOptions, record: () => unknown): Promise<CallResult[]> {
   const native = addon()
   const { context = 0n, lane, keep = [], stopOnError = true, results = 'status' } = options
+  try {
+    check(context, lane, record)
+  } catch (error) {
+    return Promise.reject(error)
+  }
   native.startRecording()
   recording.addon = native
   try {
-    record()
+    refuseAsynchronous(record())
     for (const object of keep) if (object instanceof NativeMemory) native.keep(object.address)
   } catch (error) {
     native.dropRecording()
     return Promise.reject(error)
   } finally {
     recording.addon = undefined
+    // A context for a call that was not made is not for whatever comes next.
+    dropCallContext()
   }
   return new Promise((resolve, reject) => {
     const id = nextJob++
-    const held = keep.slice()
-    const release = holdEventLoop(options.background)
+    const held = [...keep]
+    let release: (() => void) | undefined
     pending.jobs.set(id, (contextStatus, values) => {
       held.length = 0
-      release()
+      release?.()
       if (contextStatus === 0) resolve(values)
       else reject(contextError(contextStatus, ' on the thread of the call'))
     })
-    const thread = lane === undefined ? null : Lane.nativeOf(lane)
-    if (!native.run(id, context, stopOnError, results === 'value', thread)) {
+    try {
+      release = holdEventLoop(options.background)
+      if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane)))
+        return
+      throw new Error(lane?.disposed === true ? 'the lane is disposed' : 'the system gives no more threads')
+    } catch (error) {
+      native.dropRecording()
       pending.jobs.delete(id)
-      release()
-      reject(new Error(lane === undefined ? 'the system gives no more threads' : 'the lane is disposed'))
+      release?.()
+      reject(error)
     }
   })
+}
+
+function check(context: unknown, lane: unknown, record: unknown): void {
+  if (typeof context !== 'bigint' || BigInt.asUintN(64, context) !== context) {
+    throw new TypeError(`offThread: context must be a bigint of 64 bits, got ${String(context)}`)
+  }
+  if (lane !== undefined && !(lane instanceof Lane)) throw new TypeError('offThread: lane must come from createLane()')
+  if (typeof record !== 'function') throw new TypeError(`offThread: record must be a function, got ${String(record)}`)
+}
+
+/** What an asynchronous function does after its first `await` would no longer be recorded. */
+function refuseAsynchronous(result: unknown): void {
+  if (!(result instanceof Promise)) return
+  result.catch(() => undefined)
+  throw new TypeError('offThread: record must not be asynchronous')
 }

@@ -1,5 +1,6 @@
 import { AbortedError, TimeoutError } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
+import { isAbortSignal, onAbort } from './abortSignals.js'
 import { type BackgroundWork, holdEventLoop } from './hold.js'
 
 /** What is asked until it no longer says "not ready". */
@@ -29,8 +30,9 @@ let nextWait = 1
 
 /**
  * Resolves with the first status other than "not ready". A native thread asks, so the event loop is free; a context that
- * fails ends the wait with its error code.
- * @throws AbortedError, TimeoutError, RangeError for a timeout that is no duration.
+ * fails ends the wait with its error code. Once the promise is settled the query is not running and is not asked again, so
+ * an abort or a timeout that comes during a query that blocks takes effect when that returns.
+ * @throws AbortedError, TimeoutError; RangeError for a timeout that is no duration, TypeError for what is no query or signal.
  */
 export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}): Promise<number> {
   const { signal, timeout } = options
@@ -47,27 +49,37 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
     }
   }
   if (!Number.isInteger(query.notReady)) return Promise.reject(new TypeError('waitForEvent: notReady must be a status'))
+  if (signal != null && !isAbortSignal(signal)) {
+    return Promise.reject(new TypeError(`waitForEvent: signal must be an AbortSignal, got ${String(signal)}`))
+  }
   if (signal?.aborted === true) return Promise.reject(aborted(what, signal))
   return new Promise((resolve, reject) => {
     const id = nextWait++
     let timer: NodeJS.Timeout | undefined
+    let stopListening: (() => void) | undefined
+    let reason: Error | undefined
     const release = holdEventLoop(options.background)
     const end = (): void => {
       release()
       clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
+      stopListening?.()
     }
     const giveUp = (error: Error): void => {
+      if (reason !== undefined) return
+      const outcome = addon().forgetWait(id)
       // Already reported by the native thread: its message is on the way and wins.
-      if (!addon().forgetWait(id)) return
+      if (outcome === 0) return
+      reason = error
+      // The caller may destroy what is asked for as soon as the promise is settled, so not while it is being asked.
+      if (outcome === 2) return
       pending.waits.delete(id)
       end()
       reject(error)
     }
-    const onAbort = (): void => giveUp(aborted(what, signal))
-    pending.waits.set(id, (status) => {
+    pending.waits.set(id, (status, isForgotten) => {
       end()
-      resolve(status)
+      if (isForgotten) reject(reason)
+      else resolve(status)
     })
     if (!addon().wait(id, query.context, query.query, query.event, query.notReady)) {
       pending.waits.delete(id)
@@ -75,7 +87,7 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
       reject(new Error('the system gives no more threads'))
       return
     }
-    signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal != null) stopListening = onAbort(signal, () => giveUp(aborted(what, signal)))
     if (timeout !== undefined && timeout < 2 ** 31) {
       timer = setTimeout(() => giveUp(new TimeoutError({ operation: what, timeout })), timeout)
     }

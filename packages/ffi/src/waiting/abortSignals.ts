@@ -1,0 +1,42 @@
+interface Listeners {
+  readonly calls: Set<() => void>
+  /** Takes the one listener off the signal. */
+  readonly leave: () => void
+}
+
+const listening = new WeakMap<AbortSignal, Listeners>()
+
+/** Whether this can be listened to as an AbortSignal, whoever made it. */
+export function isAbortSignal(value: unknown): value is AbortSignal {
+  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
+  return typeof aborted === 'boolean' && typeof addEventListener === 'function'
+}
+
+/**
+ * Calls `call` when the signal is aborted, unless the function it returns was called before. However many listen to a
+ * signal here, the signal has one listener: of more than ten Node warns as of a leak.
+ */
+export function onAbort(signal: AbortSignal, call: () => void): () => void {
+  const listeners = listening.get(signal) ?? listen(signal)
+  listeners.calls.add(call)
+  return () => {
+    if (!listeners.calls.delete(call) || listeners.calls.size > 0) return
+    listeners.leave()
+  }
+}
+
+function listen(signal: AbortSignal): Listeners {
+  const calls = new Set<() => void>()
+  const leave = (): void => {
+    signal.removeEventListener('abort', callAll)
+    listening.delete(signal)
+  }
+  const callAll = (): void => {
+    leave()
+    for (const call of [...calls]) call()
+  }
+  signal.addEventListener('abort', callAll)
+  const listeners = { calls, leave }
+  listening.set(signal, listeners)
+  return listeners
+}
