@@ -24,7 +24,7 @@ import { DisposedError } from '@shoal/types'
 import { describeValue, requireInteger } from './checks.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { check, checkRelease, driverErrors, isGone, Status, type StatusErrors } from './errors.js'
-import { processIsEnding } from './lifetime.js'
+import { processIsEnding, throwFirst, warnAtEnd } from './lifetime.js'
 import { scratch } from './native.js'
 import { type Words, wordsOf } from './words.js'
 
@@ -221,6 +221,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
     try {
       status = call()
     } catch (error) {
+      // As in _call.
       callInContext(0n)
       throw error
     }
@@ -366,7 +367,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
     else this.#idleEvents.length = 0
     this.#state = reason === 'close' ? 'closed' : 'reset'
     living.delete(this)
-    if (failures.length > 0) throw failures[0]
+    throwFirst(`The context of device ${this.device.ordinal}`, failures)
   }
 
   #destroyIdleEvents(): void {
@@ -393,13 +394,13 @@ type CloseHandler = (reason: CloseReason) => void
 
 const living = new Set<Context>()
 
-/** Called when the JavaScript thread ends but not the process. Never throws. */
+/** Called when the JavaScript thread ends but not the process. Nobody is left to catch an error: it is a warning. */
 export function closeContextsOfThread(): void {
   for (const context of [...living]) {
     try {
       context._endOfThread()
-    } catch {
-      // Nobody is left to tell: the thread is ending and its work with it.
+    } catch (error) {
+      warnAtEnd(`The context of device ${context.device.ordinal}`, error)
     }
   }
 }

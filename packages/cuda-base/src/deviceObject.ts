@@ -6,6 +6,7 @@ import { describeValue } from './checks.js'
 import { Context, type DeviceWithContext } from './context.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { Status, type StatusErrors } from './errors.js'
+import { throwFirst } from './lifetime.js'
 
 /** The C function that resets a device, and whose status it gives. */
 export interface ResetCall {
@@ -128,7 +129,7 @@ export abstract class DeviceObject implements DeviceWithContext, DeviceLike {
       this.#isBeingDestroyed = false
       for (const context of contexts) attempt(() => context._releaseAfterReset())
     }
-    if (failures.length > 0) throw failures[0]
+    throwFirst(`Device ${this.ordinal}`, failures)
   }
 }
 

@@ -62,6 +62,30 @@ function notFreed(error: unknown): string {
   return `what it held could not be freed: ${error instanceof Error ? error.message : String(error)}`
 }
 
+/**
+ * Gives back what was made and cannot be put to use. The error that led here is the one to throw, so a failure of this is
+ * a warning.
+ */
+export function giveBackUnused(what: string, release: () => void): void {
+  try {
+    release()
+  } catch (error) {
+    warn(`${what}: ${notFreed(error)}`)
+  }
+}
+
+/** After several steps that were all to be tried: throws the first failure, if there is one; of others it warns. */
+export function throwFirst(what: string, failures: readonly unknown[]): void {
+  if (failures.length === 0) return
+  for (const failure of failures.slice(1)) warn(`${what}: ${notFreed(failure)}`)
+  throw failures[0]
+}
+
+/** For the end of a thread, which has no later moment. */
+export function warnAtEnd(what: string, error: unknown): void {
+  process.emit('warning', Object.assign(new Error(`${what}: ${notFreed(error)}`), { name: 'ShoalLeakWarning' }))
+}
+
 /** Lets go on what a collector callback began. Nobody else would hear of a failure: it is a warning, too. */
 export function reclaimLater(what: string, work: Promise<unknown>): void {
   work.catch((error: unknown) => warn(`${what}: ${notFreed(error)}`))

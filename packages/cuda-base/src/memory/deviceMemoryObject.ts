@@ -9,7 +9,7 @@ import {
 } from '@shoal/types'
 import { requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
-import { Resource } from '../lifetime.js'
+import { giveBackUnused, Resource } from '../lifetime.js'
 import type { StreamObject } from '../stream/streamObject.js'
 import { type ElementValue, elementBytes } from './elements.js'
 import { arrayFor } from './hostArrays.js'
@@ -205,7 +205,7 @@ function startWith(memory: DeviceMemoryObject, write: (stream: CUstream) => void
   try {
     write(transferStream(memory.context, memory._calls).handle)
   } catch (error) {
-    memory.dispose()
+    giveBackUnused('Memory of a device', () => memory.dispose())
     throw error
   }
 }

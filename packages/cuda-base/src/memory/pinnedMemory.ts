@@ -11,7 +11,7 @@ import {
 } from '@shoal/types'
 import { optionalBoolean, requireDType, requireLength, requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
-import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
 import { type HeldMemory, noteHeld } from './held.js'
 
 const flags = { portable: 1, mapped: 2, writeCombined: 4 } as const
@@ -70,11 +70,7 @@ export function allocatePinned<D extends DType, T>(
   try {
     return construct({ context, dtype, length, isMapped, address, calls })
   } catch (error) {
-    try {
-      calls.free(context, address)
-    } catch {
-      // The memory stays until its context goes; the error that led here is the one to report.
-    }
+    giveBackUnused('Page-locked memory', () => calls.free(context, address))
     throw error
   }
 }

@@ -1,8 +1,8 @@
 import { cuMemFreeHost, cuMemHostAlloc } from '@shoal/cuda-sys/driver'
 import { hostView } from '@shoal/ffi'
 import type { Context } from '../context.js'
+import { giveBackUnused } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { freeUnused } from './hostMemory.js'
 
 const portable = 1
 const smallest = 64 * 1024
@@ -65,7 +65,7 @@ export class StagingPool {
       const { buffer, detach } = hostView(address, size)
       return { address, bytes: new Uint8Array(buffer), detach }
     } catch (error) {
-      freeUnused(this.#context, address)
+      giveBackUnused('Page-locked memory', () => freeHost(this.#context, address))
       throw error
     }
   }
@@ -84,8 +84,12 @@ export class StagingPool {
 
   #free(block: StagingBlock): void {
     block.detach()
-    this.#context._release('cuMemFreeHost', () => cuMemFreeHost(block.address))
+    freeHost(this.#context, block.address)
   }
+}
+
+function freeHost(context: Context, address: bigint): void {
+  context._release('cuMemFreeHost', () => cuMemFreeHost(address))
 }
 
 const pools = new WeakMap<Context, StagingPool>()

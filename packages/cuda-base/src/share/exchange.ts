@@ -118,6 +118,7 @@ function nameOf(descriptor: number): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`)
   } catch {
+    // Without /proc nobody can tell: the driver sees what it is.
     return '/memfd:unknown'
   }
 }

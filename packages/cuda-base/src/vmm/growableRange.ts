@@ -8,6 +8,7 @@ import {
   Resource,
   reclaimLater,
   type ShortLived,
+  throwFirst,
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
@@ -229,7 +230,7 @@ function giveBack({ address, words, byteLength, ends, users }: Holding): void {
   }
   attempt(() => freeAddresses(address, byteLength))
   for (const user of users) attempt(() => user._removeChild())
-  if (failures.length > 0) throw failures[0]
+  throwFirst('A GrowableRange', failures)
 }
 
 /** The same on a native thread, because it waits for the devices. */

@@ -11,6 +11,7 @@ import type { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,
+  giveBackUnused,
   processIsEnding,
   Resource,
   reclaimLater,
@@ -130,8 +131,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     try {
       setAccess(address, byteLength, grants)
     } catch (error) {
-      // What this answers is not reported: the refusal that led here is.
-      cuMemUnmap(address, byteLength)
+      giveBackUnused('A MappedRange', () => checkRelease(cuMemUnmap(address, byteLength), 'cuMemUnmap'))
       range._unclaim(offset)
       throw error
     }

@@ -1,6 +1,7 @@
 import { driver } from '@shoal/cuda-sys/driver'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { check, checkRelease, isGone, Status } from '../errors.js'
+import { giveBackUnused } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { type Words, wordsOf } from '../words.js'
 import type { WrittenGrants } from './access.js'
@@ -44,14 +45,17 @@ export function mapFresh(
   if (status === Status.success) {
     api = 'cuMemSetAccess'
     status = allowAccess(low, high, byteLength, grants)
-    // What this answers is not reported: the refusal that led here is.
-    if (status !== Status.success) unmapMemory(low, high, byteLength)
+    if (status !== Status.success) unmapUnused(low, high, byteLength)
   }
   const released = releaseMemory(handleLow, handleHigh)
   if (status !== Status.success) check(status, api)
   if (released === Status.success || isGone(released)) return
-  unmapMemory(low, high, byteLength)
+  unmapUnused(low, high, byteLength)
   check(released, 'cuMemRelease')
+}
+
+function unmapUnused(low: number, high: number, byteLength: number): void {
+  giveBackUnused('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
 }
 
 /** Unmaps what {@link mapFresh} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */

@@ -10,7 +10,15 @@ import {
 import { requireAddress, requireInteger } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
 import { check, checkRelease } from '../errors.js'
-import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import {
+  forgetLeak,
+  giveBackUnused,
+  processIsEnding,
+  Resource,
+  type ShortLived,
+  watchForLeak,
+  watchLater,
+} from '../lifetime.js'
 import { scratch } from '../native.js'
 import { visibleUuids } from '../share/deviceUuid.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
@@ -107,7 +115,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
       requireMultiple(byteLength, 'byteLength', granularity)
       return new PhysicalMemory(handle, byteLength, granularity, resolved.context)
     } catch (error) {
-      cuMemRelease(handle)
+      giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
       throw error
     }
   }

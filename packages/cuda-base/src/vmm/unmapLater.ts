@@ -2,6 +2,7 @@ import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import type { Context } from '../context.js'
 import { checkRelease, Status } from '../errors.js'
+import { throwFirst } from '../lifetime.js'
 
 /** Addresses that memory is mapped at. */
 export interface Mapping {
@@ -44,5 +45,5 @@ export async function unmapOffThread(mappings: readonly Mapping[], users: Iterab
     for (const context of waiting) context._endWait()
     for (const context of contexts) context._removeChild()
   }
-  if (failures.length > 0) throw failures[0]
+  throwFirst('Mapped memory', failures)
 }

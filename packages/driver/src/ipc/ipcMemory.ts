@@ -1,6 +1,7 @@
 import {
   describeValue,
   forgetLeak,
+  giveBackUnused,
   processIsEnding,
   Resource,
   requireDevice,
@@ -110,7 +111,8 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
       requireWithin(handle, Number(out.u64[1]))
       return new IpcMemory(device, base, handle)
     } catch (error) {
-      primaryContext._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(base))
+      const close = (): void => primaryContext._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(base))
+      giveBackUnused('IpcMemory', close)
       throw error
     }
   }

@@ -3,6 +3,7 @@ import {
   type AllocationOptions,
   describeValue,
   GrowableRange,
+  giveBackUnused,
   type MemoryPlace,
   Resource,
   requireDType,
@@ -62,7 +63,7 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
     try {
       return buffer.resize(length)
     } catch (error) {
-      buffer.dispose()
+      giveBackUnused('A GrowableBuffer', () => buffer.dispose())
       throw error
     }
   }

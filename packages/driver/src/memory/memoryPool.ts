@@ -15,6 +15,7 @@ import {
   poolPointerBytes,
   poolPointerFrom,
   requireDevice,
+  requireImported,
   requireInteger,
   requireOptions,
   resolvePlace,
@@ -32,7 +33,6 @@ import {
   cuDeviceGetDefaultMemPool,
   cuDeviceGetMemPool,
   cuDeviceSetMemPool,
-  cuMemGetAddressRange,
   cuMemPoolCreate,
   cuMemPoolDestroy,
   cuMemPoolExportPointer,
@@ -173,17 +173,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
       const out = scratch()
       const { context } = stream
       context._call('cuMemPoolImportPointer', () => cuMemPoolImportPointer(out, handle, data))
-      const allocation = Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this)
-      try {
-        const address = allocation.address as CUdeviceptr
-        context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
-        const available = Number(out.u64[1])
-        if (bytes <= available) return allocation
-        throw new RangeError(`the pointer is said to be of ${bytes} bytes, and has ${available}`)
-      } catch (error) {
-        allocation.free()
-        throw error
-      }
+      return requireImported(Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this))
     })
   }
 }

@@ -2,6 +2,7 @@ import {
   type Context,
   describeValue,
   forgetLeak,
+  giveBackUnused,
   type MemoryLocation,
   Resource,
   requireDType,
@@ -161,7 +162,7 @@ export class ManagedMemory<D extends DType = DType> extends Resource implements 
     try {
       return new ManagedMemory(primaryContext, dtype, length, address)
     } catch (error) {
-      releaseOn(primaryContext, 'cudaFree', () => cudaFree(address))
+      giveBackUnused('ManagedMemory', () => releaseOn(primaryContext, 'cudaFree', () => cudaFree(address)))
       throw error
     }
   }

@@ -13,13 +13,14 @@ import {
   type PoolPointer,
   poolPointerBytes,
   poolPointerFrom,
+  requireImported,
   requireInteger,
   requireOptions,
   resolvePlace,
   type ShareableHandle,
   scratch,
 } from '@shoal/cuda-base'
-import { type CUdeviceptr, cuMemGetAddressRange, cuMemPoolDestroy } from '@shoal/cuda-sys/driver'
+import { cuMemPoolDestroy } from '@shoal/cuda-sys/driver'
 import {
   cudaDeviceGetDefaultMemPool,
   cudaDeviceGetMemPool,
@@ -200,17 +201,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
       const out = scratch()
       const { context } = stream
       callOn(context, 'cudaMemPoolImportPointer', () => cudaMemPoolImportPointer(out, handle, data))
-      const allocation = Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this)
-      try {
-        const address = allocation.address as CUdeviceptr
-        context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
-        const available = Number(out.u64[1])
-        if (bytes <= available) return allocation
-        throw new RangeError(`the pointer is said to be of ${bytes} bytes, and has ${available}`)
-      } catch (error) {
-        allocation.free()
-        throw error
-      }
+      return requireImported(Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this))
     })
   }
 }
