@@ -61,7 +61,8 @@ export async function deriveNative(
       call(out, config ?? null, memory ?? null),
     )
     checkNccl(status, api, parent.handle)
-    if (status === ncclResult_t.ncclInProgress) {
+    // Where it does not block, NCCL says success too, and hands out the new communicator later.
+    if (!parent.isBlocking || status === ncclResult_t.ncclInProgress) {
       isUnderWay = true
       await parent.settled()
       isUnderWay = false

@@ -144,7 +144,8 @@ export class CommunicatorLife {
     if (settlesFirst && !this.native.isBlocking) await this.settled(api)
     const [status = 0] = await offThread({ context: this.live.context, background }, call)
     checkNccl(status, api, this.native.handle)
-    if (status === ncclResult_t.ncclInProgress) await this.settled(api)
+    // Some functions of NCCL say success although they go on in the background.
+    if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await this.settled(api)
   }
 
   /** Waits while NCCL is at work in the background. */

@@ -238,7 +238,8 @@ export async function createDeviceCommunicator<R extends string, T extends strin
           ncclDevCommCreate(live.handle, requirements, memory)
         })
         checkNccl(status, 'ncclDevCommCreate', live.handle)
-        if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclDevCommCreate')
+        // Where the communicator does not block it may still be at work, whatever it answered.
+        await untilSettled(live, 'ncclDevCommCreate')
       },
       waitOptions,
     )

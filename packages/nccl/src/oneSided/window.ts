@@ -308,7 +308,8 @@ export async function registerWindow(
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
       checkNccl(status, 'ncclCommWindowRegister', live.handle)
-      if (status === ncclResult_t.ncclInProgress) await untilSettled(live, 'ncclCommWindowRegister')
+      // Where the communicator does not block NCCL says success, and hands out the window later.
+      await untilSettled(live, 'ncclCommWindowRegister')
       return (out.u64[0] ?? 0n) as ncclWindow_t
     },
     waitOptions,

@@ -201,8 +201,9 @@ void nonBlocking() {
   pair.ask("stream", [&](int rank) { return pair.wait(rank); });
   ncclComm_t made[2] = {};
   pair.ask("split", [&](int rank) { return ncclCommSplit(pair.comm[rank], 0, 0, &made[rank], nullptr); });
-  pair.ask("split settled", [&](int rank) { return Pair::settle(made[rank]); });
   pair.ask("parent settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  say("split is there", made[0] != nullptr);
+  pair.ask("split settled", [&](int rank) { return Pair::settle(made[rank]); });
   pair.ask("finalize", [&](int rank) { return ncclCommFinalize(made[rank]); });
   pair.ask("finalize settled", [&](int rank) { return Pair::settle(made[rank]); });
   pair.ask("destroy", [&](int rank) { return ncclCommDestroy(made[rank]); });
@@ -210,6 +211,52 @@ void nonBlocking() {
   pair.ask("window", [&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &windows[rank], 1); });
   pair.ask("window settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
   say("window is there", windows[0] != nullptr);
+  pair.ask("deregister", [&](int rank) { return ncclCommWindowDeregister(pair.comm[rank], windows[rank]); });
+  pair.ask("deregister settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  ncclDevComm_t device[2] = {};
+  pair.ask("device communicator", [&](int rank) {
+    ncclDevCommRequirements_t need = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+    need.lsaBarrierCount = 2;
+    return ncclDevCommCreate(pair.comm[rank], &need, &device[rank]);
+  });
+  pair.ask("device communicator settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  say("device communicator has a window", device[0].resourceWindow != nullptr);
+  pair.ask("device communicator destroy", [&](int rank) { return ncclDevCommDestroy(pair.comm[rank], &device[rank]); });
+}
+
+void nonBlockingShrink() {
+  Pair pair(false);
+  pair.ask("reduce", [&](int rank) { return pair.reduce(rank); });
+  pair.ask("settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  int list[] = {1};
+  ncclComm_t made = nullptr;
+  say("shrink", ncclCommShrink(pair.comm[0], list, 1, &made, nullptr, 0));
+  say("parent settled", Pair::settle(pair.comm[0]));
+  say("shrink is there", made != nullptr);
+  say("shrink settled", Pair::settle(made));
+}
+
+void nonBlockingGrow() {
+  Pair pair(false);
+  pair.ask("reduce", [&](int rank) { return pair.reduce(rank); });
+  pair.ask("settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  ncclUniqueId id;
+  say("id", ncclCommGetUniqueId(pair.comm[0], &id));
+  ncclComm_t made[2] = {};
+  pair.ask("grow by nobody", [&](int rank) { return ncclCommGrow(pair.comm[rank], 2, rank == 0 ? &id : nullptr, -1, &made[rank], nullptr); });
+  pair.ask("parent settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+}
+
+void nonBlockingLife() {
+  Pair pair(false);
+  pair.ask("reduce", [&](int rank) { return pair.reduce(rank); });
+  pair.ask("settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  pair.ask("suspend", [&](int rank) { return ncclCommSuspend(pair.comm[rank], NCCL_SUSPEND_MEM); });
+  pair.ask("suspend settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  pair.ask("resume", [&](int rank) { return ncclCommResume(pair.comm[rank]); });
+  pair.ask("resume settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
+  pair.ask("revoke", [&](int rank) { return ncclCommRevoke(pair.comm[rank], 0); });
+  pair.ask("revoke settled", [&](int rank) { return Pair::settle(pair.comm[rank]); });
 }
 
 void inProgress() {
@@ -286,9 +333,6 @@ void oneSided() {
   say("wait for -1", ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]));
   wait = {1, 1, 1, 0};
   say("wait sigIdx 1", ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]));
-  wait = {1, 2, 0, 0};
-  say("wait peer 2", ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]));
-  say("wait for nothing", ncclWaitSignal(0, &wait, pair.comm[0], pair.stream[0]));
   say("wait NULL", ncclWaitSignal(1, nullptr, pair.comm[0], pair.stream[0]));
   pair.ask("put and wait", [&](int rank) {
     ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, window[rank], 4096, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
@@ -364,6 +408,9 @@ int main() {
   runGroup("revoke", revoked);
   runGroup("suspend", suspended);
   runGroup("not blocking", nonBlocking);
+  runGroup("not blocking shrink", nonBlockingShrink);
+  runGroup("not blocking grow", nonBlockingGrow);
+  runGroup("not blocking life", nonBlockingLife);
   runGroup("in progress", inProgress);
   runGroup("windows", windows);
   runGroup("one-sided", oneSided);
@@ -420,6 +467,28 @@ int main() {
     Pair pair;
     return pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, nullptr, 1); }).first;
   });
+  // What connects the ranks on its first use waits for both on the host.
+  alone("wait for nothing", [] {
+    Pair pair;
+    ncclWaitSignalDesc_t wait = {1, 1, 0, 0};
+    return ncclWaitSignal(0, &wait, pair.comm[0], pair.stream[0]);
+  });
+  alone("wait peer 2", [] {
+    Pair pair;
+    ncclWaitSignalDesc_t wait = {1, 2, 0, 0};
+    return ncclWaitSignal(1, &wait, pair.comm[0], pair.stream[0]);
+  });
+  alone("put to itself by both", [] {
+    Pair pair;
+    ncclWindow_t window[2] = {};
+    pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &window[rank], 1); });
+    return pair.both([&](int rank) {
+      ncclResult_t result = ncclPutSignal(pair.memory[rank], 4, ncclInt32, rank, window[rank], 4096, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
+      ncclWaitSignalDesc_t own = {1, rank, 0, 0};
+      if (result == ncclSuccess) result = ncclWaitSignal(1, &own, pair.comm[rank], pair.stream[rank]);
+      return result == ncclSuccess ? pair.wait(rank) : result;
+    }).first;
+  });
   alone("sizes differ", [] {
     Pair pair;
     ncclWindow_t made[2] = {};
@@ -439,7 +508,9 @@ int main() {
     Pair pair;
     ncclWindow_t made[2] = {};
     pair.both([&](int rank) { return ncclCommWindowRegister(pair.comm[rank], pair.memory[rank], kBytes, &made[rank], 1); });
-    return ncclPutSignal(pair.memory[0], 4, ncclInt32, 1, made[0], kBytes - 8, 0, 0, 0, pair.comm[0], pair.stream[0]);
+    return pair.both([&](int rank) {
+      return ncclPutSignal(pair.memory[rank], 4, ncclInt32, 1 - rank, made[rank], kBytes - 8, 0, 0, 0, pair.comm[rank], pair.stream[rank]);
+    }).first;
   });
   alone("deregister twice", [] {
     Pair pair;

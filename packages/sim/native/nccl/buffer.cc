@@ -6,13 +6,6 @@ namespace shoal::nccl {
 
 namespace {
 
-bool isMapped(CUdeviceptr address) {
-  CUmemGenericAllocationHandle handle = 0;
-  if (cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) != CUDA_SUCCESS) return false;
-  cuMemRelease(handle);
-  return true;
-}
-
 // Mapped memory of another device, as that of a peer's window, which this device was given the right to.
 bool mayUse(int device, CUdeviceptr address) {
   CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
@@ -21,6 +14,13 @@ bool mayUse(int device, CUdeviceptr address) {
 }
 
 }  // namespace
+
+bool isMapped(const void* address) {
+  CUmemGenericAllocationHandle handle = 0;
+  if (cuMemRetainAllocationHandle(&handle, const_cast<void*>(address)) != CUDA_SUCCESS) return false;
+  cuMemRelease(handle);
+  return true;
+}
 
 ncclResult_t checkBuffer(const Communicator& communicator, const char* function, const char* name, const void* buffer, size_t bytes) {
   if (buffer == nullptr) return problem(ncclInvalidArgument, "%s: %s is NULL", function, name);
@@ -39,7 +39,7 @@ ncclResult_t checkBuffer(const Communicator& communicator, const char* function,
     CUresult status = cuPointerGetAttributes(5, wanted, answers, address);
     if (status != CUDA_SUCCESS) return cudaProblem(status, "cuPointerGetAttributes");
     // The range of mapped memory is what was reserved, with or without memory.
-    const bool hasMapping = isMapped(address);
+    const bool hasMapping = isMapped(reinterpret_cast<void*>(address));
     if (hasMapping) {
       CUpointer_attribute mapping[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
       status = cuPointerGetAttributes(2, mapping, answers, address);

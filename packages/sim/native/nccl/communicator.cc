@@ -403,22 +403,21 @@ ncclResult_t Communicator::resolve(int op, ncclDataType_t type, Task& task) {
 
 ncclResult_t Communicator::makeGrowIdentifier(ncclUniqueId& id) {
   std::lock_guard lock(mutex_);
-  if (growKey_ != 0) return problem(ncclInvalidUsage, "ncclCommGetUniqueId: the id before has not been used by ncclCommGrow yet");
   if (const ncclResult_t result = makeIdentifier(id)) return result;
   Identifier made;
   if (const ncclResult_t result = readIdentifier(id, made)) return result;
-  growKey_ = made.key;
+  growKeys_.insert(made.key);
   return ncclSuccess;
 }
 
 bool Communicator::isGrowIdentifier(uint64_t key) {
   std::lock_guard lock(mutex_);
-  return growKey_ == key;
+  return growKeys_.count(key) != 0;
 }
 
 void Communicator::consumeGrowIdentifier() {
   std::lock_guard lock(mutex_);
-  growKey_ = 0;
+  growKeys_.clear();
 }
 
 uint32_t Communicator::countShrinks(const std::set<int>& excluded) {

@@ -149,7 +149,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::map<ncclWindow_t, std::pair<std::shared_ptr<Window>, void*>> deviceMemory_;
   std::vector<uint64_t> bookedSignals_;
   uint64_t unordered_ = 0;  // batches that are on their way, but not in the order of the others
-  uint64_t growKey_ = 0;
+  std::set<uint64_t> growKeys_;
   std::map<std::set<int>, uint32_t> shrinks_;
   std::set<void*> registrations_;
   uint64_t nextRegistration_ = 1;

@@ -112,15 +112,23 @@ ncclResult_t grow(Communicator& parent, Communicator& child, int ranks, const nc
 
 Config configOf(const Communicator& parent, const ncclConfig_t* given) { return given == nullptr ? parent.config : Config(); }
 
-// Runs `make` for a new communicator, if there is to be one, and hands out its handle.
+// Runs `make` for a new communicator, if there is to be one, and hands out its handle: at once where the call waits or the
+// communicator is made of nothing, else when there is one.
 template <class Make>
 ncclResult_t derive(std::shared_ptr<Communicator> parent, const Place& place, const Config* config, ncclComm_t* out, Make make) {
   std::shared_ptr<Communicator> child = config == nullptr ? nullptr : Communicator::create(place, *config);
-  *out = child == nullptr ? nullptr : child->handle();
+  const ncclComm_t handle = child == nullptr ? nullptr : child->handle();
+  const bool isLate = parent != nullptr && !parent->config.isBlocking;
+  *out = isLate ? nullptr : handle;
   Job job;
+  job.saysSuccess = isLate;
   if (parent != nullptr) job.communicators.push_back(parent);
   if (child != nullptr) job.communicators.push_back(child);
-  job.run = [=] { return make(parent.get(), child.get()); };
+  job.run = [=] {
+    const ncclResult_t result = make(parent.get(), child.get());
+    if (isLate && result == ncclSuccess) *out = handle;
+    return result;
+  };
   job.undo = [=] {
     *out = nullptr;
     if (child != nullptr) child->end(true);
@@ -160,8 +168,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     if (parent->sharedEndpoint() == nullptr || parent->state() == Communicator::State::finalised) {
       return noteError(problem(ncclInvalidUsage, "%s: the communicator has been finalized, or never came up", function));
     }
-    if (excludeRanksList == nullptr || excludeRanksCount < 0) {
-      return noteError(problem(ncclInvalidArgument, "%s: excludeRanksList is NULL, or excludeRanksCount %d negative", function, excludeRanksCount));
+    if (excludeRanksList == nullptr || excludeRanksCount < 1) {
+      return noteError(problem(ncclInvalidArgument, "%s: excludeRanksList is NULL, or has %d ranks", function, excludeRanksCount));
     }
     std::set<int> excluded;
     for (int index = 0; index < excludeRanksCount; ++index) {

@@ -81,8 +81,9 @@ struct Required {
 ncclResult_t checkRequirements(const Communicator& communicator, const ncclDevCommRequirements_t* given, Required& copy) {
   ncclDevCommRequirements_t& required = copy.all;
   constexpr char function[] = "ncclDevCommCreate";
-  if (given == nullptr || given->magic != NCCL_API_MAGIC) {
-    return problem(ncclInvalidArgument, "%s: the requirements were not initialized", function);
+  if (given == nullptr) return problem(ncclInvalidArgument, "%s: the requirements are NULL", function);
+  if (given->magic != NCCL_API_MAGIC) {
+    return problem(ncclInvalidUsage, "%s: the requirements were not initialized", function);
   }
   if (given->version < 23000 || given->size != sizeof required) {
     return problem(ncclInvalidArgument, "%s: the requirements are those of version %u with %zu bytes, this is %d with %zu", function, given->version,
@@ -193,8 +194,9 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
     constexpr char function[] = "ncclCommQueryProperties";
     std::shared_ptr<Communicator> communicator;
     if (const ncclResult_t result = Communicator::findSound(comm, function, communicator)) return result;
-    if (props == nullptr || props->magic != NCCL_API_MAGIC || props->size < offsetof(ncclCommProperties_t, rank)) {
-      return problem(ncclInvalidArgument, "%s: props was not initialized", function);
+    if (props == nullptr) return problem(ncclInvalidArgument, "%s: props is NULL", function);
+    if (props->magic != NCCL_API_MAGIC || props->size < offsetof(ncclCommProperties_t, rank)) {
+      return problem(ncclInvalidUsage, "%s: props was not initialized", function);
     }
     ncclCommProperties_t known = *props;
     known.rank = communicator->rank();

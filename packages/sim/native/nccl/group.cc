@@ -117,10 +117,14 @@ ncclResult_t submitTask(const std::shared_ptr<Communicator>& communicator, const
 }
 
 ncclResult_t submitJob(Job job) {
+  const bool saysSuccess = job.saysSuccess;
   std::vector<Job> jobs;
   jobs.push_back(std::move(job));
   Group& own = group();
-  if (own.depth == 0) return runJobs(std::move(jobs));
+  if (own.depth == 0) {
+    const ncclResult_t result = runJobs(std::move(jobs));
+    return result == ncclInProgress && saysSuccess ? ncclSuccess : result;
+  }
   own.jobs.push_back(std::move(jobs[0]));
   return ncclSuccess;
 }

@@ -14,6 +14,7 @@ struct Job {
   std::vector<std::shared_ptr<Communicator>> communicators;  // in progress meanwhile; the first says whether the caller waits
   std::function<ncclResult_t()> run;
   std::function<void()> undo;  // when it failed, or never ran, and the caller waited for it
+  bool saysSuccess = false;    // instead of ncclInProgress, outside a group: some functions of NCCL do
 };
 
 // Both act at once outside a group, and at the end of the outermost group inside one.

@@ -175,6 +175,10 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return guarded([&]() -> ncclResult_t {
     std::shared_ptr<Communicator> communicator;
     if (comm == nullptr) return ncclSuccess;
+    if (const ncclResult_t result = Communicator::findSettled(comm, "ncclCommFinalize", communicator)) return noteError(result);
+    if (communicator->state() == Communicator::State::revoked) {
+      return noteError(problem(ncclInvalidArgument, "ncclCommFinalize: the communicator has been revoked"));
+    }
     if (const ncclResult_t result = Communicator::findReady(comm, "ncclCommFinalize", communicator)) return noteError(result);
     Job job;
     job.communicators = {communicator};

@@ -13,6 +13,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
     if (const ncclResult_t result = Communicator::findSettled(comm, function, communicator)) return noteError(result);
     if (revokeFlags != NCCL_REVOKE_DEFAULT) return noteError(problem(ncclInvalidArgument, "%s: flags are %d, not 0", function, revokeFlags));
     const auto state = communicator->state();
+    if (state == Communicator::State::revoked) return noteError(problem(ncclInvalidArgument, "%s: it has been revoked already", function));
     if (state == Communicator::State::finalised || state == Communicator::State::failed) {
       return noteError(problem(ncclInvalidUsage, "%s: the communicator has been finalized, or never came up", function));
     }

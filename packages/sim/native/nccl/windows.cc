@@ -54,9 +54,14 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
     if (const ncclResult_t result = checkBuffer(*communicator, function, "buff", buff, size)) return noteError(result);
     Job job;
     job.communicators = {communicator};
+    job.saysSuccess = true;
     job.run = [=] {
       std::shared_ptr<Window> window;
-      const ncclResult_t result = Window::make(*communicator, function, buff, size, winFlags, window);
+      ncclResult_t before = ncclSuccess;
+      if ((winFlags & NCCL_WIN_COLL_SYMMETRIC) != 0 && !isMapped(buff)) {
+        before = problem(ncclUnhandledCudaError, "%s: a symmetric window takes memory of ncclMemAlloc or cuMemMap, buff is neither", function);
+      }
+      const ncclResult_t result = Window::make(*communicator, function, buff, size, winFlags, window, before);
       if (result != ncclSuccess) return result;
       communicator->addWindow(window);
       *win = window->handle();
@@ -73,7 +78,9 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) {
     std::shared_ptr<Window> window;
     if (const ncclResult_t result = Communicator::findSettled(comm, function, communicator)) return result;
     if (win == nullptr) return ncclSuccess;
-    if (const ncclResult_t result = Window::find(win, function, window)) return result;
+    if (Window::find(win, function, window) != ncclSuccess) {
+      return problem(ncclInternalError, "%s: %p is not a window, or it has been deregistered", function, static_cast<void*>(win));
+    }
     if (!window->isOf(*communicator)) return problem(ncclInvalidArgument, "%s: the window is of another communicator", function);
     communicator->removeWindow(window);
     return ncclSuccess;

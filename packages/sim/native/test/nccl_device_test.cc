@@ -26,7 +26,7 @@ const char* parameter(const char* key) {
 TEST(properties_and_teams) {
   onRanks(3, [](Rank& self) {
     ncclCommProperties_t properties = {};
-    EQUAL(ncclCommQueryProperties(self.comm, &properties), ncclInvalidArgument);
+    EQUAL(ncclCommQueryProperties(self.comm, &properties), ncclInvalidUsage);
     properties = NCCL_COMM_PROPERTIES_INITIALIZER;
     NCCL(ncclCommQueryProperties(self.comm, &properties));
     EQUAL(properties.rank, self.rank);
@@ -148,7 +148,7 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
     EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidArgument);
     need = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
     need.magic = 0;
-    EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidArgument);
+    EQUAL(ncclDevCommCreate(self.comm, &need, &made), ncclInvalidUsage);
     EQUAL(ncclDevCommCreate(self.comm, nullptr, &made), ncclInvalidArgument);
     // Ranks that disagree.
     need = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
