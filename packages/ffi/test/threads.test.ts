@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { getEventListeners } from 'node:events'
 import { Worker } from 'node:worker_threads'
@@ -107,6 +108,12 @@ describe('calls off the JavaScript thread', () => {
       }),
     ).rejects.toThrow('mine')
     expect(failWith(4)).toBe(4)
+  })
+
+  test('memory of no size, or of more than an ArrayBuffer can have, is refused', () => {
+    for (const size of [-1, 1.5, Number.NaN, '5', constants.MAX_LENGTH + 1, Number.MAX_SAFE_INTEGER]) {
+      expect(() => NativeMemory.allocate(size as number)).toThrow(RangeError)
+    }
   })
 
   test('disposed memory is freed at once, not when the collector comes', () => {

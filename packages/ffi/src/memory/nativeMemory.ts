@@ -1,3 +1,4 @@
+import { constants } from 'node:buffer'
 import { DisposedError } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
@@ -24,11 +25,15 @@ export class NativeMemory {
     this.#byteLength = buffer.byteLength
   }
 
-  /** @param byteLength bytes, a non-negative safe integer. */
+  /**
+   * @param byteLength bytes.
+   * @throws RangeError for what is no size, for more than an ArrayBuffer of this engine can have, and when there is no
+   * memory.
+   */
   static allocate(byteLength: number): NativeMemory {
-    if (!Number.isSafeInteger(byteLength) || byteLength < 0) {
+    if (!Number.isSafeInteger(byteLength) || byteLength < 0 || byteLength > constants.MAX_LENGTH) {
       throw new RangeError(
-        `NativeMemory.allocate: byteLength must be a non-negative integer, got ${String(byteLength)}`,
+        `NativeMemory.allocate: byteLength must be an integer from 0 to ${constants.MAX_LENGTH}, what an ArrayBuffer of this engine can have, got ${String(byteLength)}`,
       )
     }
     const { buffer, address } = addon().allocate(byteLength)
