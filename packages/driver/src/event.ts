@@ -10,6 +10,7 @@ import {
   requireEventLike,
   requireOptions,
   Status,
+  type StreamObject,
   scratch,
   settle,
   type WaitOptions,
@@ -17,6 +18,7 @@ import {
 } from '@shoal/cuda-base'
 import {
   type CUevent,
+  type CUstream,
   cuEventCreate,
   cuEventDestroy,
   cuEventElapsedTime,
@@ -28,7 +30,6 @@ import {
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import { type Context, requireContext } from './context.js'
-import type { Stream } from './stream.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 
@@ -125,7 +126,7 @@ export class Event extends Resource {
   }
 
   /** Marks the end of what the stream has queued so far; replaces an earlier mark (`cuEventRecord`). */
-  record(stream: Stream): this {
+  record(stream: StreamObject): this {
     stream.record(this)
     return this
   }
@@ -171,7 +172,7 @@ export class Event extends Resource {
   }
 
   /** @internal Records on a stream handle whose context is that of this event. */
-  _record(stream: Stream['_handle']): void {
+  _record(stream: CUstream): void {
     const { handle } = this
     callInContext(this.context._handle)
     check(cuEventRecord(handle, stream), 'cuEventRecord')

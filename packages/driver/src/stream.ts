@@ -151,7 +151,7 @@ export class Stream extends StreamObject {
    * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
    * without dispose() (`cuEventRecord`).
    */
-  record(event: Event = Event._createMark(this.context)): Event {
+  override record(event: Event = Event._createMark(this.context)): Event {
     if (!(event instanceof Event)) throw new TypeError(`event must be an Event, not ${describeValue(event)}`)
     this._requireUsable()
     if (event.context._handle !== this.context._handle) {

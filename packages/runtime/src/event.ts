@@ -10,6 +10,7 @@ import {
   requireOptions,
   requireTimedEvent,
   Status,
+  type StreamObject,
   scratch,
   settle,
   type WaitOptions,
@@ -31,7 +32,6 @@ import { deviceOrCurrent } from './currentDevice.js'
 import { Device } from './device.js'
 import { check, runtimeErrors } from './errors.js'
 import { callOn, releaseOn } from './start.js'
-import type { Stream } from './stream.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
 
@@ -124,7 +124,7 @@ export class Event extends Resource implements EventLike {
   }
 
   /** Marks the end of what the stream has queued so far; replaces an earlier mark (`cudaEventRecord`). */
-  record(stream: Stream): this {
+  record(stream: StreamObject): this {
     stream.record(this)
     return this
   }
@@ -199,7 +199,7 @@ export function isOver(status: number, api: string): boolean {
 }
 
 /** Records an event of any package on a stream of the same device (`cudaEventRecord`). */
-export function recordEvent(event: EventLike, context: Context, stream: Stream): void {
+export function recordEvent(event: EventLike, context: Context, stream: StreamObject): void {
   const { handle, context: owner } = requireEventLike(event)
   if (owner._handle !== context._handle) {
     throw new TypeError(

@@ -146,9 +146,9 @@ export class Stream extends StreamObject {
    * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
    * without dispose() (`cudaEventRecord`).
    */
-  record(): Event
-  record<E extends EventLike>(event: E): E
-  record(event?: EventLike): EventLike {
+  override record(): Event
+  override record<E extends EventLike>(event: E): E
+  override record(event?: EventLike): EventLike {
     this._requireUsable()
     const mark = event === undefined ? Event._createMark(this.context) : event
     recordEvent(mark, this.context, this)

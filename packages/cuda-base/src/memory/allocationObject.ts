@@ -1,12 +1,12 @@
-import type { CUstream } from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, type CUstream, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
 import { DisposedError, type MemoryLike } from '@shoal/types'
 import type { NamedCall } from '../calls.js'
 import type { Context } from '../context.js'
 import { Status, type StatusErrors } from '../errors.js'
-import { forgetLeak, reclaimLater, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import { forgetLeak, giveBackUnused, reclaimLater, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import { scratch } from '../native.js'
 import type { PoolLife } from './poolLife.js'
-import type { MemoryPoolObject } from './poolObject.js'
 
 /** What gives memory back, by the functions of the driver or of the runtime. */
 export interface FreeCalls {
@@ -32,7 +32,7 @@ export interface AllocationOrigin<S extends FreeingStream> {
   /** The stream it was allocated on, which also frees it. */
   readonly stream?: S | undefined
   /** The pool it came from. */
-  readonly pool?: MemoryPoolObject | undefined
+  readonly pool?: { readonly _life: PoolLife | undefined } | undefined
   /** Whatever must live as long as the memory is used. */
   readonly keep?: unknown
   /** Memory of another object, which has to be there still whenever it is used. */
@@ -174,6 +174,25 @@ function endUse(context: Context, pool: PoolLife | undefined): void {
     pool?.endUse()
   } finally {
     context._removeChild()
+  }
+}
+
+/**
+ * What another process exported is memory of `byteLength` bytes at least, or is freed again.
+ * @throws RangeError when it has less.
+ */
+export function requireImported<A extends AllocationObject>(allocation: A): A {
+  const { context, byteLength } = allocation
+  const address = allocation.address as CUdeviceptr
+  const out = scratch()
+  try {
+    context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
+    const available = Number(out.u64[1])
+    if (byteLength <= available) return allocation
+    throw new RangeError(`the pointer is said to be of ${byteLength} bytes, and has ${available}`)
+  } catch (error) {
+    giveBackUnused('Memory of a pool', () => allocation.free())
+    throw error
   }
 }
 

@@ -1,10 +1,6 @@
-import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import { type DType, dtypeInfo } from '@shoal/types'
 import { describeValue, requireLength } from '../checks.js'
-import { giveBackUnused } from '../lifetime.js'
-import { scratch } from '../native.js'
 import type { HandleKind } from '../vmm/handleKinds.js'
-import type { AllocationObject } from './allocationObject.js'
 
 /** How a pool is made. */
 export interface MemoryPoolOptions {
@@ -52,25 +48,6 @@ export function poolPointerBytes(pointer: PoolPointer): Uint8Array {
     throw new RangeError(`a pool pointer has ${pointerBytes} bytes, not ${data.length}`)
   }
   return data
-}
-
-/**
- * What another process exported is memory of `byteLength` bytes at least, or is freed again.
- * @throws RangeError when it has less.
- */
-export function requireImported<A extends AllocationObject>(allocation: A): A {
-  const { context, byteLength } = allocation
-  const address = allocation.address as CUdeviceptr
-  const out = scratch()
-  try {
-    context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
-    const available = Number(out.u64[1])
-    if (byteLength <= available) return allocation
-    throw new RangeError(`the pointer is said to be of ${byteLength} bytes, and has ${available}`)
-  } catch (error) {
-    giveBackUnused('Memory of a pool', () => allocation.free())
-    throw error
-  }
 }
 
 /** A pool pointer from the 64 bytes at the start of a buffer. */

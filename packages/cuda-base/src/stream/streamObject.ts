@@ -91,6 +91,9 @@ export abstract class StreamObject extends Resource implements StreamLike {
     return settle(work, this, options, 'Stream.synchronize', background, this.#calls.errors)
   }
 
+  /** Marks the end of what is queued so far, in the event given or in a new one (`cuEventRecord`, `cudaEventRecord`). */
+  abstract record(event?: EventLike): EventLike
+
   /**
    * Makes work queued from now on wait for an event, of any device and of either package (`cuStreamWaitEvent`,
    * `cudaStreamWaitEvent`).
