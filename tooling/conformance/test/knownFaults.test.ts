@@ -31,6 +31,9 @@ describe('the faults of NCCL that are left out', () => {
       expect(isKnown({ op, dtype: 'f8e5m2', count: 0 })).toBe(false)
     }
     expect(isKnown({ op: 'sum', dtype: 'f8e5m2', count: 1 })).toBe(false)
+    expect(isKnown({ dtype: 'f8e5m2' }, { version: 23007 })).toBe(true)
+    expect(isKnown({ dtype: 'f16' }, { version: 23007 })).toBe(false)
+    expect(isKnown({ dtype: 'f8e5m2' }, { version: 22907 })).toBe(false)
   })
 
   test('windows: parts that are no multiple of 8 bytes, and those only', () => {
@@ -40,5 +43,14 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown({ ...gather, count: 8 }, window)).toBe(false)
     expect(isKnown(gather, { worldSize: 2 })).toBe(false)
     expect(isKnown({ ...gather, collective: 'allReduce' }, window)).toBe(false)
+    expect(isKnown(gather, { ...window, version: 23007 })).toBe(false)
+  })
+
+  test('windows: small floats whose parts are no multiple of 4 bytes', () => {
+    const scatter = { collective: 'reduceScatter', op: 'sum' } as const
+    const window = { worldSize: 2, inWindow: true }
+    for (const count of [5, 7, 63]) expect(isKnown({ ...scatter, count }, window)).toBe(true)
+    for (const count of [1, 3, 4, 6, 64]) expect(isKnown({ ...scatter, count }, window)).toBe(false)
+    for (const dtype of ['f32', 'u8'] as const) expect(isKnown({ ...scatter, dtype, count: 7 }, window)).toBe(false)
   })
 })

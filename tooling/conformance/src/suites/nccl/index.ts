@@ -4,6 +4,7 @@ import { communicatorSuite } from './communicators.js'
 import { groupSuite } from './groups.js'
 import { derivedSuite } from './matrix/derived.js'
 import { killedSuite } from './matrix/killed.js'
+import { lifeSuite } from './matrix/life.js'
 import { matrixSuite } from './matrix/matrix.js'
 import { processSuite } from './processes.js'
 import { windowSuite } from './windows.js'
@@ -15,6 +16,7 @@ export const ncclSuites: readonly Suite[] = [
   windowSuite,
   processSuite,
   derivedSuite,
+  lifeSuite,
   killedSuite,
   matrixSuite,
 ]

@@ -17,6 +17,8 @@ export interface Crew {
   readonly patience?: number | undefined
   /** The unique id; undefined where all ranks are in one process. */
   readonly id: string | undefined
+  /** Whether calls of NCCL wait until they are done, as they do where nothing else is asked for. */
+  readonly blocking?: boolean | undefined
 }
 
 /** What came of some trials. */
@@ -34,15 +36,17 @@ const timeout = 30_000
 
 let places: Place[] = []
 
-async function join({ worldSize, ranks, devices: ordinals = ranks, id, patience = timeout }: Crew): Promise<void> {
+async function join(crew: Crew): Promise<void> {
+  const { worldSize, ranks, devices: ordinals = ranks, id, patience = timeout, blocking } = crew
   const devices = ordinals.map((ordinal) => Device.get(ordinal))
+  const config = blocking === undefined ? {} : { config: { blocking } }
   const communicators =
     id === undefined
-      ? await Communicator.initAll(devices)
+      ? await Communicator.initAll(devices, config)
       : await Promise.all(
           ranks.map((rank, index) => {
             const device = devices[index] as Device
-            const options = { device, rank, worldSize, id: UniqueId.fromBase64(id), timeout: patience }
+            const options = { device, rank, worldSize, id: UniqueId.fromBase64(id), timeout: patience, ...config }
             return Communicator.initRank(options)
           }),
         )
@@ -285,6 +289,59 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
   }
 }
 
+/** A rank waits for one that does not come, and all revoke their communicators; then they make new ones of them. */
+async function revoke(): Promise<string[]> {
+  await run([barrier])
+  const { communicator, device, stream, rank } = places[0] as Place
+  const buffer = DeviceBuffer.zeros(device, 'f32', 1000)
+  const waiting =
+    rank !== 0
+      ? undefined
+      : outcomeOf(() => {
+          communicator.allReduce(buffer, buffer, { stream })
+          return communicator.synchronize(stream)
+        })
+  await Promise.all(places.map((place) => place.communicator.revoke({ timeout })))
+  const ended = await waiting
+  buffer.dispose()
+  parents.push(...places.map((place) => place.communicator))
+  const { failures } = await outcomesOfLateCalls()
+  const made = await Promise.all(
+    places.map(async (place) => ({ place, communicator: await place.communicator.split({ color: 0, timeout }) })),
+  )
+  places = made.flatMap(({ place, communicator: part }) => {
+    place.stream.dispose()
+    return part === undefined ? [] : [placeOf(part, place.device)]
+  })
+  if (ended !== undefined && ended.name !== 'CommunicatorAbortedError') failures.push(`the wait: ${ended.name}`)
+  return failures
+}
+
+/** Each gives its memory back, takes no work meanwhile, and has it again. */
+async function suspend(): Promise<{ failures: string[]; suspendable: string }> {
+  await run([barrier])
+  const first = (places[0] as Place).communicator
+  const before = first.memoryStatistics()
+  await Promise.all(places.map(({ communicator }) => communicator.suspend({ timeout })))
+  const { failures } = await outcomesOfLateCalls()
+  if (!first.memoryStatistics().isSuspended) failures.push('is not suspended')
+  await Promise.all(places.map(({ communicator }) => communicator.resume({ timeout })))
+  if (first.memoryStatistics().isSuspended) failures.push('is still suspended')
+  return { failures, suspendable: String(before.suspendable) }
+}
+
+/** An operation of a communicator that takes none: which ones were not refused. */
+async function outcomesOfLateCalls(): Promise<{ failures: string[] }> {
+  const failures: string[] = []
+  for (const { communicator, device, stream, rank } of places) {
+    const buffer = DeviceBuffer.zeros(device, 'f32', 1000)
+    const { name } = await outcomeOf(async () => communicator.allReduce(buffer, buffer, { stream }))
+    if (name !== 'CommunicatorStateError') failures.push(`rank ${rank}, an operation: ${name}`)
+    buffer.dispose()
+  }
+  return { failures }
+}
+
 /** All-reduces without end, until one fails. */
 async function untilItFails(patience: number): Promise<Outcome> {
   const { communicator, device, stream } = places[0] as Place
@@ -326,6 +383,8 @@ answerCommands({
   open,
   putAround,
   readPeers,
+  revoke,
+  suspend,
   joinIfPossible: (crew: Crew) => outcomeOf(() => join(crew)),
   untilItFails,
   destroyWithin,

@@ -48,11 +48,16 @@ export class Crews {
   }
 
   /** Starts a process for each part of the layout, which join the same communicator. */
-  static async join(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Promise<Crews> {
+  static async join(
+    t: CaseContext,
+    layout: readonly (readonly number[])[],
+    spare = 0,
+    blocking?: boolean,
+  ): Promise<Crews> {
     const worldSize = layout.flat().length
     const crews = Crews.start(t, layout, spare)
     const id = layout.length === 1 ? undefined : ((await crews.first.run('createId')) as string)
-    await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id }))
+    await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id, blocking }))
     return crews
   }
 

@@ -1,30 +1,9 @@
 import assert from 'node:assert/strict'
-import { ncclVersion } from '@shoal/nccl'
-import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
-import { runsEverything } from '../../../support/extent.js'
+import type { ConformanceCase, Suite } from '../../../suite.js'
 import type { Derivation } from './crewProcess.js'
-import { Crews, isSupported, largeCount, range, ranksAvailable } from './crews.js'
-import { everyTrial, isSymmetric, type Trial } from './trial.js'
-
-const sampleSize = 60
-
-function someTrials(t: CaseContext, accepts: (trial: Trial) => boolean = () => true): Trial[] {
-  const all = everyTrial(t.random, largeCount(t)).filter((trial) => isSupported(trial) && accepts(trial))
-  return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
-}
-
-/** Several ranks, each in a process of its own or all in one. */
-function someLayout(t: CaseContext, worldSize: number): number[][] {
-  return t.random.integer(0, 1) === 0 ? [range(worldSize)] : range(worldSize).map((rank) => [rank])
-}
-
-/** Whether NCCL is new enough; a note says so where it is not. */
-function has(t: CaseContext, since: number, what: string): boolean {
-  const version = ncclVersion()
-  if (version.value >= since) return true
-  t.note(`NCCL ${version} has no ${what}`)
-  return false
-}
+import { Crews, range, ranksAvailable } from './crews.js'
+import { has, someLayout, someTrials } from './some.js'
+import { isSymmetric, type Trial } from './trial.js'
 
 type Place = { readonly rank: number; readonly worldSize: number }
 
