@@ -1,5 +1,5 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -264,6 +264,26 @@ describe('output', () => {
     one.child.stdout!.destroy()
     expect((await one.end).code).toBe(128 + 13)
     expect(one.errors()).toContain('nobody reads the output any more')
+  })
+
+  test.runIf(existsSync('/dev/full'))('that cannot be written ends it with the reason', () => {
+    const full = openSync('/dev/full', 'w')
+    const { status, stderr } = spawnSync(process.execPath, [shoal, 'run', '-n', '2', ranks, 'lines', '50000'], {
+      stdio: ['ignore', full, 'pipe'],
+      encoding: 'utf8',
+    })
+    closeSync(full)
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^shoal run: the output cannot be written: .*ENOSPC.*; the ranks are being ended$/m)
+  })
+
+  test('that a rank has closed is no failure', async () => {
+    const script = join(folder, 'closes.mjs')
+    writeFileSync(
+      script,
+      "import { closeSync } from 'node:fs'\nfor (const one of [1, 2]) closeSync(one)\nsetTimeout(() => undefined, 300)\n",
+    )
+    expect(await run(['-n', '2', script])).toMatchObject({ code: 0, output: '', errors: '' })
   })
 })
 

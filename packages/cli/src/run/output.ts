@@ -13,11 +13,11 @@ export class LineSink {
   readonly #sources = new Set<Readable>()
   #isBlocked = false
 
-  /** @param onBroken - called once when nobody reads any more */
-  constructor(stream: Writable, onBroken: () => void) {
+  /** @param onBroken - called once when nothing can be written any more, mostly because nobody reads */
+  constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
     this.#stream = stream
     stream.once('error', onBroken)
-    stream.on('error', () => undefined)
+    stream.on('error', () => undefined) // the first one has been told
     stream.on('drain', () => {
       this.#isBlocked = false
       for (const source of this.#sources) source.resume()

@@ -69,8 +69,10 @@ export class Supervisor {
     const environments = Array.from({ length: ranks }, (_, rank) =>
       rankEnvironment(rank, ranks, deviceMap, meeting, process.env),
     )
-    const onBroken = (): void =>
-      this.#stop('nobody reads the output any more', 'SIGTERM', 128 + constants.signals.SIGPIPE)
+    const onBroken = ({ code, message }: NodeJS.ErrnoException): void => {
+      if (code === 'EPIPE') this.#stop('nobody reads the output any more', 'SIGTERM', 128 + constants.signals.SIGPIPE)
+      else this.#stop(`the output cannot be written: ${message}`, 'SIGTERM', 1)
+    }
     const output = new LineSink(process.stdout, onBroken)
     const errors = new LineSink(process.stderr, onBroken)
     const onFailure = (reason: string): void => tell(`no guard against a killed shoal run: ${reason}`)
