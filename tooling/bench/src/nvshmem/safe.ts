@@ -28,7 +28,13 @@ export async function servePe(
       const [here, there] = [await session.allocate('u8', most), await session.allocate('u8', most)]
       const word = await session.allocate('u64', 1)
       await session.barrierAll()
-      const views = (size: number) => ({ here: here.slice(0, size), there: there.slice(0, size) })
+      // Made once, as a program would: C hands pointers over, which cost nothing to make.
+      const made = new Map<number, ReturnType<SafePe['views']>>()
+      const views: SafePe['views'] = (size) => {
+        const known = made.get(size) ?? { here: here.slice(0, size), there: there.slice(0, size) }
+        made.set(size, known)
+        return known
+      }
       const answer = answerFor({ session, stream, peer: { pe: (pe + 1) % pes }, views, word })
       return { greeting: `ready ${nvshmemVersion()}`, answer }
     },
