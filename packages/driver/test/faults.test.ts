@@ -1,11 +1,11 @@
 import { constants } from 'node:buffer'
 import { cuLaunchHostFunc, driver } from '@shoal/cuda-sys/driver'
 import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
-import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { compile, shimEnvironment } from './support/shim.js'
 
 const shim = compile('faultShim')
-Object.assign(process.env, shimEnvironment(shim.path), { SHOAL_SIM_DEVICES: '1' })
+Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '1' })
 const { Device, DeviceBuffer, PinnedBuffer, StatusError } = await import('@shoal/driver')
 type Stream = import('@shoal/driver').Stream
 
@@ -52,8 +52,6 @@ afterEach(async () => {
   device.dispose()
   await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false))
 })
-
-afterAll(shim.remove)
 
 test.each(['staged', 'page-locked'])('an upload whose end cannot be marked (%s) is waited for', (kind) => {
   using stream = device.createStream({ nonBlocking: true })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vites
 import { compile, lastLaunch, shimEnvironment } from './support/shim.js'
 
 const shim = compile('kernelShim')
-Object.assign(process.env, shimEnvironment(shim.path), { SHOAL_SIM_DEVICES: '2' })
+Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '2' })
 const { Device, DeviceBuffer, DisposedError, Module, PinnedBuffer, StatusError } = await import('@shoal/driver')
 type Kernel<S extends readonly (DType | 'ptr')[]> = import('@shoal/driver').Kernel<S>
 
@@ -18,7 +18,6 @@ beforeAll(() => {
 
 afterAll(() => {
   module.dispose()
-  shim.remove()
 })
 
 function argument(dtype: DType): DataView {

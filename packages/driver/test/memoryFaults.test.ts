@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs'
 import { type CUdeviceptr, cuMemAddressFree, cuMemRelease, cuMemUnmap, driver } from '@shoal/cuda-sys/driver'
 import { bindCall, putCString, slots64 } from '@shoal/ffi/calls'
-import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { compile, shimEnvironment } from './support/shim.js'
 
 const shim = compile('faultShim')
-Object.assign(process.env, shimEnvironment(shim.path), { SHOAL_SIM_DEVICES: '1' })
+Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '1' })
 const {
   AddressRange,
   allocationGranularity,
@@ -60,8 +60,6 @@ afterEach(async () => {
   device.dispose()
   await vi.waitFor(() => expect(device.primaryContextState.active).toBe(false))
 })
-
-afterAll(shim.remove)
 
 test.each(['cuMemMap', 'cuMemSetAccess'])('a map() that fails in %s maps nothing', (api) => {
   using physical = PhysicalMemory.create(device, unit * 2)

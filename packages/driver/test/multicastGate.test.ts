@@ -1,9 +1,8 @@
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 import { compile, shimEnvironment } from './support/shim.js'
 
 const shim = compile('multicastShim')
-afterAll(shim.remove)
 
 interface Refusal {
   readonly name: string
@@ -19,7 +18,7 @@ interface Outcome {
 }
 
 async function outcome(environment: Record<string, string>): Promise<Outcome> {
-  const result = await runFixture('multicastGate.mjs', { ...shimEnvironment(shim.path), ...environment })
+  const result = await runFixture('multicastGate.mjs', { ...shimEnvironment(shim), ...environment })
   expect(result.stderr).toBe('')
   expect(result.code).toBe(0)
   return JSON.parse(result.stdout) as Outcome

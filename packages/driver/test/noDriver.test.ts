@@ -1,16 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { afterAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { runFixture } from './support/fixture.js'
 import { compile } from './support/shim.js'
 
 const empty = compile('empty')
-const folder = dirname(empty.path)
+const withoutDevice = compile('noDevice')
+const folder = dirname(empty)
 const notElf = join(folder, 'text.so')
 const cutOff = join(folder, 'cutOff.so')
 writeFileSync(notElf, 'this is a text\n')
 writeFileSync(cutOff, Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2, 1, 1))
-afterAll(empty.remove)
 
 interface Failure {
   readonly name: string
@@ -49,10 +49,10 @@ describe('without a usable driver every call is a typed error, and the process l
   })
 
   test('a library without the functions', async () => {
-    const result = await outcome({ SHOAL_CUDA_LIBRARY: empty.path })
+    const result = await outcome({ SHOAL_CUDA_LIBRARY: empty })
     for (const call of calls) {
       expect(result[call]).toMatchObject({ name: 'SymbolNotFoundError', code: 'SHOAL_SYMBOL_NOT_FOUND' })
-      expect(result[call].message).toContain(empty.path)
+      expect(result[call].message).toContain(empty)
     }
   })
 
@@ -68,9 +68,7 @@ describe('without a usable driver every call is a typed error, and the process l
   })
 
   test('a driver without a device gives no devices', async () => {
-    const shim = compile('noDevice')
-    const result = (await outcome({ SHOAL_CUDA_LIBRARY: shim.path })) as unknown as Record<string, object>
-    shim.remove()
+    const result = (await outcome({ SHOAL_CUDA_LIBRARY: withoutDevice })) as unknown as Record<string, object>
     expect(result['count']).toEqual({ value: '0' })
     expect(result['all']).toEqual({ value: '' })
     expect(result['version']).toEqual({ value: '12.4' })

@@ -1,22 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { driver } from '@shoal/cuda-sys'
 import { readMemory } from '@shoal/ffi'
 import { bindBigCall } from '@shoal/ffi/calls'
+import { scratchFolder } from '../../../../tooling/config/src/scratchFolder.js'
 
 const platform = `${process.platform}-${process.arch}`
 const simLibrary = fileURLToPath(new URL(`../../../sim/prebuilds/${platform}/libshoal-sim-cuda.so.1`, import.meta.url))
 
-/** Compiles a C file of ./native into a shared library; gives its path and what removes it. */
-export function compile(source: string): { readonly path: string; readonly remove: () => void } {
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-driver-'))
-  const path = join(folder, `${source}.so`)
+/** Compiles a C file of ./native into a shared library, which goes with the tests of the file that asks for it. */
+export function compile(source: string): string {
+  const path = join(scratchFolder(), `${source}.so`)
   const file = fileURLToPath(new URL(`../native/${source}.c`, import.meta.url))
   execFileSync(process.env['CC'] ?? 'cc', ['-shared', '-fPIC', '-O1', '-Wall', '-Wextra', '-o', path, file, '-ldl'])
-  return { path, remove: () => rmSync(folder, { recursive: true }) }
+  return path
 }
 
 /** Environment in which the software device also takes modules and kernels, as test/native/kernelShim.c does. */
