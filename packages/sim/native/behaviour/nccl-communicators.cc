@@ -12,16 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "groups.h"
 #include "shoal/nccl.h"
 
 namespace {
 
-std::string group;
-
-void say(const std::string& name, long long value) {
-  printf("%s.%s = %lld\n", group.c_str(), name.c_str(), value);
-  fflush(stdout);
-}
+using record::say;
 
 constexpr size_t kBytes = 4 << 20;
 
@@ -87,21 +83,8 @@ struct Pair {
   ncclResult_t wait(int rank) { return static_cast<ncclResult_t>(cuStreamSynchronize(stream[rank])); }
 };
 
-// Each group runs in a process of its own: it may hang, or crash a real NCCL.
-void runGroup(const std::string& name, const std::function<void()>& body) {
-  fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    group = name;
-    alarm(10);
-    body();
-    fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) printf("%s ends by signal = %d\n", name.c_str(), WTERMSIG(status));
-}
+// It may hang, or crash a real NCCL.
+void runGroup(const std::string& name, const std::function<void()>& body) { record::runGroup(name, body, 10); }
 
 void alone(const std::string& name, const std::function<ncclResult_t()>& call) {
   runGroup("alone " + name, [&] { say("result", call()); });

@@ -9,16 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "groups.h"
 #include "shoal/nccl.h"
 
 namespace {
 
-std::string group;
-
-void say(const char* name, long long value) {
-  printf("%s.%s = %lld\n", group.c_str(), name, value);
-  fflush(stdout);
-}
+using record::runGroup;
+using record::say;
 
 struct Pair {
   ncclComm_t comm[2] = {};
@@ -171,21 +168,6 @@ void groups() {
   say("after finalize", pair.reduce(0, 4));
   say("destroy 0", ncclCommDestroy(pair.comm[0]));
   say("destroy 1", ncclCommDestroy(pair.comm[1]));
-}
-
-void runGroup(const std::string& name, const std::function<void()>& body) {
-  fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    group = name;
-    alarm(60);
-    body();
-    fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) printf("%s ends by signal = %d\n", name.c_str(), WTERMSIG(status));
 }
 
 }  // namespace

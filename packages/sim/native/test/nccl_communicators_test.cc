@@ -263,7 +263,7 @@ TEST(shrinking_can_give_pending_work_up) {
     EQUAL(cuStreamQuery(self.stream), CUDA_ERROR_NOT_READY);
     // Once one of them has given up, the work of the other ends too.
     ++queued;
-    while (queued != 2) usleep(1000);
+    check::waitUntil([&] { return queued == 2; });
     int excluded = 1;
     ncclComm_t made = nullptr;
     NCCL(ncclCommShrink(self.comm, &excluded, 1, &made, nullptr, NCCL_SHRINK_ABORT));
@@ -293,7 +293,7 @@ TEST(a_communicator_grows) {
       }
       NCCL(ncclCommGrow(old, 5, self.rank == 1 ? &later : nullptr, -1, &self.comm, nullptr));
     } else {
-      while (made == 0) usleep(1000);
+      check::waitUntil([&] { return made != 0; });
       EQUAL(ncclCommGrow(nullptr, 5, nullptr, self.rank, &self.comm, nullptr), ncclInvalidArgument);
       EQUAL(ncclCommGrow(nullptr, 5, &later, -1, &self.comm, nullptr), ncclInvalidArgument);
       EQUAL(ncclCommGrow(nullptr, 5, &later, 5, &self.comm, nullptr), ncclInvalidArgument);
@@ -312,9 +312,14 @@ TEST(a_communicator_grows) {
 }
 
 TEST(a_revoked_communicator_still_makes_others) {
-  onRanks(3, [](Rank& self) {
+  std::atomic<int> queued{0};
+  onRanks(3, [&](Rank& self) {
     Buffer buffer(4);
-    if (self.rank != 2) NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
+    if (self.rank != 2) {
+      NCCL(ncclAllReduce(buffer.at(), buffer.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
+      ++queued;
+    }
+    check::waitUntil([&] { return queued == 2; });
     EQUAL(ncclCommRevoke(self.comm, 1), ncclInvalidArgument);
     NCCL(ncclCommRevoke(self.comm, NCCL_REVOKE_DEFAULT));
     OK(cuStreamSynchronize(self.stream));

@@ -1,6 +1,8 @@
 // Several ranks in one process, a thread each.
 #pragma once
 
+#include <unistd.h>
+
 #include <exception>
 #include <mutex>
 #include <string>
@@ -10,6 +12,15 @@
 #include "nccl_checks.h"
 
 namespace check {
+
+// Waits until another rank has come so far. One that has failed never does.
+template <class Condition>
+void waitUntil(Condition&& condition) {
+  for (int patience = 0; !condition(); ++patience) {
+    if (patience == 30000) throw Failure("another rank has not come so far");
+    usleep(1000);
+  }
+}
 
 // Runs `body` for each rank in a thread of its own, without a communicator; that which it leaves in `self` is destroyed. The
 // first failure is the test's.

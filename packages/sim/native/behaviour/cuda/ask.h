@@ -14,13 +14,12 @@
 #include <thread>
 #include <vector>
 
+#include "../groups.h"
 #include "shoal/cuda.h"
 
 namespace ask {
 
-// Prints an answer of the group that runs.
-void say(const char* name, long long value);
-inline void say(const std::string& name, long long value) { say(name.c_str(), value); }
+using record::say;
 
 // The primary context of a device, made current.
 CUcontext primary(int device = 0);

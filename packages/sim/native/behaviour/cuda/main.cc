@@ -1,18 +1,7 @@
 // Runs the groups, each in a process of its own, made before anything was initialised.
-#include <functional>
-
 #include "ask.h"
 
 namespace ask {
-
-namespace {
-std::string group;
-}
-
-void say(const char* name, long long value) {
-  printf("%s.%s = %lld\n", group.c_str(), name, value);
-  fflush(stdout);
-}
 
 CUcontext primary(int device) {
   CUcontext context = nullptr;
@@ -22,28 +11,11 @@ CUcontext primary(int device) {
   return context;
 }
 
-static void runGroup(const std::string& name, const std::function<void()>& body) {
-  fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    group = name;
-    alarm(60);
-    body();
-    fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    printf("%s ends by signal = %d\n", name.c_str(), WTERMSIG(status));
-    fflush(stdout);
-  }
-}
-
 }  // namespace ask
 
 int main(int count, char** arguments) {
   using namespace ask;
+  using record::runGroup;
   const std::string only = count > 1 ? arguments[1] : "";
   const struct {
     const char* name;
