@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   readSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -137,6 +138,30 @@ describe('errors', () => {
     await expect(right.receive()).rejects.toBeInstanceOf(DisposedError)
     expect(() => right.descriptor).toThrow(DisposedError)
     left.dispose()
+  })
+
+  test('a wait that ends within a message: what follows is refused, not taken for another message', async () => {
+    const open = openDescriptors()
+    const [left, right] = DescriptorSocket.pair()
+    const large = { bytes: new Uint8Array(2 ** 20), descriptors: [0, 0] }
+    // More than the socket holds: part of it is under way when the time is over.
+    await expect(left.send(large, { timeout: 30 })).rejects.toBeInstanceOf(TimeoutError)
+    await expect(left.send({ bytes: new Uint8Array(1) })).rejects.toMatchObject({ code: 'EPROTO' })
+    await expect(right.receive({ timeout: 30 })).rejects.toBeInstanceOf(TimeoutError)
+    await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
+    // The other direction is whole.
+    await right.send({ bytes: Uint8Array.of(1, 2) })
+    expect((await left.receive()).bytes).toEqual(Uint8Array.of(1, 2))
+    left.dispose()
+    right.dispose()
+    expect(openDescriptors()).toBe(open)
+  })
+
+  test('a server whose file is gone is disposed of all the same', () => {
+    const server = DescriptorServer.listen(join(folder, 'gone'))
+    rmSync(server.path)
+    server.dispose()
+    expect(server.disposed).toBe(true)
   })
 
   test('arguments', () => {

@@ -1,4 +1,4 @@
-import { closeSync, unlinkSync } from 'node:fs'
+import { closeSync, rmSync } from 'node:fs'
 import { DisposedError } from '@shoal/types'
 import { type WaitOptions, waitForEvent } from '../waiting/waitForEvent.js'
 import { mustWait, requireDone, socketAddon, socketError } from './socketCalls.js'
@@ -91,6 +91,8 @@ abstract class UnixSocket {
 export class DescriptorSocket extends UnixSocket {
   #receiving: Promise<unknown> = Promise.resolve()
   #sending: Promise<unknown> = Promise.resolve()
+  /** Whether a wait ended within a message: what comes after it would be taken for the start of one. */
+  readonly #isCut = { sending: false, receiving: false }
 
   /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
   static pair(): [DescriptorSocket, DescriptorSocket] {
@@ -123,7 +125,10 @@ export class DescriptorSocket extends UnixSocket {
     return new DescriptorSocket(descriptor)
   }
 
-  /** Sends one message. The descriptors may be closed as soon as the promise has resolved. */
+  /**
+   * Sends one message. The descriptors may be closed as soon as the promise has resolved. Where a wait ended early within
+   * a message, all further ones reject with `code` `'EPROTO'`: close the socket then.
+   */
   send(message: DescriptorMessage, options: WaitOptions = {}): Promise<void> {
     const frame = checkMessage(message)
     const done = this.#sending.then(() => this.#send(frame.bytes, frame.descriptors, options))
@@ -132,7 +137,8 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   /**
-   * Resolves with the next message. A wait that ended early may have taken part of a message: close the socket then.
+   * Resolves with the next message. A wait that ended early may have taken part of a message: all further ones reject
+   * with `code` `'EPROTO'` then, and the socket is to be closed.
    * @throws an error with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
    */
   receive(options: WaitOptions = {}): Promise<ReceivedMessage> {
@@ -143,16 +149,23 @@ export class DescriptorSocket extends UnixSocket {
 
   async #send(bytes: Uint8Array, descriptors: readonly number[], options: WaitOptions): Promise<void> {
     const native = socketAddon()
+    if (this.#isCut.sending) throw socketError('EPROTO', 0, 'sendmsg')
     let sent = 0
-    while (sent < bytes.length) {
-      const rest = bytes.subarray(sent)
-      // Descriptors travel with the first byte.
-      const list = sent === 0 ? descriptors : []
-      sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', 'sendmsg', options)
+    try {
+      while (sent < bytes.length) {
+        const rest = bytes.subarray(sent)
+        // Descriptors travel with the first byte.
+        const list = sent === 0 ? descriptors : []
+        sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', 'sendmsg', options)
+      }
+    } catch (error) {
+      this.#isCut.sending = sent > 0
+      throw error
     }
   }
 
   async #receive(options: WaitOptions): Promise<ReceivedMessage> {
+    if (this.#isCut.receiving) throw socketError('EPROTO', 0, 'recvmsg')
     const descriptors: number[] = []
     try {
       const header = await this.#read(headerBytes, descriptors, options)
@@ -160,24 +173,37 @@ export class DescriptorSocket extends UnixSocket {
       const length = view.getUint32(0, true)
       const count = view.getUint32(4, true)
       if (length > mostBytes || count > mostDescriptors || count !== descriptors.length) {
+        this.#isCut.receiving = true
         throw socketError('EPROTO', 0, 'recvmsg')
       }
-      return { bytes: await this.#read(length, descriptors, options), descriptors }
+      return { bytes: await this.#read(length, descriptors, options, true), descriptors }
     } catch (error) {
       for (const descriptor of descriptors) closeSync(descriptor)
       throw error
     }
   }
 
-  async #read(length: number, descriptors: number[], options: WaitOptions): Promise<Uint8Array> {
+  async #read(
+    length: number,
+    descriptors: number[],
+    options: WaitOptions,
+    isWithin = false,
+  ): Promise<Uint8Array<ArrayBuffer>> {
     const native = socketAddon()
     const bytes = new Uint8Array(length)
     let received = 0
-    while (received < length) {
-      const rest = bytes.subarray(received)
-      const count = await this.retry((own) => native.receiveSocket(own, rest, descriptors), 'read', 'recvmsg', options)
-      if (count === 0) throw socketError('ECONNRESET', 0, 'recvmsg')
-      received += count
+    try {
+      while (received < length) {
+        const rest = bytes.subarray(received)
+        const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
+        const count = await this.retry(take, 'read', 'recvmsg', options)
+        if (count === 0) throw socketError('ECONNRESET', 0, 'recvmsg')
+        received += count
+      }
+    } catch (error) {
+      const isClosed = (error as NodeJS.ErrnoException).code === 'ECONNRESET'
+      if (!isClosed && (isWithin || received > 0)) this.#isCut.receiving = true
+      throw error
     }
     return bytes
   }
@@ -211,7 +237,8 @@ export class DescriptorServer extends UnixSocket {
   override dispose(): void {
     if (this.disposed) return
     super.dispose()
-    if (!this.path.startsWith('\0')) unlinkSync(this.path)
+    // Somebody may have removed it already.
+    if (!this.path.startsWith('\0')) rmSync(this.path, { force: true })
   }
 }
 
