@@ -204,6 +204,12 @@ export class CallQueue {
    */
   runSync<T>(operation: string, call: () => T): T {
     this.#requireCallable(operation)
+    return this.runNow(operation, call)
+  }
+
+  /** Like {@link runSync}, for a call that waits for nobody: also once the signal of the session has fired. */
+  runNow<T>(operation: string, call: () => T): T {
+    this.#requireOpen(operation)
     const underWay = this.underWay
     if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
     return this.inContext(call)
@@ -239,9 +245,13 @@ export class CallQueue {
     }
   }
 
-  #requireCallable(operation: string): void {
+  #requireOpen(operation: string): void {
     if (this.#closed !== undefined) throw new DisposedError({ object: this.#closed, operation })
     if (this.#stuck !== undefined) throw this.#stuckError(operation)
+  }
+
+  #requireCallable(operation: string): void {
+    this.#requireOpen(operation)
     if (this.#aborted !== undefined) throw aborted(operation, this.#aborted.reason)
   }
 

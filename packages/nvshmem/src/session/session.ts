@@ -132,7 +132,7 @@ export class Session extends SessionOperations {
     const api = 'Session.globalExit'
     this._live.requireOpen(api)
     requireWhole(status, 'status', 0, 255, api)
-    this._live.queue.runSync(api, () => nvshmem_global_exit(status))
+    this._live.queue.runNow(api, () => nvshmem_global_exit(status))
     this.abandon()
     throw new FeatureNotSupportedError({
       library: 'NVSHMEM',
@@ -145,8 +145,9 @@ export class Session extends SessionOperations {
    * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. What is left of
    * buffers and teams goes with it. Idempotent.
    *
-   * @throws TimeoutError, AbortedError when it is given up, SessionStuckError when an earlier call was: then only
-   * `abandon()` is left.
+   * @throws TimeoutError, AbortedError when it is given up. What rejects before NVSHMEM is called leaves the session as it
+   * is: TypeError and RangeError for a wrong argument; SessionStuckError when an earlier call was given up, AbortedError once
+   * the signal of the session has fired: then only `abandon()` is left.
    */
   finalize(wait?: WaitOptions): Promise<void> {
     return this.#life.finalize(wait)
