@@ -340,7 +340,7 @@ static void two_ranks(void) {
   static const size_t sizes[] = {1,    2,    3,    4,    5,     6,     7,     8,     9,      12,     15,     16,    17,
                                  24,   31,   33,   63,   65,    100,   127,   255,   257,    1001,   1004,   1008,  4097,
                                  4099, 8193, 9999, 16385, 32769, 65537, 65544, 131109, 131112, 262145, 524289, 1048577};
-  static const int dtypes[] = {1 /* u8 */, 6 /* f16 */, 2 /* i32 */, 8 /* f64 */};
+  static const int dtypes[] = {1 /* u8 */, 6 /* f16 */, 9 /* bf16 */, 10 /* f8e4m3 */, 11 /* f8e5m2 */, 2 /* i32 */, 8 /* f64 */};
   const int has_windows = nccl.mem_alloc != NULL && nccl.window_register != NULL;
   open_ranks(2);
   if (has_windows) on_each_rank(open_window);
