@@ -7,7 +7,7 @@ const living = new Map<CUmemoryPool, PoolLife>()
 
 /**
  * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given back.
- * Drivers take a destroy before that, and see to the rest themselves; 580 has crashed in that.
+ * Drivers take a destroy before that, too, and are to see to the rest themselves; nothing here relies on how they do.
  */
 export class PoolLife {
   readonly #context: Context
