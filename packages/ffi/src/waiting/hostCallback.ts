@@ -13,8 +13,8 @@ export interface HostCallback {
 /**
  * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
  * native thread does not wait for it. Does not keep the process alive.
- * @throws TypeError for what is no function.
  * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
+ * @throws TypeError for what is no function.
  */
 export function createHostCallback(fn: (status: number) => void, shape: 'host' | 'stream' = 'host'): HostCallback {
   if (typeof fn !== 'function') throw new TypeError(`createHostCallback: fn must be a function, got ${String(fn)}`)
