@@ -224,8 +224,11 @@ function giveBack({ address, words, byteLength, ends, users }: Holding): void {
   if (ends.length > 0) attempt(() => waitFor(users))
   let start = 0
   for (const end of ends.splice(0)) {
-    const [offset, size] = [start, end - start]
-    attempt(() => unmapFresh(words, offset, size))
+    try {
+      unmapFresh(words, start, end - start)
+    } catch (error) {
+      failures.push(error)
+    }
     start = end
   }
   attempt(() => freeAddresses(address, byteLength))
@@ -235,15 +238,11 @@ function giveBack({ address, words, byteLength, ends, users }: Holding): void {
 
 /** The same on a native thread, because it waits for the devices. */
 async function giveBackOffThread({ address, byteLength, ends, users }: Holding): Promise<void> {
-  const pieces = ends.splice(0).map((end, index, all) => {
+  const mappings = ends.splice(0).map((end, index, all) => {
     const start = all[index - 1] ?? 0
     return { address: address + BigInt(start), byteLength: end - start }
   })
-  try {
-    await unmapOffThread(pieces, users)
-  } finally {
-    freeAddresses(address, byteLength)
-  }
+  await unmapOffThread(mappings, users, () => freeAddresses(address, byteLength))
 }
 
 /** What its pieces are made with, and who may use them. */

@@ -106,7 +106,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
       reclaimLater(
         `A MappedRange of ${byteLength} bytes`,
-        unmapOffThread([{ address, byteLength }], left.users).finally(() => range._unclaim(offset)),
+        unmapOffThread([{ address, byteLength }], left.users, () => range._unclaim(offset)),
       )
       return 'it is unmapped when the work that uses it has ended'
     })
@@ -185,11 +185,8 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     if (this._disposed) return
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
-    try {
-      await unmapOffThread([{ address: this.#address, byteLength: this.byteLength }], this.#users)
-    } finally {
-      this.range._unclaim(this.offset)
-    }
+    const { range, offset, byteLength } = this
+    await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._unclaim(offset))
   }
 
   /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
@@ -198,9 +195,11 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     if (processIsEnding()) return
     try {
       this.#wait()
-    } finally {
-      this.#unmap()
+    } catch (error) {
+      giveBackUnused('A MappedRange', () => this.#unmap())
+      throw error
     }
+    this.#unmap()
   }
 
   #unmap(): void {

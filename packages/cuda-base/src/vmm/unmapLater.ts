@@ -11,39 +11,40 @@ export interface Mapping {
 }
 
 /**
- * Waits for the work of the contexts and unmaps, on a native thread. Until then nobody resets the contexts. They lose one
- * child each.
+ * Waits for the work of the contexts and unmaps, on a native thread; then calls `whenOver`. Until then nobody resets the
+ * contexts. They lose one child each.
  * @throws StatusError the first there was; what is mapped goes all the same.
  */
-export async function unmapOffThread(mappings: readonly Mapping[], users: Iterable<Context>): Promise<void> {
+export async function unmapOffThread(
+  mappings: readonly Mapping[],
+  users: Iterable<Context>,
+  whenOver: () => void,
+): Promise<void> {
   const contexts = [...users]
-  const waiting: Context[] = []
+  const waiting = contexts.filter((context) => !context.disposed)
+  for (const context of waiting) context._addWait()
   const failures: unknown[] = []
-  try {
-    for (const context of contexts) {
-      if (context.disposed) continue
-      context._addWait()
-      waiting.push(context)
-      try {
-        const [status = Status.success] = await offThread({ context: context._handle }, () => cuCtxSynchronize())
-        checkRelease(status, 'cuCtxSynchronize')
-      } catch (error) {
-        failures.push(error)
-      }
+  const attempt = async (step: () => unknown): Promise<void> => {
+    try {
+      await step()
+    } catch (error) {
+      failures.push(error)
     }
+  }
+  for (const context of waiting) {
+    await attempt(async () => {
+      const [status = Status.success] = await offThread({ context: context._handle }, () => cuCtxSynchronize())
+      checkRelease(status, 'cuCtxSynchronize')
+    })
+  }
+  await attempt(async () => {
     const statuses = await offThread({ stopOnError: false }, () => {
       for (const { address, byteLength } of mappings) cuMemUnmap(address, byteLength)
     })
-    for (const status of statuses) {
-      try {
-        checkRelease(status, 'cuMemUnmap')
-      } catch (error) {
-        failures.push(error)
-      }
-    }
-  } finally {
-    for (const context of waiting) context._endWait()
-    for (const context of contexts) context._removeChild()
-  }
+    for (const status of statuses) await attempt(() => checkRelease(status, 'cuMemUnmap'))
+  })
+  await attempt(whenOver)
+  for (const context of waiting) await attempt(() => context._endWait())
+  for (const context of contexts) await attempt(() => context._removeChild())
   throwFirst('Mapped memory', failures)
 }
