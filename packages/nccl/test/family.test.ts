@@ -8,6 +8,7 @@ import {
 } from '@shoal/nccl'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { connected } from './fixtures/connected.js'
 import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 beforeAll(startSoftwareDevice)
@@ -128,7 +129,7 @@ describe.each([
   })
 
   test('shrinking with abort ends what waits for a rank that does not come', async () => {
-    const all = await world(config)
+    const all = await connected(await world(config))
     const memory = [0, 2].map((device) => TestMemory.from(device, new Float32Array([1])))
     const streams = [0, 2].map((device) => new TestStream(device))
     const waits = await Promise.all(
@@ -179,7 +180,7 @@ describe.each([
   })
 
   test('revokes: what waits is rejected, parts can still be made', async () => {
-    const all = await world(config)
+    const all = await connected(await world(config))
     const memory = TestMemory.from(0, new Float32Array([1]))
     const stream = new TestStream(0)
     all[0].allReduce(memory, memory, { stream })

@@ -252,3 +252,48 @@ test('ranks that joined by themselves are compared call by call, in whatever ord
   await Promise.all(three.map((communicator) => communicator.destroy()))
   for (const { buffer, stream } of places) for (const thing of [buffer, stream]) thing.dispose()
 })
+
+test('a first operation that would wait for a rank of the same thread is refused outside a group', async () => {
+  const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+  const reduce = (communicator: Communicator): void => {
+    const buffer = memory[communicator.rank] as TestMemory
+    communicator.allReduce(buffer, buffer, { stream: streams[communicator.rank] as TestStream })
+  }
+  expect(errorOf(() => reduce(first))).toMatchObject({
+    code: 'SHOAL_COMMUNICATOR_STATE',
+    state: 'unconnected',
+    operation: 'ncclAllReduce',
+    rank: 0,
+    message: expect.stringContaining('group()'),
+  })
+  expect(
+    errorOf(() => second.send(memory[1] as TestMemory, { peer: 0, stream: streams[1] as TestStream })),
+  ).toMatchObject({
+    state: 'unconnected',
+    operation: 'ncclSend',
+  })
+  group(() => {
+    reduce(first)
+    reduce(second)
+  })
+  // From now on NCCL only queues it.
+  reduce(first)
+  reduce(second)
+  for (const stream of streams) stream.wait()
+  await Promise.all([first.destroy(), second.destroy()])
+})
+
+test('a first operation is made at once by one that does not block, and by one whose other ranks are elsewhere', async () => {
+  const config = { blocking: false }
+  const pair = (await Communicator.initAll([0, 1], { config })) as [Communicator, Communicator]
+  for (const communicator of pair) {
+    const buffer = memory[communicator.rank] as TestMemory
+    communicator.allReduce(buffer, buffer, { stream: streams[communicator.rank] as TestStream })
+  }
+  await Promise.all(pair.map((one) => one.synchronize(streams[one.rank] as TestStream, { timeout: 10_000 })))
+  await Promise.all(pair.map((one) => one.destroy()))
+  const [alone] = (await Communicator.initAll([0])) as [Communicator]
+  alone.allReduce(memory[0] as TestMemory, memory[0] as TestMemory, { stream: streams[0] as TestStream })
+  await alone.synchronize(streams[0] as TestStream)
+  await alone.destroy()
+})

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Communicator } from '@shoal/nccl'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { libraries, libraryFolder } from '../../sim/src/index.js'
+import { connected } from './fixtures/connected.js'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 // Where the driver can tell when the work of a context has ended, destroy() and finalize() wait for that first, and can be
@@ -33,7 +34,7 @@ const warnings: string[] = []
 process.on('warning', (warning) => warnings.push(`${warning.name}: ${warning.message}`))
 
 beforeEach(async () => {
-  communicators = (await Communicator.initAll([0, 1])) as typeof communicators
+  communicators = await connected((await Communicator.initAll([0, 1])) as typeof communicators)
   memory = [TestMemory.from(0, new Float32Array([1])), TestMemory.from(1, new Float32Array([2]))]
   streams = [new TestStream(0), new TestStream(1)]
 })

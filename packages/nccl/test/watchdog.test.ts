@@ -1,6 +1,7 @@
 import { Communicator, CommunicatorAbortedError, group, groupAsync, UniqueId } from '@shoal/nccl'
 import { AbortedError, DisposedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { connected } from './fixtures/connected.js'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 beforeAll(startSoftwareDevice)
@@ -10,7 +11,7 @@ let memory: [TestMemory, TestMemory]
 let streams: [TestStream, TestStream]
 
 beforeEach(async () => {
-  communicators = (await Communicator.initAll([0, 1])) as typeof communicators
+  communicators = await connected((await Communicator.initAll([0, 1])) as typeof communicators)
   memory = [TestMemory.from(0, new Float32Array([1])), TestMemory.from(1, new Float32Array([2]))]
   streams = [new TestStream(0), new TestStream(1)]
 })
@@ -271,7 +272,7 @@ describe('the signal of an init', () => {
     const made = await Promise.all(
       [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id, signal })),
     )
-    return made as [Communicator, Communicator]
+    return connected(made as [Communicator, Communicator])
   }
 
   test('aborts the communicators afterwards, also where nothing waits', async () => {

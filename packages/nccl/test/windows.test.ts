@@ -4,6 +4,7 @@ import { Communicator, CommunicatorAbortedError, group, groupAsync, type NcclMem
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { connected } from './fixtures/connected.js'
 import { contextOf, deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
 
 let communicators: Communicator[]
@@ -190,7 +191,7 @@ describe('windows', () => {
   test('wait for the work of their device before they close', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
-    const own = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+    const own = await connected((await Communicator.initAll([0, 1])) as [Communicator, Communicator])
     const opened = await open(own)
     const reduce = (rank: number) => {
       const { memory } = opened[rank] as Opened

@@ -1,4 +1,6 @@
+import { inspect } from 'node:util'
 import { named } from '@shoal/cuda-base/basics'
+import type { BackgroundWork } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
   NCCL_SUSPEND_MEM,
@@ -109,7 +111,7 @@ export class Communicator extends CommunicatorOperations {
         : await initEachNative(ordinals, config, waitOptions, api)
     const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
     const clique = makeClique()
-    for (const one of made) one.#life.live.clique = clique
+    for (const one of made) one.#life.joinClique(clique)
     return made
   }
 
@@ -136,7 +138,7 @@ export class Communicator extends CommunicatorOperations {
     const waitOptions = checkWaitOptions(options, api)
     const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
     const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-    for (const one of made) one.#life.live.clique = cliqueOf(String(ids[0]))
+    for (const one of made) one.#life.joinClique(cliqueOf(String(ids[0])))
     return made[0] as Communicator
   }
 
@@ -427,18 +429,20 @@ export class Communicator extends CommunicatorOperations {
   /** Makes a communicator out of this one. */
   async #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
     const waitOptions = checkDeriveOptions(operation, options)
-    return this.#life.guarded(operation, waitOptions, async (background) => {
+    const work = async (background: BackgroundWork): Promise<Communicator | undefined> => {
       if (!this.isBlocking) await this.#life.settled(deriving.api)
       const { device, isBlocking } = this
       const settled = (): Promise<void> => this.#life.settled(deriving.api)
       const isOver = (): boolean => this.#life.watchdog.failure !== undefined
-      const parent = { ...this.#life.native, device, isBlocking, settled, isOver, aborting: () => this.#life.aborting }
+      const whenFreed = (work: () => void): void => this.#life.whenFreed(work)
+      const parent = { ...this.#life.native, device, isBlocking, settled, isOver, whenFreed }
       const made = await deriveNative(parent, deriving, options.config, background)
       if (made === undefined) return undefined
       const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
       if (deriving.shares) this.#life.share(child.#life)
       return child
-    })
+    }
+    return this.#life.guarded(operation, waitOptions, work, dropped)
   }
 
   /** Communicators for what NCCL has made, unless the signal has fired since. */
@@ -461,4 +465,11 @@ function checkDeriveOptions(operation: string, options: DeriveOptions): Communic
   const api = `Communicator.${operation}`
   nativeConfig(options.config, api)?.dispose()
   return checkWaitOptions(options, api)
+}
+
+/** The caller has been told that the wait is over: nobody will end what has come of it. */
+function dropped(communicator: Communicator | undefined): void {
+  communicator?.abort().catch((error: unknown) => {
+    process.emitWarning(`${inspect(communicator)} could not be aborted: ${String(error)}`, 'ShoalWarning')
+  })
 }

@@ -4,6 +4,7 @@ import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '
 import { AbortedError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { isFatal } from '../lifetime/watchdog.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { abandon, type NativeCommunicator } from './init.js'
 
@@ -25,7 +26,8 @@ export interface Parent extends NativeCommunicator {
   readonly settled: () => Promise<void>
   /** Whether it was aborted. */
   readonly isOver: () => boolean
-  readonly aborting: () => Promise<void> | undefined
+  /** Has something done once NCCL has freed it. */
+  readonly whenFreed: (work: () => void) => void
 }
 
 export interface Derived {
@@ -83,22 +85,18 @@ export async function deriveNative(
     return { native: { handle, context, isBlocking }, ...place }
   } catch (error) {
     const free = async (): Promise<void> => {
-      if (context === undefined) return
       const handle = made()
+      dispose()
+      if (context === undefined) return
       if (handle === 0n) await releasePrimaryContexts([context])
       else await abandon({ handle, context, isBlocking })
     }
-    const aborting = parent.aborting()
-    if (!isUnderWay || aborting === undefined) {
-      await free()
-      dispose()
-    } else {
-      // NCCL is still at work in the background and writes to the memory until the abort has ended.
-      aborting
-        .then(free, free)
-        .then(dispose)
-        .catch((problem: unknown) => process.emitWarning(`${api}: ${String(problem)}`, 'ShoalWarning'))
-    }
+    if (isUnderWay && (parent.isOver() || isFatal(error))) {
+      // NCCL may still be at work in the background and write to the memory, until it has freed the parent.
+      parent.whenFreed(() => {
+        free().catch((problem: unknown) => process.emitWarning(`${api}: ${String(problem)}`, 'ShoalWarning'))
+      })
+    } else await free()
     throw error
   }
 }

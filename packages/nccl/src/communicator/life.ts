@@ -4,6 +4,7 @@ import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } 
 import { AbortedError, DisposedError } from '@shoal/types'
 import { attachSuppressed } from '../attach.js'
 import { checkNccl, ncclError } from '../errors.js'
+import type { Clique } from '../group/clique.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
 import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
 import { addContext, removeContext } from '../lifetime/contexts.js'
@@ -44,6 +45,9 @@ export class CommunicatorLife {
   #aborting: Promise<void> | undefined
   /** The call of NCCL that frees it, which nothing can stop. */
   #freeing: Promise<unknown> | undefined
+  /** To be done once NCCL has freed it. */
+  readonly #afterFree: (() => void)[] = []
+  #isFreed = false
   /** What failed on the way to the end, which goes on all the same. */
   #problem: { readonly error: unknown } | undefined
 
@@ -69,6 +73,7 @@ export class CommunicatorLife {
       children: undefined,
       pending: undefined,
       clique: undefined,
+      isConnected: true,
       group: 0,
       groupLength: 0,
       lastOperation: undefined,
@@ -100,9 +105,10 @@ export class CommunicatorLife {
     return this.#ending
   }
 
-  /** The abort that is under way, or was. */
-  get aborting(): Promise<void> | undefined {
-    return this.#aborting
+  /** Has `work` done once NCCL has freed the communicator, and so does nothing for it any more in the background. */
+  whenFreed(work: () => void): void {
+    if (this.#isFreed) work()
+    else this.#afterFree.push(work)
   }
 
   /** `child` shares the resources of this one: it ends first. */
@@ -128,15 +134,25 @@ export class CommunicatorLife {
     if (this.#ending !== undefined) throw this.#refusal(operation)
   }
 
-  /** Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile. */
+  /** It is one of the communicators of this thread that are ranks of one. */
+  joinClique(clique: Clique): void {
+    clique.members += 1
+    this.live.clique = clique
+    this.live.isConnected = !this.native.isBlocking
+  }
+
+  /**
+   * Runs `work` when nothing else runs with this communicator; the promise rejects when it is aborted meanwhile, and then
+   * `drop` gets what comes of the work all the same.
+   */
   guarded<T>(
     operation: string,
     options: CommunicatorWaitOptions,
     work: (background: BackgroundWork) => Promise<T>,
+    drop?: (value: T) => void,
   ): Promise<T> {
-    return this.watchdog.guard(operation, options, (background) =>
-      inTurn([this.live], operation, () => work(background)),
-    )
+    const inItsTurn = (background: BackgroundWork): Promise<T> => inTurn([this.live], operation, () => work(background))
+    return this.watchdog.guard(operation, options, inItsTurn, drop)
   }
 
   /** Makes a call of NCCL on another thread and waits until NCCL is done with it. */
@@ -295,6 +311,8 @@ export class CommunicatorLife {
       const [status = 0] = await freeing
       checkNccl(status, api)
     } finally {
+      this.#isFreed = true
+      for (const work of this.#afterFree.splice(0)) work()
       this.watchdog.stop()
       if (this.#parent !== undefined) this.#parent.#sharing.delete(this)
       removeContext(context.handle)

@@ -7,7 +7,6 @@ import {
   ncclDevCommDestroy,
   ncclDevComm as ncclDevCommLayout,
   ncclGinConnectionType_t,
-  ncclResult_t,
   ncclTeamRequirements,
 } from '@shoal/nccl-sys'
 import { DisposedError, FeatureNotSupportedError } from '@shoal/types'

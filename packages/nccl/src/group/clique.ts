@@ -2,6 +2,8 @@ import type { AgreedOperation } from '../lifetime/noted.js'
 
 /** The communicators of this process that are known to be ranks of one: what the group that is open asks of them. */
 export interface Clique {
+  /** How many there have been. */
+  members: number
   /** The group that the rest is about; see `agreement.ts`. */
   group: number
   /** How far the rank that got furthest is. */
@@ -13,7 +15,7 @@ export interface Clique {
 }
 
 export function makeClique(): Clique {
-  return { group: 0, length: 0, operations: [], ranks: [] }
+  return { members: 0, group: 0, length: 0, operations: [], ranks: [] }
 }
 
 const byId = new Map<string, WeakRef<Clique>>()

@@ -35,6 +35,7 @@ export interface GroupEstimate {
 /** Leaves an operation to the `groupAsync` that collects; false when none does. */
 export function collect(live: LiveCommunicator, api: string, call: () => number): boolean {
   if (groupState.collected === undefined) return false
+  live.isConnected = true
   groupState.collected.calls.push({ api, live, call })
   return true
 }

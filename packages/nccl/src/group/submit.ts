@@ -1,6 +1,7 @@
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from '../errors.js'
+import { CommunicatorStateError } from '../lifetime/communicatorErrors.js'
 import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
 import { collect, joinGroup, noteRefusal } from './group.js'
 import { isGroupOpen } from './groupState.js'
@@ -10,8 +11,25 @@ export function enter(live: LiveCommunicator, api: string): void {
   if (live.pending !== undefined) requireIdle(live, api)
   live.lastOperation = api
   // Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does.
-  if (isGroupOpen()) joinGroup(live.handle)
-  else callInContext(live.context)
+  if (isGroupOpen()) {
+    live.isConnected = true
+    joinGroup(live.handle)
+  } else {
+    if (!live.isConnected) connectAlone(live, api)
+    callInContext(live.context)
+  }
+}
+
+/**
+ * The first operation of a communicator that blocks waits inside NCCL until all ranks have called theirs. Where another
+ * rank is in this thread, it never could.
+ */
+function connectAlone(live: LiveCommunicator, api: string): void {
+  if (live.clique !== undefined && live.clique.members > 1) {
+    const { rank, worldSize, device } = live
+    throw new CommunicatorStateError({ operation: api, state: 'unconnected', rank, worldSize, device })
+  }
+  live.isConnected = true
 }
 
 /** Throws for a status that is an error. */

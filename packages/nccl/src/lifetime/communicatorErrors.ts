@@ -132,15 +132,28 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
   return undefined
 }
 
-/** What a CommunicatorStateError is made of. */
-export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
-  /** Method that was called. */
-  readonly operation: string
-  /** What the communicator is in. */
-  readonly state: 'suspended' | 'revoked'
+/**
+ * Why a communicator takes no call now. `'unconnected'`: the first operation waits inside NCCL until all ranks have called
+ * theirs, and another rank is in this thread.
+ */
+export type UnfitState = 'suspended' | 'revoked' | 'unconnected'
+
+const waysOut: Readonly<Record<UnfitState, string>> = {
+  suspended: 'resume() it first.',
+  revoked: 'Only split, shrink, destroy and abort are left; make a new communicator.',
+  unconnected:
+    'The first operation waits for all ranks, and another one is in this thread: put the calls of all of them into group() or groupAsync().',
 }
 
-/** The communicator is suspended, or was revoked, and takes no such call now. Nothing was started. */
+/** What a CommunicatorStateError is made of. */
+export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
+  /** Method that was called, or the C function of the operation. */
+  readonly operation: string
+  /** What the communicator is in. */
+  readonly state: UnfitState
+}
+
+/** The communicator is suspended, was revoked, or would wait for itself, and takes no such call now. Nothing was started. */
 export class CommunicatorStateError extends ShoalError {
   static {
     nameErrorClass(CommunicatorStateError, 'CommunicatorStateError')
@@ -148,10 +161,10 @@ export class CommunicatorStateError extends ShoalError {
 
   /** The same for every error of this class. */
   readonly code = 'SHOAL_COMMUNICATOR_STATE'
-  /** Method that was called. */
+  /** Method that was called, or the C function of the operation. */
   readonly operation: string
   /** What the communicator is in. */
-  readonly state: 'suspended' | 'revoked'
+  readonly state: UnfitState
   /** Its place among the ranks. */
   readonly rank: number
   /** Number of ranks. */
@@ -161,11 +174,7 @@ export class CommunicatorStateError extends ShoalError {
 
   constructor(options: CommunicatorStateErrorOptions) {
     const { operation, state, rank, worldSize, device } = options
-    const wayOut =
-      state === 'suspended'
-        ? 'resume() it first.'
-        : 'Only split, shrink, destroy and abort are left; make a new communicator.'
-    super(`${apiName(operation)}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${wayOut}`)
+    super(`${apiName(operation)}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${waysOut[state]}`)
     this.operation = operation
     this.state = state
     this.rank = rank
@@ -176,5 +185,6 @@ export class CommunicatorStateError extends ShoalError {
 
 /** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */
 export function apiName(operation: string): string {
-  return operation === 'groupAsync' || operation.includes('.') ? operation : `Communicator.${operation}`
+  const isFull = operation === 'groupAsync' || operation.includes('.') || operation.startsWith('nccl')
+  return isFull ? operation : `Communicator.${operation}`
 }

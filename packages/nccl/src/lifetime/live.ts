@@ -23,6 +23,8 @@ export interface LiveCommunicator {
   pending?: Pending | undefined
   /** The same for all communicators of this process that are known to be ranks of one. */
   clique?: Clique | undefined
+  /** Whether a first operation waits for no rank of this thread, which could not come; see `submit.ts`. */
+  isConnected: boolean
   /** The group in which it was used last, and how many collectives were asked of it there; see `agreement.ts`. */
   group: number
   groupLength: number

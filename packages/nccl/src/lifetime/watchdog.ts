@@ -87,12 +87,13 @@ export class Watchdog {
 
   /**
    * The promise of `work`, but one that rejects when the communicator fails meanwhile. `background` is filled by work on
-   * a native thread, which then no longer keeps the process alive.
+   * a native thread, which then no longer keeps the process alive. `drop` gets what comes of the work all the same.
    */
   guard<T>(
     operation: string,
     { signal, timeout }: CommunicatorWaitOptions,
     work: (background: BackgroundWork) => Promise<T>,
+    drop?: (value: T) => void,
   ): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#errorOf(operation, this.#failure))
     return new Promise<T>((resolve, reject) => {
@@ -125,6 +126,7 @@ export class Watchdog {
         (value) => {
           if (this.#failure === undefined && !wait.isDoomed) this.#look()
           if (this.#failure === undefined && !wait.isDoomed && end()) resolve(value)
+          else drop?.(value)
         },
         (error: unknown) => {
           if (this.#failure !== undefined || wait.isDoomed) return

@@ -9,7 +9,6 @@ import {
   ncclGetLsaMultimemDevicePointer,
   ncclGetMultimemDevicePointer,
   ncclGetPeerDevicePointer,
-  ncclResult_t,
   type ncclWindow_t,
   ncclWinGetUserPtr,
 } from '@shoal/nccl-sys'
