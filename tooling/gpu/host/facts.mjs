@@ -35,7 +35,10 @@ export function hostFacts() {
 
 function gpus() {
   const columns = ['name', 'driver_version', 'memory.total', 'compute_cap']
-  const text = output('nvidia-smi', [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader'])
+  // nvidia-smi shows all of the machine, jobs see what is named here.
+  const visible = process.env.CUDA_VISIBLE_DEVICES
+  const which = visible ? ['-i', visible] : []
+  const text = output('nvidia-smi', [...which, `--query-gpu=${columns.join(',')}`, '--format=csv,noheader'])
   if (text === null) return []
   return text.split('\n').map((line) => {
     const [name, driver, memory, computeCapability] = line.split(', ')
