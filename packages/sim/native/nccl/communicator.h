@@ -62,6 +62,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void settle(ncclResult_t result);
   // It will not happen.
   void forgo();
+  // Writes results of a job to the caller's memory. After an abort nobody waits for them, the memory may be gone, and nothing
+  // is written; then false.
+  template <class Write>
+  bool handOut(Write&& write) {
+    std::lock_guard lock(mutex_);
+    if (isAborted_) return false;
+    write();
+    return true;
+  }
 
   // Meets a fault that was asked for; what it leaves to be answered.
   ncclResult_t meetFault(const char* function, bool isOperation = false);

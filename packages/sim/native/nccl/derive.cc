@@ -126,8 +126,9 @@ ncclResult_t derive(std::shared_ptr<Communicator> parent, const Place& place, co
   if (child != nullptr) job.communicators.push_back(child);
   job.run = [=] {
     const ncclResult_t result = make(parent.get(), child.get());
-    if (isLate && result == ncclSuccess) *out = handle;
-    return result;
+    if (!isLate || result != ncclSuccess || parent->handOut([&] { *out = handle; })) return result;
+    if (child != nullptr) child->end(true);
+    return ncclInternalError;
   };
   job.undo = [=] {
     *out = nullptr;

@@ -176,15 +176,17 @@ ncclResult_t create(Communicator& communicator, const Required& copy, ncclDevCom
   made.resourceWindow_inlined.lsaFlatBase = reinterpret_cast<char*>(reinterpret_cast<uint64_t>(memory) - (static_cast<uint64_t>(made.lsaRank) << 32));
   made.ginSignalCount = static_cast<int>(layout.signals);
   made.ginCounterCount = static_cast<int>(layout.counters);
-  for (const Assigned& each : assigned) {
-    if (each.to->outBufferHandle != nullptr) *each.to->outBufferHandle = each.handle;
-    if (each.to->outGinSignalStart != nullptr) *each.to->outGinSignalStart = each.signal;
-    if (each.to->outGinCounterStart != nullptr) *each.to->outGinCounterStart = each.counter;
-  }
   if (copy.wantsMultimem) made.lsaMultimem.mcBasePtr = window->multicast();
-  for (ncclMultimemHandle_t* each : copy.multimems) *each = made.lsaMultimem;
-  *out = made;
-  return ncclSuccess;
+  const bool isHandedOut = communicator.handOut([&] {
+    for (const Assigned& each : assigned) {
+      if (each.to->outBufferHandle != nullptr) *each.to->outBufferHandle = each.handle;
+      if (each.to->outGinSignalStart != nullptr) *each.to->outGinSignalStart = each.signal;
+      if (each.to->outGinCounterStart != nullptr) *each.to->outGinCounterStart = each.counter;
+    }
+    for (ncclMultimemHandle_t* each : copy.multimems) *each = made.lsaMultimem;
+    *out = made;
+  });
+  return isHandedOut ? ncclSuccess : ncclInternalError;
 }
 
 }  // namespace

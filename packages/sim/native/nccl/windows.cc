@@ -64,8 +64,7 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
       const ncclResult_t result = Window::make(*communicator, function, buff, size, winFlags, window, before);
       if (result != ncclSuccess) return result;
       communicator->addWindow(window);
-      *win = window->handle();
-      return ncclSuccess;
+      return communicator->handOut([&] { *win = window->handle(); }) ? ncclSuccess : ncclInternalError;
     };
     return noteError(submitJob(std::move(job)));
   });
