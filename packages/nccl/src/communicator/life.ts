@@ -68,6 +68,7 @@ export class CommunicatorLife {
       device,
       context,
       guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
+      whenFreed: (work) => this.whenFreed(work),
       // All there from the start: V8 then sees one shape in every communicator.
       recent: [undefined, undefined, undefined, undefined],
       children: undefined,

@@ -1,4 +1,4 @@
-import { NativeMemory, offThread } from '@shoal/ffi'
+import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import {
   initialNcclDevCommRequirements,
   type NcclDevCommRequirementsValues,
@@ -11,6 +11,7 @@ import {
 } from '@shoal/nccl-sys'
 import { DisposedError, FeatureNotSupportedError } from '@shoal/types'
 import { checkNccl } from '../errors.js'
+import { LentMemory } from '../lifetime/lent.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
 import { untilSettled } from '../lifetime/progress.js'
 import { whenQuiet } from '../lifetime/quiet.js'
@@ -215,6 +216,12 @@ export async function createDeviceCommunicator<R extends string, T extends strin
   }
   const required: [string, RequiredResource][] = []
   const owned: NativeMemory[] = []
+  let unclaimed: NativeMemory | undefined
+  const lent = new LentMemory(live, () => {
+    for (const [, resource] of required) resource.dispose()
+    for (const memory of owned) memory.dispose()
+    unclaimed?.dispose()
+  })
   try {
     for (const [name, resource] of Object.entries<DeviceResource>(resources)) {
       required.push([name, new RequiredResource(resource, live.handle, `${api}: resources.${name}`)])
@@ -228,28 +235,27 @@ export async function createDeviceCommunicator<R extends string, T extends strin
     })
     owned.push(requirements)
     const memory = NativeMemory.allocate(room)
+    unclaimed = memory
     const keep = [...owned, ...required.flatMap(([, resource]) => resource.memory), memory]
-    await exclusively(
-      [live],
-      'createDeviceCommunicator',
-      async (background) => {
+    const create = (background: BackgroundWork): Promise<void> =>
+      lent.during(async () => {
         const [status = 0] = await offThread({ context: live.context, keep, background }, () => {
           ncclDevCommCreate(live.handle, requirements, memory)
         })
         checkNccl(status, 'ncclDevCommCreate', live.handle)
         // Where the communicator does not block it may still be at work, whatever it answered.
         await untilSettled(live, 'ncclDevCommCreate')
-      },
-      waitOptions,
-    )
+      })
+    await exclusively([live], 'createDeviceCommunicator', create, waitOptions)
     const handles = Object.fromEntries(required.map(([name, resource]) => [name, resource.read()])) as Record<
       R,
       DeviceResourceHandle
     >
-    return new DeviceCommunicator(live, memory, handles, multimem.read() as Record<T, bigint | undefined>)
+    const addresses = multimem.read() as Record<T, bigint | undefined>
+    unclaimed = undefined
+    return new DeviceCommunicator(live, memory, handles, addresses)
   } finally {
-    for (const [, resource] of required) resource.dispose()
-    for (const memory of owned) memory.dispose()
+    lent.release()
   }
 }
 

@@ -32,6 +32,8 @@ export interface LiveCommunicator {
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
   guard?: Guard | undefined
+  /** Has something done once NCCL has freed it, and so does nothing for it any more in the background. */
+  readonly whenFreed: (work: () => void) => void
   /** How it ended, where it did; the handle must not be used any more. */
   ended?: string | undefined
 }

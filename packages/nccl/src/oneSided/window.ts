@@ -1,4 +1,4 @@
-import { NativeMemory, offThread } from '@shoal/ffi'
+import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import {
   NCCL_WIN_COLL_SYMMETRIC,
   NCCL_WIN_DEFAULT,
@@ -21,6 +21,7 @@ import {
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { callNow } from '../group/submit.js'
+import { LentMemory } from '../lifetime/lent.js'
 import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
 import { untilSettled } from '../lifetime/progress.js'
 import { whenQuiet } from '../lifetime/quiet.js'
@@ -298,11 +299,10 @@ export async function registerWindow(
   if (strictOrdering) requireNcclVersion(`${api} with strictOrdering`, firstWithStrictOrdering)
   const flags =
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
-  const handle = await exclusively(
-    [live],
-    'registerWindow',
-    async (background) => {
-      const out = NativeMemory.allocate(8)
+  const out = NativeMemory.allocate(8)
+  const lent = new LentMemory(live, () => out.dispose())
+  const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
+    lent.during(async () => {
       const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
@@ -310,9 +310,13 @@ export async function registerWindow(
       // Where the communicator does not block NCCL says success, and hands out the window later.
       await untilSettled(live, 'ncclCommWindowRegister')
       return (out.u64[0] ?? 0n) as ncclWindow_t
-    },
-    waitOptions,
-  )
+    })
+  let handle: ncclWindow_t
+  try {
+    handle = await exclusively([live], 'registerWindow', register, waitOptions)
+  } finally {
+    lent.release()
+  }
   // NCCL says success and gives no window where the ranks cannot open memory to each other.
   if (handle === 0n) {
     throw new FeatureNotSupportedError({
