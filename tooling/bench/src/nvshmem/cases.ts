@@ -48,5 +48,7 @@ export function sizesOf(test: string, most: number): number[] {
 export function iterationsFor(bytes: number, { device }: RunOptions): { iterations: number; warmUps: number } {
   if (device === 'sim') return { iterations: bytes <= 64 * kibibyte ? 20 : 3, warmUps: 1 }
   if (bytes <= 64 * kibibyte) return { iterations: 500, warmUps: 50 }
-  return bytes <= 16 * mebibyte ? { iterations: 100, warmUps: 5 } : { iterations: 20, warmUps: 2 }
+  // Some 10 ms at 400 GB/s, so that what a loop costs beside its transfers does not count.
+  const iterations = Math.min(2000, Math.max(20, Math.round((4800 * mebibyte) / bytes)))
+  return { iterations, warmUps: Math.ceil(iterations / 20) }
 }
