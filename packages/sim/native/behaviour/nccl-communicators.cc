@@ -84,7 +84,7 @@ struct Pair {
 };
 
 // It may hang, or crash a real NCCL.
-void runGroup(const std::string& name, const std::function<void()>& body) { record::runGroup(name, body, 10); }
+void runGroup(const std::string& name, const std::function<void()>& body) { record::runGroup(name, body, 6); }
 
 void alone(const std::string& name, const std::function<ncclResult_t()>& call) {
   runGroup("alone " + name, [&] { say("result", call()); });
