@@ -1,4 +1,4 @@
-import { type DType, type DTypeInfo, dtypeInfo } from '@shoal/types'
+import { type DType, type DTypeInfo, describeValue, dtypeInfo } from '@shoal/types'
 
 /** The largest number of bytes one operation takes: sizes are JavaScript numbers. */
 const maximumBytes = Number.MAX_SAFE_INTEGER
@@ -69,14 +69,4 @@ export function named<T>(api: string, parameter: string, read: () => T): T {
     }
     throw error
   }
-}
-
-/** A value as an error message shows it. */
-export function describeValue(value: unknown): string {
-  if (value === null || value === undefined) return String(value)
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
-  if (typeof value === 'bigint') return `${value}n`
-  if (typeof value === 'object') return `an object of class ${value.constructor?.name ?? 'unknown'}`
-  if (typeof value === 'function') return 'a function'
-  return String(value)
 }

@@ -20,8 +20,8 @@ import {
   withContext,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, offThread } from '@shoal/ffi'
-import { DisposedError } from '@shoal/types'
-import { describeValue, requireInteger } from './checks.js'
+import { DisposedError, describeValue } from '@shoal/types'
+import { requireInteger } from './checks.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { check, checkRelease, driverErrors, isGone, Status, type StatusErrors } from './errors.js'
 import { processIsEnding, throwFirst, warnAtEnd } from './lifetime.js'

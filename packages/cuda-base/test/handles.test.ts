@@ -118,7 +118,7 @@ describe('kinds', () => {
     expect(handleKindsOf(9)).toEqual(['posix-fd', 'fabric'])
     expect(platformHandleKind()).toBe(process.platform === 'win32' ? 'win32' : 'posix-fd')
     for (const bad of ['fd', 'toString', 1, undefined]) expect(() => handleKindCode(bad as never)).toThrow(TypeError)
-    expect(() => handleKindBits(['fd' as 'fabric'], 'handleTypes')).toThrow('"fd"')
+    expect(() => handleKindBits(['fd' as 'fabric'], 'handleTypes')).toThrow("'fd'")
     expect(() => handleKindBits(5 as never, 'handleTypes')).toThrow(TypeError)
   })
 

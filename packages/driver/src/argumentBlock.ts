@@ -1,6 +1,6 @@
-import { describeValue, writeElement } from '@shoal/cuda-base'
+import { writeElement } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
-import { DisposedError, type DType, dtypeInfo, type MemoryLike, toMemoryRange } from '@shoal/types'
+import { DisposedError, type DType, describeValue, dtypeInfo, type MemoryLike, toMemoryRange } from '@shoal/types'
 import type { Context } from './context.js'
 import { DeviceBuffer } from './memory/deviceBuffer.js'
 import type { KernelParameter, KernelSignature } from './signature.js'

@@ -3,7 +3,6 @@ import {
   allocationGranularity,
   check,
   DeviceObject,
-  describeValue,
   driverErrors,
   type Granularity,
   PhysicalMemory,
@@ -33,7 +32,7 @@ import {
   cuMemGetInfo,
   driver,
 } from '@shoal/cuda-sys/driver'
-import type { DType } from '@shoal/types'
+import { type DType, describeValue } from '@shoal/types'
 import type { Context } from './context.js'
 import { type DeviceAttribute, deviceAttributeCode } from './deviceAttributes.js'
 import { Event, type EventOptions } from './event.js'

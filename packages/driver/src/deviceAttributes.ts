@@ -1,5 +1,5 @@
-import { describeValue } from '@shoal/cuda-base'
 import { CUdevice_attribute } from '@shoal/cuda-sys/driver'
+import { describeValue } from '@shoal/types'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 

@@ -1,7 +1,6 @@
 import {
   check,
   checkWaitOptions,
-  describeValue,
   type EventLike,
   eventStatus,
   forgetLeak,
@@ -29,6 +28,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
+import { describeValue } from '@shoal/types'
 import { type Context, requireContext } from './context.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const

@@ -1,5 +1,5 @@
-import { describeValue } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
+import { describeValue } from '@shoal/types'
 
 /** Code for a device: PTX as text, or PTX, a cubin or a fat binary as bytes. */
 export type ModuleImage = string | Uint8Array

@@ -1,4 +1,4 @@
-import { check, describeValue, driverError, Status, scratch } from '@shoal/cuda-base'
+import { check, driverError, Status, scratch } from '@shoal/cuda-base'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -7,7 +7,7 @@ import {
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
 } from '@shoal/cuda-sys/driver'
-import { isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import { describeValue, isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { ArgumentBlock, parameterBytes } from './argumentBlock.js'
 import type { Context } from './context.js'
 import { type LaunchConfig, LaunchShape } from './launch.js'

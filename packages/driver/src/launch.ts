@@ -1,5 +1,5 @@
-import { describeValue, requireInteger } from '@shoal/cuda-base'
-import type { StreamLike } from '@shoal/types'
+import { requireInteger } from '@shoal/cuda-base'
+import { describeValue, type StreamLike } from '@shoal/types'
 
 /** One, two or three sizes; those left out are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]

@@ -1,6 +1,5 @@
 import {
   check,
-  describeValue,
   type HandleKind,
   handleKindsOf,
   type MemoryAccess,
@@ -23,7 +22,7 @@ import {
   cuPointerSetAttribute,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { type MemoryLike, toMemoryRange } from '@shoal/types'
+import { describeValue, type MemoryLike, toMemoryRange } from '@shoal/types'
 import { type Context, type ContextSource, contextOf } from './context.js'
 
 /** What CUDA knows about an address. */

@@ -1,5 +1,4 @@
 import {
-  describeValue,
   driverError,
   driverErrors,
   endWithContext,
@@ -31,7 +30,7 @@ import {
   cuStreamWaitEvent,
 } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
-import { type StreamLike, toStreamHandle } from '@shoal/types'
+import { describeValue, type StreamLike, toStreamHandle } from '@shoal/types'
 import { type Context, requireContext } from './context.js'
 import { Event } from './event.js'
 

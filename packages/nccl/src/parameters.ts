@@ -17,8 +17,8 @@ import {
   type ncclParamHandle_t,
   ncclResult_t,
 } from '@shoal/nccl-sys'
+import { describeValue } from '@shoal/types'
 import { checkNccl } from './errors.js'
-import { shown } from './shown.js'
 
 /** The integer types a parameter of NCCL can have. */
 export type ParameterType = 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64'
@@ -131,7 +131,9 @@ export class NcclParameter {
   readInteger(type: ParameterType): number | bigint
   readInteger(type: ParameterType): number | bigint {
     if (typeof type !== 'string' || !Object.hasOwn(readers, type)) {
-      throw new TypeError(`NcclParameter.readInteger: type must be one of ${types.join(', ')}, got ${shown(type)}`)
+      throw new TypeError(
+        `NcclParameter.readInteger: type must be one of ${types.join(', ')}, got ${describeValue(type)}`,
+      )
     }
     const { api, call, cell: Cell } = readers[type]
     const cell = new Cell(1)

@@ -2,6 +2,7 @@ import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
+  describeValue,
   dtypeInfo,
   isMemoryLike,
   type MemoryLike,
@@ -14,7 +15,7 @@ import {
   toMemoryRange,
   toStreamHandle,
 } from '@shoal/types'
-import { requireCount, shown } from './checks.js'
+import { requireCount } from './checks.js'
 import { requireArrayFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 import type { LiveSession } from './session/live.js'
@@ -31,7 +32,9 @@ export type StreamOperand = StreamLike | bigint | null
 /** Symmetric memory of this session, as a call needs it. */
 export function symmetricAt(live: LiveSession, memory: unknown, api: string, parameter: string): SymmetricBuffer {
   if (!SymmetricBuffer._is(memory)) {
-    throw new TypeError(`${api}: ${parameter} must be symmetric memory (see Session.allocate), got ${shown(memory)}`)
+    throw new TypeError(
+      `${api}: ${parameter} must be symmetric memory (see Session.allocate), got ${describeValue(memory)}`,
+    )
   }
   const allocation = memory._allocation
   allocation.requireUsable(api)
@@ -196,7 +199,7 @@ export function elementAt(
 ): { readonly address: bigint; readonly dtype: DType } {
   const buffer = symmetricAt(live, memory, api, parameter)
   const at = index ?? 0
-  if (typeof at !== 'number') throw new TypeError(`${api}: index must be a number, got ${shown(at)}`)
+  if (typeof at !== 'number') throw new TypeError(`${api}: index must be a number, got ${describeValue(at)}`)
   if (!Number.isInteger(at) || at < 0 || at >= buffer.length) {
     throw new RangeError(`${api}: there is no element ${at} in ${buffer.length} of ${parameter}`)
   }

@@ -1,6 +1,6 @@
-import { describeValue, scratch } from '@shoal/cuda-base'
+import { scratch } from '@shoal/cuda-base'
 import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime'
-import type { DeviceLike } from '@shoal/types'
+import { type DeviceLike, describeValue } from '@shoal/types'
 import { Device } from './device.js'
 import { check } from './errors.js'
 import { initialize } from './start.js'

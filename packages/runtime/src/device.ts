@@ -1,13 +1,4 @@
-import {
-  DeviceObject,
-  describeValue,
-  type ResetCall,
-  requireInteger,
-  requireName,
-  Status,
-  scratch,
-  uuidOf,
-} from '@shoal/cuda-base'
+import { DeviceObject, type ResetCall, requireInteger, requireName, Status, scratch, uuidOf } from '@shoal/cuda-base'
 import { type CUdevice, cuDeviceGet, driver } from '@shoal/cuda-sys/driver'
 import {
   cudaDeviceCanAccessPeer,
@@ -26,7 +17,7 @@ import {
   cudaMemGetInfo,
 } from '@shoal/cuda-sys/runtime'
 import { offThread } from '@shoal/ffi'
-import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
+import { type DeviceLike, describeValue, toDeviceOrdinal } from '@shoal/types'
 import {
   type DeviceAttribute,
   type DeviceLimit,

@@ -1,5 +1,5 @@
-import { describeValue } from '@shoal/cuda-base'
 import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime'
+import { describeValue } from '@shoal/types'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 

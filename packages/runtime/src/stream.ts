@@ -1,6 +1,5 @@
 import {
   type Context,
-  describeValue,
   type EventLike,
   endWithContext,
   nonBlockingFlag,
@@ -27,7 +26,7 @@ import {
   cudaStreamWaitEvent,
 } from '@shoal/cuda-sys/runtime'
 import { callInContext } from '@shoal/ffi'
-import { type DeviceLike, type StreamLike, toStreamHandle } from '@shoal/types'
+import { type DeviceLike, describeValue, type StreamLike, toStreamHandle } from '@shoal/types'
 import { deviceOrCurrent } from './currentDevice.js'
 import type { Device } from './device.js'
 import { runtimeErrors } from './errors.js'

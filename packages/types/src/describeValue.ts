@@ -1,4 +1,4 @@
-/** A value in a few words, for the message of an argument error. */
+/** A value in a few words, for the message of an argument error; also one that cannot be made text of. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -6,15 +6,21 @@ export function describeValue(value: unknown): string {
     case 'bigint':
       return `${value}n`
     case 'function':
-      return value.name ? `function ${value.name}` : 'a function'
-    case 'symbol':
-      return value.toString()
-    case 'object': {
-      if (value === null) return 'null'
-      const className = (Object.getPrototypeOf(value) as { constructor?: { name?: string } } | null)?.constructor?.name
-      return className === undefined || className === 'Object' ? 'a plain object' : `an object of class ${className}`
-    }
+      return 'a function'
+    case 'object':
+      return value === null ? 'null' : describeObject(value)
     default:
       return String(value)
+  }
+}
+
+function describeObject(value: object): string {
+  try {
+    const name = (Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null)?.constructor?.name
+    if (typeof name !== 'string' || name === '' || name === 'Object') return 'a plain object'
+    return `an object of class ${name}`
+  } catch {
+    // A proxy or a getter of the program's threw: there is nothing to say of it.
+    return 'an object'
   }
 }

@@ -1,4 +1,5 @@
 export type { Branded } from './branding.js'
+export { describeValue } from './describeValue.js'
 export * from './dtypes/index.js'
 export * from './errors/index.js'
 export * from './protocols/index.js'

@@ -1,5 +1,4 @@
-import { type DType, dtypeInfo, encodeBF16, encodeF8E4M3, encodeF8E5M2, encodeF16 } from '@shoal/types'
-import { describeValue } from '../checks.js'
+import { type DType, describeValue, dtypeInfo, encodeBF16, encodeF8E4M3, encodeF8E5M2, encodeF16 } from '@shoal/types'
 
 /** What one element of a dtype is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`. */
 export type ElementValue<D extends DType = DType> = D extends 'bool'

@@ -1,5 +1,4 @@
-import { type DType, dtypeInfo, dtypeOf, type StorageArray } from '@shoal/types'
-import { describeValue } from '../checks.js'
+import { type DType, describeValue, dtypeInfo, dtypeOf, type StorageArray } from '@shoal/types'
 
 /** The dtypes of the typed arrays, by the name of their class. */
 interface ArrayDTypes {

@@ -1,5 +1,5 @@
-import { type DType, dtypeInfo } from '@shoal/types'
-import { describeValue, requireLength } from '../checks.js'
+import { type DType, describeValue, dtypeInfo } from '@shoal/types'
+import { requireLength } from '../checks.js'
 import type { HandleKind } from '../vmm/handleKinds.js'
 
 /** How a pool is made. */

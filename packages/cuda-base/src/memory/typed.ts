@@ -1,5 +1,6 @@
 import {
   type DType,
+  describeValue,
   dtypeInfo,
   isMemoryLike,
   type MemoryLike,
@@ -7,7 +8,7 @@ import {
   memoryProtocol,
   toMemoryRange,
 } from '@shoal/types'
-import { describeValue, requireDType, requireInteger, requireOptions } from '../checks.js'
+import { requireDType, requireInteger, requireOptions } from '../checks.js'
 import { requireArrayFor } from './hostArrays.js'
 import { PinnedMemoryObject } from './pinnedMemory.js'
 

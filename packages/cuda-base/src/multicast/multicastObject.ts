@@ -21,8 +21,8 @@ import {
   cuMulticastUnbind,
   cuPointerGetAttribute,
 } from '@shoal/cuda-sys/driver'
-import { FeatureNotSupportedError, type MemoryLike, toMemoryRange } from '@shoal/types'
-import { describeValue, requireInteger, requireOptions } from '../checks.js'
+import { describeValue, FeatureNotSupportedError, type MemoryLike, toMemoryRange } from '@shoal/types'
+import { requireInteger, requireOptions } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
 import { check, checkRelease, Status } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'

@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs'
-import { describeValue, requireInteger } from '../checks.js'
+import { describeValue } from '@shoal/types'
+import { requireInteger } from '../checks.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import type { HandleKind } from '../vmm/handleKinds.js'
 

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
 import type { DescriptorSocket } from '@shoal/ffi'
-import { describeValue } from '../checks.js'
+import { describeValue } from '@shoal/types'
 import {
   DescriptorHandle,
   FabricHandle,

@@ -1,5 +1,5 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { describeValue } from '../checks.js'
+import { describeValue } from '@shoal/types'
 import { Context } from '../context.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */

@@ -1,8 +1,14 @@
 import type { CUevent, CUstream } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, createHostCallback, type NativeMemory } from '@shoal/ffi'
-import { DisposedError, type StreamHandle, type StreamLike, streamProtocol, toStreamHandle } from '@shoal/types'
+import {
+  DisposedError,
+  describeValue,
+  type StreamHandle,
+  type StreamLike,
+  streamProtocol,
+  toStreamHandle,
+} from '@shoal/types'
 import type { NamedCall } from '../calls.js'
-import { describeValue } from '../checks.js'
 import type { Context } from '../context.js'
 import { Status, type StatusErrors } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'

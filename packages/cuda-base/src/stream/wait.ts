@@ -1,7 +1,7 @@
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
-import { AbortedError, TimeoutError } from '@shoal/types'
-import { describeValue, requireOptions } from '../checks.js'
+import { AbortedError, describeValue, TimeoutError } from '@shoal/types'
+import { requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { driverErrors, Status, type StatusErrors } from '../errors.js'
 

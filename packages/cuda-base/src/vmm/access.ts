@@ -6,7 +6,7 @@ import {
   cuMemSetAccess,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { describeValue } from '../checks.js'
+import { describeValue } from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'

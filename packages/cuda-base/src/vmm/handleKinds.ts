@@ -1,6 +1,5 @@
 import { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
-import { StatusError } from '@shoal/types'
-import { describeValue } from '../checks.js'
+import { describeValue, StatusError } from '@shoal/types'
 
 /**
  * How memory leaves the process: a POSIX file descriptor (Linux), a fabric handle (64 bytes, across the machines of one

@@ -1,5 +1,6 @@
 import { CUmemLocationType } from '@shoal/cuda-sys/driver'
-import { describeValue, requireInteger } from '../checks.js'
+import { describeValue } from '@shoal/types'
+import { requireInteger } from '../checks.js'
 import { type Context, contextOf, type DeviceWithContext } from '../context.js'
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */

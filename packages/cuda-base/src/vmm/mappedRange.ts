@@ -5,8 +5,8 @@ import {
   cuMemMap,
   cuMemUnmap,
 } from '@shoal/cuda-sys/driver'
-import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
-import { describeValue, requireOptions } from '../checks.js'
+import { describeValue, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
+import { requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import {

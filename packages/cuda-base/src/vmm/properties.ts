@@ -6,7 +6,8 @@ import {
   cuMemGetAllocationGranularity,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { describeValue, optionalBoolean, requireInteger, requireOptions } from '../checks.js'
+import { describeValue } from '@shoal/types'
+import { optionalBoolean, requireInteger, requireOptions } from '../checks.js'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'

@@ -1,4 +1,4 @@
-import { describeValue } from '@shoal/cuda-base'
+import { describeValue } from '@shoal/types'
 
 /** Bytes of a CUipcMemHandle and of a CUipcEventHandle. */
 export const handleBytes = 64

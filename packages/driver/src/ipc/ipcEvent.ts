@@ -1,5 +1,6 @@
-import { describeValue, requireDevice, scratch } from '@shoal/cuda-base'
+import { requireDevice, scratch } from '@shoal/cuda-base'
 import { type CUevent, cuIpcGetEventHandle, cuIpcOpenEventHandle } from '@shoal/cuda-sys/driver'
+import { describeValue } from '@shoal/types'
 import type { Device } from '../device.js'
 import { Event } from '../event.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'

@@ -1,5 +1,4 @@
 import {
-  describeValue,
   forgetLeak,
   giveBackUnused,
   processIsEnding,
@@ -22,6 +21,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import {
   type DType,
+  describeValue,
   dtypeInfo,
   FeatureNotSupportedError,
   type MemoryLike,

@@ -2,7 +2,6 @@ import {
   type DeviceMemoryCalls,
   DeviceMemoryObject,
   type DTypeOfArray,
-  describeValue,
   elementsIn,
   reinterpretedLength,
   requireArrayFor,
@@ -18,6 +17,7 @@ import {
 import {
   DisposedError,
   type DType,
+  describeValue,
   dtypeInfo,
   dtypeOf,
   type MemoryLike,
@@ -175,7 +175,7 @@ export class DeviceBuffer<D extends DType = DType> extends DeviceMemoryObject<D>
     return 'DeviceBuffer'
   }
 
-  /** @internal */
+  // Not marked as internal: it would be missing from the declarations, and there the class could not stand for its base.
   get _calls(): DeviceMemoryCalls {
     return memoryCalls
   }
@@ -241,7 +241,6 @@ export class DeviceBuffer<D extends DType = DType> extends DeviceMemoryObject<D>
     else this.#free()
   }
 
-  /** @internal The address, or DisposedError. */
   override _use(): bigint {
     if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
     this._allocation.context._requireAlive()

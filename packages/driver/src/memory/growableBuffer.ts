@@ -1,7 +1,6 @@
 import {
   type AccessGrant,
   type AllocationOptions,
-  describeValue,
   GrowableRange,
   giveBackUnused,
   type MemoryPlace,
@@ -10,7 +9,7 @@ import {
   requireInteger,
   requireOptions,
 } from '@shoal/cuda-base'
-import { type DType, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
+import { type DType, describeValue, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import type { Device } from '../device.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 

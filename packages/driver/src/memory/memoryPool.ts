@@ -1,7 +1,6 @@
 import {
   check,
   checkRelease,
-  describeValue,
   type HandleKind,
   handleKindBits,
   handleKindsOf,
@@ -45,7 +44,7 @@ import {
   cuMemPoolSetAttribute,
   cuMemPoolTrimTo,
 } from '@shoal/cuda-sys/driver'
-import type { DType } from '@shoal/types'
+import { type DType, describeValue } from '@shoal/types'
 import type { Device } from '../device.js'
 import { Stream } from '../stream.js'
 import { Allocation } from './allocation.js'

@@ -4,6 +4,7 @@
  * call can come between two slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8
  * compares that faster than it compares a bigint with its bounds.
  */
+import { describeValue } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import {
@@ -32,22 +33,14 @@ const twoTo32 = 0x1_0000_0000
 // Views whose address is in the block: without this the collector may take a temporary array before the call is made.
 const kept: unknown[] = new Array(maximumArguments).fill(undefined)
 
-function show(value: unknown): string {
-  if (typeof value === 'bigint') return `${value}n`
-  if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
-  if (typeof value === 'function') return 'a function'
-  if (typeof value === 'object' && value !== null) return `an object (${value.constructor?.name ?? 'no prototype'})`
-  return String(value)
-}
-
 function refuseType(api: string, parameter: string, expected: string, value: unknown): never {
   dropCallContext()
-  throw new TypeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
+  throw new TypeError(`${api}: ${parameter} must be ${expected}, got ${describeValue(value)}`)
 }
 
 function refuseRange(api: string, parameter: string, expected: string, value: unknown): never {
   dropCallContext()
-  throw new RangeError(`${api}: ${parameter} must be ${expected}, got ${show(value)}`)
+  throw new RangeError(`${api}: ${parameter} must be ${expected}, got ${describeValue(value)}`)
 }
 
 // The functions below keep to their usual case and leave the rest to others: V8 inlines so many bytes of code into a

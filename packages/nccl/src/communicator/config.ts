@@ -7,7 +7,7 @@ import {
   type NcclConfigValues,
   ncclConfigFields,
 } from '@shoal/nccl-sys'
-import { shown } from '../shown.js'
+import { describeValue } from '@shoal/types'
 
 /** How NCCL spends thread blocks: `NCCL_CTA_POLICY_DEFAULT`, `…_EFFICIENCY`, `…_ZERO`. */
 export type CtaPolicy = 'default' | 'efficiency' | 'zero'
@@ -130,7 +130,7 @@ export function nativeConfig(config: CommunicatorConfig | undefined, api: string
 function wireValue(rule: Rule, value: unknown, what: string): number | string {
   switch (rule.kind) {
     case 'flag':
-      if (typeof value !== 'boolean') throw new TypeError(`${what} must be a boolean, got ${shown(value)}`)
+      if (typeof value !== 'boolean') throw new TypeError(`${what} must be a boolean, got ${describeValue(value)}`)
       return value ? 1 : 0
     case 'text':
       if (typeof value !== 'string' || value === '') throw new TypeError(`${what} must be a text that is not empty`)
@@ -138,7 +138,7 @@ function wireValue(rule: Rule, value: unknown, what: string): number | string {
       return value
     case 'policy':
       if (typeof value === 'string' && Object.hasOwn(policies, value)) return policies[value as CtaPolicy]
-      throw new TypeError(`${what} must be one of ${Object.keys(policies).join(', ')}, got ${shown(value)}`)
+      throw new TypeError(`${what} must be one of ${Object.keys(policies).join(', ')}, got ${describeValue(value)}`)
     case 'number':
       if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${what} must be a number`)
       if (Number.isInteger(value) && value >= rule.least && value <= rule.most) return value

@@ -14,8 +14,8 @@ import {
   ncclLsaBarrierCreateRequirement,
   ncclLsaBarrierHandle,
 } from '@shoal/nccl-sys'
+import { describeValue } from '@shoal/types'
 import { checkNccl } from '../errors.js'
-import { shown } from '../shown.js'
 import { checkedTeam, type TeamShape, teamBytes } from './team.js'
 
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
@@ -238,7 +238,7 @@ export class RequiredResource {
         this.#requireBuffer(resource, api)
         return
       default:
-        throw new TypeError(`${api}: unknown kind of resource ${shown((resource as { kind: unknown }).kind)}`)
+        throw new TypeError(`${api}: unknown kind of resource ${describeValue((resource as { kind: unknown }).kind)}`)
     }
   }
 

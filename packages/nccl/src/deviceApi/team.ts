@@ -7,8 +7,8 @@ import {
   ncclTeamRankToWorld,
   ncclTeamWorld,
 } from '@shoal/nccl-sys'
+import { describeValue } from '@shoal/types'
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
-import { shown } from '../shown.js'
 
 /**
  * The teams that NCCL knows of: all ranks; those that this rank reaches by loads and stores (LSA); those that have its
@@ -93,7 +93,7 @@ const calls = { world: ncclTeamWorld, lsa: ncclTeamLsa, rail: ncclTeamRail } as 
 export function team(live: LiveCommunicator, name: TeamName): Team {
   const api = 'Communicator.team'
   if (typeof name !== 'string' || !Object.hasOwn(calls, name)) {
-    throw new TypeError(`${api}: name must be one of ${Object.keys(calls).join(', ')}, got ${shown(name)}`)
+    throw new TypeError(`${api}: name must be one of ${Object.keys(calls).join(', ')}, got ${describeValue(name)}`)
   }
   requireIdle(live, api)
   const { nRanks, rank, stride } = calls[name](live.handle)

@@ -1,5 +1,4 @@
 import { nameErrorClass, ShoalError, StatusError } from '@shoal/types'
-import { shown } from '../shown.js'
 
 /** Which communicator an error is about. */
 export interface CommunicatorIdentity {
@@ -110,9 +109,18 @@ function ranksInWords(ranks: readonly number[]): string {
   return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
 }
 
+function textOf(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    // The reason of a signal may be anything, also what JavaScript makes no text of.
+    return 'an object that has no text'
+  }
+}
+
 /** One line about a cause, with NCCL's own words where it has some: only they say which ranks disagree, and on what. */
 function messageOf(cause: unknown): string {
-  const [words = ''] = shown(cause instanceof Error ? cause.message : cause).split('\n')
+  const [words = ''] = textOf(cause instanceof Error ? cause.message : cause).split('\n')
   const told = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''
   const text = told ? `${words} (NCCL says: ${told})` : words
   return text.endsWith('.') ? text.slice(0, -1) : text

@@ -14,6 +14,7 @@ import {
   type DeviceLike,
   DisposedError,
   type DType,
+  describeValue,
   dtypeInfo,
   dtypes,
   type MemoryLike,
@@ -23,7 +24,6 @@ import {
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
-import { shown } from '../shown.js'
 import { registrationWithin } from './registeredRanges.js'
 
 /** How much memory: bytes, or elements of a dtype. */
@@ -178,7 +178,7 @@ function checkedSize(size: MemorySize, api: string): Size {
   }
   const { dtype, length } = size
   if (!dtypes.includes(dtype)) {
-    throw new TypeError(`${api}: unknown dtype ${shown(dtype)}; one of ${dtypes.join(', ')}`)
+    throw new TypeError(`${api}: unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
   }
   const elements = positive(length, 'length', api)
   return { byteLength: positive(elements * dtypeInfo(dtype).bytes, 'length', api), dtype, length: elements }

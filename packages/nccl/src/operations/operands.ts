@@ -1,8 +1,15 @@
 import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
-import { dtypeInfo, dtypes, memoryProtocol, streamProtocol, toMemoryRange, toStreamHandle } from '@shoal/types'
-import { shown } from '../shown.js'
+import {
+  describeValue,
+  dtypeInfo,
+  dtypes,
+  memoryProtocol,
+  streamProtocol,
+  toMemoryRange,
+  toStreamHandle,
+} from '@shoal/types'
 
 /** What every collective has to know about a dtype. */
 export interface WireType {
@@ -82,7 +89,7 @@ export function wireTypeOf(
   if (found === undefined) throw new TypeError(`${api}: the buffers carry no dtype, so the option dtype must name it`)
   const wire = typeof found === 'string' ? wireTypes[found] : undefined
   if (wire === undefined || !Object.hasOwn(wireTypes, found)) {
-    throw new TypeError(`${api}: unknown dtype ${shown(found)}; one of ${dtypes.join(', ')}`)
+    throw new TypeError(`${api}: unknown dtype ${describeValue(found)}; one of ${dtypes.join(', ')}`)
   }
   checkDType(first, wire, api)
   if (second !== undefined) checkDType(second, wire, api)
@@ -110,10 +117,10 @@ export function elementsOf(range: MemoryRange, wire: WireType): number {
 export function checkedCount(count: unknown, api: string): number {
   const value = typeof count === 'bigint' ? Number(count) : count
   if (typeof value !== 'number' || Number.isNaN(value) || (Number.isFinite(value) && !Number.isInteger(value))) {
-    throw new TypeError(`${api}: count must be a whole number of elements, got ${shown(count)}`)
+    throw new TypeError(`${api}: count must be a whole number of elements, got ${describeValue(count)}`)
   }
   if (!Number.isSafeInteger(value) || value < 0) {
-    throw new RangeError(`${api}: count must be from 0 to 2^53 - 1, got ${shown(count)}`)
+    throw new RangeError(`${api}: count must be from 0 to 2^53 - 1, got ${describeValue(count)}`)
   }
   return value
 }

@@ -1,7 +1,6 @@
 import { ncclRedOp_t } from '@shoal/nccl-sys'
-import type { DType } from '@shoal/types'
+import { type DType, describeValue } from '@shoal/types'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import { shown } from '../shown.js'
 import { requireNcclVersion } from '../version.js'
 import { PreMulSum } from './reductionOps.js'
 
@@ -29,7 +28,7 @@ export function reduceOp(
   if (PreMulSum._is(op)) return op._codeFor(live, dtype, api)
   if (typeof op !== 'string' || !Object.hasOwn(reduceOps, op)) {
     throw new TypeError(
-      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${shown(op)}`,
+      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${describeValue(op)}`,
     )
   }
   if (op === 'avg') requireNcclVersion(`${api} with op 'avg'`, firstWithAverage)

@@ -8,6 +8,7 @@ import {
 import {
   DisposedError,
   type DType,
+  describeValue,
   dtypeInfo,
   dtypes,
   encodeArray,
@@ -19,7 +20,6 @@ import { checkNccl } from '../errors.js'
 import { afterCollected } from '../group/group.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
-import { shown } from '../shown.js'
 import { reducible } from './counts.js'
 import { checkRoom, memoryAt, type WireType } from './operands.js'
 
@@ -147,7 +147,7 @@ function create(
 function scalarType(dtype: DType | undefined, range: MemoryRange | undefined, api: string): WireType {
   if (dtype === undefined) throw new TypeError(`${api}: the option dtype must name the type of the elements`)
   if (!dtypes.includes(dtype)) {
-    throw new TypeError(`${api}: unknown dtype ${shown(dtype)}; one of ${dtypes.join(', ')}`)
+    throw new TypeError(`${api}: unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
   }
   if (range?.dtype !== undefined && range.dtype !== dtype) {
     throw new TypeError(`${api}: the scalar is memory of ${range.dtype}, the elements are ${dtype}`)

@@ -6,7 +6,7 @@ import {
   nvshmemx_cumodule_finalize,
   nvshmemx_cumodule_init,
 } from '@shoal/nvshmem-sys'
-import { shown } from '../checks.js'
+import { describeValue } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import type { LiveSession } from '../session/live.js'
 import {
@@ -103,5 +103,5 @@ export class DeviceCode {
 function handleOf(object: unknown, api: string, parameter: string, type: string): bigint {
   const handle = typeof object === 'object' && object !== null ? (object as { handle?: unknown }).handle : object
   if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle
-  throw new TypeError(`${api}: ${parameter} must have a handle (a ${type}), got ${shown(object)}`)
+  throw new TypeError(`${api}: ${parameter} must have a handle (a ${type}), got ${describeValue(object)}`)
 }

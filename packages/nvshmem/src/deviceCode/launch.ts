@@ -5,8 +5,16 @@ import {
   cuOccupancyMaxActiveBlocksPerMultiprocessor,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { type DType, dtypeInfo, encodeArray, type HostValueOf, type MemoryLike, type StorageArray } from '@shoal/types'
-import { requireOptions, requireWhole, shown } from '../checks.js'
+import {
+  type DType,
+  describeValue,
+  dtypeInfo,
+  encodeArray,
+  type HostValueOf,
+  type MemoryLike,
+  type StorageArray,
+} from '@shoal/types'
+import { requireOptions, requireWhole } from '../checks.js'
 import { checkCuda } from '../errors.js'
 import { bytesOf } from '../heap/hostCopies.js'
 import { localAt, type StreamOperand, streamAt } from '../operands.js'
@@ -51,7 +59,8 @@ export function launchCollectively(
   const grid = sizes(options.grid, 'grid', mostBlocks, api)
   const block = sizes(options.block, 'block', 1024, api)
   const shared = requireWhole(options.sharedMemory ?? 0, 'sharedMemory', 0, mostBlocks, api)
-  if (!Array.isArray(parameters)) throw new TypeError(`${api}: parameters must be a list, got ${shown(parameters)}`)
+  if (!Array.isArray(parameters))
+    throw new TypeError(`${api}: parameters must be a list, got ${describeValue(parameters)}`)
   const stream = streamAt(live, options.stream, api) as bigint as CUstream
   const packed = pack(live, parameters, api)
   try {
@@ -89,13 +98,13 @@ export function blocksPerMultiprocessor(
 function handleOf(kernel: unknown, api: string): CUfunction {
   const handle = typeof kernel === 'object' && kernel !== null ? (kernel as { handle?: unknown }).handle : kernel
   if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle as CUfunction
-  throw new TypeError(`${api}: kernel must have a handle (a CUfunction), got ${shown(kernel)}`)
+  throw new TypeError(`${api}: kernel must have a handle (a CUfunction), got ${describeValue(kernel)}`)
 }
 
 function sizes(dimensions: Dimensions, name: string, most: number, api: string): [number, number, number] {
   const list: readonly unknown[] = typeof dimensions === 'number' ? [dimensions] : dimensions
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
-    throw new TypeError(`${api}: ${name} must be a number or one to three numbers, got ${shown(dimensions)}`)
+    throw new TypeError(`${api}: ${name} must be a number or one to three numbers, got ${describeValue(dimensions)}`)
   }
   return [0, 1, 2].map((axis) => requireWhole(list[axis] ?? 1, `${name}[${axis}]`, 1, most, api)) as [
     number,
@@ -127,7 +136,7 @@ function pack(
 
 function parameterBytes(live: LiveSession, parameter: LaunchParameter, name: string, api: string): Uint8Array {
   if (typeof parameter !== 'object' || parameter === null) {
-    throw new TypeError(`${api}: ${name} must be memory or { dtype, value }, got ${shown(parameter)}`)
+    throw new TypeError(`${api}: ${name} must be memory or { dtype, value }, got ${describeValue(parameter)}`)
   }
   if (!('value' in parameter)) {
     return bytesOf(BigUint64Array.of(localAt(live, parameter, api, name, false).address))

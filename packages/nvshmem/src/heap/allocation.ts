@@ -8,8 +8,8 @@ import {
   nvshmemx_buffer_unregister_symmetric,
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
-import { DisposedError } from '@shoal/types'
-import { requireOptions, shown } from '../checks.js'
+import { DisposedError, describeValue } from '@shoal/types'
+import { requireOptions } from '../checks.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
@@ -92,7 +92,9 @@ export async function allocate(
   requireOptions(options, operation, '{ alignment, zeroed, timeout, signal }')
   const { alignment, zeroed = false } = options
   if (alignment !== undefined && !isPowerOfTwo(alignment)) {
-    throw new RangeError(`${operation}: alignment must be a power of two, from 1 to 2^30, got ${shown(alignment)}`)
+    throw new RangeError(
+      `${operation}: alignment must be a power of two, from 1 to 2^30, got ${describeValue(alignment)}`,
+    )
   }
   if (alignment !== undefined && zeroed) {
     throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)

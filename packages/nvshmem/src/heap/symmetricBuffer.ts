@@ -2,6 +2,7 @@ import { named } from '@shoal/cuda-base/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type DType,
+  describeValue,
   dtypeInfo,
   type HostValueOf,
   isMemoryLike,
@@ -12,7 +13,7 @@ import {
   type TypedArrayOf,
   toMemoryRange,
 } from '@shoal/types'
-import { requireCount, requirePe, shown } from '../checks.js'
+import { requireCount, requirePe } from '../checks.js'
 import { nvshmemError } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { SessionTeam } from '../teams/teamParts.js'
@@ -125,13 +126,13 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     this.#allocation.requireUsable('slice')
     for (const [name, at] of Object.entries({ start, end })) {
       if (typeof at !== 'number') {
-        throw new TypeError(`SymmetricBuffer.slice: ${name} must be a number, got ${shown(at)}`)
+        throw new TypeError(`SymmetricBuffer.slice: ${name} must be a number, got ${describeValue(at)}`)
       }
     }
     const [first, last] = [start, end].map((at) => (at < 0 ? at + this.length : at)) as [number, number]
     if (!Number.isInteger(first) || !Number.isInteger(last) || first < 0 || last > this.length || first > last) {
       throw new RangeError(
-        `SymmetricBuffer.slice: ${shown(start)} … ${shown(end)} does not lie within 0 … ${this.length}`,
+        `SymmetricBuffer.slice: ${describeValue(start)} … ${describeValue(end)} does not lie within 0 … ${this.length}`,
       )
     }
     const offset = this.#offset + first * dtypeInfo(this.dtype).bytes
@@ -260,7 +261,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     const api = 'SymmetricBuffer.multicastAddress'
     const { live } = this.#use(api)
     if (typeof (team as Partial<SessionTeam> | null | undefined)?._handleIn !== 'function') {
-      throw new TypeError(`${api}: team must be a Team, got ${shown(team)}`)
+      throw new TypeError(`${api}: team must be a Team, got ${describeValue(team)}`)
     }
     const handle = team._handleIn(live, api)
     const address = await live.queue.ask(api, () => nvshmemx_mc_ptr(handle, this.#address))

@@ -1,6 +1,6 @@
 import { named } from '@shoal/cuda-base/basics'
-import { AbortedError, type DeviceLike, toDeviceOrdinal } from '@shoal/types'
-import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord, shown } from '../checks.js'
+import { AbortedError, type DeviceLike, describeValue, toDeviceOrdinal } from '@shoal/types'
+import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord } from '../checks.js'
 import type { WaitOptions } from './callQueue.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -79,7 +79,9 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
   requireTimeout(defaultTimeout, api)
   requireSignal(signal, api)
   if (threadLevel !== undefined && !threadLevels.includes(threadLevel)) {
-    throw new TypeError(`${api}: threadLevel must be one of ${threadLevels.join(', ')}; got ${shown(threadLevel)}`)
+    throw new TypeError(
+      `${api}: threadLevel must be one of ${threadLevels.join(', ')}; got ${describeValue(threadLevel)}`,
+    )
   }
   const peers = options.launcher === undefined ? checkId(options, api) : checkLauncher(options, api)
   // Nothing has been started, so another start may follow.
@@ -96,7 +98,8 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
 function checkId({ rank, worldSize, id }: UniqueIdInitOptions, api: string): CheckedInit['peers'] {
   requireWhole(worldSize, 'worldSize', 1, 0x7fff_ffff, api)
   requireWhole(rank, 'rank', 0, worldSize - 1, api)
-  if (!UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes), got ${shown(id)}`)
+  if (!UniqueId._is(id))
+    throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes), got ${describeValue(id)}`)
   return { kind: 'id', rank, worldSize, id }
 }
 
@@ -105,7 +108,9 @@ function checkLauncher({ launcher, mpiCommunicator }: LauncherInitOptions, api: 
   if (mpiCommunicator === undefined) return { kind: 'launcher', bootstrap, pmi }
   if (launcher !== 'mpi') throw new TypeError(`${api}: mpiCommunicator needs the launcher 'mpi'`)
   if (typeof mpiCommunicator !== 'bigint' || mpiCommunicator <= 0n) {
-    throw new TypeError(`${api}: mpiCommunicator must be the address of an MPI_Comm, got ${shown(mpiCommunicator)}`)
+    throw new TypeError(
+      `${api}: mpiCommunicator must be the address of an MPI_Comm, got ${describeValue(mpiCommunicator)}`,
+    )
   }
   return { kind: 'communicator', address: mpiCommunicator }
 }

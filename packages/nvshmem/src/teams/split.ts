@@ -13,7 +13,8 @@ import {
   nvshmemx_team_get_uniqueid,
   nvshmemx_team_init,
 } from '@shoal/nvshmem-sys'
-import { requireOptions, requirePe, requireWhole, shown } from '../checks.js'
+import { describeValue } from '@shoal/types'
+import { requireOptions, requirePe, requireWhole } from '../checks.js'
 import { checkNvshmem } from '../errors.js'
 import type { WaitOptions } from '../session/callQueue.js'
 import type { LiveSession } from '../session/live.js'
@@ -156,7 +157,7 @@ export async function createTeam(live: LiveSession, options: CreateTeamOptions):
   requireOptions(options, api, '{ id, peCount, pe }')
   const { id } = options
   if (typeof id !== 'bigint' || BigInt.asUintN(64, id) !== id) {
-    throw new TypeError(`${api}: id must be the bigint of Session.teamUniqueId, got ${shown(id)}`)
+    throw new TypeError(`${api}: id must be the bigint of Session.teamUniqueId, got ${describeValue(id)}`)
   }
   const peCount = requireWhole(options.peCount, 'peCount', 1, live.peCount, api)
   const pe = requirePe(options.pe, peCount, api)

@@ -8,8 +8,8 @@ import {
   type nvshmem_team_t,
   nvshmem_team_translate_pe,
 } from '@shoal/nvshmem-sys'
-import { DisposedError } from '@shoal/types'
-import { requirePe, shown } from '../checks.js'
+import { DisposedError, describeValue } from '@shoal/types'
+import { requirePe } from '../checks.js'
 import {
   type CollectiveOptions,
   type Gathering,
@@ -413,6 +413,6 @@ export class Team implements SessionTeam {
 
 /** The handle of a team that was given as an argument. */
 export function teamHandle(team: unknown, live: LiveSession, api: string, parameter: string): nvshmem_team_t {
-  if (!Team._is(team)) throw new TypeError(`${api}: ${parameter} must be a Team, got ${shown(team)}`)
+  if (!Team._is(team)) throw new TypeError(`${api}: ${parameter} must be a Team, got ${describeValue(team)}`)
   return team._handleIn(live, api)
 }

@@ -3,7 +3,6 @@ import {
   type DeviceMemoryCalls,
   DeviceMemoryObject,
   type DTypeOfArray,
-  describeValue,
   elementsIn,
   reinterpretedLength,
   requireArrayFor,
@@ -19,6 +18,7 @@ import {
   type DeviceLike,
   DisposedError,
   type DType,
+  describeValue,
   dtypeInfo,
   dtypeOf,
   type MemoryLike,
@@ -202,12 +202,11 @@ export class DeviceMemory<D extends DType = DType> extends DeviceMemoryObject<D>
     return 'DeviceMemory'
   }
 
-  /** @internal */
+  // Not marked as internal: it would be missing from the declarations, and there the class could not stand for its base.
   get _calls(): DeviceMemoryCalls {
     return memoryCalls
   }
 
-  /** @internal */
   override _use(): bigint {
     if (this._disposed || this.#allocation.freed) throw new DisposedError(this.kind)
     this.#allocation.context._requireAlive()

@@ -1,6 +1,5 @@
 import {
   type Context,
-  describeValue,
   forgetLeak,
   giveBackUnused,
   type MemoryLocation,
@@ -32,6 +31,7 @@ import { type HostView, hostView, NativeMemory } from '@shoal/ffi'
 import {
   type DeviceLike,
   type DType,
+  describeValue,
   dtypeInfo,
   FeatureNotSupportedError,
   isDeviceLike,

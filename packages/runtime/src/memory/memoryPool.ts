@@ -1,7 +1,6 @@
 import {
   type MemoryPoolOptions as BaseOptions,
   checkRelease,
-  describeValue,
   type HandleKind,
   handleKindBits,
   handleKindsOf,
@@ -43,7 +42,7 @@ import {
   cudaMemPoolSetAttribute,
   cudaMemPoolTrimTo,
 } from '@shoal/cuda-sys/runtime'
-import type { DeviceLike, DType } from '@shoal/types'
+import { type DeviceLike, type DType, describeValue } from '@shoal/types'
 import { deviceOrCurrent } from '../currentDevice.js'
 import { Device } from '../device.js'
 import { callOn, releaseOn } from '../start.js'

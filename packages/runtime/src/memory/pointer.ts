@@ -1,6 +1,5 @@
-import { describeValue } from '@shoal/cuda-base'
 import { cudaMemoryType, cudaPointerAttributes, cudaPointerGetAttributes } from '@shoal/cuda-sys/runtime'
-import { isMemoryLike, type MemoryLike, toMemoryRange } from '@shoal/types'
+import { describeValue, isMemoryLike, type MemoryLike, toMemoryRange } from '@shoal/types'
 import { currentDevice } from '../currentDevice.js'
 import { callOn } from '../start.js'
 
