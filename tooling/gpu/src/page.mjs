@@ -12,13 +12,12 @@ export function renderPage(records) {
   ]
   if (records.length === 0) return [...lines, 'No run has been kept so far.', ''].join('\n')
   lines.push('## Runs', '', ...runTable(records), '')
-  const shown = new Set()
+  const settings = new Map()
   for (const one of records) {
-    const setting = `${one.record.gpu} × ${one.record.gpuCount}`
-    if (shown.has(setting)) continue
-    shown.add(setting)
-    lines.push(...renderRun(one.record, setting))
+    const setting = `${one.record.gpu} × ${one.record.gpuCount}, NCCL ${version(one.record, 'nccl')}`
+    settings.set(setting, [...(settings.get(setting) ?? []), one])
   }
+  for (const [setting, ofSetting] of settings) lines.push(...renderSetting(setting, ofSetting))
   return `${lines.join('\n').trimEnd()}\n`
 }
 
@@ -35,14 +34,27 @@ function runTable(records) {
   return table(['started (UTC)', 'GPUs', 'driver', 'NCCL', 'Node', 'commit', 'jobs passed / failed / not run'], rows)
 }
 
-function renderRun(record, setting) {
-  const lines = [`## ${setting}, ${record.started.slice(0, 10)}`, '']
-  lines.push(...table(['what', 'found'], facts(record)), '', '| job | result | seconds |', '|---|---|---|')
-  for (const { name, status, seconds, reason } of record.jobs) {
-    lines.push(`| ${name} | ${status}${reason ? `: ${escapeCell(reason)}` : ''} | ${seconds} |`)
+/** The machine of the newest run, and of every job the newest result. */
+function renderSetting(setting, records) {
+  const newest = new Map()
+  for (const { file, record } of records) {
+    for (const job of record.jobs) {
+      const known = newest.get(job.name)
+      if (known === undefined || (known.job.status === 'not run' && job.status !== 'not run')) {
+        newest.set(job.name, { job, file, record })
+      }
+    }
   }
-  lines.push('')
-  for (const job of record.jobs.filter(({ status }) => status !== 'not run')) lines.push(...renderJob(job))
+  const found = [...newest.values()]
+  const lines = [`## ${setting}`, '', ...table(['what', 'found'], facts(records[0].record)), '']
+  const rows = found.map(({ job: { name, status, seconds, reason }, file, record }) => [
+    name,
+    `${status}${reason ? `: ${reason}` : ''}`,
+    seconds,
+    `[${record.started.slice(0, 16).replace('T', ' ')}](results/${file})`,
+  ])
+  lines.push(...table(['job', 'newest result', 'seconds', 'run'], rows), '')
+  for (const { job } of found.filter(({ job }) => job.status !== 'not run')) lines.push(...renderJob(job))
   return lines
 }
 

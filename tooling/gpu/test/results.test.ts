@@ -73,7 +73,7 @@ describe('results of a GPU host', () => {
     expect(() => recordOf({ ...report(), host: { ...report().host, gpus: [] } })).toThrow('no GPU')
   })
 
-  it('gives every run a file of its own, and shows the newest of each setting in full', () => {
+  it('gives every run a file of its own, and shows the newest of each job of each setting', () => {
     const folder = mkdtempSync(join(tmpdir(), 'shoal-results-'))
     try {
       keepRecord(recordOf(report()), folder)
@@ -88,10 +88,33 @@ describe('results of a GPU host', () => {
       expect(page).toContain('| driver: three | skipped | needs 4 devices |')
       expect(page).not.toContain('driver: one')
       expect(page).not.toContain('a line for each case')
-      expect(page).toContain('| axpy | failed: exit status 1 | 2 |')
+      expect(page).toMatch(/^\| axpy \| failed: exit status 1 \| 2 \| \[2026-01-02 09:00\]\(results\/.*\) \|$/m)
     } finally {
       rmSync(folder, { recursive: true })
     }
+  })
+})
+
+describe('the page, of runs of some jobs each', () => {
+  const [demo, , axpy] = report().jobs
+  const record = (started: string, jobs: readonly unknown[], nccl = '2.28.3') =>
+    recordOf({ ...report(), started, jobs, libraries: [{ ...report().libraries[0], version: nccl }] })
+  // Newest first, as they are read.
+  const page = renderPage([
+    { file: 'c.json', record: record('2026-01-03T00:00:00.000Z', [demo], '2.30.7') },
+    { file: 'b.json', record: record('2026-01-02T00:00:00.000Z', [{ ...axpy, status: 'passed', reason: undefined }]) },
+    { file: 'a.json', record: record('2026-01-01T00:00:00.000Z', [demo, axpy]) },
+  ])
+
+  it('has what a later run left out from the one before', () => {
+    expect(page).toContain('| demo | passed | 1.2 | [2026-01-01 00:00](results/a.json) |')
+    expect(page).toContain('| axpy | passed | 2 | [2026-01-02 00:00](results/b.json) |')
+    expect(page).not.toContain('exit status 1')
+  })
+
+  it('keeps libraries of other versions apart', () => {
+    expect(page).toContain('## NVIDIA H200 × 2, NCCL 2.28.3')
+    expect(page.slice(page.indexOf('## NVIDIA H200 × 2, NCCL 2.30.7'))).toContain('(results/c.json)')
   })
 })
 
