@@ -5,7 +5,7 @@ import { addon } from '../addon/load.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
 import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
 import { whyNotLoadable } from './loadable.js'
-import type { LibrarySpec } from './spec.js'
+import type { LibraryPlaces } from './places.js'
 
 /** A library that has been opened, and how it was found. */
 export interface LoadedLibrary {
@@ -21,14 +21,14 @@ interface Candidate {
   readonly file: string
 }
 
-function fileNames(spec: LibrarySpec): readonly string[] {
+function fileNames(spec: LibraryPlaces): readonly string[] {
   if (process.platform === 'win32') return spec.win32 ?? []
   if (process.platform === 'darwin') return spec.darwin ?? []
   return spec.linux
 }
 
 /** Files to try after the loader's own search, most specific first. */
-function* filesOf(spec: LibrarySpec): Generator<Candidate> {
+function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
   const names = fileNames(spec)
   const below = function* (step: string, roots: readonly string[], folders: readonly string[]): Generator<Candidate> {
     for (const root of roots)
@@ -46,7 +46,7 @@ function* filesOf(spec: LibrarySpec): Generator<Candidate> {
  * Python wheels. A path that was named and does not load is an error at once: nothing else is taken in its place.
  * @param attempts receives everything that was tried.
  */
-export function findLibrary(spec: LibrarySpec, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
+export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
   const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
     const refusal = isAbsolute(file) ? whyNotLoadable(file) : undefined
     if (refusal !== undefined) {
@@ -119,7 +119,7 @@ export function findLibrary(spec: LibrarySpec, explicit: string | undefined, att
   throw notFound()
 }
 
-function fromEnvironment(spec: LibrarySpec): Candidate | undefined {
+function fromEnvironment(spec: LibraryPlaces): Candidate | undefined {
   const file = process.env[spec.environment]
   return file === undefined || file === '' ? undefined : { step: 'environment', file }
 }

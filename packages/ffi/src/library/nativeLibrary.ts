@@ -15,7 +15,7 @@ import { dropCallContext } from '../calls/block.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
-import type { LibrarySpec } from './spec.js'
+import type { LibraryPlaces } from './places.js'
 
 const defined = new Map<string, NativeLibrary>()
 
@@ -26,6 +26,18 @@ export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   const library = new NativeLibrary(spec)
   defined.set(spec.id, library)
   return library
+}
+
+/** How one native library is found, and how its symbols and its version are read. */
+export interface LibrarySpec extends LibraryPlaces {
+  /**
+   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols are
+   * looked up by name.
+   */
+  readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
+  /** Version of the loaded library, in its own encoding. */
+  readonly versionOf?: (library: NativeLibrary) => number | undefined
+  readonly formatVersion?: (version: number) => string
 }
 
 /** Every library that the packages imported so far can use. */

@@ -1,7 +1,5 @@
-import type { NativeLibrary } from './nativeLibrary.js'
-
-/** How one native library is found, and how its symbols and its version are read. */
-export interface LibrarySpec {
+/** How one native library is found. */
+export interface LibraryPlaces {
   /** Short name, as in `cuda`, `nccl`. */
   readonly id: string
   /** Name for people, as in `NVIDIA CUDA driver`. */
@@ -22,12 +20,4 @@ export interface LibrarySpec {
   readonly sim?: string
   /** How to get the library. */
   readonly hint: string
-  /**
-   * Address of a symbol at the version whose signature is known; `undefined` where there is none. Without it symbols are
-   * looked up by name.
-   */
-  readonly resolve?: (library: NativeLibrary, symbol: string, since: number) => bigint | undefined
-  /** Version of the loaded library, in its own encoding. */
-  readonly versionOf?: (library: NativeLibrary) => number | undefined
-  readonly formatVersion?: (version: number) => string
 }
