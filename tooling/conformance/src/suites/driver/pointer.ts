@@ -152,7 +152,7 @@ export const pointerSuite: Suite = {
       name: 'wrong names and addresses are refused',
       run(t) {
         const bad = 'SIZE' as 'RANGE_SIZE'
-        assert.throws(() => pointerAttribute(t.device, 0n, bad), { name: 'TypeError', message: /"SIZE"/ })
+        assert.throws(() => pointerAttribute(t.device, 0n, bad), { name: 'TypeError', message: /'SIZE'/ })
         assert.throws(() => pointerAttributes(t.device, 0n, [bad]), TypeError)
         assert.throws(() => pointerAttributes(t.device, 0n, 'CONTEXT' as never), TypeError)
         assert.throws(() => pointerAttribute(t.device, 5 as never, 'CONTEXT'), TypeError)
