@@ -53,6 +53,13 @@ export const jobs = [
     limit: 300,
     command: conformance('--without', 'nvshmem', '--without', 'nccl matrix'),
   },
+  // What else there is of NCCL, for a run with another one.
+  {
+    name: 'conformance-communicators',
+    limit: 200,
+    inGroups: false,
+    command: conformance('--filter', 'nccl', '--without', 'nccl matrix'),
+  },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
   { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
@@ -107,6 +114,6 @@ export const jobs = [
 
 /** Names for several jobs at once. */
 export const groups = {
-  all: jobs.map(({ name }) => name),
+  all: jobs.filter(({ inGroups = true }) => inGroups).map(({ name }) => name),
   bench: jobs.map(({ name }) => name).filter((name) => name.startsWith('bench-')),
 }

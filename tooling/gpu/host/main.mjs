@@ -24,14 +24,16 @@ const packedNccl = wanted.includes('--packed-nccl')
 const names = wanted.filter((name) => !name.startsWith('--')).flatMap((name) => groups[name] ?? [name])
 const options = wanted.filter((word) => word.startsWith('--'))
 const unknown = [
-  ...names.filter((name) => !groups.all.includes(name)),
+  ...names.filter((name) => !jobs.some((job) => job.name === name)),
   ...options.filter((option) => option !== '--software' && option !== '--packed-nccl'),
 ]
 if (unknown.length > 0) {
-  process.stderr.write(`unknown job: ${unknown.join(', ')}; there are ${groups.all.join(', ')}, bench, all\n`)
+  process.stderr.write(
+    `unknown job: ${unknown.join(', ')}; there are ${jobs.map(({ name }) => name).join(', ')}, bench, all\n`,
+  )
   process.exit(2)
 }
-const chosen = jobs.filter(({ name }) => names.length === 0 || names.includes(name))
+const chosen = jobs.filter(({ name }) => (names.length === 0 ? groups.all : names).includes(name))
 
 mkdirSync(folder, { recursive: true })
 const log = join(folder, 'log.txt')
