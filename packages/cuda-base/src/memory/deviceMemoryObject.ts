@@ -15,7 +15,7 @@ import { type ElementValue, elementBytes } from './elements.js'
 import { arrayFor } from './hostArrays.js'
 import { downloadNow, type HostCopyCalls, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
 import type { PinnedMemoryObject } from './pinnedMemory.js'
-import { checkSource, checkTarget } from './typed.js'
+import { checkSource, checkTarget, requireWithin } from './typed.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
@@ -55,12 +55,17 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
   abstract readonly context: Context
   /** What the memory protocol gave. No field: making one for each object would take as long as the call of the driver. */
   declare private range: MemoryRange | undefined
+  /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
+  declare private surroundings: MemoryRange | undefined
 
   /** @internal What acts on it. */
   abstract get _calls(): DeviceMemoryCalls
 
   /** @internal The address, or DisposedError. */
   abstract _use(): bigint
+
+  /** @internal What {@link _use} refuses, for memory that was used before. */
+  protected abstract requireStillThere(): void
 
   /** The device address of the first element, a `CUdeviceptr`; 0n when there is none. @throws DisposedError */
   get address(): bigint {
@@ -147,10 +152,15 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
   }
 
   get [memoryProtocol](): MemoryRange {
+    const known = this.range
+    if (known !== undefined) {
+      this.requireStillThere()
+      return known
+    }
     const address = this._use()
     const { context } = this
     // Frozen: whoever checked it once may recognise it.
-    this.range ??= Object.freeze({
+    this.range = Object.freeze({
       version: 0,
       address,
       byteLength: this.byteLength,
@@ -169,6 +179,15 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     const state = this.disposed ? ', disposed' : ''
     return `${this.kind}<${this.dtype}>(${this.length}) on device ${this.context.device.ordinal}${state}`
+  }
+
+  /** For a view: the object it looks into may have given its memory back, or part of it. @throws DisposedError, RangeError */
+  protected requireWithin(source: MemoryLike, address: bigint): void {
+    const range = source[memoryProtocol]
+    if (range === this.surroundings) return
+    requireWithin(range, address, this.byteLength)
+    // What is frozen stays as it is.
+    if (Object.isFrozen(range)) this.surroundings = range
   }
 
   /** Fills memory that is new with zeros; disposes of it on failure. */

@@ -5,7 +5,6 @@ import {
   isMemoryLike,
   type MemoryLike,
   type MemoryRange,
-  memoryProtocol,
   toMemoryRange,
 } from '@shoal/types'
 import { requireDType, requireInteger, requireOptions } from '../checks.js'
@@ -41,9 +40,8 @@ export function viewOf(memory: MemoryLike, dtype: DType, options: ViewOptions): 
   return { address: first, length: requireInteger(options.length ?? available, 'length', 0, available) }
 }
 
-/** The memory that a view lies in may have been given back, or part of it. @throws DisposedError, RangeError */
-export function requireWithin(memory: MemoryLike, address: bigint, byteLength: number): void {
-  const range = memory[memoryProtocol]
+/** Of the memory that a view lies in part may have been given back. @throws RangeError */
+export function requireWithin(range: MemoryRange, address: bigint, byteLength: number): void {
   const end = Number(address - range.address) + byteLength
   if (end > range.byteLength) {
     throw new RangeError(`the view ends at byte ${end} of its memory, which has only ${range.byteLength} bytes now`)

@@ -62,6 +62,8 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   readonly #step: number
   #capacity = 0
   #byteLength = 0
+  /** What the memory protocol gave, for the present length. */
+  #description: MemoryRange | undefined
   #isWatched = false
 
   private constructor(
@@ -143,19 +145,22 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     requireInteger(byteLength, 'byteLength', 0, this.maximumBytes)
     if (byteLength > this.#capacity) this.#grow(byteLength)
     else if (byteLength < this.#byteLength) this.#shrink(byteLength)
+    if (byteLength !== this.#byteLength) this.#description = undefined
     this.#byteLength = byteLength
     return this
   }
 
   get [memoryProtocol](): MemoryRange {
-    const { address } = this
-    return {
+    this.#requireUsable()
+    const context = this.#context
+    this.#description ??= Object.freeze({
       version: 0,
-      address,
+      address: this.#holding.address,
       byteLength: this.#byteLength,
-      device: this.#context.device.ordinal,
-      context: this.#context.handle,
-    }
+      device: context.device.ordinal,
+      context: context._handle,
+    })
+    return this.#description
   }
 
   get [Symbol.toStringTag](): string {

@@ -8,7 +8,6 @@ import {
   requireDType,
   requireLength,
   requireOptions,
-  requireWithin,
   sliceOf,
   type ViewOptions,
   viewOf,
@@ -242,10 +241,18 @@ export class DeviceBuffer<D extends DType = DType> extends DeviceMemoryObject<D>
   }
 
   override _use(): bigint {
-    if (this._disposed || this._allocation.freed) throw new DisposedError(this.kind)
-    this._allocation.context._requireAlive()
-    if (this._allocation.source !== undefined) requireWithin(this._allocation.source, this._address, this.byteLength)
-    return this._address
+    if (this._disposed) throw new DisposedError(this.kind)
+    const { address } = this._allocation
+    this.requireStillThere()
+    return this.#viewAddress ?? address
+  }
+
+  protected override requireStillThere(): void {
+    // Memory that was used before has its allocation.
+    const allocation = this.#owner as Allocation
+    if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
+    allocation.context._requireAlive()
+    if (allocation.source !== undefined) this.requireWithin(allocation.source, this._address)
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */

@@ -9,7 +9,6 @@ import {
   requireDType,
   requireLength,
   requireOptions,
-  requireWithin,
   sliceOf,
   type ViewOptions,
   viewOf,
@@ -208,11 +207,15 @@ export class DeviceMemory<D extends DType = DType> extends DeviceMemoryObject<D>
   }
 
   override _use(): bigint {
-    if (this._disposed || this.#allocation.freed) throw new DisposedError(this.kind)
-    this.#allocation.context._requireAlive()
-    const { source } = this.#allocation
-    if (source !== undefined) requireWithin(source, this.#address, this.byteLength)
+    this.requireStillThere()
     return this.#address
+  }
+
+  protected override requireStillThere(): void {
+    const allocation = this.#allocation
+    if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
+    allocation.context._requireAlive()
+    if (allocation.source !== undefined) this.requireWithin(allocation.source, this.#address)
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */

@@ -1,0 +1,37 @@
+import { DisposedError, type MemoryLike, memoryProtocol } from '@shoal/types'
+import { expect, test } from 'vitest'
+
+process.env['SHOAL_DEVICE'] = 'sim'
+const { AddressRange, allocationGranularity, DeviceMemory, PhysicalMemory } = await import('@shoal/runtime')
+
+const unit = allocationGranularity()
+const read = (memory: MemoryLike) => memory[memoryProtocol]
+
+/** Reads it twice: what a loop of operations gets is one object, which was checked once. */
+function readAgain(memory: MemoryLike): void {
+  const range = read(memory)
+  expect(Object.isFrozen(range)).toBe(true)
+  expect(read(memory)).toBe(range)
+}
+
+test('memory that was read before is refused once it, or what it is a slice of, was disposed of', () => {
+  const whole = DeviceMemory.allocate('f32', 100)
+  const [kept, given] = [whole.slice(10), whole.slice(20)]
+  for (const memory of [whole, kept, given]) readAgain(memory)
+  given.dispose()
+  expect(() => read(given)).toThrow(DisposedError)
+  readAgain(kept)
+  whole.dispose()
+  for (const memory of [whole, kept]) expect(() => read(memory)).toThrow(DisposedError)
+})
+
+test('mapped memory that was read before is refused once it is not mapped, also through views', () => {
+  using range = AddressRange.reserve(unit)
+  using physical = PhysicalMemory.create(unit)
+  const mapped = range.map(physical)
+  const view = DeviceMemory.view(mapped, 'u8')
+  const part = view.slice(5)
+  for (const memory of [mapped, view, part]) readAgain(memory)
+  mapped.dispose()
+  for (const memory of [mapped, view, part]) expect(() => read(memory)).toThrow(DisposedError)
+})
