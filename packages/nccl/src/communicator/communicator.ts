@@ -14,7 +14,7 @@ import {
 import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
 import { AbortedError, toDeviceOrdinal } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
-import { cliqueOf, makeClique } from '../group/clique.js'
+import { type Clique, cliqueOf, derivedClique, makeClique } from '../group/clique.js'
 import { isGroupOpen } from '../group/groupState.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
 import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
@@ -111,6 +111,7 @@ export class Communicator extends CommunicatorOperations {
         : await initEachNative(ordinals, config, waitOptions, api)
     const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
     const clique = makeClique()
+    clique.members = made.length
     for (const one of made) one.#life.joinClique(clique)
     return made
   }
@@ -136,10 +137,11 @@ export class Communicator extends CommunicatorOperations {
     requireWorld(rank, worldSize, api)
     const ids = UniqueId._is(options.id) ? [options.id] : [...requireIds(options.id, worldSize, api)]
     const waitOptions = checkWaitOptions(options, api)
-    const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
-    const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-    for (const one of made) one.#life.joinClique(cliqueOf(String(ids[0])))
-    return made[0] as Communicator
+    return Communicator.#inClique(cliqueOf(String(ids[0])), async () => {
+      const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
+      const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
+      return made[0] as Communicator
+    })
   }
 
   /**
@@ -436,13 +438,34 @@ export class Communicator extends CommunicatorOperations {
       const isOver = (): boolean => this.#life.watchdog.failure !== undefined
       const whenFreed = (work: () => void): void => this.#life.whenFreed(work)
       const parent = { ...this.#life.native, device, isBlocking, settled, isOver, whenFreed }
-      const made = await deriveNative(parent, deriving, options.config, background)
-      if (made === undefined) return undefined
-      const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
-      if (deriving.shares) this.#life.share(child.#life)
-      return child
+      const { common, part } = deriving
+      const clique = derivedClique(this.#life.live, common, part ?? 'none')
+      return Communicator.#inClique(part === undefined ? undefined : clique, async () => {
+        const made = await deriveNative(parent, deriving, options.config, background)
+        if (made === undefined) return undefined
+        const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
+        if (deriving.shares) this.#life.share(child.#life)
+        return child
+      })
     }
     return this.#life.guarded(operation, waitOptions, work, dropped)
+  }
+
+  /** What `make` makes belongs to the clique, which counts it from the start: the others may be there before it is made. */
+  static async #inClique<C extends Communicator | undefined>(
+    clique: Clique | undefined,
+    make: () => Promise<C>,
+  ): Promise<C> {
+    if (clique === undefined) return make()
+    clique.members += 1
+    try {
+      const made = await make()
+      if (made !== undefined) made.#life.joinClique(clique)
+      return made
+    } catch (error) {
+      clique.members -= 1
+      throw error
+    }
   }
 
   /** Communicators for what NCCL has made, unless the signal has fired since. */

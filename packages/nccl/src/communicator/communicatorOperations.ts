@@ -33,6 +33,8 @@ export abstract class CommunicatorOperations {
    * The same buffer twice works in place.
    *
    * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it refuses.
+   * CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another rank of this
+   * thread to connect it (see `group`). The same holds for the other operations.
    */
   allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
     allReduce(this._use('allReduce'), send, recv, options)

@@ -155,3 +155,13 @@ export function sharesResources(config: CommunicatorConfig, how: 'split' | 'shri
   if (forced === '0' || forced === '1') return forced === '1'
   return (how === 'split' ? config.splitShare : config.shrinkShare) === true
 }
+
+/**
+ * Whether a communicator blocks that is made of another one. Without a config of its own it has that of the other; a
+ * config has NCCL's default where it says nothing. NCCL's environment variable goes before both.
+ */
+export function blocks(config: CommunicatorConfig | undefined, before: boolean): boolean {
+  const forced = process.env['NCCL_COMM_BLOCKING']
+  if (forced === '0' || forced === '1') return forced === '1'
+  return config === undefined ? before : config.blocking !== false
+}

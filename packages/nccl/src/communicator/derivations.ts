@@ -41,6 +41,8 @@ export function splitting({ handle, rank, config }: Origin, options: SplitOption
   return {
     api: 'ncclCommSplit',
     shares: sharesResources(config, 'split'),
+    common: 'split',
+    part: color === null ? undefined : String(color),
     call: (out, native) => void ncclCommSplit(handle, color ?? NCCL_SPLIT_NOCOLOR, key, out, native),
   }
 }
@@ -56,6 +58,8 @@ export function shrinking({ handle, rank, worldSize, config, isRevoked }: Origin
   return {
     api: 'ncclCommShrink',
     shares: options.abort !== true && !isRevoked && sharesResources(config, 'shrink'),
+    common: `shrink ${[...exclude].sort((left, right) => left - right).join(' ')}`,
+    part: '',
     memory: () => {
       const list = NativeMemory.allocate(4 * exclude.length)
       list.i32.set(exclude)
@@ -74,6 +78,8 @@ export function growing({ handle, worldSize: before }: Origin, options: GrowOpti
   return {
     api: 'ncclCommGrow',
     shares: false,
+    common: 'grow',
+    part: '',
     ...(id === undefined
       ? {}
       : {

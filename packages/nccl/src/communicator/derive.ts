@@ -5,7 +5,7 @@ import { AbortedError } from '@shoal/types'
 import { checkNccl, ncclError } from '../errors.js'
 import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
 import { isFatal } from '../lifetime/watchdog.js'
-import { type CommunicatorConfig, nativeConfig } from './config.js'
+import { blocks, type CommunicatorConfig, nativeConfig } from './config.js'
 import { abandon, type NativeCommunicator } from './init.js'
 
 /** A call of NCCL that makes one communicator out of another. */
@@ -14,6 +14,9 @@ export interface Deriving {
   readonly api: string
   /** Whether the new communicator shares the resources of the old one. */
   readonly shares: boolean
+  /** What all ranks give who make the call, and what those give who end up in the same communicator; undefined: in none. */
+  readonly common: string
+  readonly part: string | undefined
   /** Makes the memory that the call reads beside its config. */
   readonly memory?: () => NativeMemory
   readonly call: (out: NativeMemory, config: NativeMemory | null, memory: NativeMemory | null) => void
@@ -49,7 +52,7 @@ export async function deriveNative(
   const memory = makeMemory?.()
   const out = NativeMemory.allocate(8)
   const made = (): ncclComm_t => (out.u64[0] ?? 0n) as ncclComm_t
-  const isBlocking = given?.blocking ?? parent.isBlocking
+  const isBlocking = blocks(given, parent.isBlocking)
   // NCCL reads and writes it until its call has returned, also when nobody waits for that any more.
   const used = [out, ...(config === undefined ? [] : [config]), ...(memory === undefined ? [] : [memory])]
   let context: PrimaryContext | undefined

@@ -12,6 +12,7 @@ import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren } from '
 import { whenContextDone } from '../lifetime/streamWait.js'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
+import { ncclVersion } from '../version.js'
 import type { NativeCommunicator } from './init.js'
 
 type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
@@ -24,6 +25,7 @@ const stays = (): string => 'it stays open until the process ends'
 const abortGrace = 2000
 const firstWithAsyncErrors = 2402
 const firstWithFinalize = 21403
+const firstWithRuntimeConnect = 22203
 
 /**
  * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run on
@@ -75,6 +77,7 @@ export class CommunicatorLife {
       pending: undefined,
       clique: undefined,
       isConnected: true,
+      connectedPeers: undefined,
       group: 0,
       groupLength: 0,
       lastOperation: undefined,
@@ -135,11 +138,13 @@ export class CommunicatorLife {
     if (this.#ending !== undefined) throw this.#refusal(operation)
   }
 
-  /** It is one of the communicators of this thread that are ranks of one. */
+  /** It is one of the communicators of this thread that are ranks of one, which count it already. */
   joinClique(clique: Clique): void {
-    clique.members += 1
+    clique.made.add(this.live.rank)
     this.live.clique = clique
-    this.live.isConnected = !this.native.isBlocking
+    if (!this.native.isBlocking) return
+    this.live.isConnected = initConnects()
+    this.live.connectedPeers = new Set()
   }
 
   /**
@@ -358,6 +363,11 @@ export class CommunicatorLife {
       'ShoalWarning',
     )
   }
+}
+
+/** Whether the init connects the ranks for operations of all of them. */
+function initConnects(): boolean {
+  return ncclVersion().value < firstWithRuntimeConnect || process.env['NCCL_RUNTIME_CONNECT'] === '0'
 }
 
 /** Whether a promise that never rejects settles within the time an abort has. */

@@ -1,9 +1,14 @@
+import type { LiveCommunicator } from '../lifetime/live.js'
 import type { AgreedOperation } from '../lifetime/noted.js'
 
-/** The communicators of this process that are known to be ranks of one: what the group that is open asks of them. */
+/** The ranks of one communicator that are in this thread, and what the group that is open asks of them. */
 export interface Clique {
-  /** How many there have been. */
+  /** Tells it from others, for names of those that are made of it. */
+  readonly number: number
+  /** How many ranks there are, those included whose init is still under way. */
   members: number
+  /** Which ranks have been made. */
+  readonly made: Set<number>
   /** The group that the rest is about; see `agreement.ts`. */
   group: number
   /** How far the rank that got furthest is. */
@@ -14,18 +19,41 @@ export interface Clique {
   readonly ranks: number[]
 }
 
+let made = 0
+
 export function makeClique(): Clique {
-  return { members: 0, group: 0, length: 0, operations: [], ranks: [] }
+  made += 1
+  return { number: made, members: 0, made: new Set(), group: 0, length: 0, operations: [], ranks: [] }
 }
 
-const byId = new Map<string, WeakRef<Clique>>()
+const byName = new Map<string, WeakRef<Clique>>()
 
-/** The clique of those who joined by this id. It lives as long as a communicator holds it. */
-export function cliqueOf(id: string): Clique {
-  const found = byId.get(id)?.deref()
+/** The clique of this name: the id by which its ranks join. It lives as long as someone holds it. */
+export function cliqueOf(name: string): Clique {
+  const found = byName.get(name)?.deref()
   if (found !== undefined) return found
-  for (const [other, reference] of byId) if (reference.deref() === undefined) byId.delete(other)
-  const made = makeClique()
-  byId.set(id, new WeakRef(made))
-  return made
+  for (const [other, reference] of byName) if (reference.deref() === undefined) byName.delete(other)
+  const clique = makeClique()
+  byName.set(name, new WeakRef(clique))
+  return clique
+}
+
+/** How often a rank has derived a communicator, by what all its ranks say about it. */
+const derived = new WeakMap<LiveCommunicator, Map<string, number>>()
+
+/**
+ * The clique of a communicator that is made of `live`: `common` is what all ranks give that call it, who call it equally
+ * often, `part` what only those give that end up in the same communicator.
+ */
+export function derivedClique(live: LiveCommunicator, common: string, part: string): Clique | undefined {
+  const { clique } = live
+  if (clique === undefined) return undefined
+  let counts = derived.get(live)
+  if (counts === undefined) {
+    counts = new Map()
+    derived.set(live, counts)
+  }
+  const count = (counts.get(common) ?? 0) + 1
+  counts.set(common, count)
+  return cliqueOf(`${clique.number}/${common}/${count}/${part}`)
 }

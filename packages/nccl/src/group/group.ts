@@ -17,6 +17,7 @@ import { exclusively, type LiveCommunicator } from '../lifetime/live.js'
 import { untilSettled } from '../lifetime/progress.js'
 import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
 import { disagreement } from './agreement.js'
+import { connected, meetElsewhere, meetingsAlone, takeMeetings } from './connections.js'
 import { type Collected, groupState } from './groupState.js'
 
 let member: ncclComm_t | undefined
@@ -35,7 +36,6 @@ export interface GroupEstimate {
 /** Leaves an operation to the `groupAsync` that collects; false when none does. */
 export function collect(live: LiveCommunicator, api: string, call: () => number): boolean {
   if (groupState.collected === undefined) return false
-  live.isConnected = true
   groupState.collected.calls.push({ api, live, call })
   return true
 }
@@ -88,6 +88,8 @@ export function noteRefusal(error: unknown): void {
  * the next as its property `suppressed`; the last is that of ending the group, where that fails as well.
  *
  * @throws TypeError when `fn` is asynchronous: NCCL's group belongs to the thread, not to a chain of promises.
+ * @throws TypeError when ranks of one communicator do not ask for the same; nothing is started.
+ * @throws CommunicatorStateError when NCCL would wait for a rank of this thread that is not in the group, to connect it.
  * @throws StatusError when NCCL refuses the group.
  */
 export function group<T>(fn: () => T): T {
@@ -107,7 +109,7 @@ export function group<T>(fn: () => T): T {
     if (failures.length > 0) throw firstFailure()
     return result as T
   }
-  finish(end)
+  finish(end, true)
   return result as T
 }
 
@@ -121,8 +123,9 @@ export function group<T>(fn: () => T): T {
  * Buffers must stay as they are until the work is done, as with every operation. A signal that fires and a time limit that
  * passes meanwhile abort all communicators of the group, which may wait for a rank that is lost.
  *
- * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing is started; DisposedError when a communicator has ended before
- * its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
+ * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing
+ * is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a communicator has ended
+ * before its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
  */
 export async function groupAsync<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   requireFunction(fn, 'groupAsync')
@@ -139,13 +142,21 @@ export async function groupAsync<T>(fn: () => T, options?: CommunicatorWaitOptio
     groupState.collected = undefined
   }
   noteDisagreement()
+  const met = takeMeetings()
   if (failures.length > 0) {
     for (const work of gathered.after) work()
     throw takeFailures()
   }
   const lives = [...new Set(gathered.calls.map(({ live }) => live))]
-  if (lives.length > 0)
-    await exclusively(lives, 'groupAsync', (background) => makeCollected(gathered, lives, background), waitOptions)
+  if (lives.length > 0) {
+    const haveMet = meetElsewhere(met)
+    try {
+      await exclusively(lives, 'groupAsync', (background) => makeCollected(gathered, lives, background), waitOptions)
+    } finally {
+      haveMet()
+    }
+    connected(met)
+  }
   for (const work of gathered.after) work()
   return result as T
 }
@@ -165,7 +176,7 @@ export function simulateGroup(fn: () => unknown): GroupEstimate {
     checkNccl(ncclGroupStart(), 'ncclGroupStart')
     groupState.depth += 1
     attempt(fn, 'simulateGroup')
-    finish(() => (failures.length > 0 ? end() : endSimulated(info)))
+    finish(() => (failures.length > 0 ? end() : endSimulated(info)), false)
     const { estimatedTime } = ncclSimInfo_t.read(info)
     return { microseconds: estimatedTime < 0 ? undefined : estimatedTime }
   } finally {
@@ -239,6 +250,12 @@ function noteDisagreement(): void {
   if (error !== undefined) note(error)
 }
 
+/** Ranks that the group would wait for, but which are in this thread and not in the group. */
+function noteAlone(): void {
+  const error = meetingsAlone()
+  if (error !== undefined) note(error)
+}
+
 function firstFailure(): unknown {
   return failures[0]?.error
 }
@@ -258,9 +275,11 @@ function chain(errors: readonly unknown[]): unknown {
   return errors[0]
 }
 
-/** Ends the outermost group and throws what went wrong in it. */
-function finish(endGroup: () => Ended): void {
+/** Ends the outermost group, which is started unless it is only simulated, and throws what went wrong in it. */
+function finish(endGroup: () => Ended, isStarted: boolean): void {
   noteDisagreement()
+  if (isStarted && failures.length === 0) noteAlone()
+  const met = takeMeetings()
   const expected = failures.length === 0 ? undefined : cancel()
   const { status, error } = endSafely(endGroup)
   groupState.depth = 0
@@ -269,6 +288,7 @@ function finish(endGroup: () => Ended): void {
   if (kept.length > 0) kept = []
   if (status !== 0 && status !== ncclResult_t.ncclInProgress && status !== expected) note(error)
   if (failures.length > 0) throw takeFailures()
+  if (isStarted) connected(met)
 }
 
 /** A library without the function that is to end the group has it ended all the same. */

@@ -1,35 +1,23 @@
 import { callInContext } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from '../errors.js'
-import { CommunicatorStateError } from '../lifetime/communicatorErrors.js'
 import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
+import { connectAll, connectPeer } from './connections.js'
 import { collect, joinGroup, noteRefusal } from './group.js'
-import { isGroupOpen } from './groupState.js'
+import { isCollecting, isGroupOpen } from './groupState.js'
 
-/** Before an operation is made. */
+/** Before an operation of all ranks is made. */
 export function enter(live: LiveCommunicator, api: string): void {
   if (live.pending !== undefined) requireIdle(live, api)
-  live.lastOperation = api
-  // Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does.
-  if (isGroupOpen()) {
-    live.isConnected = true
-    joinGroup(live.handle)
-  } else {
-    if (!live.isConnected) connectAlone(live, api)
-    callInContext(live.context)
-  }
+  if (!live.isConnected) connectAll(live, api)
+  start(live, api)
 }
 
-/**
- * The first operation of a communicator that blocks waits inside NCCL until all ranks have called theirs. Where another
- * rank is in this thread, it never could.
- */
-function connectAlone(live: LiveCommunicator, api: string): void {
-  if (live.clique !== undefined && live.clique.members > 1) {
-    const { rank, worldSize, device } = live
-    throw new CommunicatorStateError({ operation: api, state: 'unconnected', rank, worldSize, device })
-  }
-  live.isConnected = true
+function start(live: LiveCommunicator, api: string): void {
+  live.lastOperation = api
+  // Outside a group the call starts work, for which NCCL looks at the current context; inside one the group's end does.
+  if (isGroupOpen()) joinGroup(live.handle)
+  else callInContext(live.context)
 }
 
 /** Throws for a status that is an error. */
@@ -50,8 +38,31 @@ export function check(status: number, api: string, live: LiveCommunicator): void
 
 /** Makes an operation now, or leaves it to the `groupAsync` that collects. `call` returns the status. */
 export function submit(live: LiveCommunicator, api: string, call: () => number): void {
-  if (collect(live, api, call)) return
+  if (isCollecting()) {
+    if (!live.isConnected) connectAll(live, api)
+    collect(live, api, call)
+    return
+  }
   enter(live, api)
+  make(live, api, call)
+}
+
+/** The same for an operation of this rank and a peer, which sends to it or receives from it. */
+export function submitToPeer(
+  live: LiveCommunicator,
+  api: string,
+  peer: number,
+  sends: boolean,
+  call: () => number,
+): void {
+  if (!isCollecting() && live.pending !== undefined) requireIdle(live, api)
+  connectPeer(live, peer, sends, api)
+  if (collect(live, api, call)) return
+  start(live, api)
+  make(live, api, call)
+}
+
+function make(live: LiveCommunicator, api: string, call: () => number): void {
   const status = leavingNoContext(call)
   if (status !== 0) check(status, api, live)
 }

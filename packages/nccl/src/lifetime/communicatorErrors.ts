@@ -141,8 +141,8 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
 }
 
 /**
- * Why a communicator takes no call now. `'unconnected'`: the first operation waits inside NCCL until all ranks have called
- * theirs, and another rank is in this thread.
+ * Why a communicator takes no call now. `'unconnected'`: an operation that connects ranks waits inside NCCL until the others
+ * have called theirs, and one of them is in this thread, which would never come to its call.
  */
 export type UnfitState = 'suspended' | 'revoked' | 'unconnected'
 
@@ -150,7 +150,8 @@ const waysOut: Readonly<Record<UnfitState, string>> = {
   suspended: 'resume() it first.',
   revoked: 'Only split, shrink, destroy and abort are left; make a new communicator.',
   unconnected:
-    'The first operation waits for all ranks, and another one is in this thread: put the calls of all of them into group() or groupAsync().',
+    'NCCL would connect it now and wait for the calls of other ranks, of which this thread has one as well: ' +
+    'put the calls of all ranks of this thread into one group() or groupAsync().',
 }
 
 /** What a CommunicatorStateError is made of. */
@@ -193,6 +194,7 @@ export class CommunicatorStateError extends ShoalError {
 
 /** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */
 export function apiName(operation: string): string {
-  const isFull = operation === 'groupAsync' || operation.includes('.') || operation.startsWith('nccl')
+  const isFull =
+    operation === 'group' || operation === 'groupAsync' || operation.includes('.') || operation.startsWith('nccl')
   return isFull ? operation : `Communicator.${operation}`
 }

@@ -1,4 +1,5 @@
 import type { LiveCommunicator } from './live.js'
+import { isFatal } from './watchdog.js'
 
 /**
  * Memory that a call of NCCL on another thread reads and writes. It is given back once caller and NCCL are both done with it: a
@@ -23,7 +24,8 @@ export class LentMemory {
       this.release()
       return result
     } catch (error) {
-      if (this.#live.ended === undefined) this.release()
+      // After an error that ends the communicator NCCL may still be at work in the background.
+      if (this.#live.ended === undefined && !isFatal(error)) this.release()
       else this.#live.whenFreed(() => this.release())
       throw error
     }

@@ -21,10 +21,12 @@ export interface LiveCommunicator {
   children?: Set<Child> | undefined
   /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
   pending?: Pending | undefined
-  /** The same for all communicators of this process that are known to be ranks of one. */
+  /** The same for all communicators of this thread that are known to be ranks of one. */
   clique?: Clique | undefined
-  /** Whether a first operation waits for no rank of this thread, which could not come; see `submit.ts`. */
+  /** Whether operations of all ranks no longer wait for them; see `connections.ts`. */
   isConnected: boolean
+  /** The peers to which it is connected, by direction; undefined where it does not wait for that. */
+  connectedPeers?: Set<number> | undefined
   /** The group in which it was used last, and how many collectives were asked of it there; see `agreement.ts`. */
   group: number
   groupLength: number

@@ -1,6 +1,6 @@
 import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
 import type { MemoryLike } from '@shoal/types'
-import { submit } from '../group/submit.js'
+import { submitToPeer } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
@@ -20,7 +20,7 @@ export function send(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const wire = wireTypeOf(source, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(source, 'send', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclSend', () => ncclSend(source.address, units, type, peer, live.handle, stream))
+  submitToPeer(live, 'ncclSend', peer, true, () => ncclSend(source.address, units, type, peer, live.handle, stream))
 }
 
 export function recv(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
@@ -31,5 +31,5 @@ export function recv(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const wire = wireTypeOf(target, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(target, 'recv', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclRecv', () => ncclRecv(target.address, units, type, peer, live.handle, stream))
+  submitToPeer(live, 'ncclRecv', peer, false, () => ncclRecv(target.address, units, type, peer, live.handle, stream))
 }
