@@ -49,14 +49,14 @@ export async function upload(
   const memory = NativeMemory.allocate(array.byteLength)
   try {
     memory.bytes.set(bytesOf(array))
-    await run(live, [uploadStep(address, memory, array.byteLength)], api, { wait, keep: [memory] })
+    await run(live, uploadSteps(address, memory, array.byteLength), api, { wait, keep: [memory] })
   } finally {
     memory.dispose()
   }
 }
 
 export function uploadSync(live: LiveSession, address: bigint, array: StorageArray, api: string): void {
-  runSync(live, [uploadStep(address, bytesOf(array), array.byteLength)], api)
+  runSync(live, uploadSteps(address, bytesOf(array), array.byteLength), api)
 }
 
 /** Copies elements of the device to the host, on the session's thread. */
@@ -131,16 +131,17 @@ function runSync(live: LiveSession, steps: readonly Step[], api: string): void {
   })
 }
 
-function uploadStep(address: bigint, source: NativeMemory | Uint8Array, bytes: number): Step {
-  return ['cuMemcpyHtoD', () => cuMemcpyHtoD(address as CUdeviceptr, source, bytes)]
-}
-
 function downloadStep(target: NativeMemory | Uint8Array, address: bigint, bytes: number): Step {
   return ['cuMemcpyDtoH', () => cuMemcpyDtoH(target, address as CUdeviceptr, bytes)]
 }
 
-// The driver only queues copies between devices, and fillings; NVSHMEM works on streams of its own.
+// The driver only queues copies between devices, and fillings; of a copy from the host the last bytes may still be under
+// way when it returns. NVSHMEM works on streams of its own, and other PEs read what is here.
 const finish: Step = ['cuStreamSynchronize', () => cuStreamSynchronize(null)]
+
+function uploadSteps(address: bigint, source: NativeMemory | Uint8Array, bytes: number): Step[] {
+  return [['cuMemcpyHtoD', () => cuMemcpyHtoD(address as CUdeviceptr, source, bytes)], finish]
+}
 
 function copySteps(target: bigint, source: bigint, bytes: number): Step[] {
   return [['cuMemcpy', () => cuMemcpy(target as CUdeviceptr, source as CUdeviceptr, bytes)], finish]
