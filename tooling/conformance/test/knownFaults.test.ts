@@ -46,11 +46,14 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown(gather, { ...window, version: 23007 })).toBe(false)
   })
 
-  test('windows: small floats whose parts are no multiple of 4 bytes', () => {
+  test('windows: floats that are reduced in such parts', () => {
     const scatter = { collective: 'reduceScatter', op: 'sum' } as const
     const window = { worldSize: 2, inWindow: true }
     for (const count of [5, 7, 63]) expect(isKnown({ ...scatter, count }, window)).toBe(true)
-    for (const count of [1, 3, 4, 6, 64]) expect(isKnown({ ...scatter, count }, window)).toBe(false)
-    for (const dtype of ['f32', 'u8'] as const) expect(isKnown({ ...scatter, dtype, count: 7 }, window)).toBe(false)
+    expect(isKnown({ ...scatter, dtype: 'f32', count: 879 }, window)).toBe(true)
+    expect(isKnown({ ...scatter, dtype: 'f8e4m3', count: 3 }, window)).toBe(true)
+    for (const count of [4, 8, 64]) expect(isKnown({ ...scatter, count }, window)).toBe(false)
+    for (const dtype of ['i32', 'u8', 'f64'] as const)
+      expect(isKnown({ ...scatter, dtype, count: 7 }, window)).toBe(false)
   })
 })

@@ -3,6 +3,9 @@
  * One rank: every type with sum, avg and preMulSum over many counts, in place and not. Two ranks of one process, where
  * there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. Prints a line of JSON for each
  * trial, and one before them with the version. What is in a line is explained at `report`.
+ *
+ * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, in their numbers: one trial of two ranks in windows, which may end the
+ * communicator.
  */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
@@ -12,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int result_t;
 typedef void* comm_t;
@@ -136,12 +140,17 @@ static size_t send_count(const struct trial* trial) {
   return trial->collective == REDUCE_SCATTER ? trial->count * (size_t)trial->world : trial->count;
 }
 
+/* What a rank has at an index. All the same where it is divided by the number of ranks. */
+static unsigned given_value(const struct trial* trial, int rank, size_t index) {
+  return value_of(trial->op == AVG ? 0 : rank, index);
+}
+
 /* What has to be at an index of the receive buffer of a rank. */
 static unsigned expected_value(const struct trial* trial, int rank, size_t index) {
   if (trial->collective == ALL_GATHER) return value_of((int)(index / trial->count), index % trial->count);
   if (trial->collective == REDUCE_SCATTER) index += (size_t)rank * trial->count;
   unsigned sum = 0;
-  for (int one = 0; one < trial->world; ++one) sum += value_of(one, index);
+  for (int one = 0; one < trial->world; ++one) sum += given_value(trial, one, index);
   return trial->op == PRE_MUL_SUM ? 2 * sum : trial->op == AVG ? sum / (unsigned)trial->world : sum;
 }
 
@@ -189,7 +198,7 @@ static void fill(const struct trial* trial, int rank) {
   const size_t sent = send_count(trial) * bytes, received = receive_count(trial) * bytes;
   uint8_t* memory = memory_of(trial, rank);
   memset(host_before, UNTOUCHED, sent + 2 * guard);
-  for (size_t i = 0; i < send_count(trial); ++i) encode(type, value_of(rank, i), host_before + guard + i * bytes);
+  for (size_t i = 0; i < send_count(trial); ++i) encode(type, given_value(trial, rank, i), host_before + guard + i * bytes);
   CUDA(cudaMemcpy(memory, host_before, sent + 2 * guard, cudaMemcpyHostToDevice));
   CUDA(cudaMemset(memory + half, UNTOUCHED, received + 2 * guard));
 }
@@ -217,7 +226,7 @@ static void check(const struct trial* trial, int rank) {
     const uint8_t* found = host_after + guard + i * bytes;
     if (memcmp(found, expected, bytes) == 0) continue;
     if (wrong++ == 0) first = i;
-    if (trial->in_place) encode(type, value_of(rank, i), before);
+    if (trial->in_place) encode(type, given_value(trial, rank, i), before);
     else memset(before, UNTOUCHED, sizeof before);
     untouched += memcmp(found, before, bytes) == 0;
   }
@@ -262,6 +271,31 @@ static void run(const struct trial* trial) {
     NCCL(nccl.group_end());
   }
   for (int rank = 0; rank < trial->world; ++rank) {
+    select_rank(rank);
+    CUDA(cudaStreamSynchronize(ranks[rank].stream));
+    check(trial, rank);
+  }
+}
+
+/* Both ranks in windows, where NCCL may refuse. */
+static void run_once(const struct trial* trial) {
+  for (int rank = 0; rank < 2; ++rank) {
+    select_rank(rank);
+    fill(trial, rank);
+    CUDA(cudaDeviceSynchronize());
+  }
+  NCCL(nccl.group_start());
+  result_t status = 0;
+  for (int rank = 0; rank < 2 && status == 0; ++rank) status = call(trial, rank);
+  const result_t ended = nccl.group_end();
+  if (status == 0) status = ended;
+  for (int rank = 0; rank < 2; ++rank) {
+    if (status != 0) {
+      char more[80];
+      snprintf(more, sizeof more, ",\"status\":%d", status);
+      report(trial, rank, "refused", more);
+      continue;
+    }
     select_rank(rank);
     CUDA(cudaStreamSynchronize(ranks[rank].stream));
     check(trial, rank);
@@ -365,7 +399,7 @@ static void two_ranks(void) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) return fprintf(stderr, "usage: ncclFaults LIBNCCL\n"), 2;
+  if (argc != 2 && argc != 6) return fprintf(stderr, "usage: ncclFaults LIBNCCL [COLLECTIVE OP DTYPE COUNT]\n"), 2;
   load(argv[1]);
   int version = 0, devices = 0;
   NCCL(nccl.version(&version));
@@ -373,6 +407,15 @@ int main(int argc, char** argv) {
   host_before = malloc(half);
   host_after = malloc(half);
   if (host_before == NULL || host_after == NULL) fail("malloc", "no memory");
+  if (argc == 6) {
+    const struct trial trial = {(enum collective)atoi(argv[2]), atoi(argv[4]), atoi(argv[3]), (size_t)atol(argv[5]), 0, 2, "window"};
+    open_ranks(2);
+    on_each_rank(open_window);
+    run_once(&trial);
+    fflush(stdout);
+    /* What NCCL has refused may have left it unable to end. */
+    _exit(0);
+  }
   printf("{\"version\":%d,\"devices\":%d,\"windows\":%s}\n", version, devices,
          nccl.window_register != NULL ? "true" : "false");
   one_rank();

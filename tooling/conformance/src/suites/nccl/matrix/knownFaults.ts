@@ -26,12 +26,10 @@ export function knownFault(trial: FaultyCall, { version, worldSize, inWindow }: 
   if (!inWindow || version !== observed.older) return undefined
   const { collective, dtype, count } = trial
   const { kind, bytes } = dtypeInfo(dtype)
-  if (collective === 'allGather' && (count * bytes) % 8 !== 0) {
+  // C asked reductions of f16, f8e4m3 and f8e5m2; the run over all types met f32.
+  const isMet = collective === 'allGather' || (collective === 'reduceScatter' && kind === 'float')
+  if (isMet && (count * bytes) % 8 !== 0) {
     return 'parts within windows that are no multiple of 8 bytes came out wrong on an H200 with 2.28.3'
-  }
-  // C asked it of f16; the other floats of less than 4 bytes are reduced by the same kernel.
-  if (collective === 'reduceScatter' && kind === 'float' && bytes < 4 && count > 4 && (count * bytes) % 4 !== 0) {
-    return 'parts of small floats within windows that are no multiple of 4 bytes came out wrong on an H200 with 2.28.3'
   }
   return undefined
 }
