@@ -1,4 +1,4 @@
-import { type Command, UsageError, usageStatus } from './command.js'
+import { type Command, HelpRequest, UsageError, usageStatus } from './command.js'
 
 interface Entry {
   readonly summary: string
@@ -46,12 +46,12 @@ export async function main(commandLine: readonly string[]): Promise<number> {
   }
   const command = await entry.load()
   try {
-    if (rest[0] === '--help' || rest[0] === '-h') {
+    return await command.run(rest)
+  } catch (error) {
+    if (error instanceof HelpRequest) {
       console.log(command.usage)
       return 0
     }
-    return await command.run(rest)
-  } catch (error) {
     if (!(error instanceof UsageError)) throw error
     console.error(`shoal ${name}: ${error.message}\nshoal ${name} --help tells how to use it.`)
     return usageStatus

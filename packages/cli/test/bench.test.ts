@@ -247,6 +247,24 @@ describe('--svg', () => {
       expect(svg).toContain(name)
   })
 
+  test.each([
+    {
+      words: ['barrier', '-g', '2', '-n', '2'],
+      told: ['barriers of 2 PEs', 'latency (µs)', 'sync', 'from the stream'],
+    },
+    {
+      words: ['atomic', '-g', '2', '-n', '2'],
+      told: ['latency, with the value before (µs)', 'rate, without a result (millions/s)', 'compare-swap', 'u64'],
+    },
+    { words: ['calls', '-n', '2'], told: ['calls that queue work', 'time (ns)', 'stream.query()'] },
+  ])('draws bars for what has no size: $words', ({ words, told }) => {
+    const file = join(folder, 'bars.svg')
+    bench(...words, '--svg', file)
+    const svg = readFileSync(file, 'utf8')
+    expect(svg).toMatch(/^<svg /)
+    for (const one of told) expect(svg).toContain(one)
+  })
+
   test('says before it measures that echarts is not there', () => {
     const hook = `export async function resolve(name, context, next) {
       if (name.startsWith('echarts')) throw Object.assign(new Error('not there'), { code: 'ERR_MODULE_NOT_FOUND' })
@@ -284,7 +302,6 @@ describe('what cannot be', () => {
     [['all-reduce', '--device', 'tpu'], '--device must be gpu or sim, got tpu'],
     [['all-reduce', '--what'], "Unknown option '--what'"],
     [['broadcast', '--device', 'sim', '--root', '7'], '--root 7: there are 2 ranks'],
-    [['barrier', '--device', 'sim', '--svg', 'x.svg'], '--svg draws figures over sizes, and barrier has none'],
     [['all-reduce', '-b', '1', '-e', '1G', '-i', '1'], '--step-bytes 1 makes 1073741824 sizes of 1 … 1073741824 bytes'],
     [['put', '--device', 'sim', '-g', '1'], 'NVSHMEM between PEs needs two devices'],
     [['all-reduce', '--device', 'sim', '--json', '/nowhere/x.json'], '/nowhere/x.json cannot be written'],
@@ -312,6 +329,8 @@ describe('what cannot be', () => {
   test('--help tells of every test and option', () => {
     const { status, stdout } = shoal(['bench', '--help'])
     expect(status).toBe(0)
+    for (const words of [['all-reduce', '--help'], ['-h'], ['put', '-b', '8', '-h']])
+      expect(shoal(['bench', ...words])).toMatchObject({ status: 0, stdout })
     for (const word of ['all-reduce', 'send-recv', 'atomic', '--max-bytes', '--svg', 'Exit status'])
       expect(stdout).toContain(word)
   })

@@ -128,6 +128,12 @@ test('in words, with every place searched if that is wanted', () => {
   expect(brief.code).toBe(0)
 })
 
+test('--help, wherever it stands', () => {
+  for (const options of [['--help'], ['--json', '-h']]) {
+    expect(doctor(options, nothing)).toMatchObject({ code: 0, output: expect.stringContaining('usage: shoal doctor') })
+  }
+})
+
 test('a table of links', () => {
   const device = { name: 'X', uuid: 'u', pciBusId: 'b', computeCapability: '9.0', totalBytes: 2 ** 30 }
   const devices = [0, 1, 2].map((ordinal) => ({

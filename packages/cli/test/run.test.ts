@@ -544,6 +544,7 @@ test('--help, and the commands there are', async () => {
   const { code, output } = await run(['--help'])
   expect(output).toContain('usage: shoal run -n N')
   expect(code).toBe(0)
+  expect(await run(['-n', '2', '-h'])).toMatchObject({ code, output })
   const whole = spawn(process.execPath, [shoal, 'dance'])
   let errors = ''
   whole.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))

@@ -29,7 +29,6 @@ const emptyKernel = `.version 6.4
 
 /** What calls cost that only queue something, with the context current and objects that are there. */
 export async function benchCalls(options: BenchOptions): Promise<number> {
-  if (options.svg !== undefined) throw new UsageError('--svg draws figures over sizes, and calls has none')
   const [device] = Device.all()
   if (device === undefined) throw new UsageError('there is no device')
   const output = await Output.open(options)
@@ -42,7 +41,18 @@ export async function benchCalls(options: BenchOptions): Promise<number> {
     ...headLines(columns),
   )
   const rows = measure(device, options, (line) => output.print(row(columns, [line.call, figure(line.nanoseconds)])))
-  await output.write(reportOf(one, library, rows, options), undefined)
+  await output.write(reportOf(one, library, rows, options), {
+    title: 'calls that queue work',
+    diagrams: [
+      {
+        title: 'time',
+        unit: 'ns',
+        logarithmic: false,
+        names: rows.map(({ call }) => call),
+        bars: [{ name: 'best of several loops', values: rows.map(({ nanoseconds }) => nanoseconds) }],
+      },
+    ],
+  })
   return 0
 }
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { DType } from '@shoal/types'
-import { UsageError } from '../command.js'
+import { HelpRequest, UsageError } from '../command.js'
 import { parseBytes, requireFewSizes, type Sweep } from './size.js'
 
 /** Types that NCCL moves, by Shoal's names, and what nccl-tests call them. */
@@ -88,9 +88,10 @@ process has one device, and rank 0 prints.
 
 Exit status: 0; 1 when results are wrong or something failed; 2 when the command line is wrong.`
 
-/** @throws UsageError */
+/** @throws UsageError, HelpRequest */
 export function readOptions(commandLine: readonly string[], tests: readonly string[]): BenchOptions {
   const { values, positionals } = parse(commandLine)
+  if (values.help === true) throw new HelpRequest()
   const [test, ...rest] = positionals
   if (test === undefined) throw new UsageError(`which test? There are ${tests.join(', ')}`)
   if (!tests.includes(test)) throw new UsageError(`there is no test '${test}'; there are ${tests.join(', ')}`)
@@ -152,6 +153,7 @@ function parse(commandLine: readonly string[]) {
         timeout: { type: 'string', default: '120' },
         json: { type: 'string' },
         svg: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
       },
     })
   } catch (error) {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type Command, UsageError } from '../command.js'
+import { type Command, HelpRequest, UsageError } from '../command.js'
 import { examine, type LibraryName, librariesByName } from './examine.js'
 import { printable } from './print.js'
 
@@ -36,10 +36,13 @@ function readOptions(commandLine: readonly string[]): { json: boolean; verbose: 
         json: { type: 'boolean', default: false },
         verbose: { type: 'boolean', default: false },
         require: { type: 'string', default: '' },
+        help: { type: 'boolean', short: 'h' },
       },
     })
+    if (values.help === true) throw new HelpRequest()
     return values
   } catch (error) {
+    if (error instanceof HelpRequest) throw error
     throw new UsageError(error instanceof Error ? error.message : String(error))
   }
 }

@@ -1,4 +1,4 @@
-import { UsageError } from '../command.js'
+import { HelpRequest, UsageError } from '../command.js'
 
 export const usage = `usage: shoal run -n N [options] [node options] SCRIPT [arguments of the script]
 
@@ -61,7 +61,7 @@ const nodeOptionsWithValue = new Set([
 /** Options of Node that are not followed by a script. */
 const nodeOptionsWithoutScript = new Set(['-e', '--eval', '-p', '--print', '-i', '--interactive', '-c', '--check'])
 
-/** @throws UsageError */
+/** @throws UsageError, HelpRequest */
 export function readRunOptions(commandLine: readonly string[]): RunOptions {
   const words = [...commandLine]
   const nodeOptions: string[] = []
@@ -94,6 +94,7 @@ export function readRunOptions(commandLine: readonly string[]): RunOptions {
     else if (name === '--no-prefix') given.prefix = !flag()
     else if (name === '--stdin') given.stdin = flag()
     else if (name === '--exec') given.exec = flag()
+    else if (name === '--help' || name === '-h') throw new HelpRequest()
     else if (nodeOptionsWithoutScript.has(name)) throw new UsageError(`${name}: the ranks need a script file`)
     else {
       nodeOptions.push(word)

@@ -3,6 +3,7 @@ import { type BenchOptions, firstRuns } from '../options.js'
 import type { Party } from '../party.js'
 import { type Column, figure, headLines, row } from '../report/columns.js'
 import { Output } from '../report/output.js'
+import type { BarDiagram } from '../report/plot.js'
 import { introduction, reportOf } from '../report/report.js'
 import { asPe, type Pe } from './pes.js'
 import { timeOf } from './timing.js'
@@ -95,8 +96,36 @@ export async function benchAtomic(party: Party, options: BenchOptions): Promise<
   ])
   const wrong = rows.filter(({ right }) => right === false).length
   if (options.check) output?.print(`# results wrong: ${wrong === 0 ? '0 OK' : `${wrong} FAILED`}`)
-  await output?.write({ ...reportOf(party, library, rows, options), summary: { wrong } }, undefined)
+  await output?.write(
+    { ...reportOf(party, library, rows, options), summary: { wrong } },
+    {
+      title: 'atomics of PE 0 on a word of PE 1',
+      diagrams: [
+        barsOf(rows, 'latency, with the value before', 'µs', ({ latency }) => latency),
+        barsOf(rows, 'rate, without a result', 'millions/s', ({ rate }) => rate),
+      ],
+    },
+  )
   return wrong === 0 ? 0 : 1
+}
+
+/** The operations that have such a figure, a bar for each type. */
+function barsOf(
+  rows: readonly AtomicRow[],
+  title: string,
+  unit: string,
+  pick: (row: AtomicRow) => number | null,
+): BarDiagram {
+  const there = rows.filter((one) => pick(one) !== null)
+  const names = [...new Set(there.map(({ operation }) => operation))]
+  const bars = [...new Set(there.map(({ dtype }) => dtype))].map((dtype) => ({
+    name: dtype,
+    values: names.map((name) => {
+      const found = there.find((one) => one.operation === name && one.dtype === dtype)
+      return found === undefined ? null : pick(found)
+    }),
+  }))
+  return { title, unit, logarithmic: false, names, bars }
 }
 
 function lineOf({ operation, dtype, latency, rate, right }: AtomicRow): string {

@@ -28,7 +28,15 @@ export async function benchBarrier(party: Party, options: BenchOptions): Promise
   output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
   const rows = await asPe(options, party, (pe) => measure(pe, options))
   for (const { operation, from, latency } of rows) output?.print(row(columns, [operation, from, figure(latency)]))
-  await output?.write(reportOf(party, library, rows, options), undefined)
+  const names = [...new Set(rows.map(({ operation }) => operation))]
+  const bars = (['host', 'stream'] as const).map((from) => ({
+    name: `from the ${from}`,
+    values: names.map((name) => rows.find((one) => one.operation === name && one.from === from)?.latency ?? null),
+  }))
+  await output?.write(reportOf(party, library, rows, options), {
+    title: `barriers of ${party.worldSize} PEs`,
+    diagrams: [{ title: 'latency', unit: 'µs', logarithmic: false, names, bars }],
+  })
   return 0
 }
 

@@ -1,4 +1,3 @@
-import { UsageError } from '../../command.js'
 import type { BenchOptions } from '../options.js'
 import type { Party } from '../party.js'
 import { benchAtomic } from './atomics.js'
@@ -17,8 +16,6 @@ export const nvshmemTests = Object.keys(tests)
 
 /** Measures NVSHMEM as a rank of a job; started alone it starts the PEs, and gives their exit status. */
 export async function benchNvshmem(options: BenchOptions, commandLine: readonly string[]): Promise<number> {
-  if (options.svg !== undefined && (options.test === 'atomic' || options.test === 'barrier'))
-    throw new UsageError(`--svg draws figures over sizes, and ${options.test} has none; --json has all figures`)
   const party = await joinPes(options)
   if (party === undefined) return await startPes(commandLine, options)
   try {

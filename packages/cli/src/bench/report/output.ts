@@ -36,11 +36,11 @@ export class Output {
   /** Writes the files that were asked for; `drawing` is what there is to draw. */
   async write(
     report: Report<unknown>,
-    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] } | undefined,
+    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] },
   ): Promise<void> {
     const { json, svg } = this.#options
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
-    if (svg === undefined || drawing === undefined) return
+    if (svg === undefined) return
     const subtitle = `${report.library.name} ${report.library.version}, ${
       report.software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
     }`

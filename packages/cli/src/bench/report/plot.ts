@@ -1,4 +1,5 @@
 import { ShoalError } from '@shoal/types'
+import type { BarSeriesOption, LineSeriesOption } from 'echarts/charts'
 
 /** A line of a plot. */
 export interface Line {
@@ -7,13 +8,32 @@ export interface Line {
   readonly points: readonly (readonly [number, number])[]
 }
 
-/** One diagram of a plot; both axes are logarithmic where `logarithmic` says so, that of the bytes always. */
-export interface Diagram {
+/** Bars of one colour: a value for each name, null where there is none. */
+export interface Bars {
+  readonly name: string
+  readonly values: readonly (number | null)[]
+}
+
+interface AnyDiagram {
   readonly title: string
   readonly unit: string
+  /** Whether the axis of the values is; that of bytes always is. */
   readonly logarithmic: boolean
+}
+
+/** Values over the message size. */
+export interface LineDiagram extends AnyDiagram {
   readonly lines: readonly Line[]
 }
+
+/** Values of what has no size. */
+export interface BarDiagram extends AnyDiagram {
+  readonly names: readonly string[]
+  readonly bars: readonly Bars[]
+}
+
+/** One diagram of a plot. */
+export type Diagram = LineDiagram | BarDiagram
 
 const width = 1000
 const height = 340
@@ -22,12 +42,14 @@ const top = 60
 /** Room around a diagram for its title, its labels and the legend. */
 const margin = { top: 40, bottom: 60, left: 70, right: 230 }
 
-/** Diagrams over the message size, one below the other, as an SVG. @throws PlottingLibraryError */
+/** Diagrams, one below the other, as an SVG. @throws PlottingLibraryError */
 export async function plot(title: string, subtitle: string, diagrams: readonly Diagram[]): Promise<string> {
-  const { use, init, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = await loadLibrary()
-  use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
+  const library = await loadLibrary()
+  const { use, init, BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer } = library
+  use([BarChart, LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer])
   const chart = init(null, null, { renderer: 'svg', ssr: true, width, height: top + height * diagrams.length })
-  const everywhere = diagrams.flatMap(({ lines }) => lines.flatMap(({ points }) => points.map(([bytes]) => bytes)))
+  const lines = diagrams.flatMap((diagram) => ('lines' in diagram ? diagram.lines : []))
+  const everywhere = lines.flatMap(({ points }) => points.map(([bytes]) => bytes))
   const [least, most] = [Math.min(...everywhere), Math.max(...everywhere)]
   try {
     chart.setOption({
@@ -57,38 +79,57 @@ export async function plot(title: string, subtitle: string, diagrams: readonly D
         top: top + height * index + margin.top,
         height: height - margin.top - margin.bottom,
       })),
-      xAxis: diagrams.map((_, index) => ({
-        gridIndex: index,
-        type: 'log' as const,
-        logBase: 2,
-        min: least,
-        max: most > least ? most : least * 2,
-        name: 'bytes',
-        nameLocation: 'middle' as const,
-        nameGap: 28,
-        axisLabel: { formatter: (value: number) => bytesInWords(value) },
-      })),
+      xAxis: diagrams.map((diagram, index) =>
+        'lines' in diagram
+          ? {
+              gridIndex: index,
+              type: 'log' as const,
+              logBase: 2,
+              min: least,
+              max: most > least ? most : least * 2,
+              name: 'bytes',
+              nameLocation: 'middle' as const,
+              nameGap: 28,
+              axisLabel: { formatter: (value: number) => bytesInWords(value) },
+            }
+          : {
+              gridIndex: index,
+              type: 'category' as const,
+              data: [...diagram.names],
+              axisLabel: { interval: 0, fontSize: 10, width: labelWidth(diagram), overflow: 'break' as const },
+            },
+      ),
       yAxis: diagrams.map(({ logarithmic }, index) => ({
         gridIndex: index,
         type: logarithmic ? ('log' as const) : ('value' as const),
         axisLabel: { formatter: (value: number) => String(value) },
       })),
-      series: diagrams.flatMap(({ lines, logarithmic }, index) =>
-        lines.map(({ name, points }) => ({
-          type: 'line' as const,
-          name,
-          xAxisIndex: index,
-          yAxisIndex: index,
-          symbolSize: 5,
-          // A logarithm of nothing is nowhere.
-          data: points.filter(([, value]) => !logarithmic || value > 0).map(([bytes, value]) => [bytes, value]),
-        })),
-      ),
+      series: diagrams.flatMap((diagram, index) => seriesOf(diagram, index)),
     })
     return chart.renderToSVGString()
   } finally {
     chart.dispose()
   }
+}
+
+function seriesOf(diagram: Diagram, index: number): (LineSeriesOption | BarSeriesOption)[] {
+  const place = { xAxisIndex: index, yAxisIndex: index }
+  if ('bars' in diagram) {
+    return diagram.bars.map(({ name, values }) => ({ type: 'bar', name, ...place, data: [...values] }))
+  }
+  return diagram.lines.map(({ name, points }) => ({
+    type: 'line',
+    name,
+    ...place,
+    symbolSize: 5,
+    // A logarithm of nothing is nowhere.
+    data: points.filter(([, value]) => !diagram.logarithmic || value > 0).map(([bytes, value]) => [bytes, value]),
+  }))
+}
+
+/** Of the name below a bar, so that it is broken before it runs into the next. */
+function labelWidth({ names }: BarDiagram): number {
+  return (width - margin.left - margin.right) / Math.max(names.length, 1) - 6
 }
 
 /** `--svg` was asked for, and the package that draws is not there. */
