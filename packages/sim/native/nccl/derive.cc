@@ -225,7 +225,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
     std::shared_ptr<Communicator> parent;
     if (const ncclResult_t result = Communicator::findReady(comm, function, parent)) return noteError(result);
     if (rank != -1) return noteError(problem(ncclInvalidArgument, "%s: a rank that is there already keeps its number, so rank must be -1, not %d", function, rank));
-    if (nRanks < parent->ranks()) {
+    if (nRanks <= parent->ranks()) {
       return noteError(problem(ncclInvalidArgument, "%s: nRanks is %d, the communicator has %d already", function, nRanks, parent->ranks()));
     }
     if (uniqueId != nullptr && !parent->isGrowIdentifier(identifier.key)) {

@@ -292,6 +292,7 @@ ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t*
     if (outDevComm == nullptr) return noteError(problem(ncclInvalidArgument, "%s: outDevComm is NULL", function));
     Job job;
     job.communicators = {communicator};
+    job.saysSuccess = true;
     job.run = [communicator, required, outDevComm] { return create(*communicator, required, outDevComm); };
     return noteError(submitJob(std::move(job)));
   });
