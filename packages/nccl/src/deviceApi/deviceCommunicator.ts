@@ -25,7 +25,7 @@ export interface TeamRequirement {
   /** The team: of `communicator.team()`, or a part of one. */
   readonly team: TeamShape
   /** Whether kernels store into all ranks of the team at once, by NVLink multicast. Default false. */
-  readonly multimem?: boolean
+  readonly multimem?: boolean | undefined
 }
 
 /**
@@ -35,43 +35,43 @@ export interface TeamRequirement {
 export interface DeviceCommunicatorOptions<R extends string = string, T extends string = string>
   extends CommunicatorWaitOptions {
   /** Stores into all ranks of the LSA team at once, by NVLink multicast. */
-  readonly lsaMultimem?: boolean
+  readonly lsaMultimem?: boolean | undefined
   /** Barriers over all ranks (NCCL 2.29). */
-  readonly barrierCount?: number
+  readonly barrierCount?: number | undefined
   /** Barriers of the LSA team. */
-  readonly lsaBarrierCount?: number
+  readonly lsaBarrierCount?: number | undefined
   /** Barriers of the rail team, over the network. */
-  readonly railGinBarrierCount?: number
+  readonly railGinBarrierCount?: number | undefined
   /** Barriers over all ranks, all of it over the network (NCCL 2.30). */
-  readonly worldGinBarrierCount?: number
+  readonly worldGinBarrierCount?: number | undefined
   /** Blocks of low-latency all-to-all in the LSA team. */
-  readonly lsaLLA2ABlockCount?: number
+  readonly lsaLLA2ABlockCount?: number | undefined
   /** Slots of each: see `llA2ASlots`. */
-  readonly lsaLLA2ASlotCount?: number
+  readonly lsaLLA2ASlotCount?: number | undefined
   /** Have the network functions also where the ranks do not need them. */
-  readonly ginForceEnable?: boolean
+  readonly ginForceEnable?: boolean | undefined
   /** Wanted contexts of the network; a hint. NCCL's default is 4. */
-  readonly ginContextCount?: number
+  readonly ginContextCount?: number | undefined
   /** Signals of the network, numbered from 0. */
-  readonly ginSignalCount?: number
+  readonly ginSignalCount?: number | undefined
   /** Counters of the network, numbered from 0. */
-  readonly ginCounterCount?: number
+  readonly ginCounterCount?: number | undefined
   /** Whom the network reaches: nobody, all ranks, or the rail team (NCCL 2.29). */
-  readonly ginConnectionType?: 'none' | 'full' | 'rail'
+  readonly ginConnectionType?: 'none' | 'full' | 'rail' | undefined
   /** Contexts that no other device communicator uses (NCCL 2.29.7). */
-  readonly ginExclusiveContexts?: boolean
+  readonly ginExclusiveContexts?: boolean | undefined
   /** Entries of a context's queue (NCCL 2.29.7). */
-  readonly ginQueueDepth?: number
+  readonly ginQueueDepth?: number | undefined
   /** Traffic class of the network (NCCL 2.30). */
-  readonly ginTrafficClass?: number
+  readonly ginTrafficClass?: number | undefined
   /** Whether kernels use strong signals. Default true (NCCL 2.30.7). */
-  readonly ginStrongSignalsRequired?: boolean
+  readonly ginStrongSignalsRequired?: boolean | undefined
   /** Whether kernels use signals at addresses. Default true (NCCL 2.30.7). */
-  readonly ginVaSignalsRequired?: boolean
+  readonly ginVaSignalsRequired?: boolean | undefined
   /** More that kernels need, by a name of the caller's: `resources` of the result tells where each lies. */
-  readonly resources?: Readonly<Record<R, DeviceResource>>
+  readonly resources?: Readonly<Record<R, DeviceResource>> | undefined
   /** Teams, by a name of the caller's: `multimem` of the result tells where stores reach all of one. */
-  readonly teams?: Readonly<Record<T, TeamRequirement>>
+  readonly teams?: Readonly<Record<T, TeamRequirement>> | undefined
 }
 
 // More than the struct of any version; the library writes that of the requirements' version.

@@ -71,11 +71,11 @@ export interface BufferResource {
   /** Size in bytes, on each rank. */
   readonly byteLength: number
   /** In bytes, a power of two. Default 16. */
-  readonly alignment?: number
+  readonly alignment?: number | undefined
   /** Signals of the network. Default 0. */
-  readonly ginSignals?: number
+  readonly ginSignals?: number | undefined
   /** Counters of the network. Default 0. */
-  readonly ginCounters?: number
+  readonly ginCounters?: number | undefined
 }
 
 /** Something that a kernel with the device API needs from its device communicator. */

@@ -13,9 +13,9 @@ import { isInSymmetricWindow, Window } from './window.js'
 /** Which of a rank's counters a signal goes to. */
 export interface SignalChannel {
   /** Index of the signal. NCCL 2.30 has one, 0. Default 0. */
-  readonly signal?: number
+  readonly signal?: number | undefined
   /** Context of one-sided operations: those of one context keep their order. Below the config's `numRmaCtx`. Default 0. */
-  readonly context?: number
+  readonly context?: number | undefined
 }
 
 /** Whom to signal. */
@@ -29,13 +29,13 @@ export interface PutSignalOptions extends CollectiveOptions, SignalOptions {
   /** Window that the peer's memory is open by: what the collective `registerWindow` gave on this rank. */
   readonly window: Window
   /** Where in the peer's part of the window the data goes, in bytes. Default 0. */
-  readonly offset?: number
+  readonly offset?: number | undefined
 }
 
 /** Signals to wait for. */
 export interface AwaitedSignal extends SignalChannel, PeerOptions {
   /** How many signals of that peer. Default 1. */
-  readonly count?: number
+  readonly count?: number | undefined
 }
 
 export function putSignal(live: LiveCommunicator, source: MemoryLike, options: PutSignalOptions): void {

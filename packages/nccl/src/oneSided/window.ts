@@ -37,9 +37,9 @@ export interface WindowOptions extends CommunicatorWaitOptions {
    * Whether every rank will use the same offset into its buffer in an operation (`NCCL_WIN_COLL_SYMMETRIC`): what makes
    * operations fast, and what one-sided operations need. Default true.
    */
-  readonly symmetric?: boolean
+  readonly symmetric?: boolean | undefined
   /** Whether operations on the window over InfiniBand keep their order (`NCCL_WIN_STRICT_ORDERING`, 2.30). Default false. */
-  readonly strictOrdering?: boolean
+  readonly strictOrdering?: boolean | undefined
 }
 
 const firstWithStrictOrdering = 23003

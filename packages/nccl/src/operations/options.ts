@@ -7,15 +7,15 @@ export interface CollectiveOptions {
   /** Stream the operation is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamLike | bigint | null
   /** Number of elements. Default: all of them, and then the buffers have to match. */
-  readonly count?: number
+  readonly count?: number | undefined
   /** Type of the elements; needed where neither buffer carries one. */
-  readonly dtype?: DType
+  readonly dtype?: DType | undefined
 }
 
 /** What operations that combine elements take. */
 export interface ReductionOptions extends CollectiveOptions {
   /** A named operation, or one made by `createPreMulSum` of the same communicator. Default `'sum'`. */
-  readonly op?: ReduceOp | PreMulSum
+  readonly op?: ReduceOp | PreMulSum | undefined
 }
 
 /** The rank that an operation is about. */

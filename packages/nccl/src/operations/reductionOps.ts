@@ -26,7 +26,7 @@ import { checkRoom, memoryAt, type WireType } from './operands.js'
 /** What is needed to make a pre-multiplied sum. */
 export interface PreMulSumOptions {
   /** Type of the elements it is for, and of the scalar. Needed unless the scalar is memory that carries a dtype. */
-  readonly dtype?: DType
+  readonly dtype?: DType | undefined
 }
 
 /**
