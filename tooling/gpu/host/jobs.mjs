@@ -99,6 +99,14 @@ export const jobs = [
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
   { name: 'bench-nccl', limit: 150, gpus: 2, command: bench('nccl', '--rounds', '9') },
   { name: 'bench-nvshmem', limit: 120, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
+  // Some of it, where there is little time.
+  {
+    name: 'bench-nvshmem-put-get',
+    limit: 90,
+    gpus: 2,
+    inGroups: false,
+    command: bench('nvshmem', '--rounds', '8', '--only', 'put-get'),
+  },
   { name: 'bench-ranks', limit: 90, gpus: 2, command: bench('ranks', '--rounds', '3') },
   { name: 'bench-event-loop-ranks', limit: 60, gpus: 2, command: bench('event-loop-ranks') },
   { name: 'shoal-bench-all-reduce', limit: 60, gpus: 2, command: shoalBench('all-reduce', '-f', '8', '-n', '100') },
