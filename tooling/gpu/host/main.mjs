@@ -50,6 +50,17 @@ const report = {
   libraries: libraries(),
   jobs: [],
 }
+// A job left behind would work on under the next one's figures.
+let running
+for (const [signal, number] of [
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+]) {
+  process.on(signal, () => {
+    if (running) process.kill(-running.pid, 'SIGKILL')
+    process.exit(128 + number)
+  })
+}
 const gpus = software ? 2 : report.host.gpus.length
 for (const job of chosen) {
   report.jobs.push(await runJob(job))
@@ -116,6 +127,7 @@ function spawnLimited(nodeArguments, limit) {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    running = child
     let output = ''
     let timedOut = false
     const keep = (chunk) => {
@@ -129,6 +141,7 @@ function spawnLimited(nodeArguments, limit) {
       process.kill(-child.pid, 'SIGKILL')
     }, limit * 1000)
     child.on('close', (code, signal) => {
+      running = undefined
       clearTimeout(timer)
       resolve({ code, signal, timedOut, output })
     })
