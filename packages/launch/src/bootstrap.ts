@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { ConnectedJob, type Placement } from './connectedJob.js'
 import { detect } from './environment/detect.js'
+import { deviceOrdinalIn } from './environment/deviceOrdinal.js'
 import { type Meeting, meetingOf, servedAt } from './environment/meeting.js'
 import { checkPlace, type RankPlace } from './environment/place.js'
 import { readShoal } from './environment/shoal.js'
-import { type Environment, numberIn } from './environment/variables.js'
+import type { Environment } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
 import { checkWait } from './options.js'
 import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
@@ -32,7 +33,7 @@ export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
   if (found === undefined) return new SingleJob()
   const { place } = found
   checkPlace(place)
-  const deviceOrdinal = numberIn(environment, 'SHOAL_DEVICE_ORDINAL')
+  const deviceOrdinal = deviceOrdinalIn(environment)
   if (place.worldSize === 1) return new SingleJob(place, deviceOrdinal)
   const start = performance.now()
   const meeting = found.meeting()

@@ -39,7 +39,10 @@ export interface Job {
   readonly nodeRank: number
   /** What started this process. */
   readonly launcher: Launcher
-  /** The device to use: `localRank`, or 0 where `shoal run --device-map each` shows each process its own device only. */
+  /**
+   * The device to use: `localRank`, or 0 where each process is shown its own device only, as by `shoal run --device-map each`
+   * and `srun --gpus-per-task=1` (`CUDA_VISIBLE_DEVICES` names a single one). `SHOAL_DEVICE_ORDINAL` goes before both.
+   */
   readonly deviceOrdinal: number
   /**
    * Fires when a rank ends without having left: killed, crashed, or cut off. Its reason is a `RanksLostError` that names

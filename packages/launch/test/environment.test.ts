@@ -2,6 +2,7 @@ import { bootstrap, LaunchEnvironmentError } from '@shoal/launch'
 import { expect, test } from 'vitest'
 // Internal: which launcher a set of variables means can be told without the launcher.
 import { detect } from '../src/environment/detect.js'
+import { deviceOrdinalIn } from '../src/environment/deviceOrdinal.js'
 import { meetingOf } from '../src/environment/meeting.js'
 import { firstHostOf, tasksOfNode } from '../src/environment/slurmLists.js'
 
@@ -197,4 +198,16 @@ test('a job of one rank meets nobody, whoever started it', async () => {
     },
   })
   expect(second).toMatchObject({ launcher: 'shoal', deviceOrdinal: 3 })
+})
+
+test.each([
+  ['the number on the machine', {}, 3],
+  ['the one device that the launcher shows', { CUDA_VISIBLE_DEVICES: '6' }, 0],
+  ['the same by its UUID', { CUDA_VISIBLE_DEVICES: 'GPU-5a1c2d3e-0000-0000-0000-000000000000' }, 0],
+  ['one of several', { CUDA_VISIBLE_DEVICES: '4,5,6,7' }, 3],
+  ['what somebody says', { CUDA_VISIBLE_DEVICES: '6', SHOAL_DEVICE_ORDINAL: '2' }, 2],
+  ['a software device, which everybody sees', { CUDA_VISIBLE_DEVICES: '6', SHOAL_DEVICE: 'sim' }, 3],
+  ['nothing is said of devices', { CUDA_VISIBLE_DEVICES: '' }, 3],
+])('the device of a rank: %s', (_, variables, expected) => {
+  expect(deviceOrdinalIn(variables) ?? 3).toBe(expected)
 })
