@@ -101,7 +101,9 @@ export abstract class CommunicatorOperations {
   /**
    * Sends `memory` to rank `peer`, which receives the same number of elements of the same type from here with `recv`
    * (`ncclSend`, NCCL 2.7). Without a group it ends when the other side has received; sends and receives that depend on
-   * each other, and those of a rank to itself, go into one `group`.
+   * each other, those of a rank to itself and those between two ranks of one thread go into one `group`.
+   *
+   * @throws as `allReduce`.
    */
   send(memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
     send(this._use('send'), memory, options)
