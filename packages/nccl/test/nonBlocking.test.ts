@@ -104,6 +104,22 @@ describe('init', () => {
     expect(asked()).toBe('init abort init abort')
   })
 
+  test('of all devices at once, where the environment asks for communicators that do not block', async () => {
+    const all = await Communicator.initAll([0, 1])
+    expect(all.map(({ isBlocking }) => isBlocking)).toEqual([false, false])
+    await Promise.all(all.map((communicator) => communicator.abort()))
+    setNext(20, remoteError)
+    expect(await rejection(Communicator.initAll([0, 1]))).toMatchObject({
+      code: 'ncclRemoteError',
+      api: 'ncclCommInitAll',
+    })
+    expect(living()).toBe(0)
+    setNext(60_000)
+    expect(await rejection(Communicator.initAll([0, 1], { timeout: 50 }))).toBeInstanceOf(TimeoutError)
+    await eventually(() => living() === 0)
+    expect(asked()).toBe('initAll abort abort initAll abort abort initAll abort abort')
+  })
+
   test('of several ranks, one of which fails', async () => {
     setNext(60_000, remoteError)
     const error = await rejection(Communicator.initAll([0, 1], { config, timeout: 50 }))

@@ -48,17 +48,29 @@ export async function initAllNative(
   loadLibraries()
   const contexts = await retainPrimaryContexts(ordinals, api)
   const background: BackgroundWork = {}
-  const made = initDevices(ordinals, contexts, background)
-  return abandonable(made, options, `${api} of ${ordinals.length} ranks`, background, (natives) => natives)
+  let isOver = false
+  const made = initDevices(ordinals, contexts, background, () => isOver)
+  return abandonable(
+    made,
+    options,
+    `${api} of ${ordinals.length} ranks`,
+    background,
+    (natives) => natives,
+    () => {
+      isOver = true
+    },
+  )
 }
 
 async function initDevices(
   ordinals: readonly number[],
   contexts: readonly PrimaryContext[],
   background: BackgroundWork,
+  isOver: () => boolean,
 ): Promise<NativeCommunicator[]> {
   const handles = NativeMemory.allocate(8 * ordinals.length)
   const devices = NativeMemory.allocate(4 * ordinals.length)
+  let isUnderWay = false
   try {
     devices.i32.set(ordinals)
     const context = contexts[0]?.handle ?? 0n
@@ -74,10 +86,13 @@ async function initDevices(
     }))
     // Where the environment asks for it: NCCL_COMM_BLOCKING=0.
     if (isBlocking) return natives
-    for (const { handle } of natives) await settle(() => asyncStatus(handle), handle, 'ncclCommInitAll', neverOver)
+    isUnderWay = true
+    for (const { handle } of natives) await settle(() => asyncStatus(handle), handle, 'ncclCommInitAll', isOver)
     return natives
   } catch (error) {
-    await releasePrimaryContexts(contexts)
+    // NCCL leaves those that are not blocking to the caller, also where the init of one has failed.
+    const handleOf = (index: number): ncclComm_t => (isUnderWay ? (handles.u64[index] ?? 0n) : 0n) as ncclComm_t
+    await Promise.allSettled(contexts.map((context, index) => freeFailed(handleOf(index), context)))
     throw error
   } finally {
     handles.dispose()
@@ -203,8 +218,6 @@ async function join(
     config?.dispose()
   }
 }
-
-const neverOver = (): boolean => false
 
 /** Waits until NCCL is done; throws for what it says then, and when it is given up. */
 async function settle(
