@@ -9,6 +9,7 @@ export const Status = {
   deinitialized: 4,
   noDevice: 100,
   invalidContext: 201,
+  invalidHandle: 400,
   notReady: 600,
   peerAccessAlreadyEnabled: 704,
   peerAccessNotEnabled: 705,

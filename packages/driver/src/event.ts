@@ -8,6 +8,7 @@ import {
   Resource,
   requireEventLike,
   requireOptions,
+  requireTimedEvent,
   Status,
   type StreamObject,
   scratch,
@@ -28,7 +29,6 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
-import { describeValue } from '@shoal/types'
 import { type Context, requireContext } from './context.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
@@ -171,13 +171,6 @@ export class Event extends Resource {
     return 'Event'
   }
 
-  /** @internal Records on a stream handle whose context is that of this event. */
-  _record(stream: CUstream): void {
-    const { handle } = this
-    callInContext(this.context._handle)
-    check(cuEventRecord(handle, stream), 'cuEventRecord')
-  }
-
   protected release(): void {
     forgetLeak(this)
     // The waiter still asks about it: the last wait destroys it.
@@ -194,14 +187,19 @@ export class Event extends Resource {
   }
 }
 
+/** Records an event, of either package, on a stream handle whose context is that of the event. */
+export function recordOn(event: EventLike, stream: CUstream): void {
+  const { handle } = event
+  callInContext(event.context._handle)
+  check(cuEventRecord(handle, stream), 'cuEventRecord')
+}
+
 /**
  * Milliseconds between two recorded events, with a resolution of about half a microsecond (`cuEventElapsedTime`).
  * @throws TypeError when one was made without timing, StatusError while one is not reached or was never recorded.
  */
-export function elapsedMs(start: Event, end: Event): number {
-  requireTiming(start, 'start')
-  requireTiming(end, 'end')
-  const [first, last] = [start.handle, end.handle]
+export function elapsedMs(start: EventLike, end: EventLike): number {
+  const [first, last] = [requireTimedEvent(start, 'start').handle, requireTimedEvent(end, 'end').handle]
   const out = scratch()
   start.context._call('cuEventElapsedTime', () => elapsedTime(out, first, last))
   return out.f32[0] as number
@@ -218,8 +216,3 @@ function elapsedTime(out: NativeMemory, start: CUevent, end: CUevent): number {
 }
 
 let olderElapsedTime: NativeCall | undefined
-
-function requireTiming(event: Event, name: string): void {
-  if (!(event instanceof Event)) throw new TypeError(`${name} must be an Event, not ${describeValue(event)}`)
-  if (!event.timing) throw new TypeError(`${name} was made without timing; use createEvent({ timing: true })`)
-}

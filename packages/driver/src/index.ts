@@ -8,6 +8,7 @@ export {
   DescriptorHandle,
   DeviceInUseError,
   type ElementValue,
+  type EventLike,
   FabricHandle,
   type Granularity,
   type GrowableOptions,

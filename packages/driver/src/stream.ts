@@ -1,11 +1,13 @@
 import {
   driverError,
   driverErrors,
+  type EventLike,
   endWithContext,
   lastDefaultStream,
   nonBlockingFlag,
   optionalBoolean,
   refuseForeignStream,
+  requireEventLike,
   requireInteger,
   requireOptions,
   requireOwnStreamHandle,
@@ -30,9 +32,9 @@ import {
   cuStreamWaitEvent,
 } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
-import { describeValue, type StreamLike, toStreamHandle } from '@shoal/types'
+import { type StreamLike, toStreamHandle } from '@shoal/types'
 import { type Context, requireContext } from './context.js'
-import { Event } from './event.js'
+import { Event, recordOn } from './event.js'
 
 const noContext: Words = { low: 0, high: 0 }
 
@@ -150,8 +152,11 @@ export class Stream extends StreamObject {
    * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
    * without dispose() (`cuEventRecord`).
    */
-  override record(event: Event = Event._createMark(this.context)): Event {
-    if (!(event instanceof Event)) throw new TypeError(`event must be an Event, not ${describeValue(event)}`)
+  override record(): Event
+  override record<E extends EventLike>(event: E): E
+  override record(given?: EventLike): EventLike {
+    const event = given === undefined ? Event._createMark(this.context) : given
+    if (!(event instanceof Event)) requireEventLike(event)
     this._requireUsable()
     if (event.context._handle !== this.context._handle) {
       throw new TypeError(
@@ -159,7 +164,7 @@ export class Stream extends StreamObject {
           `${this.context.device.ordinal}`,
       )
     }
-    event._record(this._handle)
+    recordOn(event, this._handle)
     return event
   }
 }

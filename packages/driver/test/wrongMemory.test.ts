@@ -1,21 +1,28 @@
-import { expect, test } from 'vitest'
+import { closeSync, openSync } from 'node:fs'
+import { afterAll, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const {
   AddressRange,
+  DescriptorHandle,
+  DescriptorSocket,
   allocationGranularity,
   Device,
   DeviceBuffer,
   GrowableBuffer,
   IpcMemory,
+  ipcEventHandle,
   ipcMemoryHandle,
   MemoryPool,
   MulticastObject,
   openIpcEvent,
   PhysicalMemory,
+  receiveHandle,
+  sendHandle,
 } = await import('@shoal/driver')
 
 const device = Device.get(0)
+const second = Device.get(1)
 const unit = allocationGranularity(device)
 /** What a program without types may pass. */
 const wrong = (value: unknown): never => value as never
@@ -32,6 +39,11 @@ const multicast = MulticastObject.create({ deviceCount: 1, byteLength: unit, han
 const ipc = ipcMemoryHandle(buffer)
 const eventHandle = { type: 'ipc-event' as const, handle: Buffer.alloc(64).toString('base64') }
 const exported = memory.export()
+const facts = exported.toJSON()
+const folder = openSync('.', 'r')
+const [socket, otherEnd] = DescriptorSocket.pair()
+const event = device.createEvent()
+const ofHost = PhysicalMemory.create('host', unit)
 
 const invalid = 'cuMemExportToShareableHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n'
 const cases: readonly (readonly [what: string, act: () => unknown, name: string, message: string])[] = [
@@ -113,7 +125,91 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'a device that is none, for memory',
     () => PhysicalMemory.import(exported, wrong(undefined)),
     'TypeError',
-    "device must be a Device, 'host' or { hostNode }, not undefined",
+    'device must be a Device, not undefined',
+  ],
+  [
+    'the host, for memory that was exported',
+    () => PhysicalMemory.import(exported, wrong('host')),
+    'TypeError',
+    "device must be a Device, not 'host'",
+  ],
+  [
+    'memory of the host with handles',
+    () => PhysicalMemory.create('host', unit, { handleTypes: 'posix-fd' }),
+    'StatusError',
+    'cuMemCreate failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
+      "memory of 'host' has no handles; name a node: { hostNode: 0 }",
+  ],
+  [
+    'memory of the host for a multicast object',
+    () => multicast.bindMemory(ofHost),
+    'RangeError',
+    'the memory lies on the host, not on a device that was added',
+  ],
+  [
+    'memory without handles for a multicast object with them',
+    () => multicast.bindMemory(closed),
+    'StatusError',
+    'cuMulticastBindMem failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
+      'the object was made for handles of kind posix-fd, the memory for none',
+  ],
+  [
+    'a device for a multicast object once more',
+    () => multicast.addDevice(device),
+    'RangeError',
+    'device 0 was added already',
+  ],
+  [
+    'a pointer to memory that is of no pool',
+    () => pool.exportPointer(buffer),
+    'StatusError',
+    'cuMemPoolExportPointer failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
+      'the memory must be from this pool, and the pool made with handleTypes',
+  ],
+  [
+    'a legacy handle of mapped memory',
+    () => ipcMemoryHandle(growable.resize(1).buffer),
+    'StatusError',
+    'cuIpcGetMemHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
+      'only memory from DeviceBuffer.allocate, from or zeros has such a handle, not that of a stream, a pool or a mapping',
+  ],
+  [
+    'a legacy handle of this process',
+    () => IpcMemory.open(device, ipc),
+    'StatusError',
+    'cuIpcOpenMemHandle failed: CUDA_ERROR_INVALID_CONTEXT (201): no usable context\n' +
+      'a process cannot open handles of its own',
+  ],
+  [
+    'a legacy handle to where no such element can be',
+    () => IpcMemory.open(device, { ...ipc, dtype: 'f32', byteOffset: 3 }),
+    'RangeError',
+    'byteOffset must be a multiple of 4 for f32, not 3',
+  ],
+  [
+    'an event that other processes cannot open',
+    () => ipcEventHandle(event),
+    'StatusError',
+    'cuIpcGetEventHandle failed: CUDA_ERROR_INVALID_HANDLE (400): handle is not valid\n' +
+      'the event was not made with { interprocess: true }',
+  ],
+  [
+    'a descriptor that is closed',
+    () => PhysicalMemory.import(new DescriptorHandle(0x7fff_fffe, facts), device),
+    'TypeError',
+    `descriptor ${0x7fff_fffe} is not open`,
+  ],
+  [
+    'a descriptor of a folder',
+    () => PhysicalMemory.import(new DescriptorHandle(folder, facts), device),
+    'TypeError',
+    `descriptor ${folder} is of a folder, not of shared memory`,
+  ],
+  [
+    'a descriptor of a socket',
+    () => PhysicalMemory.import(new DescriptorHandle(socket.descriptor, facts), device),
+    'TypeError',
+    `descriptor ${socket.descriptor} is of a socket, not of shared memory`,
   ],
   [
     'a device that is none, for an event',
@@ -179,6 +275,11 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
   ],
 ]
 
+afterAll(() => {
+  closeSync(folder)
+  for (const end of [socket, otherEnd]) end.dispose()
+})
+
 test.each(cases)('%s: refused with the rule and the value', (_, act, name, message) => {
   expect(act).toThrow(expect.objectContaining({ name, message }) as Error)
 })
@@ -202,6 +303,29 @@ test('handles of one thing do not pass for those of another', () => {
   // A descriptor has no bytes, and a fabric handle no descriptor.
   // @ts-expect-error
   expect(exported.bytes).toBeUndefined()
+})
+
+test('what is no handle, or goes into no socket, is refused before anything is sent', async () => {
+  const closedHandle = new DescriptorHandle(0x7fff_fffe, facts)
+  await expect(sendHandle(wrong(null), exported)).rejects.toThrow('socket must be a DescriptorSocket, not null')
+  await expect(receiveHandle(wrong(5), 'memory')).rejects.toThrow('socket must be a DescriptorSocket, not 5')
+  await expect(receiveHandle(socket, wrong('memry'))).rejects.toThrow('content must be one of memory, pool, multicast')
+  await expect(sendHandle(socket, closedHandle)).rejects.toThrow(`descriptor ${0x7fff_fffe} is not open`)
+  await expect(receiveHandle(otherEnd, 'memory', { timeout: 10 })).rejects.toThrow('did not end within 10 ms')
+})
+
+test('memory whose handle does not say where it lies is asked', () => {
+  const node = PhysicalMemory.create({ hostNode: 0 }, unit, { handleTypes: 'posix-fd' })
+  const handle = node.export()
+  expect(handle.toJSON()).not.toHaveProperty('deviceUuid')
+  const other = PhysicalMemory.create(second, unit, { handleTypes: 'posix-fd' })
+  const otherHandle = other.export()
+  const unsaid = new DescriptorHandle(otherHandle.descriptor, { content: 'memory', byteLength: unit })
+  const [host, elsewhere] = [PhysicalMemory.import(handle, device), PhysicalMemory.import(unsaid, device)]
+  const fresh = MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)
+  expect(() => fresh.bindMemory(host)).toThrow('the memory lies on the host')
+  expect(() => fresh.bindMemory(elsewhere)).toThrow('the memory lies on device 1, which was not added')
+  for (const resource of [fresh, host, elsewhere, node, other, handle, otherHandle]) resource.dispose()
 })
 
 test('a multicast object tells what it was made for', () => {

@@ -35,6 +35,9 @@ export interface PoolPointer<D extends DType = DType> {
   readonly length: number
 }
 
+/** What a refusal to export a pointer is about. */
+export const onlyItsOwn = 'the memory must be from this pool, and the pool made with handleTypes'
+
 const pointerBytes = 64
 
 /** The bytes of a pool pointer. @throws TypeError, RangeError for what is none. */

@@ -30,7 +30,14 @@ import { scratch } from '../native.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { driverVersion, startDriver } from '../start.js'
-import { type HandleKind, handleKindBits, handleKindsOf, makeForKinds, platformHandleKind } from '../vmm/handleKinds.js'
+import {
+  bindAs,
+  type HandleKind,
+  handleKindBits,
+  handleKindsOf,
+  makeForKinds,
+  platformHandleKind,
+} from '../vmm/handleKinds.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 import { type Granularity, requireMultiple, requirePart } from '../vmm/properties.js'
 
@@ -240,7 +247,9 @@ export class MulticastObject extends Resource {
   addDevice(device: DeviceWithContext): this {
     const { handle } = this
     const context = contextOf(device)
-    if (this._contexts.includes(context)) throw new RangeError(`device ${device.ordinal} was added already`)
+    // The device of another package is the same one.
+    if (this.devices.includes(context.device.ordinal))
+      throw new RangeError(`device ${device.ordinal} was added already`)
     if (this.deviceCount !== undefined && this._contexts.length >= this.deviceCount) {
       throw new RangeError(`the object is for ${this.deviceCount} devices, and as many were added`)
     }
@@ -261,10 +270,15 @@ export class MulticastObject extends Resource {
     }
     const { handle } = this
     const device = memory._device
+    if (device === undefined) throw new RangeError('the memory lies on the host, not on a device that was added')
     const region = this.#region(options, memory.byteLength, device)
     const { offset, memoryOffset, byteLength } = region
     const from = memory.handle
-    check(cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0), 'cuMulticastBindMem')
+    bindAs(
+      this.handleTypes,
+      () => memory.properties.handleTypes,
+      () => check(cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0), 'cuMulticastBindMem'),
+    )
     this.#bindings.push({ device, offset, byteLength })
     return this
   }

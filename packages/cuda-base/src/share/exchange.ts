@@ -1,4 +1,4 @@
-import { fstatSync, readlinkSync } from 'node:fs'
+import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import type { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
 import type { NativeMemory } from '@shoal/ffi'
 import { describeValue, FeatureNotSupportedError } from '@shoal/types'
@@ -97,20 +97,28 @@ function requireDevice({ deviceUuid: uuid, content }: HandleFacts): void {
   })
 }
 
-/** @throws TypeError for a descriptor that is closed or stands for a file on disk. */
-function requireOpenDescriptor(descriptor: number): void {
-  let isFile: boolean
+/** @throws TypeError for a descriptor that is closed or stands for what is no memory, such as a file on disk. */
+export function requireOpenDescriptor(descriptor: number): void {
+  let status: Stats
   try {
-    isFile = fstatSync(descriptor).isFile()
+    status = fstatSync(descriptor)
   } catch (error) {
     throw new TypeError(`descriptor ${descriptor} is not open`, { cause: error })
   }
-  if (!isFile) return
+  const other = nameOfOther(status)
+  if (other !== undefined) throw new TypeError(`descriptor ${descriptor} is of ${other}, not of shared memory`)
+  if (!status.isFile()) return
   // A memory file counts as a file, too; only its name tells.
   const name = nameOf(descriptor)
   if (!name.startsWith('/memfd:')) {
     throw new TypeError(`descriptor ${descriptor} is of the file ${name}, not of shared memory`)
   }
+}
+
+function nameOfOther(status: Stats): string | undefined {
+  if (status.isDirectory()) return 'a folder'
+  if (status.isSocket()) return 'a socket'
+  return status.isFIFO() ? 'a pipe' : undefined
 }
 
 function nameOf(descriptor: number): string {

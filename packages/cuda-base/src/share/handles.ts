@@ -163,13 +163,17 @@ export type ShareableHandleOf<K extends HandleKind, C extends HandleContent> = K
 
 const contents: readonly HandleContent[] = ['memory', 'pool', 'multicast']
 
+/** @throws TypeError for what no handle stands for. */
+export function requireContent(content: HandleContent): void {
+  if (contents.includes(content)) return
+  throw new TypeError(`content must be one of ${contents.join(', ')}, not ${describeValue(content)}`)
+}
+
 function checkFacts<C extends HandleContent>(facts: HandleFacts<C>): HandleFacts<C> {
   if (typeof facts !== 'object' || facts === null) {
     throw new TypeError(`expected { content, byteLength }, got ${describeValue(facts)}`)
   }
-  if (!contents.includes(facts.content)) {
-    throw new TypeError(`content must be one of ${contents.join(', ')}, not ${describeValue(facts.content)}`)
-  }
+  requireContent(facts.content)
   requireInteger(facts.byteLength, 'byteLength', facts.content === 'pool' ? 0 : 1, Number.MAX_SAFE_INTEGER)
   const { deviceUuid } = facts
   if (deviceUuid !== undefined && typeof deviceUuid !== 'string') {

@@ -1,11 +1,13 @@
 import { closeSync } from 'node:fs'
-import type { DescriptorSocket } from '@shoal/ffi'
+import { DescriptorSocket } from '@shoal/ffi'
 import { describeValue } from '@shoal/types'
+import { requireOpenDescriptor } from './exchange.js'
 import {
   DescriptorHandle,
   FabricHandle,
   type HandleContent,
   type HandleDescription,
+  requireContent,
   type ShareableHandle,
 } from './handles.js'
 
@@ -19,7 +21,7 @@ export interface TravelOptions {
 /**
  * Sends a handle, with what is known of it, to the process at the other end. A descriptor may be disposed of as soon as
  * the promise has resolved.
- * @throws TypeError for a Windows handle, which no socket carries.
+ * @throws TypeError for a Windows handle, which no socket carries, and for a descriptor that is closed or of no memory.
  */
 export async function sendHandle(
   socket: DescriptorSocket,
@@ -29,7 +31,9 @@ export async function sendHandle(
   if (!(handle instanceof DescriptorHandle || handle instanceof FabricHandle)) {
     throw new TypeError(`handle must be a DescriptorHandle or a FabricHandle, not ${describeValue(handle)}`)
   }
+  requireSocket(socket)
   const descriptors = handle instanceof DescriptorHandle ? [handle.descriptor] : []
+  descriptors.forEach(requireOpenDescriptor)
   await socket.send({ bytes: Buffer.from(JSON.stringify(handle)), descriptors }, options)
 }
 
@@ -43,6 +47,8 @@ export async function receiveHandle<C extends HandleContent>(
   content: C,
   options: TravelOptions = {},
 ): Promise<ShareableHandle<C>> {
+  requireSocket(socket)
+  requireContent(content)
   const { bytes, descriptors } = await socket.receive(options)
   // Whatever is wrong with the rest, the descriptors are closed.
   const [first, ...others] = descriptors
@@ -61,6 +67,11 @@ export async function receiveHandle<C extends HandleContent>(
     for (const descriptor of descriptors) closeSync(descriptor)
     throw error
   }
+}
+
+function requireSocket(socket: DescriptorSocket): void {
+  if (socket instanceof DescriptorSocket) return
+  throw new TypeError(`socket must be a DescriptorSocket, not ${describeValue(socket)}`)
 }
 
 function parse<C extends HandleContent>(bytes: Uint8Array): HandleDescription<C> & { readonly handle: string } {

@@ -167,7 +167,8 @@ export abstract class StreamObject extends Resource implements StreamLike {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.disposed) return
     try {
-      await this.synchronize()
+      // Where the stream is gone with the object that has it, or with its context, there is nothing to wait for.
+      if (!this._isGone && !this.context.disposed) await this.synchronize()
     } finally {
       this.dispose()
     }

@@ -1,7 +1,7 @@
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
-import { type Context, contextOf, type DeviceWithContext } from '../context.js'
+import type { Context, DeviceWithContext } from '../context.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -16,7 +16,7 @@ import { startDriver } from '../start.js'
 import { type Words, wordsOf } from '../words.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
-import { resolvePlace } from './location.js'
+import { resolveDevice } from './location.js'
 import { mapFresh, unmapFresh } from './mappingCalls.js'
 import {
   type AllocationOptions,
@@ -102,7 +102,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   static reserve(device: DeviceWithContext, options: GrowableOptions): GrowableRange {
     requireOptions(options, 'options', '{ maximumBytes }')
     startDriver()
-    const context = resolvePlace(device, 'device').context ?? contextOf(device)
+    const { context } = resolveDevice(device, 'device')
     const isUsual = options.access === undefined && isPlain(options)
     const { properties, grants, granularity } = isUsual ? plainPlan(context, device) : makePlan(device, options)
     const step = options.stepBytes ?? granularityOf(properties, granularityCode('recommended'))

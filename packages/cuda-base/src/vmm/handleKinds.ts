@@ -1,5 +1,6 @@
-import { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
+import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver'
 import { describeValue, StatusError } from '@shoal/types'
+import { Status } from '../errors.js'
 
 /**
  * How memory leaves the process: a POSIX file descriptor (Linux), a fabric handle (64 bytes, across the machines of one
@@ -48,11 +49,14 @@ function reasonAgainst(kind: HandleKind): string | undefined {
 }
 
 /** Makes something that can be exported as these kinds; says of a refusal which kind this platform may be without. */
-export function makeForKinds<T>(bits: number, make: () => T): T {
+export function makeForKinds<T>(bits: number, make: () => T, place?: CUmemLocationType): T {
   try {
     return make()
   } catch (error) {
     const reasons = handleKindsOf(bits).map(reasonAgainst)
+    if (bits !== 0 && place === CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST) {
+      reasons.push("memory of 'host' has no handles; name a node: { hostNode: 0 }")
+    }
     throw withDetail(error, reasons.filter((reason) => reason !== undefined).join('; '))
   }
 }
@@ -66,6 +70,33 @@ export function exportAs<T>(kind: HandleKind, made: () => readonly HandleKind[] 
     if (kinds === undefined || kinds.includes(kind)) throw error
     const others = kinds.length === 0 ? 'no handles' : `handles of kind ${kinds.join(', ')}`
     throw withDetail(error, `it was made for ${others}, not ${kind}`)
+  }
+}
+
+/** Says of a refusal of the driver what it most likely is about, where it gives one of these statuses. */
+export function withReason<T>(statuses: readonly number[], reason: string, call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    if (error instanceof StatusError && statuses.includes(error.status)) throw withDetail(error, reason)
+    throw error
+  }
+}
+
+/** Binds memory to an object; says of a refusal that they were not made for the same handles, where that is so. */
+export function bindAs<T>(
+  wanted: readonly HandleKind[] | undefined,
+  made: () => readonly HandleKind[],
+  bind: () => T,
+): T {
+  try {
+    return bind()
+  } catch (error) {
+    if (!(error instanceof StatusError && error.status === Status.invalidValue) || wanted === undefined) throw error
+    const kinds = made()
+    if (wanted.every((kind) => kinds.includes(kind))) throw error
+    const list = kinds.length === 0 ? 'none' : kinds.join(', ')
+    throw withDetail(error, `the object was made for handles of kind ${wanted.join(', ')}, the memory for ${list}`)
   }
 }
 

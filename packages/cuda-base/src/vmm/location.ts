@@ -39,7 +39,15 @@ export function resolvePlace(place: MemoryPlace, name: string): ResolvedPlace {
   if (typeof place !== 'object' || place === null || !('primaryContext' in place)) {
     throw new TypeError(`${name} must be a Device, 'host' or { hostNode }, not ${describeValue(place)}`)
   }
-  const context = contextOf(place)
+  return resolveDevice(place, name)
+}
+
+/** The place that a device is. @throws TypeError for anything else, memory of the host included. */
+export function resolveDevice(device: DeviceWithContext, name: string): ResolvedPlace & { readonly context: Context } {
+  if (typeof device !== 'object' || device === null || !('primaryContext' in device)) {
+    throw new TypeError(`${name} must be a Device, not ${describeValue(device)}`)
+  }
+  const context = contextOf(device)
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
 }
 

@@ -73,7 +73,7 @@ function highAt({ low, high }: Words, offset: number): number {
 }
 
 /** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */
-export function createMemory({ words, handleTypes }: ResolvedProperties, byteLength: number): void {
+export function createMemory({ words, handleTypes, place }: ResolvedProperties, byteLength: number): void {
   create ??= driver.bind('cuMemCreate', 10020, 4)
   outHandle ??= wordsOf(scratch().address)
   slots32[0] = outHandle.low
@@ -85,7 +85,7 @@ export function createMemory({ words, handleTypes }: ResolvedProperties, byteLen
   slots32[6] = 0
   slots32[7] = 0
   const status = create()
-  if (status !== Status.success) makeForKinds(handleTypes, () => check(status, 'cuMemCreate'))
+  if (status !== Status.success) makeForKinds(handleTypes, () => check(status, 'cuMemCreate'), place.type)
 }
 
 function mapMemory(low: number, high: number, byteLength: number, handleLow: number, handleHigh: number): number {

@@ -25,7 +25,7 @@ import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
 import { type HandleKind, platformHandleKind } from './handleKinds.js'
-import { locationOf, type MemoryLocation, type MemoryPlace, resolvePlace } from './location.js'
+import { locationOf, type MemoryLocation, type MemoryPlace, resolveDevice, resolvePlace } from './location.js'
 import { createMemory } from './mappingCalls.js'
 import {
   type AllocationOptions,
@@ -55,7 +55,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
     byteLength: number,
     granularity: number,
     context: Context | undefined,
-    device = context?.device.ordinal,
+    device: number | undefined,
   ) {
     super()
     this.#handle = handle
@@ -90,7 +90,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
     requireMultiple(byteLength, 'byteLength', granularity)
     createMemory(properties, byteLength)
     const handle = scratch().u64[0] as CUmemGenericAllocationHandle
-    return new PhysicalMemory(handle, byteLength, granularity, properties.place.context)
+    const { context } = properties.place
+    return new PhysicalMemory(handle, byteLength, granularity, context, context?.device.ordinal)
   }
 
   /**
@@ -113,7 +114,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
       requirePlace(readProperties(memory).location, locationOf(resolved.type, resolved.id))
       const granularity = granularityFor(memory)
       requireMultiple(byteLength, 'byteLength', granularity)
-      return new PhysicalMemory(handle, byteLength, granularity, resolved.context)
+      const { context } = resolved
+      return new PhysicalMemory(handle, byteLength, granularity, context, context?.device.ordinal)
     } catch (error) {
       giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
       throw error
@@ -130,6 +132,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
    */
   static import(handle: ShareableHandle<'memory'>, device: DeviceWithContext): PhysicalMemory {
     startDriver()
+    const { context } = resolveDevice(device, 'device')
     const properties = resolveProperties(device, {}, 'device')
     const granularity = granularityOf(properties)
     requireHandle(handle, 'memory')
@@ -140,8 +143,8 @@ export class PhysicalMemory extends Resource implements ShortLived {
       return out.u64[0] as CUmemGenericAllocationHandle
     })
     const { deviceUuid: uuid } = handle
-    const on = uuid === undefined ? undefined : visibleUuids().indexOf(uuid)
-    return new PhysicalMemory(imported, handle.byteLength, granularity, properties.place.context, on)
+    const on = uuid === undefined ? deviceOf(imported) : visibleUuids().indexOf(uuid)
+    return new PhysicalMemory(imported, handle.byteLength, granularity, context, on)
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
@@ -153,9 +156,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
 
   /** What the driver says it is (`cuMemGetAllocationPropertiesFromHandle`). */
   get properties(): AllocationProperties {
-    const memory = CUmemAllocationProp.allocate()
-    check(cuMemGetAllocationPropertiesFromHandle(memory, this.handle), 'cuMemGetAllocationPropertiesFromHandle')
-    return readProperties(memory)
+    return propertiesOf(this.handle)
   }
 
   /**
@@ -174,6 +175,23 @@ export class PhysicalMemory extends Resource implements ShortLived {
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (!processIsEnding()) giveBack(this.#handle, this._contexts[0])
+  }
+}
+
+function propertiesOf(handle: CUmemGenericAllocationHandle): AllocationProperties {
+  const memory = CUmemAllocationProp.allocate()
+  check(cuMemGetAllocationPropertiesFromHandle(memory, handle), 'cuMemGetAllocationPropertiesFromHandle')
+  return readProperties(memory)
+}
+
+/** Where imported memory lies whose handle does not say: undefined for memory of the host. Gives it back on failure. */
+function deviceOf(handle: CUmemGenericAllocationHandle): number | undefined {
+  try {
+    const { location } = propertiesOf(handle)
+    return location.type === 'device' ? location.device : undefined
+  } catch (error) {
+    giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
+    throw error
   }
 }
 

@@ -1,4 +1,4 @@
-import { requireDevice, scratch } from '@shoal/cuda-base'
+import { requireDevice, Status, scratch, withReason } from '@shoal/cuda-base'
 import { type CUevent, cuIpcGetEventHandle, cuIpcOpenEventHandle } from '@shoal/cuda-sys/driver'
 import { describeValue } from '@shoal/types'
 import type { Device } from '../device.js'
@@ -20,7 +20,9 @@ export function ipcEventHandle(event: Event): IpcEventHandle {
   if (!(event instanceof Event)) throw new TypeError(`event must be an Event, not ${describeValue(event)}`)
   const { handle, context } = event
   const out = scratch()
-  context._call('cuIpcGetEventHandle', () => cuIpcGetEventHandle(out, handle))
+  withReason([Status.invalidHandle, Status.invalidValue], 'the event was not made with { interprocess: true }', () =>
+    context._call('cuIpcGetEventHandle', () => cuIpcGetEventHandle(out, handle)),
+  )
   return { type: 'ipc-event', handle: encodeHandle(new Uint8Array(out.buffer, 0, handleBytes)) }
 }
 

@@ -6,10 +6,12 @@ import {
   requireDevice,
   requireInteger,
   requireName,
+  Status,
   scratch,
   uuidOf,
   visibleUuids,
   watchForLeak,
+  withReason,
 } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
@@ -48,6 +50,8 @@ export interface IpcMemoryHandle<D extends DType = DType> {
 }
 
 const lazyPeerAccess = 1
+const onlyAllocated =
+  'only memory from DeviceBuffer.allocate, from or zeros has such a handle, not that of a stream, a pool or a mapping'
 
 /**
  * A handle for a buffer (`cuIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate` or its kin, not from a
@@ -63,7 +67,9 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
   const out = scratch()
   context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
   const byteOffset = Number(address - (out.u64[0] as bigint))
-  context._call('cuIpcGetMemHandle', () => cuIpcGetMemHandle(out, address))
+  withReason([Status.invalidValue], onlyAllocated, () =>
+    context._call('cuIpcGetMemHandle', () => cuIpcGetMemHandle(out, address)),
+  )
   const handle = encodeHandle(new Uint8Array(out.buffer, 0, handleBytes))
   const deviceUuid = uuidOf(buffer.device.handle)
   return { type: 'ipc-memory', handle, byteOffset, dtype: buffer.dtype, length: buffer.length, deviceUuid }
@@ -104,7 +110,9 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     const bytes = checkHandle(requireDevice(device, 'device'), handle)
     const out = scratch()
     const { primaryContext } = device
-    primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess))
+    withReason([Status.invalidContext], 'a process cannot open handles of its own', () =>
+      primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess)),
+    )
     const base = out.u64[0] as CUdeviceptr
     try {
       primaryContext._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, base))
@@ -146,9 +154,15 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     forgetLeak(this)
     const context = this.#context
     if (processIsEnding()) return
+    const close = (): void => context._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(this.#base))
     try {
-      context._release('cuCtxSynchronize', () => cuCtxSynchronize())
-      context._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(this.#base))
+      try {
+        context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+      } catch (error) {
+        giveBackUnused('IpcMemory', close)
+        throw error
+      }
+      close()
     } finally {
       context._removeChild()
     }
@@ -167,9 +181,12 @@ function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
   if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-memory') {
     throw new TypeError(`handle must be what ipcMemoryHandle() gave, not ${describeValue(handle)}`)
   }
-  const { bytes } = dtypeInfo(handle.dtype)
+  const { bytes, alignment } = dtypeInfo(handle.dtype)
   requireInteger(handle.length, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   requireInteger(handle.byteOffset, 'byteOffset', 0, Number.MAX_SAFE_INTEGER)
+  if (handle.byteOffset % alignment !== 0) {
+    throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${handle.dtype}, not ${handle.byteOffset}`)
+  }
   requireName(handle.deviceUuid, 'deviceUuid')
   const uuid = uuidOf(device.handle)
   if (handle.deviceUuid !== uuid) {

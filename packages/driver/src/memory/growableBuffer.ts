@@ -69,6 +69,7 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
 
   /** The first address; the same for ever. @throws DisposedError */
   get address(): bigint {
+    this._requireAlive()
     return this.#range.address
   }
 
@@ -97,6 +98,7 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
    * @throws RangeError above `maximumLength`; StatusError when memory is short, with nothing changed.
    */
   resize(length: number): this {
+    this._requireAlive()
     this.#range.resize(requireInteger(length, 'length', 0, this.maximumLength) * this.#bytes)
     if (this.#view?.length !== length) this.#view = undefined
     return this

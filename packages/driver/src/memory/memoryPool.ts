@@ -8,6 +8,7 @@ import {
   MemoryPoolObject,
   type MemoryPoolOptions,
   makeForKinds,
+  onlyItsOwn,
   type PoolCalls,
   type PoolOrigin,
   type PoolPointer,
@@ -19,8 +20,10 @@ import {
   requireOptions,
   resolvePlace,
   type ShareableHandle,
+  Status,
   scratch,
   startDriver,
+  withReason,
 } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
@@ -155,7 +158,9 @@ export class MemoryPool extends MemoryPoolObject<Device> {
     const address = buffer.address as CUdeviceptr
     this._exportFirst()
     const out = scratch()
-    check(cuMemPoolExportPointer(out, address), 'cuMemPoolExportPointer')
+    withReason([Status.invalidValue], onlyItsOwn, () =>
+      check(cuMemPoolExportPointer(out, address), 'cuMemPoolExportPointer'),
+    )
     return poolPointerFrom(out.buffer, buffer.dtype, buffer.length)
   }
 

@@ -7,6 +7,7 @@ import {
   importHandle,
   MemoryPoolObject,
   makeForKinds,
+  onlyItsOwn,
   type PoolCalls,
   type PoolOrigin,
   type PoolPointer,
@@ -17,7 +18,9 @@ import {
   requireOptions,
   resolvePlace,
   type ShareableHandle,
+  Status,
   scratch,
+  withReason,
 } from '@shoal/cuda-base'
 import { cuMemPoolDestroy } from '@shoal/cuda-sys/driver'
 import {
@@ -183,7 +186,9 @@ export class MemoryPool extends MemoryPoolObject<Device> {
     const { address } = memory
     this._exportFirst()
     const out = scratch()
-    callOn(this._context, 'cudaMemPoolExportPointer', () => cudaMemPoolExportPointer(out, address))
+    withReason([Status.invalidValue], onlyItsOwn, () =>
+      callOn(this._context, 'cudaMemPoolExportPointer', () => cudaMemPoolExportPointer(out, address)),
+    )
     return poolPointerFrom(out.buffer, memory.dtype, memory.length)
   }
 
