@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { putI32, putPointer } from '@shoal/ffi/calls'
-import { Communicator, CommunicatorAbortedError, UniqueId } from '@shoal/nccl'
+import { Communicator, CommunicatorAbortedError, groupAsync, UniqueId } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -179,6 +179,26 @@ describe('a communicator', () => {
     expect(part).toMatchObject({ rank: 0, worldSize: 2, isBlocking: false })
     communicator.allReduce(memory, memory, { stream: null })
     await Promise.all([communicator.destroy(), part?.destroy()])
+    expect(living()).toBe(0)
+    memory.dispose()
+  })
+
+  test('so do groups and windows', async () => {
+    const memory = TestMemory.zeros(0, 'u8', 4096)
+    const reduce = (): void => communicator.allReduce(memory, memory, { stream: null })
+    reduce()
+    const window = await communicator.registerWindow(memory)
+    reduce()
+    await groupAsync(reduce)
+    await window.dispose()
+    reduce()
+    const second = await communicator.registerWindow(memory)
+    reduce()
+    await communicator.destroy()
+    expect(second.disposed).toBe(true)
+    expect(asked()).toBe(
+      'allReduce register allReduce allReduce deregister allReduce register allReduce deregister finalize destroy',
+    )
     expect(living()).toBe(0)
     memory.dispose()
   })

@@ -69,6 +69,7 @@ export class CommunicatorLife {
       worldSize,
       device,
       context,
+      isBlocking: native.isBlocking,
       guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
       whenFreed: (work) => this.whenFreed(work),
       // All there from the start: V8 then sees one shape in every communicator.

@@ -188,6 +188,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
           ncclDevCommDestroy(handle, this.#memory)
         })
         checkNccl(status, 'ncclDevCommDestroy', handle)
+        if (!this.#live.isBlocking) await untilSettled(this.#live, 'ncclDevCommDestroy')
       })
     } finally {
       this.#forget()

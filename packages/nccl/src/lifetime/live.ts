@@ -2,6 +2,7 @@ import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
 import type { Clique } from '../group/clique.js'
+import { asyncStatus, whenSettled } from './asyncStatus.js'
 import type { RecentCollectives } from './noted.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
@@ -15,6 +16,8 @@ export interface LiveCommunicator {
   readonly worldSize: number
   readonly device: number
   readonly context: bigint
+  /** Whether NCCL is done with a call when it returns. */
+  readonly isBlocking: boolean
   /** The last collectives, where they may be recognised. */
   readonly recent: RecentCollectives
   /** Windows, registrations, reduction operations, device communicators: the newest last. */
@@ -123,7 +126,24 @@ export function exclusively<T>(
   work: (background: BackgroundWork) => Promise<T>,
   options: CommunicatorWaitOptions = {},
 ): Promise<T> {
-  return guarded(lives, operation, (background) => inTurn(lives, operation, () => work(background)), options)
+  const whenIdle = async (background: BackgroundWork): Promise<T> => {
+    for (const live of lives) await untilIdle(live, operation)
+    return work(background)
+  }
+  return guarded(lives, operation, (background) => inTurn(lives, operation, () => whenIdle(background)), options)
+}
+
+/**
+ * Waits while NCCL is at work in the background for a communicator that does not block, and takes no call meanwhile. What
+ * comes of that work is for others to tell.
+ */
+async function untilIdle(live: LiveCommunicator, operation: string): Promise<void> {
+  if (live.isBlocking) return
+  await whenSettled(
+    () => asyncStatus(live.handle),
+    () => live.ended !== undefined,
+  )
+  requireAlive(live, operation)
 }
 
 /** The same without a guard. */

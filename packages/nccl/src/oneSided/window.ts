@@ -268,6 +268,7 @@ export class Window {
           ncclCommWindowDeregister(this.#live.handle, this.#handle)
         })
         checkNccl(status, 'ncclCommWindowDeregister', this.#live.handle)
+        if (!this.#live.isBlocking) await untilSettled(this.#live, 'ncclCommWindowDeregister')
       })
     } finally {
       this.#forget()
