@@ -2,7 +2,7 @@ import { CUmemPool_attribute, cuMemPoolGetAttribute } from '@shoal/cuda-sys/driv
 import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, streamProtocol } from '@shoal/types'
 import { expect, test } from 'vitest'
-import { Device, MemoryPool, Stream } from '../src/index.js'
+import { Device, DeviceBuffer, MemoryPool, Stream } from '../src/index.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 
@@ -97,4 +97,28 @@ test('memory is not freed on a borrowed stream whose owner was disposed of', asy
   pieces[0].dispose()
   await pieces[1][Symbol.asyncDispose]()
   expect(pool.used.current).toBe(0)
+})
+
+test('a current pool that is disposed of gives way to the default one, whether memory from it is in use or not', async () => {
+  const device = Device.get(0)
+  using stream = device.createStream()
+  const { handle: ordinary } = device.defaultMemoryPool
+  for (const isInUse of [true, false]) {
+    const pool = MemoryPool.create(device)
+    const { handle } = pool
+    pool.setCurrent()
+    const own = isInUse ? pool.allocate(stream, 'u8', 1000) : undefined
+    const before = DeviceBuffer.allocateAsync(stream, 'u8', 1000).fill(1, { stream })
+    pool.dispose()
+    expect(device.memoryPool.handle).toBe(ordinary)
+    const { current } = device.defaultMemoryPool.used
+    const after = DeviceBuffer.allocateAsync(stream, 'u8', 1000).fill(2, { stream })
+    expect(device.defaultMemoryPool.used.current).toBe(current + 1000)
+    own?.dispose()
+    expect(statusOf(handle)).not.toBe(0)
+    expect((await before.toArray({ stream }))[999]).toBe(1)
+    expect((await after.toArray({ stream }))[999]).toBe(2)
+    for (const buffer of [before, after]) buffer.dispose()
+    await stream.synchronize()
+  }
 })

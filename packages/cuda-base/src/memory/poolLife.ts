@@ -1,13 +1,21 @@
-import type { CUmemoryPool } from '@shoal/cuda-sys/driver'
+import {
+  type CUmemoryPool,
+  cuDeviceGetDefaultMemPool,
+  cuDeviceGetMemPool,
+  cuDeviceSetMemPool,
+} from '@shoal/cuda-sys/driver'
 import type { Context } from '../context.js'
+import { check } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
+import { scratch } from '../native.js'
 
 /** Pools that this thread made or imported and has not destroyed yet. */
 const living = new Map<CUmemoryPool, PoolLife>()
 
 /**
  * How long a pool that is ours to destroy lives: until nobody has it any more and the last memory from it was given back.
- * Drivers take a destroy before that, too, and are to see to the rest themselves; nothing here relies on how they do.
+ * Drivers take a destroy before that, too, and see to the rest themselves. That is relied on for memory alone which streams
+ * took from the pool while it was the current one of its device: nobody counts that.
  */
 export class PoolLife {
   readonly #context: Context
@@ -44,7 +52,23 @@ export class PoolLife {
   /** Nobody can allocate from it any more. */
   end(): void {
     this.#isOver = true
-    this.#endIfUnused()
+    try {
+      if (this.#uses > 0) this.#makeWay()
+    } finally {
+      this.#endIfUnused()
+    }
+  }
+
+  /** A destroy would make the default pool the current one again at once, not with the last memory. */
+  #makeWay(): void {
+    const context = this.#context
+    if (processIsEnding() || context.disposed) return
+    const { handle: device } = context.device
+    const out = scratch()
+    context._call('cuDeviceGetMemPool', () => cuDeviceGetMemPool(out, device))
+    if (out.u64[0] !== this.#handle) return
+    context._call('cuDeviceGetDefaultMemPool', () => cuDeviceGetDefaultMemPool(out, device))
+    check(cuDeviceSetMemPool(device, out.u64[0] as CUmemoryPool), 'cuDeviceSetMemPool')
   }
 
   #endIfUnused(): void {
