@@ -25,8 +25,8 @@ const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 /** Pieces of address space that memory of the software device is mapped at. */
 const mappings = (): number => readFileSync('/proc/self/maps', 'utf8').split('memfd:').length - 1
 
-/** Commands that never succeed, or that count nothing because they cannot fail. */
-const alwaysRefused = new Set(['createOdd', 'dispose'])
+/** Commands that never succeed. */
+const alwaysRefused = new Set(['createOdd'])
 
 /** Streams, threads and sockets that a process gets once and keeps. */
 async function makeWhatStays(devices: readonly import('@shoal/driver').Device[], unit: number): Promise<void> {

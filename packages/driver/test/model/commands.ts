@@ -162,6 +162,7 @@ const dispose = command('dispose', [fc.nat(5), index, fc.boolean()], (world, kin
     const { real } = found as unknown as { real: Disposable & Partial<AsyncDisposable> }
     if (isAsync && real[Symbol.asyncDispose] !== undefined) await real[Symbol.asyncDispose]?.()
     else real[Symbol.dispose]()
+    current.done += 1
   }
 })
 
