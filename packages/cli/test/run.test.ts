@@ -1,8 +1,10 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
@@ -258,6 +260,24 @@ describe('output', () => {
     for (const pid of pidsIn(output)) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
   })
 
+  test('whose reader stops reading, and goes when the ranks wait for it, ends the job', async () => {
+    const child = spawn(process.execPath, [shoal, 'run', '-n', '2', ranks, 'lines', '200000'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.push(child)
+    let errors = ''
+    child.stderr.on('data', (chunk: Buffer) => {
+      errors += chunk
+    })
+    // Whatever is begun is taken into the pipe until that is full; then nothing moves.
+    await once(child.stdout, 'readable')
+    await sleep(1000)
+    child.stdout.destroy()
+    const [code] = await once(child, 'exit')
+    expect(code).toBe(128 + 13)
+    expect(errors).toContain('nobody reads the output any more')
+  })
+
   test('that nobody reads any more ends the job', async () => {
     const one = start(['-n', '2', ranks, 'lines', '50000'])
     await one.until('\n', 10)
@@ -271,6 +291,8 @@ describe('output', () => {
     const { status, stderr } = spawnSync(process.execPath, [shoal, 'run', '-n', '2', ranks, 'lines', '50000'], {
       stdio: ['ignore', full, 'pipe'],
       encoding: 'utf8',
+      timeout: 20_000,
+      killSignal: 'SIGKILL',
     })
     closeSync(full)
     expect(status).toBe(1)

@@ -12,16 +12,19 @@ export class LineSink {
   readonly #stream: Writable
   readonly #sources = new Set<Readable>()
   #isBlocked = false
+  /** Nothing more is written: what was waited for never comes, so the ranks must not wait either. */
+  #isBroken = false
 
   /** @param onBroken - called once when nothing can be written any more, mostly because nobody reads */
   constructor(stream: Writable, onBroken: (error: NodeJS.ErrnoException) => void) {
     this.#stream = stream
-    stream.once('error', onBroken)
-    stream.on('error', () => undefined) // the first one has been told
-    stream.on('drain', () => {
-      this.#isBlocked = false
-      for (const source of this.#sources) source.resume()
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (this.#isBroken) return
+      this.#isBroken = true
+      this.#unblock()
+      onBroken(error)
     })
+    stream.on('drain', () => this.#unblock())
   }
 
   /** Whether the reader is slower than the ranks. */
@@ -65,8 +68,14 @@ export class LineSink {
     if (this.#isBlocked) source.pause()
   }
 
+  #unblock(): void {
+    this.#isBlocked = false
+    for (const source of this.#sources) source.resume()
+  }
+
   #write(bytes: Buffer): void {
-    if (this.#stream.destroyed || this.#stream.write(bytes)) return
+    // The error may have come within the call.
+    if (this.#isBroken || this.#stream.destroyed || this.#stream.write(bytes) || this.#isBroken) return
     this.#isBlocked = true
     for (const source of this.#sources) source.pause()
   }
