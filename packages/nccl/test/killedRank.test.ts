@@ -54,6 +54,11 @@ function sharedMemory(): string[] {
   return readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nccl-'))
 }
 
+/** Sends to a rank that may have been killed, or have ended, before we know it. */
+function tell(child: ChildProcess, message: object): void {
+  if (child.connected) child.send(message, () => undefined)
+}
+
 /** Runs the ranks, kills one where it stands, and returns how the others ended. Nothing may be left of them. */
 async function run(plan: Plan): Promise<Map<number, End>> {
   const before = new Set(sharedMemory())
@@ -78,7 +83,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
           child.kill(plan.notice === 'timeout' ? 'SIGSTOP' : 'SIGKILL')
         }, 300)
       } else if (message.key !== undefined) {
-        for (const other of others(rank)) if (other.connected) other.send({ [message.key]: message.id })
+        for (const other of others(rank)) tell(other, { [message.key]: message.id })
       } else if (message.report !== undefined) {
         end.report = message.report
         end.delay = performance.now() - killedAt
@@ -90,9 +95,8 @@ async function run(plan: Plan): Promise<Map<number, End>> {
         end.code = code
         if (rank === plan.victim) {
           for (const other of others(rank)) {
-            if (!other.connected) continue
-            if (plan.notice === 'signal') other.send({ lost: [rank] })
-            other.send({ goOn: true })
+            if (plan.notice === 'signal') tell(other, { lost: [rank] })
+            tell(other, { goOn: true })
           }
         }
         resolve()

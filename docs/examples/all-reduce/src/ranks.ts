@@ -52,7 +52,10 @@ function outcome(child: ChildProcess, rank: number, children: readonly ChildProc
       const message = received as ToParent
       if (message.kind === 'id') {
         const forward: ToRank = { kind: 'id', id: message.id }
-        for (const other of children) if (other !== child && other.connected) other.send(forward)
+        for (const other of children) {
+          // A rank that has just ended is told of by its own outcome, not by an error here.
+          if (other !== child && other.connected) other.send(forward, () => undefined)
+        }
       } else if (message.kind === 'failed') {
         reject(new Error(`rank ${rank} failed: ${message.message}`))
       } else {

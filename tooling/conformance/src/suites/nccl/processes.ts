@@ -29,7 +29,10 @@ function end(child: ChildProcess, all: readonly ChildProcess[]): Promise<RankEnd
     child.on('message', (received) => {
       const message = received as RankMessage
       if (message.kind === 'result') result = message
-      else for (const other of all) if (other !== child && other.connected) other.send(message)
+      else {
+        // What became of a rank that has just ended is in its own end.
+        for (const other of all) if (other !== child && other.connected) other.send(message, () => undefined)
+      }
     })
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ result, code, signal }))
