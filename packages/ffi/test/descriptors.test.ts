@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   closeSync,
   existsSync,
@@ -70,13 +71,14 @@ test('a message larger than the socket buffers waits for its reader', async () =
 test('a child process gets descriptors through an inherited socket and sends some back', async () => {
   const [ours, theirs] = DescriptorSocket.pair()
   const process = spawn('node', [child, 'inherited'], { stdio: ['ignore', 'inherit', 'inherit', theirs.descriptor] })
+  const ended = once(process, 'exit')
   theirs.dispose()
   const descriptor = openText('from the parent')
   await ours.send({ descriptors: [descriptor] })
   closeSync(descriptor)
   const { bytes } = await ours.receive()
   expect(Buffer.from(bytes).toString()).toBe('from the parent')
-  await new Promise((resolve) => process.once('exit', resolve))
+  expect(await ended).toEqual([0, null])
   ours.dispose()
 })
 
@@ -84,12 +86,13 @@ test.each(['file', 'abstract'])('unrelated processes meet at a path (%s)', async
   const path = kind === 'file' ? join(folder, 'meeting') : `\0shoal-test-${process.pid}-${Math.random()}`
   const server = DescriptorServer.listen(path)
   const other = spawn('node', [child, 'connect', Buffer.from(path).toString('base64')], { stdio: 'inherit' })
+  const ended = once(other, 'exit')
   const socket = await server.accept()
   const descriptor = openText('through a path')
   await socket.send({ descriptors: [descriptor] })
   closeSync(descriptor)
   expect(Buffer.from((await socket.receive()).bytes).toString()).toBe('through a path')
-  await new Promise((resolve) => other.once('exit', resolve))
+  expect(await ended).toEqual([0, null])
   socket.dispose()
   server.dispose()
   if (kind === 'file') expect(existsSync(path)).toBe(false)
