@@ -1,5 +1,6 @@
 // One rank: `shoal run -n 3 --on-failure continue dist/main.js [--kill RANK@STEP …]`. A rank that is to be killed kills itself
-// in the middle of that step, without a word to anybody.
+// in that step, while the others wait for it.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { bootstrap, type Job } from '@shoal/launch'
 import { Communicator, UniqueId } from '@shoal/nccl'
@@ -48,7 +49,7 @@ async function work(job: Job): Promise<void> {
   // With this signal a lost rank aborts the communicator, and every wait for it rejects.
   const communicator = await Communicator.initRank({ device, rank, worldSize, id, signal, timeout: 30_000 })
   try {
-    await allSteps(communicator, members)
+    await allSteps(job, communicator, members)
     await communicator.destroy()
   } catch (error) {
     await communicator.abort()
@@ -56,15 +57,23 @@ async function work(job: Job): Promise<void> {
   }
 }
 
-async function allSteps(communicator: Communicator, members: readonly number[]): Promise<void> {
+async function allSteps(job: Job, communicator: Communicator, members: readonly number[]): Promise<void> {
   while (progress.members.length < steps) {
     const step = progress.members.length
     buffer.copyFrom(contribution(me, step), { stream })
-    if (deaths.includes(`${me}@${step}`)) process.kill(process.pid, 'SIGKILL')
+    if (deaths.some((death) => death.endsWith(`@${step}`))) await death(job, step)
     communicator.allReduce(buffer, buffer, { op: 'sum', stream })
     await communicator.synchronize(stream)
     progress = advance(progress, await buffer.toArray({ stream }), members)
   }
+}
+
+/** In this step a rank dies, when all have ended the one before and the others wait for it in the sum. */
+async function death(job: Job, step: number): Promise<void> {
+  await job.barrier(`step ${step}`)
+  if (!deaths.includes(`${me}@${step}`)) return
+  await sleep(100)
+  process.kill(process.pid, 'SIGKILL')
 }
 
 function firesWithin(signal: AbortSignal, milliseconds: number): Promise<boolean> {
