@@ -54,11 +54,21 @@ export class Contestant {
     return await this.#line()
   }
 
+  /** Stops the program while it waits for its turn: threads of its libraries that poll would take from the others. */
+  rest(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  wake(): void {
+    this.#child.kill('SIGCONT')
+  }
+
   /** Ends the program. */
   close(): void {
     Contestant.#running.delete(this)
     this.#child.stdin.end()
     this.#child.kill()
+    this.wake()
   }
 
   /** Lets the program end by itself, which it does at the end of its input, and waits until it is gone. */
@@ -67,6 +77,7 @@ export class Contestant {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = new Promise((resolve) => this.#child.once('exit', resolve))
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), patience)
+    this.wake()
     this.#child.stdin.end()
     await gone
     clearTimeout(timer)

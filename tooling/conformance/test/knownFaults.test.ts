@@ -46,6 +46,17 @@ describe('the faults of NCCL that are left out', () => {
     expect(isKnown(gather, { ...window, version: 23007 })).toBe(false)
   })
 
+  test('windows: averages of floats with 2.30.7, which finds no kernel for them', () => {
+    const window = { version: 23007, worldSize: 2, inWindow: true }
+    for (const dtype of ['f16', 'bf16', 'f32'] as const) expect(isKnown({ dtype, count: 8 }, window)).toBe(true)
+    expect(isKnown({ count: 0 }, window)).toBe(false)
+    expect(isKnown({ op: 'sum' }, window)).toBe(false)
+    expect(isKnown({ collective: 'reduceScatter' }, window)).toBe(false)
+    expect(isKnown({ dtype: 'i32' }, window)).toBe(false)
+    expect(isKnown({}, { ...window, inWindow: false })).toBe(false)
+    expect(isKnown({}, { ...window, version: 23008 })).toBe(false)
+  })
+
   test('windows: floats that are reduced in such parts', () => {
     const scatter = { collective: 'reduceScatter', op: 'sum' } as const
     const window = { worldSize: 2, inWindow: true }

@@ -66,6 +66,8 @@ export const jobs = [
   { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },
   { name: 'nccl-faults', limit: 60, command: ({ json }) => [file('ncclFaults.mjs'), '--json', json] },
+  // Its C program has faults of three PEs and more to show.
+  { name: 'nvshmem-faults', limit: 120, gpus: 3, command: ({ json }) => [file('nvshmemFaults.mjs'), '--json', json] },
   { name: 'demo', limit: 90, command: () => [demo] },
   { name: 'demo-ranks', limit: 120, command: ({ gpus }) => [demo, '--ranks', String(gpus)] },
   { name: 'growable-tensor', limit: 60, command: () => [example('growable-tensor')] },

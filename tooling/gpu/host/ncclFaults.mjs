@@ -1,58 +1,46 @@
 // What this NCCL gets wrong, asked of it by a C program, against what the conformance suite leaves out as known: neither
 // may say more than the other.
-import { execFile, execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { execFile, spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { knownFault } from '@shoal/conformance'
 import * as nccl from '@shoal/nccl-sys'
+import { answersIn, withProgram } from './programs.mjs'
 
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
 /** Averages within windows: collective, op, dtype and count in the numbers of the program. */
-const trialsThatMayEnd = [6, 9, 7].flatMap((dtype) =>
-  [0, 2].flatMap((collective) => [8, 1001, 131_154].map((count) => [collective, 4, dtype, count])),
-)
+const average = (collective, dtype, count) => [collective, 4, dtype, count]
+const trialsThatMayEnd = [
+  ...[6, 9, 7].flatMap((dtype) =>
+    [0, 2].flatMap((collective) => [8, 1001, 131_154].map((count) => average(collective, dtype, count))),
+  ),
+  ...[1, 2, 4, 8, 10, 11].map((dtype) => average(0, dtype, 1001)),
+]
 
 if (process.env.SHOAL_DEVICE === 'sim')
   console.log('the software device has an NCCL of its own, which is right: nothing to ask')
 else compare(await ask())
 
 /** The lines of the program: first what it runs on, then each rank's part of each trial. */
-async function ask() {
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-nccl-faults-'))
-  try {
-    const program = join(folder, 'ncclFaults')
-    const source = fileURLToPath(new URL('ncclFaults.c', import.meta.url))
-    execFileSync('nvcc', ['-O2', '-o', program, source, '-ldl', '-lpthread'], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    })
+function ask() {
+  return withProgram('ncclFaults.c', async (program) => {
     const { path } = nccl.nccl.load()
     const run = spawnSync(program, [path], { encoding: 'utf8', maxBuffer: 1 << 26 })
     if (run.status !== 0) throw new Error(`the program ended with ${run.status ?? run.signal}: ${run.stderr}`)
-    const [about, ...trials] = resultsIn(run.stdout)
+    const [about, ...trials] = answersIn(run.stdout)
     if (about.devices >= 2 && about.windows) {
       // Side by side, since each starts NCCL anew.
       const single = await Promise.all(trialsThatMayEnd.map((words) => askOne(program, path, words)))
       trials.push(...single.flat())
     }
     return [about, ...trials]
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }
 
 async function askOne(program, path, words) {
   const { stdout } = await promisify(execFile)(program, [path, ...words.map(String)], { timeout: 30_000 })
-  return resultsIn(stdout)
-}
-
-/** NCCL itself may print to stdout, too. */
-function resultsIn(text) {
-  const lines = text.split('\n').filter((line) => line.startsWith('{'))
-  return lines.map((line) => JSON.parse(line))
+  return answersIn(stdout)
 }
 
 function compare([{ version, devices, windows }, ...trials]) {

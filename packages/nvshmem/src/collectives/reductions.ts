@@ -9,6 +9,7 @@ import type { WaitOptions } from '../session/callQueue.js'
 import type { OnStreamOptions } from '../session/synchronization.js'
 import type { CountOptions } from './gathering.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective } from './operands.js'
+import { mostInPlace, requireScratch, scratchTooSmall } from './scratch.js'
 
 /** How the elements of all PEs become one; the last three for integers of NVSHMEM's bitwise families. */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
@@ -45,10 +46,12 @@ const families: { readonly [O in ReduceOp]: { readonly [R in Reduction]: Calls }
   xor: callsOf('xor'),
 }
 
-interface Checked extends CollectiveOperands {
+interface Checked {
   readonly calls: Calls
   /** Name of the C function, for errors. */
   readonly api: string
+  /** What NVSHMEM is called with, one after the other: most often all of it at once. */
+  readonly parts: readonly CollectiveOperands[]
 }
 
 function check(
@@ -64,16 +67,34 @@ function check(
   const calls = requireWord(families, op, 'op', api)[kind]
   const shape = { targetParts: 1, sourceParts: kind === 'reduce' ? 1 : team.peCount, inPlace: kind === 'reduce' }
   const operands = checkCollective(live, target, source, options.count, shape, api)
-  if (calls.host(operands.dtype) === undefined) {
-    throw new TypeError(
-      `${api}: NVSHMEM has no ${op} of ${operands.dtype}; it has it of ${dtypesOf(calls.host, dtypes)}`,
-    )
+  const { dtype, count } = operands
+  if (calls.host(dtype) === undefined) {
+    throw new TypeError(`${api}: NVSHMEM has no ${op} of ${dtype}; it has it of ${dtypesOf(calls.host, dtypes)}`)
   }
-  const name = dtypeInfo(operands.dtype).nvshmemName
-  return { ...operands, calls, api: `nvshmem_${name}_${op}_${kind.toLowerCase()}` }
+  const { nvshmemName, bytes } = dtypeInfo(dtype)
+  if (kind === 'reduceScatter') requireScratch(count * bytes, team.peCount, live.scratch, api)
+  const parts =
+    operands.target === operands.source ? partsInPlace(operands, team.peCount, live.scratch, api) : [operands]
+  return { calls, api: `nvshmem_${nvshmemName}_${op}_${kind.toLowerCase()}`, parts }
 }
 
-function call({ handle }: CollectiveTeam, { calls, dtype, target, source, count }: Checked): number {
+function partsInPlace(whole: CollectiveOperands, peCount: number, scratch: number, api: string): CollectiveOperands[] {
+  const { bytes } = dtypeInfo(whole.dtype)
+  const most = mostInPlace(bytes, peCount, scratch)
+  if (whole.count <= most) return [whole]
+  if (most === 0) throw scratchTooSmall(scratch, peCount, api)
+  return Array.from({ length: Math.ceil(whole.count / most) }, (_, index) => {
+    const from = index * most
+    const address = whole.target + BigInt(from * bytes)
+    return { dtype: whole.dtype, count: Math.min(most, whole.count - from), target: address, source: address }
+  })
+}
+
+function call(
+  { handle }: CollectiveTeam,
+  { calls }: Checked,
+  { dtype, target, source, count }: CollectiveOperands,
+): number {
   return (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count)
 }
 
@@ -86,7 +107,11 @@ export async function reduction(
 ): Promise<void> {
   const api = `Team.${kind}`
   const checked = check(team, kind, target, source, options, api)
-  checkNvshmem(await team.live.queue.runOne(api, () => call(team, checked), { wait: options }), checked.api)
+  const record = (): void => {
+    for (const part of checked.parts) call(team, checked, part)
+  }
+  const statuses = await team.live.queue.run(api, record, { wait: options })
+  for (const status of statuses) checkNvshmem(status, checked.api)
 }
 
 export function reductionSync(
@@ -98,10 +123,9 @@ export function reductionSync(
 ): void {
   const api = `Team.${kind}Sync`
   const checked = check(team, kind, target, source, options, api)
-  checkNvshmem(
-    team.live.queue.runSync(api, () => call(team, checked)),
-    checked.api,
-  )
+  team.live.queue.runSync(api, () => {
+    for (const part of checked.parts) checkNvshmem(call(team, checked, part), checked.api)
+  })
 }
 
 export function queueReduction(
@@ -113,12 +137,15 @@ export function queueReduction(
 ): Promise<void> {
   const api = `Team.${kind}OnStream`
   const { live, handle } = team
-  const checked = check(team, kind, target, source, options, api)
+  const { calls, parts, api: name } = check(team, kind, target, source, options, api)
   const stream = streamAt(live, options.stream, api)
-  const queued = checked.calls.onStream(checked.dtype) as typeof nvshmemx_float_sum_reduce_on_stream
-  return live.queue.startChecked(
-    api,
-    () => queued(handle, checked.target, checked.source, checked.count, stream),
-    (status) => checkNvshmem(status, `${checked.api}_on_stream`),
-  )
+  const queued = parts.map(({ dtype, target, source, count }) => {
+    const call = calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream
+    return live.queue.startChecked(
+      api,
+      () => call(handle, target, source, count, stream),
+      (status) => checkNvshmem(status, `${name}_on_stream`),
+    )
+  })
+  return queued.length === 1 ? (queued[0] as Promise<void>) : Promise.all(queued).then(() => undefined)
 }

@@ -1,3 +1,5 @@
+import { sizeOf } from '../session/sizes.js'
+
 const MiB = 2 ** 20
 const GiB = 2 ** 30
 
@@ -11,7 +13,7 @@ export interface HeapShape {
 }
 
 /** @param isSoftware whether it is the software device's, which grows by what is needed when nothing is said. */
-export function heapShape(environment: NodeJS.ProcessEnv, isSoftware: boolean): HeapShape {
+export function heapShape(environment: Readonly<NodeJS.ProcessEnv>, isSoftware: boolean): HeapShape {
   const isWhole = isSet(environment['NVSHMEM_DISABLE_CUDA_VMM']) || environment['NVSHMEM_HEAP_KIND'] === 'SYSMEM'
   if (isWhole && !isSoftware) {
     return { step: 0, limit: sizeOf(environment, 'NVSHMEM_SYMMETRIC_SIZE', GiB), limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }
@@ -26,12 +28,4 @@ export function heapShape(environment: NodeJS.ProcessEnv, isSoftware: boolean): 
 /** What NVSHMEM takes for yes. */
 function isSet(value: string | undefined): boolean {
   return value !== undefined && !/^[0nf]/i.test(value)
-}
-
-/** A number of bytes as NVSHMEM reads it: with K, M, G or T. */
-function sizeOf(environment: NodeJS.ProcessEnv, name: string, otherwise: number): number {
-  const [, number, unit = ''] = /^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)/i.exec(environment[name] ?? '') ?? []
-  return number === undefined
-    ? otherwise
-    : Math.floor(Number(number) * 1024 ** ' kmgt'.indexOf(unit.toLowerCase() || ' '))
 }

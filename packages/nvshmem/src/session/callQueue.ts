@@ -189,10 +189,11 @@ export class CallQueue {
     }
   }
 
-  /** The same for a call that returns a status, which goes to `check`. */
+  /** The same for a call that returns a status, or nothing, which goes to `check`. */
   startChecked(operation: string, call: () => unknown, check: (status: unknown) => void): Promise<void> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
-    check(this.inContext(call))
+    callInContext(this.#context)
+    check(call())
     return started
   }
 

@@ -3,10 +3,12 @@ import { isSoftwareDevice } from '@shoal/ffi'
 import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
+import { reduceScratchOf } from '../collectives/scratch.js'
 import { HeapRoom } from '../heap/heapRoom.js'
 import { heapShape } from '../heap/heapShape.js'
 import { noRecentTransfers } from '../rma/recentTransfers.js'
 import type { CallQueue, WaitOptions } from './callQueue.js'
+import { environmentOfNvshmem } from './environment.js'
 import type { LiveSession } from './live.js'
 import { recordState, releaseSession } from './processSession.js'
 import type { Started } from './start.js'
@@ -30,13 +32,15 @@ export class SessionLife {
     this.#context = context
     this.#memory = memory
     this.#kernels = atomics instanceof AtomicKernels ? atomics : undefined
+    const environment = environmentOfNvshmem()
     this.live = {
       queue,
       device: context.ordinal,
       context: context.handle,
       pe,
       peCount,
-      room: new HeapRoom(queue, context.ordinal, heapShape(process.env, isSoftwareDevice())),
+      room: new HeapRoom(queue, context.ordinal, heapShape(environment, isSoftwareDevice())),
+      scratch: reduceScratchOf(environment),
       recent: noRecentTransfers(),
       untilQuiet: new Set(),
       isOver: () => this.#ended !== undefined,

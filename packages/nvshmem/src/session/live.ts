@@ -14,6 +14,8 @@ export interface LiveSession {
   readonly peCount: number
   /** What the symmetric heap takes of the device. */
   readonly room: HeapRoom
+  /** Bytes that each team has for reductions under way. */
+  readonly scratch: number
   /** The last transfers that were queued on streams, where they may be recognised. */
   readonly recent: RecentTransfers
   /** Operands of transfers that were only started, which stay reachable until these have ended. */

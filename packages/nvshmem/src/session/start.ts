@@ -30,6 +30,7 @@ import { AtomicKernels } from '../atomics/atomicKernels.js'
 import type { AtomicSupport } from '../atomics/atomics.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
 import { CallQueue } from './callQueue.js'
+import { environmentOfNvshmem } from './environment.js'
 import type { CheckedInit } from './initOptions.js'
 import { isRunning } from './status.js'
 
@@ -64,6 +65,7 @@ export function loadLibraries(): void {
 export async function start(checked: CheckedInit, context: PrimaryContext, api: string): Promise<Started> {
   const queue = new CallQueue(context.handle, checked.defaults)
   const { flags, attributes, memory } = attributesOf(checked, api)
+  environmentOfNvshmem()
   const provided = NativeMemory.allocate(4)
   const keep = [attributes, provided, ...memory]
   const status = await queue.runOne(api, () => initialize(checked, flags, attributes, provided), {

@@ -20,18 +20,33 @@ interface Calls {
   readonly api: string
   readonly call: (team: nvshmem_team_t) => unknown
   readonly onStream?: (team: nvshmem_team_t, stream: cudaStream_t) => unknown
+  /** Of what that returns. */
+  readonly check?: (status: unknown) => void
   /** Whether the transfers that this PE has started have ended with it. */
   readonly completes: boolean
 }
 
 // For the world these do what nvshmem_barrier_all and nvshmem_sync_all do, and return a status.
 const calls = {
-  barrier: { api: 'nvshmem_barrier', call: nvshmem_barrier, onStream: nvshmemx_barrier_on_stream, completes: true },
-  sync: { api: 'nvshmem_team_sync', call: nvshmem_team_sync, onStream: nvshmemx_team_sync_on_stream, completes: false },
+  barrier: {
+    api: 'nvshmem_barrier',
+    call: nvshmem_barrier,
+    onStream: nvshmemx_barrier_on_stream,
+    check: (status) => checkNvshmem(status, 'nvshmemx_barrier_on_stream'),
+    completes: true,
+  },
+  sync: {
+    api: 'nvshmem_team_sync',
+    call: nvshmem_team_sync,
+    onStream: nvshmemx_team_sync_on_stream,
+    check: (status) => checkNvshmem(status, 'nvshmemx_team_sync_on_stream'),
+    completes: false,
+  },
   quiet: {
     api: 'nvshmem_quiet',
     call: () => nvshmem_quiet(),
     onStream: (_, stream) => nvshmemx_quiet_on_stream(stream),
+    check: () => undefined,
     completes: true,
   },
   fence: { api: 'nvshmem_fence', call: () => nvshmem_fence(), completes: false },
@@ -82,10 +97,6 @@ export function queueSynchronization(
 ): Promise<void> {
   requireOptions(options, operation, '{ stream }')
   const stream = streamAt(live, options.stream, operation)
-  const { api, onStream } = calls[kind]
-  return live.queue.startChecked(
-    operation,
-    () => onStream(team, stream),
-    (status) => checkNvshmem(status ?? 0, `${api}_on_stream`.replace(/^nvshmem_/, 'nvshmemx_')),
-  )
+  const { onStream, check } = calls[kind]
+  return live.queue.startChecked(operation, () => onStream(team, stream), check)
 }

@@ -1,5 +1,6 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
 import { checkNvshmem } from '../errors.js'
+import { environmentOfNvshmem } from './environment.js'
 
 const byteLength: number = nvshmemx_uniqueid_t.size
 const version = structVersion(byteLength)
@@ -32,6 +33,7 @@ export class UniqueId {
   static create(): UniqueId {
     const bytes = new Uint8Array(byteLength)
     new DataView(bytes.buffer).setInt32(0, version, true)
+    environmentOfNvshmem()
     checkNvshmem(nvshmemx_get_uniqueid(bytes), 'nvshmemx_get_uniqueid')
     return new UniqueId(bytes)
   }

@@ -270,6 +270,9 @@ export class Team implements SessionTeam {
   /**
    * Combines the elements of `source` over all PEs and leaves PE i part i of the result in `target`
    * (`nvshmem_<type>_<op>_reducescatter`); `count` is that of one part.
+   *
+   * @throws RangeError also when the parts have no room in the scratch memory of the team: half of
+   * `NVSHMEM_REDUCE_SCRATCH_SIZE`, 256 KiB by default.
    */
   reduceScatter(
     target: SymmetricBuffer,

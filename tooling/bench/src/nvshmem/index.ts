@@ -82,6 +82,7 @@ class Bench {
   readonly #options: RunOptions
   readonly #most: number
   readonly #crews = new Map<string, Crew>()
+  #awake: Crew | undefined
 
   constructor(pes: number, library: string, options: RunOptions) {
     this.#pes = pes
@@ -103,6 +104,7 @@ class Bench {
       )
       this.#crews.set(name, crew)
     }
+    for (const crew of this.#crews.values()) crew.rest()
     const greetings = new Set([...this.#crews.values()].map((crew) => crew.greeting))
     if (greetings.size > 1) throw new Error(`not the same NVSHMEM: ${[...greetings].join(', ')}`)
   }
@@ -149,13 +151,23 @@ class Bench {
 
   #ask(name: string, request: string, count: number, warmUps: number): Promise<number> {
     const crew = this.#crews.get(name) as Crew
+    this.#wake(crew)
     const line = `${request} ${count} ${warmUps}`
     return isCollective(request.split(' ')[0] ?? '') ? crew.ask(line) : crew.askFirst(line)
+  }
+
+  /** One crew runs at a time: NVSHMEM's threads poll also where there is nothing to do. */
+  #wake(crew: Crew): void {
+    if (this.#awake === crew) return
+    this.#awake?.rest()
+    crew.wake()
+    this.#awake = crew
   }
 
   /** Tries an atomic in C: those of NVSHMEM 3.4.5 say that they are not implemented, and there is nothing to compare with. */
   async #hasAtomics(): Promise<boolean> {
     const c = this.#crews.get('C') as Crew
+    this.#wake(c)
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer in ${probeMilliseconds / 1000} s`)), probeMilliseconds)
@@ -166,7 +178,9 @@ class Bench {
     } catch (error) {
       this.without.push(`without atomics, which this NVSHMEM does not do in C: ${(error as Error).message}`)
       c.close()
+      this.#awake = undefined
       await this.#startC()
+      this.#crews.get('C')?.rest()
       return false
     } finally {
       clearTimeout(timer)

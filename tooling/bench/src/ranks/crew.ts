@@ -53,6 +53,15 @@ export class Crew {
     return Promise.all(this.#members.map((member) => member.tell(line)))
   }
 
+  /** Stops all while others have their turn. */
+  rest(): void {
+    for (const member of this.#members) member.rest()
+  }
+
+  wake(): void {
+    for (const member of this.#members) member.wake()
+  }
+
   close(): void {
     for (const member of this.#members) member.close()
   }

@@ -53,10 +53,10 @@ async function runTrials(
   bytes: number,
 ): Promise<void> {
   const reports = await onEveryPe<Report>(t, worldSize, bytes, 'run', trials)
-  for (const { done, wrongs, failures } of reports) {
-    assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
-    assert.equal(done, trials.length)
-  }
+  const wrongs = reports.reduce((sum, report) => sum + report.wrongs, 0)
+  const failures = reports.flatMap((report) => report.failures)
+  assert.equal(wrongs, 0, `${wrongs} wrong results over ${worldSize} PEs, among them\n${failures.join('\n')}`)
+  for (const { done } of reports) assert.equal(done, trials.length)
   t.note(`${trials.length} operations over ${worldSize} PEs`)
 }
 

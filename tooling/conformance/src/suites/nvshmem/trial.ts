@@ -1,5 +1,5 @@
 import type { Comparison, ReduceOp } from '@shoal/nvshmem'
-import { type DType, dtypes } from '@shoal/types'
+import { type DType, dtypeInfo, dtypes } from '@shoal/types'
 import type { Random } from '../../support/random.js'
 
 /** How a call is made: waited for, blocking, started and completed by quiet, or queued on a stream. */
@@ -104,6 +104,9 @@ const reductions: { readonly [O in ReduceOp]: readonly DType[] } = {
   xor: integers,
 }
 
+/** Elements of a part of a reduceScatter for which NVSHMEM has room with eight PEs: a quarter of a MiB for all parts. */
+const mostInPart = (dtype: DType): number => 2 ** 15 / dtypeInfo(dtype).bytes
+
 /** Every operation with every dtype, in every way, in random order. */
 export function everyTrial(random: Random, large: number): Trial[] {
   const trials: Trial[] = []
@@ -172,7 +175,8 @@ export function everyTrial(random: Random, large: number): Trial[] {
       for (const kind of ['reduce', 'reduceScatter'] as const) {
         for (const way of strided) {
           const inPlace = kind === 'reduce' && random.integer(0, 1) === 0
-          trials.push({ ...common(dtype, way, pick(counts)), kind, op, team: pick(teams), inPlace })
+          const count = kind === 'reduce' ? pick(counts) : Math.min(pick(counts), mostInPart(dtype))
+          trials.push({ ...common(dtype, way, count), kind, op, team: pick(teams), inPlace })
         }
       }
     }

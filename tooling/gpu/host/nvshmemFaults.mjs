@@ -1,0 +1,79 @@
+// What this NVSHMEM gets wrong, asked of it by a C program, against what the package keeps from happening: neither may say
+// more than the other. nvshmemFaults.c tells what is asked.
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { driver } from '@shoal/cuda-sys/driver'
+import { Device } from '@shoal/driver'
+import { nvshmem } from '@shoal/nvshmem-sys'
+import { answersIn, withProgram } from './programs.mjs'
+
+const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
+
+// Bytes, as NVSHMEM has them when nothing is said.
+const scratch = 512 * 1024
+const round = scratch / 16
+
+await withProgram('nvshmemFaults.c', (program) => {
+  const most = Math.min(4, Device.count)
+  const answers = []
+  for (let pes = 2; pes <= most; pes += 1) {
+    const { NVSHMEM_REDUCE_SCRATCH_SIZE: _, ...environment } = process.env
+    const words = [driver.load().path, nvshmem.load().path, String(pes)]
+    const run = spawnSync(program, words, { encoding: 'utf8', maxBuffer: 1 << 26, env: environment })
+    if (run.status !== 0) throw new Error(`the program ended with ${run.status ?? run.signal}: ${run.stderr}`)
+    answers.push(...answersIn(run.stdout))
+  }
+  judge(answers)
+})
+
+function judge(answers) {
+  const asked = (question) => answers.filter((answer) => answer.question === question)
+  const reductions = asked('reduce').map((answer) => ({
+    ...answer,
+    known: isBeyondRound(answer),
+    isWrong: isWrong(answer),
+  }))
+  const scatters = asked('reduceScatter').map((answer) => ({
+    ...answer,
+    known: hasNoRoom(answer),
+    // What others send; the own part stays where it is.
+    isWrong: answer.wrong > 0 || answer.status !== 0 || answer.changed > scratch / 2,
+  }))
+  const afterwards = asked('afterwards').map((answer) => ({
+    ...answer,
+    known: hasNoRoom(answer),
+    isWrong: answer.wrong + answer.wrongLarge > 0,
+  }))
+  const all = [...reductions, ...scatters, ...afterwards]
+  const unknown = all.filter(({ known, isWrong }) => isWrong && !known)
+  // Not every one that is known comes out wrong, but some of each kind do.
+  const kinds = [
+    ['reduce in place beyond a round', reductions],
+    ['reduceScatter without room: writes beyond it', scatters],
+    ['other collectives after a reduceScatter without room', afterwards],
+  ].map(([kind, list]) => {
+    const known = list.filter((answer) => answer.known)
+    return { kind, known: known.length, wrong: known.filter((answer) => answer.isWrong).length }
+  })
+  const mended = kinds.filter(({ known, wrong }) => known > 0 && wrong === 0)
+  console.log(`NVSHMEM, up to ${Math.max(...all.map(({ pes }) => pes))} PEs: ${all.length} answers`)
+  for (const { kind, known, wrong } of kinds) console.log(`  ${kind}: ${wrong} of ${known} wrong`)
+  for (const { rounds, wrong, bytes, pes, pe } of afterwards.filter(({ isWrong }) => isWrong))
+    console.log(`  ${pes} PEs, PE ${pe}: ${wrong} of ${rounds} small ones wrong after parts of ${bytes} bytes`)
+  for (const answer of unknown.slice(0, 50)) console.log(`not known: ${JSON.stringify(answer)}`)
+  for (const { kind } of mended) console.log(`known, but right: ${kind}`)
+  if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ answers: all.length, kinds, unknown, mended }))
+  process.exitCode = unknown.length + mended.length === 0 ? 0 : 1
+}
+
+function isBeyondRound({ pes, bytes, inPlace }) {
+  return inPlace && pes > 2 && bytes * (pes - 1) > round
+}
+
+function hasNoRoom({ pes, bytes }) {
+  return bytes * pes > scratch / 2
+}
+
+function isWrong({ wrong, beside, status }) {
+  return wrong > 0 || beside > 0 || status !== 0
+}

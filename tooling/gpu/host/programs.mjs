@@ -1,0 +1,25 @@
+// Programs in C that are built where they run, and answer in lines of JSON.
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Builds a program of this folder, hands its file over, and takes it away again. */
+export async function withProgram(source, use) {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-program-'))
+  try {
+    const program = join(folder, 'program')
+    const file = fileURLToPath(new URL(source, import.meta.url))
+    execFileSync('nvcc', ['-O2', '-o', program, file, '-ldl', '-lpthread'], { stdio: ['ignore', 'inherit', 'inherit'] })
+    return await use(program)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The answers in an output: libraries may print between them. */
+export function answersIn(text) {
+  const lines = text.split('\n').filter((line) => line.startsWith('{'))
+  return lines.map((line) => JSON.parse(line))
+}
