@@ -48,7 +48,9 @@ describe('the faults of NCCL that are left out', () => {
 
   test('windows: averages of floats with 2.30.7, which finds no kernel for them', () => {
     const window = { version: 23007, worldSize: 2, inWindow: true }
-    for (const dtype of ['f16', 'bf16', 'f32'] as const) expect(isKnown({ dtype, count: 8 }, window)).toBe(true)
+    for (const dtype of ['f16', 'bf16', 'f32', 'f8e4m3', 'f8e5m2'] as const)
+      expect(isKnown({ dtype, count: 8 }, window)).toBe(true)
+    expect(isKnown({ dtype: 'f64' }, window)).toBe(false)
     expect(isKnown({ count: 0 }, window)).toBe(false)
     expect(isKnown({ op: 'sum' }, window)).toBe(false)
     expect(isKnown({ collective: 'reduceScatter' }, window)).toBe(false)
