@@ -118,6 +118,34 @@ test('sends do not connect for collectives', async () => {
   await finished(first, second)
 })
 
+test.for(['first', 'last'])(
+  'ranks that join one that grows are of this thread too, also where they come %s',
+  async (when) => {
+    const [first, second] = await connected(await pair())
+    const id = first.createUniqueId()
+    const join = () => Communicator.joinGrown({ device: 2, rank: 2, worldSize: 3, id })
+    const grow = () => [second.grow({ worldSize: 3 }), first.grow({ worldSize: 3, id })]
+    const coming = when === 'first' ? [join(), ...grow()] : [...grow(), join()]
+    const grown = kept(await Promise.all(coming))
+    for (const one of grown) expect(errorOf(() => reduce(one))).toMatchObject({ ...unconnected, worldSize: 3 })
+    expect(errorOf(() => group(() => grown.slice(1).forEach(reduce)))).toMatchObject(unconnected)
+    await connected(grown)
+    for (const one of grown) reduce(one)
+    await finished(...grown)
+  },
+)
+
+test('a rank that gave up joining is not waited for', async () => {
+  const [first, second] = await connected(await pair())
+  const id = first.createUniqueId()
+  await expect(Communicator.joinGrown({ device: 2, rank: 2, worldSize: 3, id, timeout: 50 })).rejects.toMatchObject({
+    code: 'SHOAL_TIMEOUT',
+  })
+  reduce(first)
+  reduce(second)
+  await finished(first, second)
+})
+
 test('children of a split and a shrink are ranks of one thread too, and are compared', async () => {
   const three = kept(await Communicator.initAll([0, 1, 2])) as [Communicator, Communicator, Communicator]
   const split = () => Promise.all(three.map((one, rank) => one.split({ color: Math.min(rank, 1) })))

@@ -14,7 +14,7 @@ import {
 import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
 import { AbortedError, toDeviceOrdinal } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
-import { type Clique, cliqueOf, derivedClique, makeClique } from '../group/clique.js'
+import { alsoKnownAs, type Clique, cliqueOf, derivedClique, makeClique, wholeOf } from '../group/clique.js'
 import { isGroupOpen } from '../group/groupState.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
 import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
@@ -157,10 +157,12 @@ export class Communicator extends CommunicatorOperations {
     requireWorld(rank, worldSize, api)
     if (!UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
     const waitOptions = checkWaitOptions(options, api)
-    const joining = { device, rank, worldSize, ids: [id], config, grows: true, ...waitOptions }
-    const native = await joinNative(joining, api)
-    const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-    return made[0] as Communicator
+    return Communicator.#inClique(cliqueOf(String(id)), async () => {
+      const joining = { device, rank, worldSize, ids: [id], config, grows: true, ...waitOptions }
+      const native = await joinNative(joining, api)
+      const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
+      return made[0] as Communicator
+    })
   }
 
   /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. Throws DisposedError once it is gone. */
@@ -438,8 +440,9 @@ export class Communicator extends CommunicatorOperations {
       const isOver = (): boolean => this.#life.watchdog.failure !== undefined
       const whenFreed = (work: () => void): void => this.#life.whenFreed(work)
       const parent = { ...this.#life.native, device, isBlocking, settled, isOver, whenFreed }
-      const { common, part } = deriving
+      const { common, part, id } = deriving
       const clique = derivedClique(this.#life.live, common, part ?? 'none')
+      if (clique !== undefined && id !== undefined) alsoKnownAs(clique, id)
       return Communicator.#inClique(part === undefined ? undefined : clique, async () => {
         const made = await deriveNative(parent, deriving, options.config, background)
         if (made === undefined) return undefined
@@ -460,10 +463,10 @@ export class Communicator extends CommunicatorOperations {
     clique.members += 1
     try {
       const made = await make()
-      if (made !== undefined) made.#life.joinClique(clique)
+      if (made !== undefined) made.#life.joinClique(wholeOf(clique))
       return made
     } catch (error) {
-      clique.members -= 1
+      wholeOf(clique).members -= 1
       throw error
     }
   }

@@ -83,6 +83,7 @@ export function growing({ handle, worldSize: before }: Origin, options: GrowOpti
     ...(id === undefined
       ? {}
       : {
+          id: String(id),
           memory: () => {
             const bytes = NativeMemory.allocate(UniqueId.byteLength)
             bytes.bytes.set(id.toBytes())

@@ -17,6 +17,8 @@ export interface Deriving {
   /** What all ranks give who make the call, and what those give who end up in the same communicator; undefined: in none. */
   readonly common: string
   readonly part: string | undefined
+  /** The id by which ranks join that are no ranks of the old one. */
+  readonly id?: string
   /** Makes the memory that the call reads beside its config. */
   readonly memory?: () => NativeMemory
   readonly call: (out: NativeMemory, config: NativeMemory | null, memory: NativeMemory | null) => void

@@ -7,6 +7,8 @@ export interface Clique {
   readonly number: number
   /** How many ranks there are, those included whose init is still under way. */
   members: number
+  /** The one that its members belong to, once that goes by its name too. */
+  joined?: Clique
   /** Which ranks have been made. */
   readonly made: Set<number>
   /** The group that the rest is about; see `agreement.ts`. */
@@ -31,11 +33,29 @@ const byName = new Map<string, WeakRef<Clique>>()
 /** The clique of this name: the id by which its ranks join. It lives as long as someone holds it. */
 export function cliqueOf(name: string): Clique {
   const found = byName.get(name)?.deref()
-  if (found !== undefined) return found
+  if (found !== undefined) return wholeOf(found)
   for (const [other, reference] of byName) if (reference.deref() === undefined) byName.delete(other)
   const clique = makeClique()
   byName.set(name, new WeakRef(clique))
   return clique
+}
+
+/** The clique goes by another name as well. Whoever has come by that until now belongs to it. */
+export function alsoKnownAs(clique: Clique, name: string): void {
+  const other = cliqueOf(name)
+  const whole = wholeOf(clique)
+  if (other === whole) return
+  // Nobody has been made of it: that takes all ranks, and this one only comes now.
+  whole.members += other.members
+  other.joined = whole
+  byName.set(name, new WeakRef(whole))
+}
+
+/** What a clique has become a part of, or itself. */
+export function wholeOf(clique: Clique): Clique {
+  let whole = clique
+  while (whole.joined !== undefined) whole = whole.joined
+  return whole
 }
 
 /** How often a rank has derived a communicator, by what all its ranks say about it. */
