@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
@@ -188,4 +188,41 @@ test('no descriptor stays open', async () => {
   left.dispose()
   right.dispose()
   expect(openDescriptors()).toBe(before)
+})
+
+test('sockets that are dropped are closed and told of, others are not', () => {
+  const program = `
+    import { readdirSync } from 'node:fs'
+    import { setTimeout as sleep } from 'node:timers/promises'
+    import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+    const open = () => readdirSync('/proc/self/fd').length
+    process.on('warning', ({ name, message }) => console.log(name, message.replace(/\\d+/, 'N')))
+    const [kept, other] = DescriptorSocket.pair()
+    const exchange = async () => {
+      await kept.send({ bytes: Uint8Array.of(1) })
+      await other.receive()
+    }
+    await exchange()
+    const before = open()
+    const drop = () => {
+      const [left] = DescriptorSocket.pair()
+      left.dispose()
+      DescriptorServer.listen('\\0shoal-dropped-' + process.pid)
+    }
+    drop()
+    for (let turn = 0; turn < 50 && open() > before; turn += 1) {
+      gc()
+      await sleep(10)
+    }
+    await exchange()
+    console.log(open() - before)
+    kept.dispose()
+    other.dispose()
+  `
+  const run = spawnSync(process.execPath, ['--expose-gc', '--input-type=module', '--eval', program], {
+    encoding: 'utf8',
+    cwd: fileURLToPath(new URL('.', import.meta.url)),
+  })
+  const warning = 'ShoalLeakWarning A socket (descriptor N) was dropped without dispose(); it was closed now'
+  expect(run.stdout.trim().split('\n')).toEqual([warning, warning, '0'])
 })

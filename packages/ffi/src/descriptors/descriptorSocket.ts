@@ -23,6 +23,18 @@ const mostDescriptors = 64
 const headerBytes = 8
 const notReady = 600
 
+/** Closes what nobody can close any more, and says so. */
+const forgotten = new FinalizationRegistry<number>((descriptor) => {
+  let outcome = 'it was closed now'
+  try {
+    closeSync(descriptor)
+  } catch (error) {
+    outcome = `it could not be closed: ${String(error)}`
+  }
+  const message = `A socket (descriptor ${descriptor}) was dropped without dispose(); ${outcome}`
+  process.emitWarning(message, { type: 'ShoalLeakWarning' })
+})
+
 /** Everything a Unix socket needs to be waited for, closed once and refused afterwards. */
 abstract class UnixSocket {
   readonly #descriptor: number
@@ -30,6 +42,7 @@ abstract class UnixSocket {
 
   protected constructor(descriptor: number) {
     this.#descriptor = descriptor
+    forgotten.register(this, descriptor, this)
   }
 
   /** The socket's own descriptor. @throws DisposedError */
@@ -46,6 +59,7 @@ abstract class UnixSocket {
   dispose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
+    forgotten.unregister(this)
     this.#whenClosed.abort()
     closeSync(this.#descriptor)
   }
