@@ -4,7 +4,7 @@ import { atLeast, atMost, type Bar, number, table } from '../bars.js'
 import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
-import { Crew } from '../ranks/crew.js'
+import { Crew, Stage } from '../ranks/crew.js'
 import { medianRatio, type Series, series } from '../statistics.js'
 import { busFactor, iterationsFor, largestMessage, type Operation, operations, sizesOf } from './sizes.js'
 
@@ -91,6 +91,12 @@ async function measureLayout(
   for (const [name, { greeting }] of [['C', c] as const, ['Shoal', shoal] as const]) {
     if (!greeting.startsWith(`ready ${version}`)) throw new Error(`${name} says '${greeting}' where NCCL is ${version}`)
   }
+  const stage = new Stage()
+  const ask = (name: 'C' | 'shoal', request: string): Promise<number> => {
+    const crew = name === 'C' ? c : shoal
+    stage.enter(crew)
+    return crew.ask(request)
+  }
   const rows: Row[] = []
   const without: string[] = []
   for (const operation of wanted) {
@@ -98,7 +104,7 @@ async function measureLayout(
       without.push(`without ${operation}: NCCL ${version} has none (since 2.28)`)
       continue
     }
-    rows.push(...(await measureOperation(layout, operation, ranks, most, c, shoal, options)))
+    rows.push(...(await measureOperation(layout, operation, ranks, most, ask, options)))
   }
   c.close()
   shoal.close()
@@ -110,15 +116,14 @@ async function measureOperation(
   operation: Operation,
   ranks: number,
   most: number,
-  c: Crew,
-  shoal: Crew,
+  ask: (name: 'C' | 'shoal', request: string) => Promise<number>,
   options: RunOptions,
 ): Promise<Row[]> {
   const sizes = sizesOf(operation, ranks, most)
   // Both sides at work for a while before anything is timed: V8 compiles what runs often, NCCL connects the devices.
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
-  await c.ask(longWarmUp)
-  await shoal.ask(longWarmUp)
+  await ask('C', longWarmUp)
+  await ask('shoal', longWarmUp)
   const times = sizes.map(() => ({ C: [] as number[], shoal: [] as number[] }))
   for (let round = -1; round < options.rounds; round += 1) {
     // All sizes in every round: what disturbs the machine for seconds then spoils a few rounds of each, and no median.
@@ -128,7 +133,7 @@ async function measureOperation(
       // Who goes first changes from round to round.
       const order = round % 2 === 0 ? (['C', 'shoal'] as const) : (['shoal', 'C'] as const)
       for (const name of order) {
-        const time = await (name === 'C' ? c : shoal).ask(request)
+        const time = await ask(name, request)
         // The first round warms up.
         if (round >= 0) times[index]?.[name].push(time)
       }

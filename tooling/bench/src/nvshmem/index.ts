@@ -4,7 +4,7 @@ import { atLeast, atMost, type Bar, number } from '../bars.js'
 import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
-import { Crew, type Member } from '../ranks/crew.js'
+import { Crew, type Member, Stage } from '../ranks/crew.js'
 import { joinSittings, printRows, type Row, ratioBetween, takeTurns } from '../turns.js'
 import {
   type Contestant,
@@ -82,7 +82,7 @@ class Bench {
   readonly #options: RunOptions
   readonly #most: number
   readonly #crews = new Map<string, Crew>()
-  #awake: Crew | undefined
+  readonly #stage = new Stage()
 
   constructor(pes: number, library: string, options: RunOptions) {
     this.#pes = pes
@@ -104,7 +104,7 @@ class Bench {
       )
       this.#crews.set(name, crew)
     }
-    for (const crew of this.#crews.values()) crew.rest()
+    for (const crew of this.#crews.values()) this.#stage.leave(crew)
     const greetings = new Set([...this.#crews.values()].map((crew) => crew.greeting))
     if (greetings.size > 1) throw new Error(`not the same NVSHMEM: ${[...greetings].join(', ')}`)
   }
@@ -151,23 +151,15 @@ class Bench {
 
   #ask(name: string, request: string, count: number, warmUps: number): Promise<number> {
     const crew = this.#crews.get(name) as Crew
-    this.#wake(crew)
+    this.#stage.enter(crew)
     const line = `${request} ${count} ${warmUps}`
     return isCollective(request.split(' ')[0] ?? '') ? crew.ask(line) : crew.askFirst(line)
-  }
-
-  /** One crew runs at a time: NVSHMEM's threads poll also where there is nothing to do. */
-  #wake(crew: Crew): void {
-    if (this.#awake === crew) return
-    this.#awake?.rest()
-    crew.wake()
-    this.#awake = crew
   }
 
   /** Tries an atomic in C: those of NVSHMEM 3.4.5 say that they are not implemented, and there is nothing to compare with. */
   async #hasAtomics(): Promise<boolean> {
     const c = this.#crews.get('C') as Crew
-    this.#wake(c)
+    this.#stage.enter(c)
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer in ${probeMilliseconds / 1000} s`)), probeMilliseconds)
@@ -177,10 +169,10 @@ class Bench {
       return true
     } catch (error) {
       this.without.push(`without atomics, which this NVSHMEM does not do in C: ${(error as Error).message}`)
+      this.#stage.leave(c)
       c.close()
-      this.#awake = undefined
       await this.#startC()
-      this.#crews.get('C')?.rest()
+      this.#stage.leave(this.#crews.get('C') as Crew)
       return false
     } finally {
       clearTimeout(timer)

@@ -1,4 +1,5 @@
 import { Contestant } from '../contestant.js'
+import { canChooseProcessors, processorsOf } from './processors.js'
 
 /** How one process of a crew is started. */
 export interface Member {
@@ -26,9 +27,14 @@ export class Crew {
   /** Starts the processes; the first one makes the id by which they meet. */
   static async start(name: string, members: readonly Member[]): Promise<Crew> {
     const started = await Promise.all(
-      members.map((one, index) =>
-        Contestant.start(`${name} ${index}`, one.command, one.arguments, one.environment ?? {}),
-      ),
+      members.map((one, index) => {
+        const processors = canChooseProcessors() ? processorsOf(index, members.length) : undefined
+        const [command, words] =
+          processors === undefined
+            ? [one.command, one.arguments]
+            : ['taskset', ['-c', processors, one.command, ...one.arguments]]
+        return Contestant.start(`${name} ${index}`, command, words, one.environment ?? {})
+      }),
     )
     const id = /^id ([0-9a-f]+)$/.exec(started[0]?.[1] ?? '')?.[1]
     if (id === undefined) throw new Error(`${name} begins with '${started[0]?.[1]}', not with an id`)
@@ -69,5 +75,24 @@ export class Crew {
   /** Ends the processes and waits until they are gone, so that nothing of them disturbs what comes next. */
   async end(): Promise<void> {
     await Promise.all(this.#members.map((member) => member.end()))
+  }
+}
+
+/** Crews of which one runs at a time: threads of NCCL and NVSHMEM poll also where there is nothing to do. */
+export class Stage {
+  #awake: Crew | undefined
+
+  /** It is this one's turn. */
+  enter(crew: Crew): void {
+    if (this.#awake === crew) return
+    this.#awake?.rest()
+    crew.wake()
+    this.#awake = crew
+  }
+
+  /** It waits for its turn, or has been ended. */
+  leave(crew: Crew): void {
+    if (this.#awake === crew) this.#awake = undefined
+    crew.rest()
   }
 }
