@@ -1,4 +1,3 @@
-import type { LiveCommunicator } from '../lifetime/live.js'
 import type { AgreedOperation } from '../lifetime/noted.js'
 
 /** The ranks of one communicator that are in this thread, and what the group that is open asks of them. */
@@ -56,24 +55,4 @@ export function wholeOf(clique: Clique): Clique {
   let whole = clique
   while (whole.joined !== undefined) whole = whole.joined
   return whole
-}
-
-/** How often a rank has derived a communicator, by what all its ranks say about it. */
-const derived = new WeakMap<LiveCommunicator, Map<string, number>>()
-
-/**
- * The clique of a communicator that is made of `live`: `common` is what all ranks give that call it, who call it equally
- * often, `part` what only those give that end up in the same communicator.
- */
-export function derivedClique(live: LiveCommunicator, common: string, part: string): Clique | undefined {
-  const { clique } = live
-  if (clique === undefined) return undefined
-  let counts = derived.get(live)
-  if (counts === undefined) {
-    counts = new Map()
-    derived.set(live, counts)
-  }
-  const count = (counts.get(common) ?? 0) + 1
-  counts.set(common, count)
-  return cliqueOf(`${clique.number}/${common}/${count}/${part}`)
 }
