@@ -2,10 +2,19 @@ import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 // What the package does not export: the sizes are those at which an H200 came out wrong.
-import { mostInPlace, reduceScratchOf, requireScratch } from '../src/collectives/scratch.js'
+import { mostAtOnce, reduceScratchOf, requireScratch } from '../src/collectives/scratch.js'
 import { environmentOfNvshmem } from '../src/session/environment.js'
 import { resultsOf } from './fixtures/job.js'
 import { callsIn, compileRecordingLibrary } from './fixtures/recordingLibrary.js'
+
+function errorOf(run: () => void): Error {
+  try {
+    run()
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('nothing was thrown')
+}
 
 const KiB = 1024
 const byDefault = 512 * KiB
@@ -13,11 +22,21 @@ const byDefault = 512 * KiB
 describe('the scratch memory of reductions', () => {
   test.for([
     [undefined, byDefault],
-    ['', byDefault],
     ['16', 16],
     ['64K', 64 * KiB],
+    ['64kB', 64 * KiB],
     ['8M', 8192 * KiB],
-    ['much', byDefault],
+    [' 1.5M', 1536 * KiB],
+    ['.5m', 512 * KiB],
+    ['+1e6', 1_000_000],
+    ['1000.1', 1001],
+    ['1G', 1024 ** 3],
+    // With what it cannot read, NVSHMEM goes on without any.
+    ['', 0],
+    ['much', 0],
+    ['64 K', 0],
+    ['64B', 0],
+    ['-1', 0],
   ] as const)('NVSHMEM_REDUCE_SCRATCH_SIZE=%s', ([text, bytes]) => {
     expect(reduceScratchOf({ NVSHMEM_REDUCE_SCRATCH_SIZE: text })).toBe(bytes)
   })
@@ -31,6 +50,25 @@ describe('the scratch memory of reductions', () => {
     expect(() => requireScratch(87_384, 3, byDefault, 'it')).toThrow(RangeError)
   })
 
+  test('has a half of whole numbers of eight bytes', () => {
+    requireScratch(4, 2, 24, 'it')
+    expect(() => requireScratch(4, 3, 24, 'it')).toThrow('the 8 bytes that')
+    requireScratch(0, 2, 15, 'it')
+    expect(() => requireScratch(1, 2, 15, 'it')).toThrow('the 0 bytes that')
+  })
+
+  test.for([
+    [131_076, 2],
+    [1, 3],
+    [87_384, 3],
+    [8 * 4099, 7],
+  ])('that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call', ([bytes, peCount]) => {
+    const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
+    requireScratch(bytes, peCount, Number(needed), 'it')
+    for (const width of [1, 2, 4, 8])
+      expect(mostAtOnce(width, peCount, Number(needed), false)).toBe(Number.POSITIVE_INFINITY)
+  })
+
   test('is not needed by a PE alone', () => {
     requireScratch(2 ** 40, 1, byDefault, 'it')
   })
@@ -42,31 +80,54 @@ describe('the scratch memory of reductions', () => {
     { peCount: 3, right: 16_376, wrong: 32_776, elementBytes: 4 },
     { peCount: 4, right: 8200, wrong: 21_840, elementBytes: 8 },
   ])('$peCount PEs reduce $right bytes in place at once, not $wrong', ({ peCount, right, wrong, elementBytes }) => {
-    const bytes = mostInPlace(elementBytes, peCount, byDefault) * elementBytes
+    const bytes = mostAtOnce(elementBytes, peCount, byDefault, true) * elementBytes
     expect(bytes).toBeGreaterThanOrEqual(right)
     expect(bytes).toBeLessThan(wrong)
     expect(bytes % 16).toBe(0)
   })
 
   test('two PEs reduce any number in place at once, and many PEs with little of it none', () => {
-    expect(mostInPlace(8, 2, 16)).toBe(Number.POSITIVE_INFINITY)
-    expect(mostInPlace(8, 3, 256)).toBe(1)
-    expect(mostInPlace(8, 3, 128)).toBe(0)
+    expect(mostAtOnce(8, 2, 128, true)).toBe(Number.POSITIVE_INFINITY)
+    expect(mostAtOnce(8, 1, 1, true)).toBe(Number.POSITIVE_INFINITY)
+    expect(mostAtOnce(8, 3, 256, true)).toBe(1)
+    expect(mostAtOnce(8, 3, 128, true)).toBe(0)
   })
+
+  test.for([
+    { scratch: 1_000_000, elementBytes: 4, most: Number.POSITIVE_INFINITY },
+    { scratch: 1_000_000, elementBytes: 8, most: 7812 },
+    { scratch: 100_000, elementBytes: 4, most: 1560 },
+    { scratch: 100_000, elementBytes: 2, most: Number.POSITIVE_INFINITY },
+    { scratch: 112, elementBytes: 8, most: 0 },
+    { scratch: 15, elementBytes: 1, most: 0 },
+    { scratch: 0, elementBytes: 4, most: 0 },
+  ])(
+    'of $scratch bytes has rounds of which each takes $most elements of $elementBytes bytes',
+    ({ scratch, elementBytes, most }) => {
+      for (const peCount of [2, 3, 8]) expect(mostAtOnce(elementBytes, peCount, scratch, false)).toBe(most)
+      expect(mostAtOnce(elementBytes, 2, scratch, true)).toBe(most)
+    },
+  )
 })
 
 describe('collectives', () => {
-  test.for([3, 5])('%i PEs reduce in place what takes many calls, in every way', async (worldSize) => {
+  test.for([
+    { worldSize: 3, scratch: undefined },
+    { worldSize: 5, scratch: undefined },
+    { worldSize: 2, scratch: '100000' },
+    { worldSize: 3, scratch: '1000' },
+  ])('$worldSize PEs reduce what takes many calls, in every way ($scratch)', async ({ worldSize, scratch }) => {
     const elements = 20_011
     const expected = Array.from(
       { length: elements },
       (_, at) => worldSize * (at % 1000) + (worldSize * (worldSize - 1)) / 2,
     )
-    const results = await resultsOf<Record<string, string>>('teams.inPlace', worldSize, { options: { elements } })
+    const environment = scratch === undefined ? {} : { NVSHMEM_REDUCE_SCRATCH_SIZE: scratch }
+    const job = { options: { elements }, environment }
+    const results = await resultsOf<Record<string, string>>('teams.inPlace', worldSize, job)
     const digest = String(expected.reduce((sum, value, at) => (sum * 31 + value * (at + 1)) % 1_000_000_007, 7))
-    for (const { wait, sync, stream, busy } of results) {
-      expect({ wait, sync, stream, busy }).toEqual({ wait: digest, sync: digest, stream: digest, busy: digest })
-    }
+    const everywhere = { wait: digest, sync: digest, stream: digest, busy: digest, beside: digest }
+    expect(results).toEqual(results.map(() => everywhere))
   })
 
   test('refuse parts that have no room, before anything is called', async () => {

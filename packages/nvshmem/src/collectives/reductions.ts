@@ -5,11 +5,11 @@ import { checkNvshmem } from '../errors.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import { started, type WaitOptions } from '../session/callQueue.js'
 import type { OnStreamOptions } from '../session/synchronization.js'
 import type { CountOptions } from './gathering.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective } from './operands.js'
-import { mostInPlace, requireScratch, scratchTooSmall } from './scratch.js'
+import { mostAtOnce, requireScratch, scratchTooSmall } from './scratch.js'
 
 /** How the elements of all PEs become one; the last three for integers of NVSHMEM's bitwise families. */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
@@ -73,20 +73,20 @@ function check(
   }
   const { nvshmemName, bytes } = dtypeInfo(dtype)
   if (kind === 'reduceScatter') requireScratch(count * bytes, team.peCount, live.scratch, api)
-  const parts =
-    operands.target === operands.source ? partsInPlace(operands, team.peCount, live.scratch, api) : [operands]
+  const parts = kind === 'reduce' ? partsOf(operands, team.peCount, live.scratch, api) : [operands]
   return { calls, api: `nvshmem_${nvshmemName}_${op}_${kind.toLowerCase()}`, parts }
 }
 
-function partsInPlace(whole: CollectiveOperands, peCount: number, scratch: number, api: string): CollectiveOperands[] {
-  const { bytes } = dtypeInfo(whole.dtype)
-  const most = mostInPlace(bytes, peCount, scratch)
-  if (whole.count <= most) return [whole]
+function partsOf(whole: CollectiveOperands, peCount: number, scratch: number, api: string): CollectiveOperands[] {
+  const { dtype, count, target, source } = whole
+  const { bytes } = dtypeInfo(dtype)
+  const most = mostAtOnce(bytes, peCount, scratch, target === source)
+  if (count <= most) return [whole]
   if (most === 0) throw scratchTooSmall(scratch, peCount, api)
-  return Array.from({ length: Math.ceil(whole.count / most) }, (_, index) => {
+  return Array.from({ length: Math.ceil(count / most) }, (_, index) => {
     const from = index * most
-    const address = whole.target + BigInt(from * bytes)
-    return { dtype: whole.dtype, count: Math.min(most, whole.count - from), target: address, source: address }
+    const offset = BigInt(from * bytes)
+    return { dtype, count: Math.min(most, count - from), target: target + offset, source: source + offset }
   })
 }
 
@@ -137,15 +137,17 @@ export function queueReduction(
 ): Promise<void> {
   const api = `Team.${kind}OnStream`
   const { live, handle } = team
+  const { queue } = live
   const { calls, parts, api: name } = check(team, kind, target, source, options, api)
   const stream = streamAt(live, options.stream, api)
-  const queued = parts.map(({ dtype, target, source, count }) => {
-    const call = calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream
-    return live.queue.startChecked(
-      api,
-      () => call(handle, target, source, count, stream),
-      (status) => checkNvshmem(status, `${name}_on_stream`),
-    )
-  })
-  return queued.length === 1 ? (queued[0] as Promise<void>) : Promise.all(queued).then(() => undefined)
+  const callPart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
+    (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
+  const checkStatus = (status: unknown): void => checkNvshmem(status, `${name}_on_stream`)
+  if (parts.length === 1 || queue.idle) {
+    let last = started
+    for (const part of parts) last = queue.startChecked(api, () => callPart(part), checkStatus)
+    return last
+  }
+  // All of them in one turn.
+  return queue.run(api, () => parts.forEach(callPart)).then((statuses) => statuses.forEach(checkStatus))
 }

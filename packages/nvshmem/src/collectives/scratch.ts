@@ -2,10 +2,15 @@ import { sizeOf } from '../session/sizes.js'
 
 const variable = 'NVSHMEM_REDUCE_SCRATCH_SIZE'
 const byDefault = 512 * 1024
+/** NVSHMEM cuts it into sixteen parts of whole numbers of eight bytes. */
+const unit = 128
 
-/** Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces. */
+/**
+ * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how many,
+ * which it says on the error stream.
+ */
 export function reduceScratchOf(environment: Readonly<NodeJS.ProcessEnv>): number {
-  return sizeOf(environment, variable, byDefault)
+  return sizeOf(environment, variable, byDefault, 0)
 }
 
 /**
@@ -15,22 +20,29 @@ export function reduceScratchOf(environment: Readonly<NodeJS.ProcessEnv>): numbe
  * @param bytes of the part of one PE.
  */
 export function requireScratch(bytes: number, peCount: number, scratch: number, api: string): void {
-  if (peCount === 1 || bytes * peCount <= scratch / 2) return
+  // The second half begins at a whole number of eight bytes.
+  const half = Math.floor(scratch / 16) * 8
+  if (peCount === 1 || bytes * peCount <= half) return
+  const needed = Math.ceil((2 * bytes * peCount) / unit) * unit
   throw new RangeError(
-    `${api}: ${peCount} parts of ${bytes} bytes have no room in the ${scratch / 2} bytes that NVSHMEM keeps for them; ` +
-      `${variable}, set to twice as many and the same for all PEs before NVSHMEM is first called, gives more`,
+    `${api}: ${peCount} parts of ${bytes} bytes have no room in the ${half} bytes that NVSHMEM keeps for them; ` +
+      `${variable}=${needed}, the same for all PEs and set before NVSHMEM is first called, would be enough`,
   )
 }
 
 /**
- * How many elements a reduction in place may have. With three PEs and more NVSHMEM sends larger ones in rounds, the later
- * of which send what the earlier have computed already. Each round of a PE fills at most a sixteenth of the scratch memory.
+ * How many elements NVSHMEM reduces rightly by one call. It sends rounds of a sixteenth of the scratch memory, and where
+ * that is no whole number of elements it loses the rest of each. In place with three PEs and more, rounds after the first
+ * send what that has computed already: all PEs have to fit into it.
  *
  * @returns 0 when there is no room even for one.
  */
-export function mostInPlace(elementBytes: number, peCount: number, scratch: number): number {
-  if (peCount <= 2) return Number.POSITIVE_INFINITY
-  const elements = Math.floor(scratch / 16 / (peCount - 1) / elementBytes)
+export function mostAtOnce(elementBytes: number, peCount: number, scratch: number, isInPlace: boolean): number {
+  const round = Math.floor(scratch / 16)
+  const isSentTwice = isInPlace && peCount > 2
+  const isExact = round > 0 && round % elementBytes === 0
+  if (!isSentTwice && (isExact || peCount === 1)) return Number.POSITIVE_INFINITY
+  const elements = Math.floor(round / (isSentTwice ? peCount - 1 : 1) / elementBytes)
   // Whole words of 16 bytes, so that every part is aligned as the whole is.
   const word = 16 / elementBytes
   return elements < word ? elements : elements - (elements % word)
@@ -38,6 +50,7 @@ export function mostInPlace(elementBytes: number, peCount: number, scratch: numb
 
 export function scratchTooSmall(scratch: number, peCount: number, api: string): RangeError {
   return new RangeError(
-    `${api}: with ${peCount} PEs the ${scratch} bytes of ${variable} are too few for a reduction in place`,
+    `${api}: with ${peCount} PEs the ${scratch} bytes of ${variable} are too few for this reduction; ` +
+      `${byDefault} are usual`,
   )
 }
