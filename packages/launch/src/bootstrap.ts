@@ -30,10 +30,10 @@ export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
   const environment = options.environment ?? process.env
   if (typeof environment !== 'object') throw new TypeError('bootstrap: environment must be an object of variables')
   const found = find(environment)
-  if (found === undefined) return new SingleJob()
+  const deviceOrdinal = deviceOrdinalIn(environment)
+  if (found === undefined) return new SingleJob(undefined, deviceOrdinal)
   const { place } = found
   checkPlace(place)
-  const deviceOrdinal = deviceOrdinalIn(environment)
   if (place.worldSize === 1) return new SingleJob(place, deviceOrdinal)
   const start = performance.now()
   const meeting = found.meeting()

@@ -132,13 +132,17 @@ test.each<[Record<string, string>, string]>([
   [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0' }, 'WORLD_SIZE is not set'],
   [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0', WORLD_SIZE: '2' }, 'SHOAL_SECRET is not set'],
   [{ SHOAL_RENDEZVOUS: 'tcp://127.0.0.1:1', RANK: '0', WORLD_SIZE: '2', SHOAL_SECRET: 'short' }, 'has 5 bytes'],
-  [{ RANK: '2', WORLD_SIZE: '2' }, 'this is rank 2 of 2'],
+  [{ RANK: '2', WORLD_SIZE: '2' }, 'this is rank 2 of 2 (RANK, WORLD_SIZE)'],
   [{ RANK: '0', WORLD_SIZE: '0' }, 'this is rank 0 of 0'],
   [{ RANK: '-1', WORLD_SIZE: '2' }, "RANK should be a whole number, it is '-1'"],
   [{ RANK: 'one', WORLD_SIZE: '2' }, "RANK should be a whole number, it is 'one'"],
   [{ RANK: '0', WORLD_SIZE: '2e9' }, 'WORLD_SIZE should be a whole number'],
-  [{ ...torchrun, LOCAL_RANK: '4' }, 'this is local rank 4 of 4'],
-  [{ ...torchrun, LOCAL_WORLD_SIZE: '9' }, '9 of 8 ranks are on this machine'],
+  [{ ...torchrun, LOCAL_RANK: '4' }, 'this is local rank 4 of 4 (LOCAL_RANK, LOCAL_WORLD_SIZE)'],
+  [{ ...torchrun, LOCAL_WORLD_SIZE: '9' }, '9 of 8 ranks are on this machine (LOCAL_WORLD_SIZE, WORLD_SIZE)'],
+  [{ SHOAL_DEVICE_ORDINAL: 'first' }, "SHOAL_DEVICE_ORDINAL should be a whole number, it is 'first'"],
+  [{ ...hydra, PMI_RANK: '2' }, 'this is rank 2 of 2 (PMI_RANK, PMI_SIZE)'],
+  [{ ...slurm, SLURM_PROCID: '7' }, 'this is rank 7 of 7 (SLURM_PROCID, SLURM_STEP_NUM_TASKS)'],
+  [{ ...openMpi, OMPI_COMM_WORLD_LOCAL_RANK: '4' }, '(OMPI_COMM_WORLD_LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_SIZE)'],
   [{ OMPI_COMM_WORLD_RANK: '0' }, 'OMPI_COMM_WORLD_SIZE is not set'],
   [{ PMI_RANK: '0' }, 'PMI_SIZE is not set'],
   [{ SLURM_PROCID: '0', SLURM_STEP_NUM_TASKS: '2' }, 'SLURM_JOB_ID is not set'],
@@ -163,7 +167,9 @@ test.each([
   'http://x:1',
 ])('%s is no address of a rendezvous', async (address) => {
   const environment = { SHOAL_RENDEZVOUS: address, SHOAL_SECRET: 'x'.repeat(16), RANK: '0', WORLD_SIZE: '2' }
-  await expect(bootstrap({ environment })).rejects.toThrow('is no address of a rendezvous')
+  const error = await bootstrap({ environment }).catch((caught: unknown) => caught)
+  expect(error).toBeInstanceOf(LaunchEnvironmentError)
+  expect((error as Error).message).toContain(`SHOAL_RENDEZVOUS: '${address}' is no address of a rendezvous`)
 })
 
 test('where jobs over several machines meet', () => {
@@ -198,6 +204,12 @@ test('a job of one rank meets nobody, whoever started it', async () => {
     },
   })
   expect(second).toMatchObject({ launcher: 'shoal', deviceOrdinal: 3 })
+})
+
+test('a process that no launcher has started takes the device that somebody says', async () => {
+  const environment = { SHOAL_DEVICE_ORDINAL: '3' }
+  expect(await bootstrap({ environment })).toMatchObject({ launcher: 'single', localRank: 0, deviceOrdinal: 3 })
+  expect(await bootstrap({ environment: {} })).toMatchObject({ launcher: 'single', deviceOrdinal: 0 })
 })
 
 test.each([

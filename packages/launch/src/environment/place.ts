@@ -33,24 +33,44 @@ export interface ForeignPlace extends RankPlace {
 
 export type ReadPlace = (environment: Environment) => ForeignPlace | undefined
 
-/** @throws LaunchEnvironmentError */
+/** Where each launcher says it. */
+const variablesOf: Readonly<Record<Launcher, readonly [rank: string, size: string, localRank: string, local: string]>> =
+  {
+    shoal: ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE'],
+    torchrun: ['RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'LOCAL_WORLD_SIZE'],
+    openmpi: [
+      'OMPI_COMM_WORLD_RANK',
+      'OMPI_COMM_WORLD_SIZE',
+      'OMPI_COMM_WORLD_LOCAL_RANK',
+      'OMPI_COMM_WORLD_LOCAL_SIZE',
+    ],
+    pmi: ['PMI_RANK', 'PMI_SIZE', 'MPI_LOCALRANKID or PMI_LOCAL_RANK', 'MPI_LOCALNRANKS or PMI_LOCAL_SIZE'],
+    slurm: ['SLURM_PROCID', 'SLURM_STEP_NUM_TASKS', 'SLURM_LOCALID', 'SLURM_STEP_TASKS_PER_NODE'],
+    single: ['', '', '', ''],
+  }
+
+/** @throws LaunchEnvironmentError, which names the variables */
 export function checkPlace({ launcher, rank, worldSize, localRank, localWorldSize }: RankPlace): void {
+  const [rankName, sizeName, localRankName, localName] = variablesOf[launcher]
   if (worldSize < 1 || rank >= worldSize) {
-    throw new LaunchEnvironmentError(`${launcher} says that this is rank ${rank} of ${worldSize}`)
+    throw new LaunchEnvironmentError(
+      `${launcher} says that this is rank ${rank} of ${worldSize} (${rankName}, ${sizeName})`,
+    )
   }
   if (worldSize > mostRanks) {
     throw new LaunchEnvironmentError(
-      `${launcher} says that there are ${worldSize} ranks; a job has ${mostRanks} at most`,
+      `${launcher} says that there are ${worldSize} ranks (${sizeName}); a job has ${mostRanks} at most`,
     )
   }
   if (localWorldSize !== undefined && (localWorldSize < 1 || localWorldSize > worldSize)) {
     throw new LaunchEnvironmentError(
-      `${launcher} says that ${localWorldSize} of ${worldSize} ranks are on this machine`,
+      `${launcher} says that ${localWorldSize} of ${worldSize} ranks are on this machine (${localName}, ${sizeName})`,
     )
   }
   if (localRank !== undefined && localRank >= (localWorldSize ?? worldSize)) {
     throw new LaunchEnvironmentError(
-      `${launcher} says that this is local rank ${localRank} of ${localWorldSize ?? worldSize}`,
+      `${launcher} says that this is local rank ${localRank} of ${localWorldSize ?? worldSize} ` +
+        `(${localRankName}, ${localWorldSize === undefined ? sizeName : localName})`,
     )
   }
 }

@@ -1,5 +1,5 @@
 import { LaunchEnvironmentError } from '../errors.js'
-import { parseAddress } from '../rendezvous/address.js'
+import { type Address, parseAddress } from '../rendezvous/address.js'
 import type { Target } from '../rendezvous/connection.js'
 import type { RankPlace } from './place.js'
 import { type Environment, numberIn, requiredNumber, textIn } from './variables.js'
@@ -20,7 +20,16 @@ export function readShoal(environment: Environment): ShoalPlace | undefined {
     localRank: numberIn(environment, 'LOCAL_RANK'),
     localWorldSize: numberIn(environment, 'LOCAL_WORLD_SIZE'),
     nodeRank: numberIn(environment, 'GROUP_RANK'),
-    target: { address: parseAddress(rendezvous), secret: readSecret(environment, because) },
+    target: { address: readAddress(rendezvous), secret: readSecret(environment, because) },
+  }
+}
+
+/** @throws LaunchEnvironmentError */
+function readAddress(text: string): Address {
+  try {
+    return parseAddress(text)
+  } catch (cause) {
+    throw new LaunchEnvironmentError(`SHOAL_RENDEZVOUS: ${(cause as Error).message}`, { cause })
   }
 }
 
