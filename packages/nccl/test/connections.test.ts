@@ -135,17 +135,6 @@ test.for(['first', 'last'])(
   },
 )
 
-test('a rank that gave up joining is not waited for', async () => {
-  const [first, second] = await connected(await pair())
-  const id = first.createUniqueId()
-  await expect(Communicator.joinGrown({ device: 2, rank: 2, worldSize: 3, id, timeout: 50 })).rejects.toMatchObject({
-    code: 'SHOAL_TIMEOUT',
-  })
-  reduce(first)
-  reduce(second)
-  await finished(first, second)
-})
-
 test('children of a split and a shrink are ranks of one thread too, and are compared', async () => {
   const three = kept(await Communicator.initAll([0, 1, 2])) as [Communicator, Communicator, Communicator]
   const split = () => Promise.all(three.map((one, rank) => one.split({ color: Math.min(rank, 1) })))
