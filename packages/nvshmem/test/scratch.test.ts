@@ -61,8 +61,8 @@ describe('the scratch memory of reductions', () => {
     [131_076, 2],
     [1, 3],
     [87_384, 3],
-    [8 * 4099, 7],
-  ])('that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call', ([bytes, peCount]) => {
+    [32_792, 7],
+  ] as const)('that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call', ([bytes, peCount]) => {
     const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
     requireScratch(bytes, peCount, Number(needed), 'it')
     for (const width of [1, 2, 4, 8])
