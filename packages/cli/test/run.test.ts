@@ -336,6 +336,14 @@ describe('the first failure', () => {
     await expectEnded(pidsIn(output))
   })
 
+  test('ends those who are stopped, too, without waiting for the grace', async () => {
+    const script = 'trap "echo rank $RANK ends; exit" TERM; [ $RANK = 1 ] && kill -STOP $$; sleep 0.5; exit 5'
+    const { code, output, errors } = await run(['-n', '2', '--exec', 'sh', '-c', script])
+    expect(code).toBe(5)
+    expect(output).toBe('[1] rank 1 ends\n')
+    expect(errors).not.toContain('did not end within')
+  })
+
   test('of all at once is told once', async () => {
     const { code, errors } = await run(['-n', '4', '--exec', 'sh', '-c', 'exit 3'])
     expect(code).toBe(3)

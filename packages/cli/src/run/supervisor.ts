@@ -123,7 +123,11 @@ export class Supervisor {
     const running = this.#ranks.filter((one) => one.isRunning)
     const whom = reason.startsWith('rank') ? 'the others' : 'the ranks'
     tell(`${reason}${running.length === 0 ? '' : `; ${whom} are being ended`}`)
-    for (const one of running) one.signalGroup(signal)
+    for (const one of running) {
+      one.signalGroup(signal)
+      // One that is stopped would not see it before the grace is over.
+      one.signalGroup('SIGCONT')
+    }
     const { grace } = this.#options
     this.#killTimer = setTimeout(() => {
       const left = this.#ranks.filter((one) => one.isRunning).map((one) => one.rank)
