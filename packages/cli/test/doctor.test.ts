@@ -71,6 +71,15 @@ test('without anything: what is missing, and what to do', () => {
   expect(findings.filter(({ level }) => level === 'warning')).toHaveLength(3)
 })
 
+test('a variable that names a wrong file is what has to be corrected', () => {
+  const remedies = (environment: NodeJS.ProcessEnv, title: string): string =>
+    report([], environment)
+      .findings.find(({ subject }) => subject === title)!
+      .remedies.join('; ')
+  expect(remedies(nothing, 'NVIDIA NCCL')).toMatch(/^unset SHOAL_NCCL_LIBRARY, so that the library is searched for/)
+  expect(remedies(nothing, 'NVIDIA CUDA driver')).toMatch(/^unset SHOAL_CUDA_LIBRARY, /)
+})
+
 test('what is required and missing is an error', () => {
   const sim = { SHOAL_DEVICE: 'sim', SHOAL_NCCL_LIBRARY: nowhere }
   expect(report([], sim)).toMatchObject({ code: 0, ok: true })

@@ -12,6 +12,14 @@ import { examineSystem } from './system.js'
 export const librariesByName = { driver, runtime, nccl, nvshmem } as const
 export type LibraryName = keyof typeof librariesByName
 
+/** What names the file of each; then nothing else is searched. */
+const variables: Readonly<Record<LibraryName, string>> = {
+  driver: 'SHOAL_CUDA_LIBRARY',
+  runtime: 'SHOAL_CUDART_LIBRARY',
+  nccl: 'SHOAL_NCCL_LIBRARY',
+  nvshmem: 'SHOAL_NVSHMEM_LIBRARY',
+}
+
 /** Shared memory below this makes NCCL and NVSHMEM fail on machines with several GPUs; containers have 64 MiB by default. */
 const enoughSharedMemory = 2 ** 30
 
@@ -61,12 +69,14 @@ function libraryFindings(name: LibraryName, report: LibraryReport, required: rea
   }
   const named = report.attempts.find(({ step }) => step === 'environment' || step === 'option')
   const why = named === undefined ? 'not found' : `${named.candidate} does not load: ${named.outcome.trim()}`
+  const variable = variables[name]
+  const correction = `unset ${variable}, so that the library is searched for, or name the right file in it`
   return [
     {
       level,
       subject: report.title,
       message: isRequired ? why : `${why}; what needs it cannot run`,
-      remedies: remediesIn(report.error ?? ''),
+      remedies: [...(named?.step === 'environment' ? [correction] : []), ...remediesIn(report.error ?? '')],
     },
   ]
 }
