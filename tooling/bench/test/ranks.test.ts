@@ -1,18 +1,31 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { Crew, type Member, Stage } from '../src/ranks/crew.js'
-import { processorsOf } from '../src/ranks/processors.js'
+import { allowedProcessors, numbersIn, processorsOf } from '../src/ranks/processors.js'
 
 describe('the processors of a process', () => {
   test.for([
-    { processes: 2, all: 32, expected: ['0-15', '16-31'] },
-    { processes: 4, all: 64, expected: ['0-15', '16-31', '32-47', '48-63'] },
-    { processes: 3, all: 16, expected: ['0-4', '5-9', '10-14'] },
-    { processes: 1, all: 64, expected: ['0-15'] },
-    { processes: 2, all: 7, expected: [undefined, undefined] },
+    { processes: 2, all: '0-31', expected: ['0-15', '16-31'] },
+    { processes: 4, all: '0-63', expected: ['0-15', '16-31', '32-47', '48-63'] },
+    { processes: 3, all: '0-15', expected: ['0-4', '5-9', '10-14'] },
+    { processes: 1, all: '0-63', expected: ['0-15'] },
+    { processes: 2, all: '0-6', expected: [undefined, undefined] },
+    { processes: 1, all: '', expected: [undefined] },
+    // Of a container that has some of the machine's.
+    { processes: 2, all: '4-6,8,32-35', expected: ['4-6,8', '32-35'] },
   ])('$processes on $all', ({ processes, all, expected }) => {
-    expect(Array.from({ length: processes }, (_, index) => processorsOf(index, processes, all))).toEqual(expected)
+    const allowed = all === '' ? [] : numbersIn(all)
+    const lists = expected.map((list) => (list === undefined ? undefined : numbersIn(list).join(',')))
+    expect(expected.map((_, index) => processorsOf(index, processes, allowed))).toEqual(lists)
+  })
+
+  test.skipIf(allowedProcessors().length === 0)('are such as taskset keeps a process to', () => {
+    const last = allowedProcessors().at(-1) ?? 0
+    const program = `console.log(/^Cpus_allowed_list:\\s*(\\S+)/m.exec(fs.readFileSync('/proc/self/status', 'utf8'))[1])`
+    const words = ['-c', processorsOf(0, 1, Array(4).fill(last)) ?? '', process.execPath, '--eval', program]
+    expect(spawnSync('taskset', words, { encoding: 'utf8' }).stdout.trim()).toBe(String(last))
   })
 })
 

@@ -1,5 +1,5 @@
 import { Contestant } from '../contestant.js'
-import { canChooseProcessors, processorsOf } from './processors.js'
+import { allowedProcessors, processorsOf } from './processors.js'
 
 /** How one process of a crew is started. */
 export interface Member {
@@ -28,7 +28,7 @@ export class Crew {
   static async start(name: string, members: readonly Member[]): Promise<Crew> {
     const started = await Promise.all(
       members.map((one, index) => {
-        const processors = canChooseProcessors() ? processorsOf(index, members.length) : undefined
+        const processors = processorsOf(index, members.length, allowedProcessors())
         const [command, words] =
           processors === undefined
             ? [one.command, one.arguments]

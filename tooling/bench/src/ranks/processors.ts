@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
 /** Fewer would have threads of one process wait for each other. */
@@ -6,23 +7,35 @@ const fewest = 4
 const most = 16
 
 /**
- * The processors for one of so many processes, as `taskset` names them; undefined where there are too few to share out.
- * Every contestant gets the same: which core a process comes to lie on, and who its neighbours are, changes short calls by
- * half.
+ * The processors for one of so many processes, as `taskset` names them, of those that this process may use; undefined
+ * where there are too few to share out. Every contestant gets the same: which core a process comes to lie on, and who its
+ * neighbours are, changes short calls by half.
  */
-export function processorsOf(
-  index: number,
-  processes: number,
-  all: number = availableParallelism(),
-): string | undefined {
-  const share = Math.min(most, Math.floor(all / processes))
-  return share < fewest ? undefined : `${index * share}-${(index + 1) * share - 1}`
+export function processorsOf(index: number, processes: number, allowed: readonly number[]): string | undefined {
+  const share = Math.min(most, Math.floor(allowed.length / processes))
+  return share < fewest ? undefined : allowed.slice(index * share, (index + 1) * share).join(',')
 }
 
-let known: boolean | undefined
+/** The numbers in a list as Linux writes it: `0-3,8`. */
+export function numbersIn(list: string): number[] {
+  return list.split(',').flatMap((range) => {
+    const [first = Number.NaN, last = first] = range.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+}
 
-/** Whether processes can be kept to some processors here. */
-export function canChooseProcessors(): boolean {
-  known ??= process.platform === 'linux' && spawnSync('taskset', ['-c', '0', 'true']).status === 0
+let known: readonly number[] | undefined
+
+/** The processors that this process may use; none where processes cannot be kept to some of them. */
+export function allowedProcessors(): readonly number[] {
+  known ??= findAllowed()
   return known
+}
+
+function findAllowed(): readonly number[] {
+  if (process.platform !== 'linux') return []
+  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]
+  if (list === undefined || spawnSync('taskset', ['-c', list, 'true']).status !== 0) return []
+  // A container may have less time than all of them would give.
+  return numbersIn(list).slice(0, availableParallelism())
 }
