@@ -62,12 +62,15 @@ describe('the scratch memory of reductions', () => {
     [1, 3],
     [87_384, 3],
     [32_792, 7],
-  ] as const)('that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call', ([bytes, peCount]) => {
-    const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
-    requireScratch(bytes, peCount, Number(needed), 'it')
-    for (const width of [1, 2, 4, 8])
-      expect(mostAtOnce(width, peCount, Number(needed), false)).toBe(Number.POSITIVE_INFINITY)
-  })
+  ] as const)(
+    'that is asked for %i bytes of %i PEs is enough for them, and for reductions in one call',
+    ([bytes, peCount]) => {
+      const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
+      requireScratch(bytes, peCount, Number(needed), 'it')
+      for (const width of [1, 2, 4, 8])
+        expect(mostAtOnce(width, peCount, Number(needed), false)).toBe(Number.POSITIVE_INFINITY)
+    },
+  )
 
   test('is not needed by a PE alone', () => {
     requireScratch(2 ** 40, 1, byDefault, 'it')
