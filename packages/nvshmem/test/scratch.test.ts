@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process'
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 // What the package does not export: the sizes are those at which an H200 came out wrong.
@@ -148,19 +148,31 @@ describe('collectives', () => {
   })
 })
 
-describe('what is called for 20,000 bytes', () => {
+describe('what is called', () => {
   const { library, calls } = compileRecordingLibrary()
+
+  function runFixture(name: string, environment: NodeJS.ProcessEnv, ...words: string[]): SpawnSyncReturns<string> {
+    const file = fileURLToPath(new URL(`fixtures/${name}`, import.meta.url))
+    const run = spawnSync(process.execPath, [file, ...words], {
+      encoding: 'utf8',
+      timeout: 30_000,
+      env: {
+        ...process.env,
+        SHOAL_DEVICE: 'sim',
+        SHOAL_SIM_DEVICES: '1',
+        SHOAL_NVSHMEM_LIBRARY: library,
+        NODE_OPTIONS: '',
+        ...environment,
+      },
+    })
+    expect(run.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+    return run
+  }
 
   /** How often each reduction was called. */
   function reductionsWith(pes: number): Record<string, number> {
     const file = `${calls}.${pes}`
-    const environment = { SHOAL_NVSHMEM_LIBRARY: library, SHOAL_CALLS: file, SHOAL_PES: String(pes), NODE_OPTIONS: '' }
-    const run = spawnSync(process.execPath, [fileURLToPath(new URL('fixtures/largeInPlace.mjs', import.meta.url))], {
-      encoding: 'utf8',
-      timeout: 30_000,
-      env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1', ...environment },
-    })
-    expect(run.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+    runFixture('largeInPlace.mjs', { SHOAL_CALLS: file, SHOAL_PES: String(pes) })
     const counts: Record<string, number> = {}
     for (const name of callsIn(file).filter((name) => /_reduce(_|$)/.test(name))) counts[name] = (counts[name] ?? 0) + 1
     return counts
@@ -170,7 +182,7 @@ describe('what is called for 20,000 bytes', () => {
     { pes: 2, times: 1 },
     { pes: 3, times: 2 },
     { pes: 9, times: 5 },
-  ])('$pes PEs: $times times in place, once otherwise', ({ pes, times }) => {
+  ])('for 20,000 bytes of $pes PEs: $times times in place, once otherwise', ({ pes, times }) => {
     expect(reductionsWith(pes)).toEqual({
       nvshmem_uint8_sum_reduce: times,
       nvshmem_uint8_max_reduce: times,
@@ -178,6 +190,17 @@ describe('what is called for 20,000 bytes', () => {
       nvshmem_uint8_min_reduce: 1,
     })
   })
+
+  test.for([
+    ['32', '0', /^done$/],
+    ['0', '32', /2 parts of 8 bytes have no room in the 0 bytes/],
+  ] as const)(
+    'goes by what C code sees of the variable, %s, and not by a copy of a worker, %s',
+    ([inC, copy, answer]) => {
+      const environment = { SHOAL_CALLS: `${calls}.worker`, SHOAL_PES: '2' }
+      expect(runFixture('workersVariables.mjs', environment, inC, copy).stdout.trim()).toMatch(answer)
+    },
+  )
 })
 
 test('what NVSHMEM reads of the environment, it reads before its first call', () => {

@@ -1,3 +1,4 @@
+import type { Environment } from '../session/environment.js'
 import { sizeOf } from '../session/sizes.js'
 
 const variable = 'NVSHMEM_REDUCE_SCRATCH_SIZE'
@@ -9,7 +10,7 @@ const unit = 128
  * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how many,
  * which it says on the error stream.
  */
-export function reduceScratchOf(environment: Readonly<NodeJS.ProcessEnv>): number {
+export function reduceScratchOf(environment: Environment): number {
   return sizeOf(environment, variable, byDefault, 0)
 }
 

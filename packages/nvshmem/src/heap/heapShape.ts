@@ -1,3 +1,4 @@
+import type { Environment } from '../session/environment.js'
 import { sizeOf } from '../session/sizes.js'
 
 const MiB = 2 ** 20
@@ -13,7 +14,7 @@ export interface HeapShape {
 }
 
 /** @param isSoftware whether it is the software device's, which grows by what is needed when nothing is said. */
-export function heapShape(environment: Readonly<NodeJS.ProcessEnv>, isSoftware: boolean): HeapShape {
+export function heapShape(environment: Environment, isSoftware: boolean): HeapShape {
   const isWhole = isSet(environment['NVSHMEM_DISABLE_CUDA_VMM']) || environment['NVSHMEM_HEAP_KIND'] === 'SYSMEM'
   if (isWhole && !isSoftware) {
     return { step: 0, limit: sizeOf(environment, 'NVSHMEM_SYMMETRIC_SIZE', GiB), limitedBy: 'NVSHMEM_SYMMETRIC_SIZE' }

@@ -1,10 +1,36 @@
-let seen: NodeJS.ProcessEnv | undefined
+import { isMainThread } from 'node:worker_threads'
+import { nvshmem } from '@shoal/nvshmem-sys'
+
+/** Those that the package looks at. */
+const names = [
+  'NVSHMEM_CUMEM_GRANULARITY',
+  'NVSHMEM_DISABLE_CUDA_VMM',
+  'NVSHMEM_HEAP_KIND',
+  'NVSHMEM_MAX_MEMORY_PER_GPU',
+  'NVSHMEM_REDUCE_SCRATCH_SIZE',
+  'NVSHMEM_SYMMETRIC_SIZE',
+] as const
+
+/** Variables by their names, as they are in the process. */
+export type Environment = { readonly [Name in (typeof names)[number]]?: string | undefined }
+
+let seen: Environment | undefined
 
 /**
  * The variables of the process as NVSHMEM knows them: it reads them once, in its first call, so this is asked for before
- * every call that may be the first.
+ * every call that may be the first. Throws where there is no NVSHMEM.
  */
-export function environmentOfNvshmem(): Readonly<NodeJS.ProcessEnv> {
-  seen ??= { ...process.env }
+export function environmentOfNvshmem(): Environment {
+  if (seen === undefined) {
+    const read = variableReader()
+    seen = Object.fromEntries(names.map((name) => [name, read(name)]))
+  }
   return seen
+}
+
+function variableReader(): (name: string) => string | undefined {
+  if (isMainThread) return (name) => process.env[name]
+  // A worker's process.env is a copy that may differ from what C code sees.
+  const getenv = nvshmem.bindForeign('getenv', 0, 'const char *%s(const char *)')
+  return (name) => (getenv(name) as string | null) ?? undefined
 }

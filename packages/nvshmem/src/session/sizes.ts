@@ -1,11 +1,13 @@
+import type { Environment } from './environment.js'
+
 /**
  * A number of bytes as NVSHMEM reads it from a variable: what C's `%lf%c` finds, with K, M, G or T.
  *
  * @param unreadable where the variable is set, and to something else.
  */
 export function sizeOf(
-  environment: Readonly<NodeJS.ProcessEnv>,
-  name: string,
+  environment: Environment,
+  name: keyof Environment,
   otherwise: number,
   unreadable: number = otherwise,
 ): number {
