@@ -314,6 +314,31 @@ describe('what cannot be', () => {
   })
 
   test.each([
+    [['all-reduce'], '0', 'there is no device'],
+    [['calls'], '0', 'there is no device'],
+    [['put'], '1', 'NVSHMEM between PEs needs two devices'],
+    [['all-reduce', '-g', '2'], '1', '--devices 2: this machine has 1'],
+  ])('%j on a machine with %s devices', (words, devices, message) => {
+    const { status, stdout, errors } = shoal(['bench', ...words, '--device', 'sim'], { SHOAL_SIM_DEVICES: devices })
+    expect(errors).toBe(`shoal bench: ${message}\nshoal bench --help tells how to use it.\n`)
+    expect(stdout).toBe('')
+    expect(status).toBe(2)
+  })
+
+  test.each([
+    ['all-reduce', '3', '2', 'rank 2 takes device 2: this machine has 2, and no two ranks share one'],
+    ['put', '3', '2', 'rank 2 takes device 2: this machine has 2, and no two ranks share one'],
+    ['get', '1', '1', 'get is between two PEs: this job has one rank'],
+    ['atomic', '1', '1', 'atomic is between two PEs: this job has one rank'],
+  ])('%s in a job of %s ranks on %s devices', (name, ranks, devices, message) => {
+    const job = ['run', '-n', ranks, '--no-prefix', program, 'bench', name, '--device', 'sim', '-e', '64']
+    const { status, errors } = shoal(job, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: devices })
+    expect(errors).toContain(`shoal bench: ${message}\n`)
+    expect(errors).not.toContain('    at ')
+    expect(status).not.toBe(0)
+  })
+
+  test.each([
     [[], {}],
     [['--device', 'gpu'], { SHOAL_DEVICE: 'sim' }],
   ])('no GPU: %j', (words, extra) => {

@@ -22,12 +22,16 @@ export interface Party {
   leave(): Promise<void>
 }
 
-/** All devices in this process where nothing has started it as a rank, else the device of this rank. */
+/**
+ * All devices in this process where nothing has started it as a rank, else the device of this rank.
+ * @throws UsageError when there are not as many devices.
+ */
 export async function joinParty(options: BenchOptions): Promise<Party> {
   const job = await bootstrap()
   if (job.launcher !== 'single') return partyOf(job, options)
   await job.dispose()
   const all = Device.all()
+  if (all.length === 0) throw new UsageError('there is no device')
   const worldSize = options.devices ?? all.length
   if (worldSize > all.length) throw new UsageError(`--devices ${worldSize}: this machine has ${all.length}`)
   return {
@@ -45,7 +49,14 @@ export async function joinParty(options: BenchOptions): Promise<Party> {
 
 async function partyOf(job: Job, options: BenchOptions): Promise<Party> {
   const waiting = { timeout: options.timeout, signal: job.lost }
-  const device = Device.get(job.deviceOrdinal)
+  const all = Device.all()
+  const device = all[job.deviceOrdinal]
+  if (device === undefined) {
+    await job.dispose()
+    throw new UsageError(
+      `rank ${job.rank} takes device ${job.deviceOrdinal}: this machine has ${all.length}, and no two ranks share one`,
+    )
+  }
   let collected = 0
   return {
     worldSize: job.worldSize,

@@ -1,3 +1,4 @@
+import { UsageError } from '../../command.js'
 import type { BenchOptions } from '../options.js'
 import type { Party } from '../party.js'
 import { benchAtomic } from './atomics.js'
@@ -19,6 +20,9 @@ export async function benchNvshmem(options: BenchOptions, commandLine: readonly 
   const party = await joinPes(options)
   if (party === undefined) return await startPes(commandLine, options)
   try {
+    if (party.worldSize < 2 && options.test !== 'barrier') {
+      throw new UsageError(`${options.test} is between two PEs: this job has one rank`)
+    }
     return await (tests[options.test] as (party: Party, options: BenchOptions) => Promise<number>)(party, options)
   } finally {
     await party.leave()
