@@ -191,6 +191,20 @@ describe('what is called', () => {
     })
   })
 
+  test('is all of it, also where the first call fails: other PEs would wait in the second', () => {
+    const names = {
+      wait: 'nvshmem_uint8_sum_reduce',
+      sync: 'nvshmem_uint8_max_reduce',
+      stream: 'nvshmemx_uint8_min_reduce_on_stream',
+      busy: 'nvshmemx_uint8_prod_reduce_on_stream',
+    }
+    const file = `${calls}.failing`
+    const environment = { SHOAL_CALLS: file, SHOAL_PES: '3', SHOAL_FAILS: Object.values(names).join(' ') }
+    expect(JSON.parse(runFixture('failingPart.mjs', environment).stdout)).toEqual(names)
+    const called = callsIn(file)
+    for (const name of Object.values(names)) expect(called.filter((one) => one === name)).toHaveLength(2)
+  })
+
   test.for([
     ['32', '0', /^done$/],
     ['0', '32', /2 parts of 8 bytes have no room in the 0 bytes/],

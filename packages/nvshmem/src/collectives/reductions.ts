@@ -90,12 +90,15 @@ function partsOf(whole: CollectiveOperands, peCount: number, scratch: number, ap
   })
 }
 
-function call(
-  { handle }: CollectiveTeam,
-  { calls }: Checked,
-  { dtype, target, source, count }: CollectiveOperands,
-): number {
-  return (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count)
+/** Makes every call also where an earlier one has failed: other PEs would wait in it. */
+function callAll({ handle }: CollectiveTeam, { calls, parts }: Checked): number[] {
+  return parts.map(({ dtype, target, source, count }) =>
+    (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count),
+  )
+}
+
+function checkAll(statuses: readonly unknown[], api: string): void {
+  for (const status of statuses) checkNvshmem(status, api)
 }
 
 export async function reduction(
@@ -107,11 +110,8 @@ export async function reduction(
 ): Promise<void> {
   const api = `Team.${kind}`
   const checked = check(team, kind, target, source, options, api)
-  const record = (): void => {
-    for (const part of checked.parts) call(team, checked, part)
-  }
-  const statuses = await team.live.queue.run(api, record, { wait: options })
-  for (const status of statuses) checkNvshmem(status, checked.api)
+  const statuses = await team.live.queue.run(api, () => callAll(team, checked), { wait: options })
+  checkAll(statuses, checked.api)
 }
 
 export function reductionSync(
@@ -123,9 +123,8 @@ export function reductionSync(
 ): void {
   const api = `Team.${kind}Sync`
   const checked = check(team, kind, target, source, options, api)
-  team.live.queue.runSync(api, () => {
-    for (const part of checked.parts) checkNvshmem(call(team, checked, part), checked.api)
-  })
+  const statuses = team.live.queue.runSync(api, () => callAll(team, checked))
+  checkAll(statuses, checked.api)
 }
 
 export function queueReduction(
@@ -142,12 +141,18 @@ export function queueReduction(
   const stream = streamAt(live, options.stream, api)
   const callPart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
     (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
-  const checkStatus = (status: unknown): void => checkNvshmem(status, `${name}_on_stream`)
-  if (parts.length === 1 || queue.idle) {
-    let last = started
-    for (const part of parts) last = queue.startChecked(api, () => callPart(part), checkStatus)
-    return last
+  const onStream = (): string => `${name}_on_stream`.replace(/^nvshmem_/, 'nvshmemx_')
+  const [only] = parts
+  if (only !== undefined && parts.length === 1) {
+    return queue.startChecked(
+      api,
+      () => callPart(only),
+      (status) => checkAll([status], onStream()),
+    )
   }
-  // All of them in one turn.
-  return queue.run(api, () => parts.forEach(callPart)).then((statuses) => statuses.forEach(checkStatus))
+  const callEach = (): unknown[] => parts.map(callPart)
+  const checkEach = (statuses: readonly unknown[]): void => checkAll(statuses, onStream())
+  if (!queue.idle) return queue.run(api, callEach).then(checkEach)
+  checkEach(queue.inContext(callEach))
+  return started
 }
