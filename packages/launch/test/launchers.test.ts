@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
@@ -312,6 +313,29 @@ describe('the private folder', () => {
     await expectNothingLeft()
   })
 })
+
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
+  '%s of what serves the rendezvous leaves no folder',
+  async (signal) => {
+    const own = join(folder, 'rendezvous')
+    mkdirSync(own)
+    writeFileSync(join(own, 'secret'), 'the secret of this job')
+    const code = "import('@shoal/launch/server').then((server) => server.serveAsHelper())"
+    const helper = spawn(process.execPath, ['--input-type=module', '-e', code], {
+      cwd: fileURLToPath(new URL('..', import.meta.url)),
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    children.push(helper)
+    const address = { kind: 'unix', path: join(own, 'socket') }
+    helper.stdin.write(`${JSON.stringify({ worldSize: 2, secret: 'the secret of this job', address, folder: own })}\n`)
+    const [answer] = await once(helper.stdout, 'data')
+    expect(String(answer)).toBe('ready\n')
+    expect(readdirSync(own).sort()).toEqual(['secret', 'socket'])
+    helper.kill(signal)
+    await once(helper, 'exit')
+    expect(existsSync(own)).toBe(false)
+  },
+)
 
 test('a rank that comes to its end has left; one that is ended with a job under way is lost', async () => {
   // Rank 1 waits in vain, and is told why.

@@ -59,7 +59,7 @@ export function checkPlace({ launcher, rank, worldSize, localRank, localWorldSiz
   }
   if (worldSize > mostRanks) {
     throw new LaunchEnvironmentError(
-      `${launcher} says that there are ${worldSize} ranks (${sizeName}); a job has ${mostRanks} at most`,
+      `${launcher} says that there are ${worldSize} ranks; a job has ${mostRanks} at most (${sizeName})`,
     )
   }
   if (localWorldSize !== undefined && (localWorldSize < 1 || localWorldSize > worldSize)) {

@@ -75,6 +75,8 @@ export async function serveAsHelper(): Promise<void> {
     if (task.folder !== undefined) rmSync(task.folder, { recursive: true, force: true })
     process.exit(0)
   }
+  // Somebody ends everything that runs here, such as a container that stops.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, end)
   try {
     const server = await RendezvousServer.listen({
       worldSize: task.worldSize,
