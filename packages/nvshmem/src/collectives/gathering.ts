@@ -19,7 +19,7 @@ import { type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { type StreamOperand, streamAt } from '../operands.js'
 import type { WaitOptions } from '../session/callQueue.js'
-import { type CollectiveOperands, type CollectiveTeam, checkCollective, type Shape } from './operands.js'
+import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream, type Shape } from './operands.js'
 
 /** Collectives that move elements without computing. */
 export type Gathering = 'broadcast' | 'fcollect' | 'allToAll'
@@ -165,5 +165,5 @@ export function queueGather(
     const move = (isTyped ? moves[kind].typedOnStream(dtype) : undefined) ?? moves[kind].bytesOnStream
     return move(handle, checked.target, checked.source, units, stream)
   }
-  return live.queue.startChecked(api, record, (status) => checkNvshmem(status, `${checked.api}_on_stream`))
+  return live.queue.startChecked(api, record, (status) => checkOnStream(status, checked.api))
 }

@@ -1,6 +1,7 @@
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
 import { type DType, dtypeInfo } from '@shoal/types'
 import { requireCount } from '../checks.js'
+import { checkNvshmem } from '../errors.js'
 import { requireRoom, symmetricAt } from '../operands.js'
 import type { LiveSession } from '../session/live.js'
 
@@ -26,6 +27,11 @@ export interface CollectiveOperands {
   readonly count: number
   readonly target: bigint
   readonly source: bigint
+}
+
+/** Throws where a call on a stream has not started. `api` names the function of the host. */
+export function checkOnStream(status: unknown, api: string): void {
+  if (status !== 0) checkNvshmem(status, `${api.replace(/^nvshmem_/, 'nvshmemx_')}_on_stream`)
 }
 
 export function checkCollective(

@@ -8,7 +8,7 @@ import { streamAt } from '../operands.js'
 import { started, type WaitOptions } from '../session/callQueue.js'
 import type { OnStreamOptions } from '../session/synchronization.js'
 import type { CountOptions } from './gathering.js'
-import { type CollectiveOperands, type CollectiveTeam, checkCollective } from './operands.js'
+import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream } from './operands.js'
 import { mostAtOnce, requireScratch, scratchTooSmall } from './scratch.js'
 
 /** How the elements of all PEs become one; the last three for integers of NVSHMEM's bitwise families. */
@@ -141,17 +141,18 @@ export function queueReduction(
   const stream = streamAt(live, options.stream, api)
   const callPart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
     (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
-  const onStream = (): string => `${name}_on_stream`.replace(/^nvshmem_/, 'nvshmemx_')
   const [only] = parts
   if (only !== undefined && parts.length === 1) {
     return queue.startChecked(
       api,
       () => callPart(only),
-      (status) => checkAll([status], onStream()),
+      (status) => checkOnStream(status, name),
     )
   }
   const callEach = (): unknown[] => parts.map(callPart)
-  const checkEach = (statuses: readonly unknown[]): void => checkAll(statuses, onStream())
+  const checkEach = (statuses: readonly unknown[]): void => {
+    for (const status of statuses) checkOnStream(status, name)
+  }
   if (!queue.idle) return queue.run(api, callEach).then(checkEach)
   checkEach(queue.inContext(callEach))
   return started
