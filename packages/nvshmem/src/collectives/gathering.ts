@@ -140,7 +140,7 @@ export function gatherSync(
   const api = `Team.${kind}Sync`
   const checked = check(team, kind, target, source, options, api)
   checkNvshmem(
-    team.live.queue.runSync(api, () => call(team, kind, checked)),
+    team.live.queue.callSync(api, () => call(team, kind, checked)),
     checked.api,
   )
 }

@@ -5,7 +5,7 @@ import { checkNvshmem } from '../errors.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { streamAt } from '../operands.js'
-import { started, type WaitOptions } from '../session/callQueue.js'
+import type { WaitOptions } from '../session/callQueue.js'
 import type { OnStreamOptions } from '../session/synchronization.js'
 import type { CountOptions } from './gathering.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream } from './operands.js'
@@ -149,11 +149,10 @@ export function queueReduction(
       (status) => checkOnStream(status, name),
     )
   }
-  const callEach = (): unknown[] => parts.map(callPart)
-  const checkEach = (statuses: readonly unknown[]): void => {
-    for (const status of statuses) checkOnStream(status, name)
-  }
-  if (!queue.idle) return queue.run(api, callEach).then(checkEach)
-  checkEach(queue.inContext(callEach))
-  return started
+  // Not on this thread: a stream takes some thousand calls, and holds up who has more until it has done the first.
+  return queue
+    .run(api, () => parts.map(callPart))
+    .then((statuses) => {
+      for (const status of statuses) checkOnStream(status, name)
+    })
 }

@@ -154,7 +154,7 @@ export function transferSync(
   const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const local = transfer.array === undefined ? transfer.local : bytesOf(transfer.array)
-  live.queue.runSync(api, () => invoke(direction, call, transfer, local, pe))
+  live.queue.callSync(api, () => invoke(direction, call, transfer, local, pe))
 }
 
 /** A transfer that is only started: `quiet()` waits for it. */
@@ -197,6 +197,7 @@ export function queueTransfer(
     makeQueued(transfer)
     return started
   } catch (error) {
+    live.queue.leave()
     return Promise.reject(error)
   }
 }

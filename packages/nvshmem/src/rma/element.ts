@@ -77,7 +77,7 @@ export function putElementSync(
   const { address, dtype, pe } = check(live, target, options, 'target', api)
   const call = find(putElements, dtype, api)
   const native = toNative(dtype, value, api, 'value')
-  live.queue.runSync(api, () => call(address, native, pe))
+  live.queue.callSync(api, () => call(address, native, pe))
 }
 
 export async function getElement(
@@ -97,7 +97,7 @@ export function getElementSync(live: LiveSession, source: SymmetricBuffer, optio
   const call = find(getElements, dtype, api)
   return fromNative(
     dtype,
-    live.queue.runSync(api, () => call(address, pe)),
+    live.queue.callSync(api, () => call(address, pe)),
   )
 }
 

@@ -165,7 +165,7 @@ export function stridedSync(
   const api = `Session.${direction}StridedSync`
   const checked = check(live, direction, target, source, options, true, api)
   const local = checked.array === undefined ? checked.local : bytesOf(checked.array)
-  live.queue.runSync(api, () => invoke(direction, checked, local))
+  live.queue.callSync(api, () => invoke(direction, checked, local))
 }
 
 export function queueStrided(

@@ -99,6 +99,11 @@ export class CallQueue {
     callInContext(this.#context)
   }
 
+  /** For a call that was not made after all, as of a function that the library does not have: the next one has no part in it. */
+  leave(): void {
+    callInContext(0n)
+  }
+
   /** Why a call would not be made at all, as the error that says so; undefined when it would, now or in its turn. */
   refusal(operation: string, wait: WaitOptions = {}): Error | undefined {
     try {
@@ -174,8 +179,7 @@ export class CallQueue {
     if (this.#entries.size > 0 || this.#closed !== undefined) {
       return this.run(operation, call, { keep }).then(() => undefined)
     }
-    callInContext(this.#context)
-    call()
+    this.#callHere(call)
     return started
   }
 
@@ -192,8 +196,7 @@ export class CallQueue {
   /** The same for a call that returns a status, or nothing, which goes to `check`. */
   startChecked(operation: string, call: () => unknown, check: (status: unknown) => void): Promise<void> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
-    callInContext(this.#context)
-    check(call())
+    check(this.#callHere(call))
     return started
   }
 
@@ -208,11 +211,17 @@ export class CallQueue {
     return this.runNow(operation, call)
   }
 
+  /** Like {@link runSync}, for a single call of a sys package. */
+  callSync<T>(operation: string, call: () => T): T {
+    this.#requireCallable(operation)
+    this.#requireIdle(operation)
+    return this.#callHere(call)
+  }
+
   /** Like {@link runSync}, for a call that waits for nobody: also once the signal of the session has fired. */
   runNow<T>(operation: string, call: () => T): T {
     this.#requireOpen(operation)
-    const underWay = this.underWay
-    if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
+    this.#requireIdle(operation)
     return this.inContext(call)
   }
 
@@ -244,6 +253,21 @@ export class CallQueue {
     } finally {
       leaveContext(previous)
     }
+  }
+
+  #callHere<T>(call: () => T): T {
+    this.enter()
+    try {
+      return call()
+    } catch (error) {
+      this.leave()
+      throw error
+    }
+  }
+
+  #requireIdle(operation: string): void {
+    const { underWay } = this
+    if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
   }
 
   #requireOpen(operation: string): void {

@@ -83,7 +83,7 @@ export function synchronizeSync(
   operation: string,
 ): void {
   const { api, call, completes }: Calls = calls[kind]
-  checkNvshmem(live.queue.runSync(operation, () => call(team)) ?? 0, api)
+  checkNvshmem(live.queue.callSync(operation, () => call(team)) ?? 0, api)
   if (completes) live.untilQuiet.clear()
 }
 

@@ -108,7 +108,7 @@ export class Signals {
     this.#live.requireOpen(api)
     requireOptions(options, api, '{ index }')
     const address = signalAt(this.#live, signal, options.index, api, 'signal')
-    return this.#live.queue.runSync(api, () => nvshmem_signal_fetch(address))
+    return this.#live.queue.callSync(api, () => nvshmem_signal_fetch(address))
   }
 
   /** Queues the setting of, or the adding to, a signal of another PE (`nvshmemx_signal_op_on_stream`). */
