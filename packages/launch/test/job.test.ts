@@ -171,6 +171,25 @@ describe('waits end', () => {
     await Promise.all(jobs.map((job) => job.barrier('start')))
   })
 
+  test.each([
+    ['barrier', (job: Job, timeout: number) => job.barrier('start', { timeout })],
+    ['gather', (job: Job, timeout: number) => job.gather('start', bytes(), { timeout })],
+    ['survivors', (job: Job, timeout: number) => job.survivors({ timeout })],
+  ] as const)('and do not blame one another: %s', async (_, wait) => {
+    const { jobs } = await startJob(4)
+    // In turn: those who wait on are still waiting for the one that never came.
+    const failures = await failuresOf([wait(jobs[0]!, 40), wait(jobs[1]!, 80), wait(jobs[3]!, 120)])
+    for (const error of failures) expect((error as RendezvousTimeoutError).missing).toEqual([2])
+    // Where all have come and one gave up, it is that one.
+    const [first, late] = await failuresOf([
+      wait(jobs[0]!, 40),
+      wait(jobs[1]!, 120),
+      sleep(60).then(() => wait(jobs[2]!, 60)),
+    ])
+    expect((first as RendezvousTimeoutError).missing).toEqual([2, 3])
+    expect((late as RendezvousTimeoutError).missing).toEqual([3])
+  })
+
   test('for a share the root is missing, for a key nobody knows who', async () => {
     const { jobs } = await startJob(2)
     const [share, get] = await failuresOf([

@@ -29,6 +29,8 @@ interface Pending {
 interface Round {
   readonly values: Map<number, Uint8Array>
   readonly waiting: Map<number, Pending>
+  /** Who has come, and not waited until the others had. */
+  readonly gaveUp: Set<number>
 }
 
 /** One turn of a share: what its root gave, and who waits for it. A string is the root's failure. */
@@ -57,6 +59,8 @@ class Space {
   readonly rounds = new Map<string, Round>()
   readonly shares = new Map<string, Share>()
   readonly successors = new Map<number, Pending>()
+  /** Who has asked for survivors(), and not waited until the others had. */
+  readonly gaveUp = new Set<number>()
   readonly id: number
   readonly members: readonly number[]
   isClosed = false
@@ -200,19 +204,24 @@ export class RendezvousState {
       this.#answer(rank, integerOf(header, 'id'), failure)
       return
     }
-    const round = space.rounds.get(name) ?? { values: new Map(), waiting: new Map() }
+    const round = space.rounds.get(name) ?? { values: new Map(), waiting: new Map(), gaveUp: new Set() }
     if (round.waiting.has(rank)) {
       this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'this rank is already waiting there' })
       return
     }
     space.rounds.set(name, round)
     round.values.set(rank, checkedValue(body))
+    round.gaveUp.delete(rank)
     this.#wait(
       rank,
       header,
-      () => space.local(space.members.filter((member) => !round.values.has(member))),
+      () => {
+        const missing = space.members.filter((member) => !round.values.has(member))
+        return space.local(blamed(missing, round.gaveUp))
+      },
       () => {
         round.values.delete(rank)
+        round.gaveUp.add(rank)
         round.waiting.delete(rank)
         if (round.waiting.size === 0 && space.rounds.get(name) === round) space.rounds.delete(name)
       },
@@ -296,9 +305,19 @@ export class RendezvousState {
     this.#wait(
       rank,
       header,
-      () => space.local(space.members.filter((member) => !this.#isGone(member) && !space.successors.has(member))),
-      () => space.successors.delete(rank),
-      (pending) => space.successors.set(rank, pending),
+      () => {
+        const missing = space.members.filter((member) => !this.#isGone(member) && !space.successors.has(member))
+        return space.local(blamed(missing, space.gaveUp))
+      },
+      () => {
+        space.successors.delete(rank)
+        if (space.successors.size === 0) space.gaveUp.clear()
+        else space.gaveUp.add(rank)
+      },
+      (pending) => {
+        space.gaveUp.delete(rank)
+        space.successors.set(rank, pending)
+      },
     )
     this.#agree(space)
   }
@@ -435,6 +454,12 @@ export class RendezvousState {
     if (member === undefined) throw new RangeError(`no rank ${rank}`)
     return member
   }
+}
+
+/** Those who were never there have kept all others waiting; where all were, it is those who gave up. */
+function blamed(missing: readonly number[], gaveUp: ReadonlySet<number>): readonly number[] {
+  const absent = missing.filter((member) => !gaveUp.has(member))
+  return absent.length > 0 ? absent : missing
 }
 
 function integerOf(header: Header, field: string): number {
