@@ -197,7 +197,6 @@ export function queueTransfer(
     makeQueued(transfer)
     return started
   } catch (error) {
-    live.queue.leave()
     return Promise.reject(error)
   }
 }

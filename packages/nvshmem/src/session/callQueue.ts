@@ -99,11 +99,6 @@ export class CallQueue {
     callInContext(this.#context)
   }
 
-  /** For a call that was not made after all, as of a function that the library does not have: the next one has no part in it. */
-  leave(): void {
-    callInContext(0n)
-  }
-
   /** Why a call would not be made at all, as the error that says so; undefined when it would, now or in its turn. */
   refusal(operation: string, wait: WaitOptions = {}): Error | undefined {
     try {
@@ -257,12 +252,7 @@ export class CallQueue {
 
   #callHere<T>(call: () => T): T {
     this.enter()
-    try {
-      return call()
-    } catch (error) {
-      this.leave()
-      throw error
-    }
+    return call()
   }
 
   #requireIdle(operation: string): void {
