@@ -1,13 +1,16 @@
 // One rank: `shoal run -n 3 --on-failure continue dist/main.js [--kill RANK@STEP …]`. A rank that is to be killed kills itself
 // in that step, while the others wait for it.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 import { Device, DeviceBuffer } from '@shoal/driver'
 import { bootstrap, type Job } from '@shoal/launch'
 import { Communicator, UniqueId } from '@shoal/nccl'
 import { advance, contribution, countWrong, decode, elements, encode, start } from './progress.js'
 
 const steps = 10
-const deaths = process.argv.slice(2).filter((word) => word !== '--kill')
+const deaths = parseArgs({ options: { kill: { type: 'string', multiple: true } } }).values.kill ?? []
+const wrongWord = deaths.find((death) => !/^\d+@\d$/.test(death))
+if (wrongWord !== undefined) throw new Error(`--kill takes RANK@STEP, with a step from 0 to 9; got '${wrongWord}'`)
 
 let job = await bootstrap()
 const me = job.rank

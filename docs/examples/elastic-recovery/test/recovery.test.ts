@@ -15,3 +15,13 @@ test.each([
   expect(ends, output + errors).toHaveLength(ranks - deaths.length)
   expect(code, output + errors).toBe(0)
 })
+
+test.each([
+  [['--kill', '1'], "--kill takes RANK@STEP, with a step from 0 to 9; got '1'"],
+  [['--kill', '1@10'], "got '1@10'"],
+  [['--kil', '1@4'], "Unknown option '--kil'"],
+])('%j is refused', async (words, message) => {
+  const { code, errors } = await startRanks(2, main, words).end
+  expect(errors).toContain(message)
+  expect(code).toBe(1)
+})
