@@ -176,6 +176,18 @@ describe('programs', () => {
     expect(code).toBe(127)
   })
 
+  test('that there are no descriptors for', async () => {
+    // The limit is for a system where Node starts and a few ranks do.
+    const words = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, shoal, 'run', '-n', '40', '--exec', 'sleep']
+    const seconds = `601.${process.pid}`
+    const { status, stderr } = spawnSync('sh', [...words, seconds], { encoding: 'utf8', timeout: 20_000 })
+    expect(stderr).toMatch(/^shoal run: rank \d+ did not start: spawn sleep EMFILE; the others are being ended$/m)
+    expect(stderr).not.toContain('    at ')
+    expect(status).toBe(126)
+    const running = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+    expect(running.split('\n').filter((line) => line === `sleep ${seconds}`)).toEqual([])
+  })
+
   test('in TypeScript, or words about what is missing', async () => {
     const script = join(folder, 'typed.mts')
     writeFileSync(script, 'const rank: string = process.env["RANK"]!\nconsole.log("typed", rank as string)\n')

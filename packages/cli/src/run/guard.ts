@@ -36,7 +36,8 @@ done
  */
 export class Guard {
   readonly #child: ChildProcess
-  readonly #input: Writable
+  /** Absent where there were no descriptors for it. */
+  readonly #input: Writable | undefined
 
   /**
    * @param mark - what no process but the ranks of this job, and what they start, has in its environment: `NAME=value`
@@ -50,28 +51,28 @@ export class Guard {
       cwd: '/',
     })
     child.once('error', (error) => onFailure(error.message))
-    child.stdin.on('error', () => undefined) // without a guard there is nobody to tell
     child.unref()
     this.#child = child
-    this.#input = child.stdin
+    this.#input = (child as ChildProcess).stdin ?? undefined
+    this.#input?.on('error', () => undefined) // without a guard there is nobody to tell
   }
 
   add(group: number): void {
-    this.#input.write(`+ ${group}\n`)
+    this.#input?.write(`+ ${group}\n`)
   }
 
   remove(group: number): void {
-    this.#input.write(`- ${group}\n`)
+    this.#input?.write(`- ${group}\n`)
   }
 
   /** No further rank follows. */
   allStarted(): void {
-    this.#input.write('.\n')
+    this.#input?.write('.\n')
   }
 
   /** Lets it end, after all groups were removed. */
   close(): void {
-    this.#input.end()
+    this.#input?.end()
     this.#child.removeAllListeners('error')
     this.#child.on('error', () => undefined)
   }

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { constants } from 'node:os'
+import type { Readable, Writable } from 'node:stream'
 
 /** How a rank ended. */
 export interface RankEnd {
@@ -67,6 +68,20 @@ export class RankProcess {
 
   get pid(): number | undefined {
     return this.child.pid
+  }
+
+  // Node has no streams at all for a process that there were no descriptors for.
+
+  get input(): Writable | undefined {
+    return this.child.stdin ?? undefined
+  }
+
+  get output(): Readable | undefined {
+    return this.child.stdout ?? undefined
+  }
+
+  get errors(): Readable | undefined {
+    return this.child.stderr ?? undefined
   }
 
   get isRunning(): boolean {

@@ -85,11 +85,12 @@ export class Supervisor {
       const one = new RankProcess(rank, this.#program.file, this.#program.argumentsOf(rank), environment, reads)
       this.#ranks.push(one)
       if (one.pid !== undefined) guard.add(one.pid)
-      if (one.child.stdout !== null) output.take(one.child.stdout, prefix ? prefixOf(rank, ranks, process.stdout) : '')
-      if (one.child.stderr !== null) errors.take(one.child.stderr, prefix ? prefixOf(rank, ranks, process.stderr) : '')
-      if (one.child.stdin !== null) {
-        one.child.stdin.on('error', () => undefined) // the rank does not read on, and may
-        process.stdin.pipe(one.child.stdin)
+      const { input, output: lines, errors: errorLines } = one
+      if (lines !== undefined) output.take(lines, prefix ? prefixOf(rank, ranks, process.stdout) : '')
+      if (errorLines !== undefined) errors.take(errorLines, prefix ? prefixOf(rank, ranks, process.stderr) : '')
+      if (input !== undefined) {
+        input.on('error', () => undefined) // the rank does not read on, and may
+        process.stdin.pipe(input)
       }
       void one.ended.then((end) => this.#ended(one, end))
     }
