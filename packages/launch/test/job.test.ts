@@ -172,9 +172,9 @@ describe('waits end', () => {
   })
 
   test.each([
-    ['barrier', (job: Job, timeout: number) => job.barrier('start', { timeout })],
-    ['gather', (job: Job, timeout: number) => job.gather('start', bytes(), { timeout })],
-    ['survivors', (job: Job, timeout: number) => job.survivors({ timeout })],
+    ['barrier', (job: Job, timeout: number): Promise<unknown> => job.barrier('start', { timeout })],
+    ['gather', (job: Job, timeout: number): Promise<unknown> => job.gather('start', bytes(), { timeout })],
+    ['survivors', (job: Job, timeout: number): Promise<unknown> => job.survivors({ timeout })],
   ] as const)('and do not blame one another: %s', async (_, wait) => {
     const { jobs } = await startJob(4)
     // In turn: those who wait on are still waiting for the one that never came.
