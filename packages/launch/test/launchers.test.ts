@@ -1,6 +1,15 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -68,8 +77,14 @@ function startRanks(
 async function expectNothingLeft(): Promise<void> {
   const base = join(folder, `shoal-${userInfo().uid}`)
   await expect.poll(() => (existsSync(base) ? readdirSync(base) : []), { timeout: 5_000 }).toEqual([])
-  const helpers = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
-  expect(helpers.split('\n').filter((line) => line.includes('serveAsHelper') && line.includes(folder))).toEqual([])
+  // Its command line does not say for which job it is, its socket does.
+  const sockets = (): string[] =>
+    existsSync('/proc/net/unix')
+      ? readFileSync('/proc/net/unix', 'utf8')
+          .split('\n')
+          .filter((line) => line.includes(folder))
+      : []
+  await expect.poll(sockets, { timeout: 5_000 }).toEqual([])
 }
 
 function versionOf(program: string): string {
