@@ -1,4 +1,5 @@
 import { type Command, HelpRequest, UsageError, usageStatus } from './command.js'
+import { shoalVersion } from './version.js'
 
 interface Entry {
   readonly summary: string
@@ -26,7 +27,7 @@ ${Object.entries(commands)
   .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
   .join('\n')}
 
-shoal COMMAND --help tells more.`
+shoal COMMAND --help tells more, shoal --version which version this is.`
 
 /**
  * The program `shoal`.
@@ -38,6 +39,10 @@ export async function main(commandLine: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     console.log(usage)
     return name === undefined ? usageStatus : 0
+  }
+  if (name === '--version' || name === '-v') {
+    console.log(shoalVersion())
+    return 0
   }
   const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (entry === undefined) {

@@ -164,7 +164,7 @@ test('a table of links', () => {
     ...[link(0, 2, true, false), link(2, 0, true, false)],
     ...[link(1, 2, false, false), link(2, 1, false, false)],
   ]
-  const system = { node: 'v20', platform: 'linux-x64', cpus: 8, environment: {}, launchers: {} }
+  const system = { shoal: '1.2.3', node: 'v20', platform: 'linux-x64', cpus: 8, environment: {}, launchers: {} }
   const base = { system, addon: { loaded: true }, libraries: [], nvshmemPlugins: [], devices, links, findings: [] }
   const text = printable(base, false)
   expect(text).toContain(

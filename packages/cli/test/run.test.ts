@@ -581,6 +581,16 @@ describe('a wrong command line', () => {
   })
 })
 
+test('--version', () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  for (const option of ['--version', '-v']) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [shoal, option], { encoding: 'utf8' })
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+  }
+})
+
 test('--help, and the commands there are', async () => {
   const { code, output } = await run(['--help'])
   expect(output).toContain('usage: shoal run -n N')

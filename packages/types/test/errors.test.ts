@@ -195,6 +195,11 @@ describe('messages', () => {
   it('take a bare name where that is all there is', () => {
     expect(new DisposedError('DeviceBuffer')).toMatchObject({ object: 'DeviceBuffer' })
     expect(new AbortedError('copy').message).toContain('copy was aborted')
+    const why = (cause: unknown) => new AbortedError({ operation: 'copy', cause }).message
+    expect(why(new Error('rank 3 was lost.'))).toMatch(/^copy was aborted by its signal: rank 3 was lost\. Work/)
+    expect(why('enough')).toMatch(/^copy was aborted by its signal: enough\. Work/)
+    for (const plain of [undefined, 7, AbortSignal.abort().reason])
+      expect(why(plain)).toMatch(/^copy was aborted by its signal\. Work/)
     expect(new TimeoutError().message).toContain('did not end within its time limit')
     expect(new AbortedError().message).toContain('The wait was aborted')
   })

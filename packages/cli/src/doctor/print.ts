@@ -6,7 +6,7 @@ export function printable(report: DoctorReport, verbose: boolean): string {
   const { system, addon, libraries, devices, links, findings, nvshmemPlugins } = report
   const sections = [
     section('System', [
-      `Node ${system.node}, ${system.platform}, ${system.cpus} CPUs`,
+      `Shoal ${system.shoal}, Node ${system.node}, ${system.platform}, ${system.cpus} CPUs`,
       ...(system.kernelModule === undefined ? [] : [`NVIDIA kernel module ${system.kernelModule}`]),
       ...(system.sharedMemoryBytes === undefined ? [] : [`/dev/shm ${bytes(system.sharedMemoryBytes)}`]),
       `addon of @shoal/ffi ${addon.loaded ? 'loads' : 'DOES NOT LOAD'}`,

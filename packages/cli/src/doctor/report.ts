@@ -33,6 +33,8 @@ export interface LinkReport {
 }
 
 export interface SystemReport {
+  /** Version of `@shoal/cli`. */
+  readonly shoal: string
   readonly node: string
   readonly platform: string
   readonly cpus: number

@@ -1,6 +1,7 @@
 import { accessSync, constants, readFileSync, statfsSync, statSync } from 'node:fs'
 import { availableParallelism, release } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { shoalVersion } from '../version.js'
 import type { Finding, SystemReport } from './report.js'
 
 /** Never throws; what cannot be read is a finding. */
@@ -9,6 +10,7 @@ export function examineSystem(): { readonly system: SystemReport; readonly findi
   const kernelModule = read('the NVIDIA kernel module', findings, readKernelModule)
   const sharedMemoryBytes = read('shared memory', findings, readSharedMemory)
   const system = {
+    shoal: shoalVersion(),
     node: process.version,
     platform: `${process.platform}-${process.arch}, ${libraryOfC()}kernel ${release()}`,
     cpus: availableParallelism(),

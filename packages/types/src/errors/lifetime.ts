@@ -50,11 +50,18 @@ export class AbortedError extends ShoalError {
     const options: AbortedErrorOptions =
       typeof operationOrOptions === 'string' ? { operation: operationOrOptions } : operationOrOptions
     super(
-      `${options.operation ?? 'The wait'} was aborted by its signal. Work already queued on the GPU goes on.`,
+      `${options.operation ?? 'The wait'} was aborted by its signal${reasonOf(options.cause)}. Work already queued on the GPU goes on.`,
       options,
     )
     if (options.operation !== undefined) this.operation = options.operation
   }
+}
+
+/** What a signal was given as its reason, unless it is the one that every signal has by itself. */
+function reasonOf(cause: unknown): string {
+  if (typeof cause === 'string' && cause !== '') return `: ${cause}`
+  if (!(cause instanceof Error) || cause.name === 'AbortError' || cause.message === '') return ''
+  return `: ${cause.message.replace(/\.$/, '')}`
 }
 
 export interface TimeoutErrorOptions {

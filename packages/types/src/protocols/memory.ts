@@ -75,7 +75,9 @@ export function toMemoryRange(memory: MemoryLike | MemoryDescriptor): MemoryRang
     checkSameProcess(memory, 'memory', 'Open its IPC handle there instead of using its address.')
     return checkedRange(memory)
   }
-  const wayOut = ArrayBuffer.isView(memory) ? ' Copy host arrays to the device first, or use pinned memory.' : ''
+  const wayOut = ArrayBuffer.isView(memory)
+    ? ' Copy host arrays to the device first; copies and transfers take pinned memory as well.'
+    : ''
   throw new TypeError(
     `expected memory: an object with [Symbol.for('cuda.memory')]; got ${describeValue(memory)}.${wayOut}`,
   )

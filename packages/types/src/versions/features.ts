@@ -181,7 +181,9 @@ function rows(
  */
 export function featureInfo(feature: Feature): FeatureInfo {
   const info = table.get(feature)
-  if (info === undefined) throw new TypeError(`unknown feature ${describeValue(feature)}`)
+  if (info === undefined) {
+    throw new TypeError(`unknown feature ${describeValue(feature)}; there are ${[...table.keys()].join(', ')}`)
+  }
   return info
 }
 
