@@ -127,7 +127,7 @@ test('launchers are those that can be started', () => {
 test('in words, with every place searched if that is wanted', () => {
   const environment = { ...nothing, SHOAL_CUDA_LIBRARY: '', SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' }
   const brief = doctor([], environment)
-  expect(brief.output).toMatch(/^System\n {2}Node v/)
+  expect(brief.output).toMatch(/^System\n {2}Shoal \d+\.\d+\.\d+\S*, Node v/)
   expect(brief.output).toMatch(/NVIDIA CUDA driver \d+\.\d+: \/.*libshoal-sim-cuda\.so\.1 \(sim\)/)
   expect(brief.output).toContain('0  Shoal Software Device (SOFTWARE: this CPU, no GPU): compute capability 9.0')
   expect(brief.output).toContain('warning: NVIDIA NCCL')
