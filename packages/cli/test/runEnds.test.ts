@@ -1,0 +1,180 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { expectEnded, linesOf, pidsIn, ranks, run, sleep, start } from './support/run.js'
+
+describe('the first failure', () => {
+  test('ends all others, with the reason and the exit status', async () => {
+    const one = start(['-n', '4', ranks, 'fail', '2', '7'])
+    const { code, errors } = await one.end
+    expect(code).toBe(7)
+    expect(errors).toMatch(/^shoal run: rank 2 \(pid \d+\) ended with exit status 7; the others are being ended$/m)
+    const pids = pidsIn(one.output())
+    expect(pids).toHaveLength(4)
+    await expectEnded(pids)
+  })
+
+  test('by a signal', async () => {
+    const { code, errors } = await run(['-n', '3', ranks, 'kill', '1'])
+    expect(code).toBe(128 + 9)
+    expect(errors).toMatch(/rank 1 \(pid \d+\) was killed by SIGKILL; the others are being ended/)
+  })
+
+  test('kills those who do not listen, after the grace', async () => {
+    const began = performance.now()
+    const one = start(['-n', '3', '--grace', '0.7', ranks, 'stubborn'])
+    const { code, output, errors } = await one.end
+    expect(code).toBe(5)
+    expect(output.match(/ignored SIGTERM/g)).toHaveLength(2)
+    expect(errors).toContain('ranks 1, 2 did not end within 0.7 s, killed')
+    expect(performance.now() - began).toBeGreaterThan(900)
+    await expectEnded(pidsIn(output))
+  })
+
+  test('ends those who are stopped, too, without waiting for the grace', async () => {
+    const script = 'trap "echo rank $RANK ends; exit" TERM; [ $RANK = 1 ] && kill -STOP $$; sleep 0.5; exit 5'
+    const { code, output, errors } = await run(['-n', '2', '--exec', 'sh', '-c', script])
+    expect(code).toBe(5)
+    expect(output).toBe('[1] rank 1 ends\n')
+    expect(errors).not.toContain('did not end within')
+  })
+
+  test('of all at once is told once', async () => {
+    const { code, errors } = await run(['-n', '4', '--exec', 'sh', '-c', 'exit 3'])
+    expect(code).toBe(3)
+    expect(errors.match(/shoal run: rank \d \(pid \d+\) ended with exit status 3/g)).toHaveLength(1)
+  })
+})
+
+describe('--on-failure continue', () => {
+  const options = ['--on-failure', 'continue']
+
+  test.each([['1'], ['0'], ['0', '2']])('survivors go on: %s killed', async (...victims) => {
+    const { code, output, errors } = await run(['-n', '4', ...options, ranks, 'elastic', ...victims])
+    expect(code).toBe(0)
+    const left = ['0', '1', '2', '3'].filter((rank) => !victims.includes(rank))
+    const lines = linesOf(output).sort()
+    expect(lines).toHaveLength(left.length)
+    for (const [index, rank] of left.entries()) {
+      expect(lines[index]).toMatch(new RegExp(`^\\[${rank}\\] SHOAL_RANKS_LOST [\\d,]+ now ${index}/${left.length} 9$`))
+    }
+    for (const victim of victims) expect(errors).toContain(`rank ${victim} (pid `)
+    expect(errors).toContain('was killed by SIGKILL; the others go on')
+  })
+
+  test('all that fail are a failure', async () => {
+    const { code, errors } = await run([
+      '-n',
+      '2',
+      ...options,
+      '--exec',
+      'sh',
+      '-c',
+      'sleep 0.$RANK; exit $((RANK + 4))',
+    ])
+    expect(code).toBe(4)
+    expect(errors).toContain('ended with exit status 4; the others go on')
+    expect(errors).toContain('ended with exit status 5; it was the last')
+  })
+})
+
+describe('signals', () => {
+  test.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGQUIT', 131],
+  ] as const)('%s is passed on, and ends the job', async (signal, status) => {
+    const one = start(['-n', '2', ranks, 'signals'])
+    await one.until('ready', 2)
+    one.child.kill(signal)
+    const { code, output, errors } = await one.end
+    expect(code).toBe(status)
+    expect(output).toContain(`[0] got ${signal}`)
+    expect(output).toContain(`[1] got ${signal}`)
+    expect(errors).toContain(`got ${signal}; the ranks are being ended`)
+    await expectEnded(pidsIn(output))
+  })
+
+  test('SIGUSR2 and SIGWINCH are passed on, and end nothing', async () => {
+    const one = start(['-n', '2', ranks, 'signals'])
+    await one.until('ready', 2)
+    one.child.kill('SIGUSR2')
+    await one.until('got SIGUSR2', 2)
+    one.child.kill('SIGWINCH')
+    await one.until('got SIGWINCH', 2)
+    one.child.kill('SIGTERM')
+    expect((await one.end).code).toBe(143)
+  })
+
+  test('the second time there is no grace', async () => {
+    const one = start(['-n', '2', ranks, 'signals', 'stay'])
+    await one.until('ready', 2)
+    one.child.kill('SIGINT')
+    await one.until('got SIGINT', 2)
+    const asked = performance.now()
+    one.child.kill('SIGINT')
+    const { code, output } = await one.end
+    expect(performance.now() - asked).toBeLessThan(5_000)
+    expect(code).toBe(130)
+    await expectEnded(pidsIn(output))
+  })
+})
+
+describe('nothing is left running', () => {
+  test.each([
+    ['ranks that would wait for ever', 'signals'],
+    ['ranks that listen to nothing', 'busy'],
+    ['what ranks have started', 'parent'],
+  ])('when shoal run is killed: %s', async (_, action) => {
+    const one = start(['-n', '2', ranks, action])
+    await one.until('ready', 2)
+    const pids = pidsIn(one.output())
+    expect(pids).toHaveLength(action === 'parent' ? 4 : 2)
+    one.child.kill('SIGKILL')
+    expect((await one.end).signal).toBe('SIGKILL')
+    await expectEnded(pids)
+  })
+
+  test.each([2, 6, 12, 24])('when shoal run is killed while it starts them, %d so far', async (count) => {
+    const seconds = `600.${process.pid}${count}`
+    const one = start(['-n', '64', '--exec', 'sleep', seconds])
+    const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
+    // One is the guard. No waiting in between: this has to catch it at work.
+    const end = performance.now() + 20_000
+    while (readFileSync(file, 'utf8').trim().split(' ').length < count + 1 && performance.now() < end);
+    one.child.kill('SIGKILL')
+    expect((await one.end).signal).toBe('SIGKILL')
+    const left = (): string[] =>
+      execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })
+        .split('\n')
+        .filter((words) => words.endsWith(`sleep ${seconds}`))
+    // The last one may not be the program yet that it is about to be.
+    await sleep(100)
+    await expect.poll(left, { timeout: 10_000 }).toEqual([])
+  })
+
+  test('programs that are not of Node, neither', async () => {
+    const one = start([
+      '-n',
+      '2',
+      '--exec',
+      'sh',
+      '-c',
+      'trap "" TERM; echo pid $$ ready; sleep 600 & echo pid $!; wait',
+    ])
+    await one.until('ready', 2)
+    await one.until(/pid \d+/, 4)
+    const pids = pidsIn(one.output())
+    one.child.kill('SIGKILL')
+    await expectEnded(pids)
+  })
+
+  test('what a rank has started ends with it, and holds nobody up', async () => {
+    const { code, output } = await run(['-n', '2', ranks, 'parent', 'leave'])
+    expect(code).toBe(0)
+    const pids = pidsIn(output)
+    expect(pids).toHaveLength(2)
+    await expectEnded(pids)
+  })
+})
