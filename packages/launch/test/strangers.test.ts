@@ -271,7 +271,7 @@ test('the secret is never sent', async () => {
   await failuresOf([bootstrap({ environment, timeout: 100 })])
   expect(heard[0]!.byteLength).toBe(80)
   for (const bytes of heard) {
-    expect(bytes.byteLength).toBeLessThanOrEqual(80)
+    expect([0, 80]).toContain(bytes.byteLength)
     expect(bytes.includes(secret)).toBe(false)
   }
 })

@@ -1,34 +1,17 @@
-import { spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { reasons, whyNotReached } from './fixtures/notReached.js'
-import { boundFunctions, callsIn, compileRecordingLibrary } from './fixtures/recordingLibrary.js'
+import { boundFunctions, callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 
 const { library, calls } = compileRecordingLibrary()
 
-function runEverything(...argv: string[]): { readonly stdout: string; readonly stderr: string } {
-  return spawnSync(process.execPath, [fileURLToPath(new URL('fixtures/everything.mjs', import.meta.url)), ...argv], {
-    encoding: 'utf8',
-    timeout: 50_000,
-    env: {
-      ...process.env,
-      SHOAL_DEVICE: 'sim',
-      SHOAL_SIM_DEVICES: '1',
-      SHOAL_NVSHMEM_LIBRARY: library,
-      SHOAL_CALLS: calls,
-      NODE_OPTIONS: '',
-    },
-  })
-}
-
-const run = runEverything()
-const byCommunicator = runEverything('communicator')
+const run = runOn(library, 'everything.mjs', { SHOAL_CALLS: calls })
+const byCommunicator = runOn(library, 'everything.mjs', { SHOAL_CALLS: calls }, ['communicator'])
 
 describe('the functions of libnvshmem_host', () => {
   test('a program can call everything that is offered', () => {
-    expect(run.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+    expect(run.errors).toBe('')
     expect(run.stdout).toBe('all called\n')
-    expect(byCommunicator.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
+    expect(byCommunicator.errors).toBe('')
   })
 
   test('are all reached, or left out for a reason', () => {

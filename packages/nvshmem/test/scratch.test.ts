@@ -1,11 +1,9 @@
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 // What the package does not export: the sizes are those at which an H200 came out wrong.
 import { mostAtOnce, reduceScratchOf, requireScratch } from '../src/collectives/scratch.js'
 import { environmentOfNvshmem } from '../src/session/environment.js'
 import { resultsOf } from './fixtures/job.js'
-import { callsIn, compileRecordingLibrary } from './fixtures/recordingLibrary.js'
+import { callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 
 function errorOf(run: () => void): Error {
   try {
@@ -151,22 +149,10 @@ describe('collectives', () => {
 describe('what is called', () => {
   const { library, calls } = compileRecordingLibrary()
 
-  function runFixture(name: string, environment: NodeJS.ProcessEnv, ...words: string[]): SpawnSyncReturns<string> {
-    const file = fileURLToPath(new URL(`fixtures/${name}`, import.meta.url))
-    const run = spawnSync(process.execPath, [file, ...words], {
-      encoding: 'utf8',
-      timeout: 30_000,
-      env: {
-        ...process.env,
-        SHOAL_DEVICE: 'sim',
-        SHOAL_SIM_DEVICES: '1',
-        SHOAL_NVSHMEM_LIBRARY: library,
-        NODE_OPTIONS: '',
-        ...environment,
-      },
-    })
-    expect(run.stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
-    return run
+  function runFixture(name: string, environment: NodeJS.ProcessEnv, ...words: string[]): string {
+    const { stdout, errors } = runOn(library, name, environment, words)
+    expect(errors).toBe('')
+    return stdout
   }
 
   /** How often each reduction was called. */
@@ -202,7 +188,7 @@ describe('what is called', () => {
     const single = { one: 'nvshmemx_uint8_or_reduce_on_stream', broadcast: 'nvshmemx_uint8_broadcast_on_stream' }
     const all = { ...names, ...single }
     const environment = { SHOAL_CALLS: file, SHOAL_PES: '3', SHOAL_FAILS: Object.values(all).join(' ') }
-    expect(JSON.parse(runFixture('failingPart.mjs', environment).stdout)).toEqual(all)
+    expect(JSON.parse(runFixture('failingPart.mjs', environment))).toEqual(all)
     const called = callsIn(file)
     for (const name of Object.values(names)) expect(called.filter((one) => one === name)).toHaveLength(2)
   })
@@ -214,7 +200,7 @@ describe('what is called', () => {
     'goes by what C code sees of the variable, %s, and not by a copy of a worker, %s',
     ([inC, copy, answer]) => {
       const environment = { SHOAL_CALLS: `${calls}.worker`, SHOAL_PES: '2' }
-      expect(runFixture('workersVariables.mjs', environment, inC, copy).stdout.trim()).toMatch(answer)
+      expect(runFixture('workersVariables.mjs', environment, inC, copy).trim()).toMatch(answer)
     },
   )
 })

@@ -63,25 +63,15 @@ export function submitToPeer(
 }
 
 function make(live: LiveCommunicator, api: string, call: () => number): void {
-  const status = leavingNoContext(call)
+  const status = call()
   if (status !== 0) check(status, api, live)
 }
 
 /** Makes a call that concerns this rank alone, in the context of the communicator; throws for a status that is an error. */
 export function callNow(live: LiveCommunicator, api: string, call: () => number): void {
   callInContext(live.context)
-  const status = leavingNoContext(call)
+  const status = call()
   if (status === 0) return
   throwContextError(live.context)
   checkNccl(status, api, live.handle)
-}
-
-/** A function that the library does not have throws before the call that would use the context. */
-function leavingNoContext(call: () => number): number {
-  try {
-    return call()
-  } catch (error) {
-    callInContext(0n)
-    throw error
-  }
 }
