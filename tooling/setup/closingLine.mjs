@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Prints `N passed, N failed, N skipped` from what `npm test` wrote. A failed check other than the tests
+// Prints what failed, then `N passed, N failed, N skipped`, from what `npm test` wrote. A failed check other than the tests
 // (lint, types, packages) counts as one failure. Usage: closingLine.mjs STATUS, the exit status of `npm test`.
 import { existsSync } from 'node:fs'
-import { countTests } from './count.mjs'
+import { countTests, describeFailures } from './count.mjs'
 import { resultsFile, summaryFile } from './test.mjs'
 import { readJson } from './workspace.mjs'
 
@@ -16,6 +16,7 @@ if (existsSync(summaryFile)) {
     counts.failed += 1
   }
 }
+for (const failure of describeFailures(resultsFile)) process.stdout.write(`${failure}\n`)
 const nothingRan = counts.passed + counts.failed === 0
 if ((status !== 0 || nothingRan) && counts.failed === 0) counts.failed = 1
 process.stdout.write(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`)

@@ -1,6 +1,8 @@
 // Counts what vitest's JSON report says.
 import { existsSync } from 'node:fs'
-import { readJson } from './workspace.mjs'
+import { relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { readJson, root } from './workspace.mjs'
 
 /** Passed, failed and skipped tests of a report; a file that could not be loaded counts as one failure. */
 export function countTests(resultsFile) {
@@ -14,4 +16,22 @@ export function countTests(resultsFile) {
     counts.skipped += states.filter((state) => state !== 'passed' && state !== 'failed').length
   }
   return counts
+}
+
+/** Whom to blame, a line or a few each: the failed tests of a report with their errors, files that could not be loaded. */
+export function describeFailures(resultsFile, linesOfEach = 12) {
+  if (!existsSync(resultsFile)) return []
+  return readJson(resultsFile).testResults.flatMap((file) => {
+    const where = relative(root, file.name)
+    const failed = file.assertionResults.filter((test) => test.status === 'failed')
+    if (failed.length === 0 && file.status === 'failed') return [describe(where, [file.message ?? ''])]
+    return failed.map((test) =>
+      describe([where, ...test.ancestorTitles, test.title].join(' > '), test.failureMessages ?? []),
+    )
+  })
+
+  function describe(title, messages) {
+    const lines = stripVTControlCharacters(messages.join('\n')).split('\n')
+    return [`failed: ${title}`, ...lines.slice(0, linesOfEach).map((line) => `  ${line}`)].join('\n')
+  }
 }

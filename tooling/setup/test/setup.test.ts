@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
-import { countTests } from '../count.mjs'
+import { countTests, describeFailures } from '../count.mjs'
 import { closure, entryPoints } from '../publishable.mjs'
 import { checkNode } from '../requirements.mjs'
 
@@ -51,6 +51,32 @@ describe('the count of tests', () => {
     ]
     writeFileSync(file, JSON.stringify({ testResults }))
     expect(countTests(file)).toEqual({ passed: 2, failed: 2, skipped: 2 })
+  })
+
+  it('tells which tests failed, and why', () => {
+    const file = join(folder, 'vitest.json')
+    const testResults = [
+      {
+        name: join(root, 'packages/a/test/a.test.ts'),
+        status: 'failed',
+        assertionResults: [
+          { status: 'passed', ancestorTitles: [], title: 'adds' },
+          {
+            status: 'failed',
+            ancestorTitles: ['a sum', 'of bytes'],
+            title: 'wraps',
+            failureMessages: ['\u001b[31mexpected 1\u001b[0m\nto be 2\nat a\nat b'],
+          },
+        ],
+      },
+      { name: join(root, 'b.test.ts'), status: 'failed', message: 'no such file', assertionResults: [] },
+    ]
+    writeFileSync(file, JSON.stringify({ testResults }))
+    expect(describeFailures(file, 3)).toEqual([
+      'failed: packages/a/test/a.test.ts > a sum > of bytes > wraps\n  expected 1\n  to be 2\n  at a',
+      'failed: b.test.ts\n  no such file',
+    ])
+    expect(describeFailures(join(folder, 'none.json'))).toEqual([])
   })
 
   it('is empty without a report', () => {
