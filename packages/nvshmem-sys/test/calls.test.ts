@@ -110,21 +110,14 @@ test('a function that came later is refused with both versions, one that should 
   ])
 })
 
-test('importing loads nothing, looks for nothing, and takes at most 30 ms on top of the FFI', () => {
-  const measure = () =>
-    runModule(
-      `import { readFileSync } from 'node:fs'
-       import { definedLibraries } from '@shoal/ffi'
-       await import('@shoal/ffi/calls')
-       const start = performance.now()
-       await import('@shoal/nvshmem-sys')
-       const time = performance.now() - start
-       const maps = process.platform === 'linux' ? readFileSync('/proc/self/maps', 'utf8') : ''
-       console.log(/libcuda|libcudart|libnccl|libnvshmem|koffi/.test(maps), definedLibraries().every((each) => !each.isLoaded && each.trace.length === 0))
-       console.log(time)`,
-    )
-  const runs = Array.from({ length: 8 }, measure)
-  for (const [loaded] of runs) expect(loaded).toBe('false true')
-  // The fastest: the others only tell how busy the machine is.
-  expect(Math.min(...runs.map(([, time]) => Number(time)))).toBeLessThanOrEqual(30)
+// How long it takes is a figure of the benchmark.
+test('importing loads nothing and looks for nothing', () => {
+  const lines = runModule(
+    `import { readFileSync } from 'node:fs'
+     import { definedLibraries } from '@shoal/ffi'
+     await import('@shoal/nvshmem-sys')
+     const maps = process.platform === 'linux' ? readFileSync('/proc/self/maps', 'utf8') : ''
+     console.log(/libcuda|libcudart|libnccl|libnvshmem|koffi/.test(maps), definedLibraries().every((each) => !each.isLoaded && each.trace.length === 0))`,
+  )
+  expect(lines).toEqual(['false true'])
 })
