@@ -324,7 +324,7 @@ describe('waiting', () => {
     const held = { context: 0n, event: flags.address, query: library.address('held_query'), notReady: 600 }
     const controller = new AbortController()
     let ended = false
-    const wait = waitForEvent(held, { signal: controller.signal, timeout: 10 }).finally(() => {
+    const wait = waitForEvent(held, { signal: controller.signal, timeout: 1000 }).finally(() => {
       ended = true
     })
     const rejected = expect(wait).rejects.toMatchObject({ name: 'AbortedError', cause: 'first' })
@@ -336,7 +336,8 @@ describe('waiting', () => {
     const idle = waitForEvent({ context: 0n, event: never.address, query, notReady: 600 }, { signal: other.signal })
     other.abort()
     await expect(idle).rejects.toBeInstanceOf(AbortedError)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    // Past the timeout, which comes second and changes nothing.
+    await new Promise((resolve) => setTimeout(resolve, 1100))
     expect(ended).toBe(false)
     flags.i32[1] = 1
     await rejected
