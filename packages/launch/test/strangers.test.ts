@@ -93,7 +93,7 @@ async function overhear(server: RendezvousServer, environment: Record<string, st
       const own = proxy.address()
       if (own === null || typeof own === 'string') return reject(new Error('no port'))
       const through = { ...environment, SHOAL_RENDEZVOUS: `tcp://127.0.0.1:${own.port}` }
-      bootstrap({ environment: through, timeout: 50 }).catch(() => undefined)
+      bootstrap({ environment: through, timeout: 1_000 }).catch(() => undefined)
     })
   })
 }
@@ -251,7 +251,7 @@ test.each<[string, (socket: Socket) => void, string]>([
 ])('a rank that meets %s where the rendezvous should be does not take it for one', async (_, answer, words) => {
   const rendezvous = await imposter(answer)
   const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: 'x'.repeat(32), RANK: '0', WORLD_SIZE: '2' }
-  const [error] = await failuresOf([bootstrap({ environment, timeout: 150 })])
+  const [error] = await failuresOf([bootstrap({ environment, timeout: 1_000 })])
   expect(error).toBeInstanceOf(RendezvousTimeoutError)
   expect(String(error)).toContain(words)
 })
@@ -268,7 +268,7 @@ test('the secret is never sent', async () => {
     })
   })
   const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: secret, RANK: '0', WORLD_SIZE: '2' }
-  await failuresOf([bootstrap({ environment, timeout: 100 })])
+  await failuresOf([bootstrap({ environment, timeout: 1_000 })])
   expect(heard[0]!.byteLength).toBe(80)
   for (const bytes of heard) {
     expect([0, 80]).toContain(bytes.byteLength)
