@@ -7,22 +7,40 @@ export interface Bar {
   /** Which side of the limit is right. */
   readonly side: 'at most' | 'at least'
   readonly met: boolean
+  /**
+   * The same figure of a second crew in C, found in the same way in the same rounds: what differs from 1 there is the
+   * machine's doing. It does not change whether the bar is met.
+   */
+  readonly ofCAgain?: number
 }
 
-export function atMost(what: string, value: number, limit: number, unit = ''): Bar {
-  return { what, value, limit, unit, side: 'at most', met: value <= limit }
+/** A figure, and the same one of C against itself where that was measured. */
+export interface Figure {
+  readonly value: number
+  readonly ofCAgain?: number
 }
 
-export function atLeast(what: string, value: number, limit: number, unit = ''): Bar {
-  return { what, value, limit, unit, side: 'at least', met: value >= limit }
+export function atMost(what: string, figure: number | Figure, limit: number, unit = ''): Bar {
+  const { value, ...rest } = figureOf(figure)
+  return { what, value, ...rest, limit, unit, side: 'at most', met: value <= limit }
+}
+
+export function atLeast(what: string, figure: number | Figure, limit: number, unit = ''): Bar {
+  const { value, ...rest } = figureOf(figure)
+  return { what, value, ...rest, limit, unit, side: 'at least', met: value >= limit }
+}
+
+function figureOf(figure: number | Figure): Figure {
+  return typeof figure === 'number' ? { value: figure } : figure
 }
 
 export function printBars(bars: readonly Bar[]): void {
   if (bars.length === 0) return
   console.log('')
   for (const bar of bars) {
+    const again = bar.ofCAgain === undefined ? '' : `; C against itself ${number(bar.ofCAgain)}${bar.unit}`
     console.log(
-      `${bar.met ? 'met   ' : 'MISSED'} ${bar.what}: ${number(bar.value)}${bar.unit} (${bar.side} ${bar.limit}${bar.unit})`,
+      `${bar.met ? 'met   ' : 'MISSED'} ${bar.what}: ${number(bar.value)}${bar.unit} (${bar.side} ${bar.limit}${bar.unit}${again})`,
     )
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import type { Bar } from '../src/bars.js'
 import { median, medianRatio, quantile } from '../src/statistics.js'
 
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
@@ -25,7 +26,7 @@ interface Report {
   readonly command: string
   readonly node: string
   readonly results: Record<string, unknown> & Record<string, unknown>[]
-  readonly bars: readonly { readonly what: string; readonly value: number; readonly met: boolean }[]
+  readonly bars: readonly Bar[]
 }
 
 function report(...options: string[]): Report {
@@ -164,7 +165,8 @@ describe('on the software device the code runs', () => {
       '--max-bytes',
       '1024',
     )
-    const rows = results['sizes'] as { layout: string; operation: string; bytes: number; timeRatio: number }[]
+    const rows = results['sizes'] as (Record<'layout' | 'operation', string> &
+      Record<'bytes' | 'timeRatio' | 'timeRatioOfCAgain' | 'busBandwidthRatioOfCAgain', number>)[]
     expect(results['without']).toEqual([])
     for (const layout of ['process', 'processes']) {
       const sizes = (operation: string) =>
@@ -174,8 +176,12 @@ describe('on the software device the code runs', () => {
       for (const operation of ['all-gather', 'reduce-scatter', 'all-to-all'])
         expect(sizes(operation)).toEqual([12, 64, 1024])
     }
-    for (const row of rows) expect(row.timeRatio).toBeGreaterThan(0)
+    for (const row of rows) {
+      expect(row.timeRatio).toBeGreaterThan(0)
+      expect(row.timeRatioOfCAgain * row.busBandwidthRatioOfCAgain).toBeCloseTo(1)
+    }
     expect(bars).toHaveLength(8)
+    for (const bar of bars) expect(bar.ofCAgain).toBeGreaterThan(0)
   })
 
   test('nccl: only what was asked for', (context) => {
@@ -204,6 +210,11 @@ describe('on the software device the code runs', () => {
     }
     expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.contestants ?? {})).toContain('awaited')
     expect(bars).toHaveLength(5)
+    // C against itself, found in the same way.
+    const worst = (pattern: RegExp) =>
+      Math.max(...cases.filter((row) => pattern.test(row.case)).map((row) => row.ratioToC['C again'] ?? Number.NaN))
+    const patterns = [/^put-latency/, /^get-latency/, /^barrier 8/, /^barrier-on-stream/, /^atomic-/]
+    expect(bars.map((bar) => bar.ofCAgain)).toEqual(patterns.map(worst))
   })
 
   test('ranks', (context) => {

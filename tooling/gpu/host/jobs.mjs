@@ -99,8 +99,8 @@ export const jobs = [
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
-  { name: 'bench-nccl', limit: 150, gpus: 2, command: bench('nccl', '--rounds', '9') },
-  { name: 'bench-nvshmem', limit: 120, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
+  { name: 'bench-nccl', limit: 240, gpus: 2, command: bench('nccl', '--rounds', '9') },
+  { name: 'bench-nvshmem', limit: 240, gpus: 2, command: bench('nvshmem', '--rounds', '9') },
   // Some of it, where there is little time.
   {
     name: 'bench-nvshmem-put-get',

@@ -76,13 +76,17 @@ function renderJob({ name, status, output = [], data }) {
   const lines = [`### ${name}`, '']
   const bars = data?.bars ?? []
   if (bars.length > 0) {
+    // Two crews of the same program in C, in the same rounds: what the machine makes of equals.
+    const hasControl = bars.some(({ ofCAgain }) => ofCAgain !== undefined)
     const rows = bars.map((bar) => [
       bar.what,
       figure(bar.value, bar.unit),
       `${bar.side} ${bar.limit}${bar.unit}`,
       bar.met ? 'yes' : '**no**',
+      ...(hasControl ? [bar.ofCAgain === undefined ? '–' : figure(bar.ofCAgain, bar.unit)] : []),
     ])
-    lines.push(...table(['bar', 'measured', 'wanted', 'met'], rows), '')
+    const head = ['bar', 'measured', 'wanted', 'met', ...(hasControl ? ['C against itself'] : [])]
+    lines.push(...table(head, rows), '')
   }
   if (data?.cases) lines.push(...renderCases(data))
   if (data?.resolve) lines.push(...renderResolve(data))

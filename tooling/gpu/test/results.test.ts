@@ -95,6 +95,19 @@ describe('results of a GPU host', () => {
   })
 })
 
+it('shows what C makes of itself beside the figures that have it', () => {
+  const bar = { value: 1.12, limit: 1.1, unit: '', side: 'at most', met: false }
+  const bars = [
+    { ...bar, what: 'small', ofCAgain: 1.13 },
+    { ...bar, what: 'other' },
+  ]
+  const jobs = [{ ...report().jobs[0], data: { bars } }]
+  const page = renderPage([{ file: 'a.json', record: recordOf({ ...report(), jobs }) }])
+  expect(page).toContain('| bar | measured | wanted | met | C against itself |')
+  expect(page).toContain('| small | 1.12 | at most 1.1 | **no** | 1.13 |')
+  expect(page).toContain('| other | 1.12 | at most 1.1 | **no** | – |')
+})
+
 describe('the page, of runs of some jobs each', () => {
   const [demo, , axpy] = report().jobs
   const record = (started: string, jobs: readonly unknown[], nccl = '2.28.3') =>

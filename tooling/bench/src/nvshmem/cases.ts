@@ -20,8 +20,11 @@ const everySize = [...sizes, 256 * mebibyte]
 /** What can be awaited instead of blocking the thread. */
 const awaitable = ['put-latency', 'get-latency', 'host-put', 'host-get', 'barrier', 'sync', 'atomic-fetch-add']
 
-/** Who takes part: C, the raw package, the safe one with calls that block, and with promises. */
-export const contestants = ['C', 'raw', 'shoal', 'awaited'] as const
+/**
+ * Who takes part: C, the raw package, the safe one with calls that block, and with promises; and C once more, which tells
+ * how much the machine makes of two that are the same.
+ */
+export const contestants = ['C', 'raw', 'shoal', 'awaited', 'C again'] as const
 export type Contestant = (typeof contestants)[number]
 
 export function contestantsOf(test: string): readonly Contestant[] {

@@ -94,8 +94,8 @@ class Bench {
   /** Starts the contestants in this order. */
   async start(order: readonly Contestant[]): Promise<void> {
     for (const name of order) {
-      if (name === 'C') {
-        await this.#startC()
+      if (name === 'C' || name === 'C again') {
+        await this.#startC(name)
         continue
       }
       const script = `${name}Child.js`
@@ -171,7 +171,7 @@ class Bench {
       this.without.push(`without atomics, which this NVSHMEM does not do in C: ${(error as Error).message}`)
       this.#stage.leave(c)
       c.close()
-      await this.#startC()
+      await this.#startC('C')
       this.#stage.leave(this.#crews.get('C') as Crew)
       return false
     } finally {
@@ -179,12 +179,16 @@ class Bench {
     }
   }
 
-  async #startC(): Promise<void> {
+  async #startC(name: Contestant): Promise<void> {
     const program = compileForRanks('nvshmem.c', 'nvshmem')
     const words = (pe: number): string[] => [this.#library, ...[pe, this.#pes, this.#most].map(String)]
     this.#crews.set(
-      'C',
-      await this.#crew('nvshmem.c', (pe) => ({ command: program, arguments: words(pe), environment })),
+      name,
+      await this.#crew(name === 'C' ? 'nvshmem.c' : 'nvshmem.c again', (pe) => ({
+        command: program,
+        arguments: words(pe),
+        environment,
+      })),
     )
   }
 
@@ -214,11 +218,15 @@ function printBandwidths(rows: readonly Row[]): void {
 
 /** The worst of all that a bar is about. */
 function barsOf(rows: readonly Row[]): Bar[] {
-  const ours = 'shoal'
+  const [ours, again] = ['shoal', 'C again']
   const those = (pattern: RegExp, fits: (bytes: number) => boolean = () => true): Row[] =>
     rows.filter((row) => pattern.test(row.case) && fits(bytesOf(row)))
+  const greatest = (found: readonly Row[], name: string): number =>
+    Math.max(...found.map((row) => row.ratioToC[name] ?? Number.NaN))
   const slowest = (what: string, found: readonly Row[]): Bar[] =>
-    found.length === 0 ? [] : [atMost(what, Math.max(...found.map((row) => row.ratioToC[ours] ?? Number.NaN)), 1.1)]
+    found.length === 0 ? [] : [atMost(what, { value: greatest(found, ours), ofCAgain: greatest(found, again) }, 1.1)]
+  const least = (found: readonly Row[], name: string): number =>
+    Math.min(...found.map((row) => ratioBetween(row, 'C', name)))
   return [
     ...['put', 'get'].flatMap((test) => {
       const large = those(new RegExp(`^${test} `), (bytes) => bytes >= mebibyte)
@@ -228,7 +236,7 @@ function barsOf(rows: readonly Row[]): Bar[] {
           : [
               atLeast(
                 `${test} on a stream from 1 MiB, bandwidth against C`,
-                Math.min(...large.map((row) => ratioBetween(row, 'C', ours))),
+                { value: least(large, ours), ofCAgain: least(large, again) },
                 0.99,
               ),
             ]),
