@@ -2,13 +2,13 @@
 // Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
 // and that each installs and imports alone, in an empty project, with only the packages it names.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { installWorkspace } from './install.mjs'
 import { closure, entryPoints, publishablePackages } from './publishable.mjs'
-import { cacheFolder, capture, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
+import { cacheFolder, captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
 
 /** What an import alone would not show: here, that the packed addon loads. */
 const uses = {
@@ -23,34 +23,43 @@ const bin = (name) => join(root, 'node_modules', '.bin', name)
 await runMain(async () => {
   const env = commandEnvironment([installWorkspace()])
   const packages = publishablePackages()
-  const tarballs = pack(packages, env)
+  const tarballs = await pack(packages, env)
   let failures = 0
-  for (const one of packages.values()) {
+  await atOnce([...packages.values()], async (one) => {
     const tarball = tarballs.get(one.name)
     const problems = [...contentProblems(tarball), ...sizeProblems(one.name, tarball)]
     if (problems.length === 0) {
-      problems.push(...(await publintProblems(tarball)), ...typeProblems(tarball, env))
-      problems.push(...installProblems(one, packages, tarballs, env))
+      problems.push(...(await publintProblems(tarball)), ...(await typeProblems(tarball, env)))
+      problems.push(...(await installProblems(one, packages, tarballs, env)))
     }
     failures += problems.length > 0 ? 1 : 0
     const size = `${Math.ceil(bytesOf(tarball) / 1024)} KiB packed`
     process.stdout.write(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${one.name}, ${size}\n`)
     for (const problem of problems) process.stdout.write(`${problem.replace(/^/gm, '        ')}\n`)
-  }
+  })
   return failures === 0 ? 0 : 1
 })
 
+/** Does the work for each, as many at a time as there are processors. */
+async function atOnce(all, work) {
+  const queue = all.values()
+  const lane = async () => {
+    for (const one of queue) await work(one)
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, lane))
+}
+
 /** Packs every package into one ignored folder and returns name → tarball with its file list. */
-function pack(packages, env) {
+async function pack(packages, env) {
   const folder = join(cacheFolder, 'tarballs')
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   const tarballs = new Map()
-  for (const { name, path } of packages.values()) {
-    const output = capture('pnpm', ['pack', '--json', '--pack-destination', folder], { cwd: path, env })
+  await atOnce([...packages.values()], async ({ name, path }) => {
+    const output = await captureBeside('pnpm', ['pack', '--json', '--pack-destination', folder], { cwd: path, env })
     const { filename, files } = JSON.parse(output.slice(output.indexOf('{')))
     tarballs.set(name, { file: filename, files: files.map((file) => file.path) })
-  }
+  })
   return tarballs
 }
 
@@ -85,9 +94,8 @@ async function publintProblems({ file }) {
 }
 
 function typeProblems({ file }, env) {
-  return failureOf('attw', () => {
-    capture(bin('attw'), [file, '--profile', 'esm-only', '--no-emoji', '--no-color', '--format', 'ascii'], { env })
-  })
+  const options = ['--profile', 'esm-only', '--no-emoji', '--no-color', '--format', 'ascii']
+  return failureOf('attw', () => captureBeside(bin('attw'), [file, ...options], { env }))
 }
 
 function importScript(specifier) {
@@ -95,15 +103,16 @@ function importScript(specifier) {
 }
 
 /** Installs the tarballs that one package needs into an empty project and imports every entry point there. */
-function installProblems(one, packages, tarballs, env) {
+async function installProblems(one, packages, tarballs, env) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-alone-'))
   try {
     writeFileSync(join(project, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
     const needed = [...closure(packages, one.name)].map((name) => tarballs.get(name).file)
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    const installed = failureOf('install', () => capture('npm', [...install, ...needed], { cwd: project, env }))
+    const command = [...install, ...needed]
+    const installed = await failureOf('install', () => captureBeside('npm', command, { cwd: project, env }))
     if (installed.length > 0) return installed
-    return [...consumerProblems(one, project), ...runtimeProblems(one, project, env)]
+    return [...(await consumerProblems(one, project)), ...(await runtimeProblems(one, project, env))]
   } finally {
     rmSync(project, { recursive: true, force: true })
   }
@@ -123,20 +132,22 @@ function consumerProblems(one, project) {
     typeRoots: [join(root, 'node_modules', '@types')],
   }
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['consumer.ts'] }))
-  return failureOf('a strict TypeScript program', () => capture(bin('tsc'), ['-p', project], { cwd: project }))
+  return failureOf('a strict TypeScript program', () => captureBeside(bin('tsc'), ['-p', project], { cwd: project }))
 }
 
-function runtimeProblems(one, project, env) {
-  return [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])].flatMap((script) =>
-    failureOf('in an empty project', () => {
-      capture(process.execPath, ['--input-type=module', '-e', script], { cwd: project, env })
-    }),
-  )
+async function runtimeProblems(one, project, env) {
+  const problems = []
+  for (const script of [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])]) {
+    const command = ['--input-type=module', '-e', script]
+    const action = () => captureBeside(process.execPath, command, { cwd: project, env })
+    problems.push(...(await failureOf('in an empty project', action)))
+  }
+  return problems
 }
 
-function failureOf(title, action) {
+async function failureOf(title, action) {
   try {
-    action()
+    await action()
     return []
   } catch (error) {
     if (!(error instanceof SetupError)) throw error

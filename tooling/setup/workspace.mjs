@@ -1,5 +1,5 @@
 // Where things are, and how this folder's scripts run commands and report failures.
-import { spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,10 +40,27 @@ export function capture(command, commandArguments, options = {}) {
   const result = spawnSync(command, commandArguments, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, ...options })
   if (result.error) throw new SetupError(`${command} cannot be started: ${result.error.message}`)
   if (result.status !== 0) {
-    const output = `${result.stdout}${result.stderr}`.trim()
-    throw new SetupError(`${command} ${commandArguments.join(' ')} failed with status ${result.status}:\n${output}`)
+    throw failure(command, commandArguments, result.status ?? result.signal, result.stdout, result.stderr)
   }
   return result.stdout
+}
+
+/** The same, while others run. */
+export function captureBeside(command, commandArguments, options = {}) {
+  return new Promise((resolve, reject) => {
+    const all = { cwd: root, maxBuffer: 1 << 28, ...options }
+    execFile(command, commandArguments, all, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout)
+      else if (typeof error.code === 'string') {
+        reject(new SetupError(`${command} cannot be started: ${error.message}`))
+      } else reject(failure(command, commandArguments, error.code ?? error.signal, stdout, stderr))
+    })
+  })
+}
+
+function failure(command, commandArguments, status, stdout, stderr) {
+  const output = `${stdout}${stderr}`.trim()
+  return new SetupError(`${command} ${commandArguments.join(' ')} failed with status ${status}:\n${output}`)
 }
 
 /** Runs `main`, prints a SetupError as its message alone, and exits with the status `main` returns. */
