@@ -15,30 +15,10 @@
  *
  * Arguments: the file of libnvshmem_host, this PE, how many there are, the largest message.
  */
+#include "nvshmemStart.h"
 #include "ranks.h"
 
-/* Sizes and versions of the structs as NVSHMEM 3 has them: version is the revision above, the size below. */
-struct unique_id {
-  int version;
-  char internal[124];
-};
-struct init_attributes {
-  int version;
-  void* mpi_comm;
-  struct {
-    int version;
-    struct {
-      int version;
-      struct unique_id* id;
-      int my_rank, ranks;
-    } by_id;
-    char rest[96];
-  } arguments;
-};
 _Static_assert(sizeof(struct unique_id) == ID_BYTES, "unique id");
-_Static_assert(sizeof(struct init_attributes) == 144, "attributes");
-#define VERSION(type) ((1 << 16) + (int)sizeof(type))
-enum { INIT_WITH_UNIQUE_ID = 1 << 3 };
 
 static struct {
   int (*get_unique_id)(struct unique_id*);

@@ -5,13 +5,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+/** What these programs and those of the benchmark have in common. */
+const sharedHeaders = fileURLToPath(new URL('node_modules/@shoal/bench/native', import.meta.url))
+
 /** Builds a program of this folder, hands its file over, and takes it away again. */
 export async function withProgram(source, use) {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-program-'))
   try {
     const program = join(folder, 'program')
     const file = fileURLToPath(new URL(source, import.meta.url))
-    execFileSync('nvcc', ['-O2', '-o', program, file, '-ldl', '-lpthread'], { stdio: ['ignore', 'inherit', 'inherit'] })
+    const words = ['-O2', '-I', sharedHeaders, '-o', program, file, '-ldl', '-lpthread']
+    execFileSync('nvcc', words, { stdio: ['ignore', 'inherit', 'inherit'] })
     return await use(program)
   } finally {
     rmSync(folder, { recursive: true, force: true })
