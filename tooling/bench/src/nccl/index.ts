@@ -140,14 +140,16 @@ async function measureOperation(
   for (let round = -1; round < options.rounds; round += 1) {
     // All sizes in every round: what disturbs the machine for seconds then spoils a few rounds of each, and no median.
     for (const [index, bytes] of sizes.entries()) {
-      const { iterations, warmUps } = iterationsFor(bytes, options)
+      const { iterations, warmUps, turns } = iterationsFor(bytes, options)
       const request = `${operation} ${bytes} ${iterations} ${warmUps}`
-      // Who goes first changes from round to round.
-      const order = round % 2 === 0 ? contestants : [...contestants].reverse()
-      for (const name of order) {
-        const time = await ask(name, request)
-        // The first round warms up.
-        if (round >= 0) times[index]?.[name].push(time)
+      for (let turn = 0; turn < turns; turn += 1) {
+        // Who goes first changes from turn to turn.
+        const order = (round + turn) % 2 === 0 ? contestants : [...contestants].reverse()
+        for (const name of order) {
+          const time = await ask(name, request)
+          // The first round warms up.
+          if (round >= 0) times[index]?.[name].push(time)
+        }
       }
     }
   }

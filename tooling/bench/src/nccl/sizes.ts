@@ -20,12 +20,20 @@ export function sizesOf(operation: Operation, ranks: number, most: number): numb
   return [...new Set(allSizes.map((bytes) => Math.max(bytes, least)))].filter((bytes) => bytes <= most)
 }
 
-/** Operations in one loop, and before it. */
-export function iterationsFor(bytes: number, { device }: RunOptions): { iterations: number; warmUps: number } {
-  if (device === 'sim') return { iterations: bytes <= 64 * 1024 ? 20 : 3, warmUps: 1 }
-  if (bytes <= 64 * 1024) return { iterations: 1000, warmUps: 50 }
-  if (bytes <= 4 * mebibyte) return { iterations: 300, warmUps: 20 }
-  return bytes <= 64 * mebibyte ? { iterations: 60, warmUps: 5 } : { iterations: 20, warmUps: 3 }
+export interface Effort {
+  /** Operations in one loop, and before it. */
+  readonly iterations: number
+  readonly warmUps: number
+  /** Loops of each contestant in a round: short ones vary most, and cost little. */
+  readonly turns: number
+}
+
+export function iterationsFor(bytes: number, { device }: RunOptions): Effort {
+  if (device === 'sim') return { iterations: bytes <= 64 * 1024 ? 20 : 3, warmUps: 1, turns: 1 }
+  if (bytes <= 1024) return { iterations: 1000, warmUps: 50, turns: 3 }
+  if (bytes <= 64 * 1024) return { iterations: 1000, warmUps: 50, turns: 1 }
+  if (bytes <= 4 * mebibyte) return { iterations: 300, warmUps: 20, turns: 1 }
+  return { ...(bytes <= 64 * mebibyte ? { iterations: 60, warmUps: 5 } : { iterations: 20, warmUps: 3 }), turns: 1 }
 }
 
 /** What the bytes are multiplied with to give what the links carry, as nccl-tests count. */
