@@ -48,10 +48,19 @@ export function sizesOf(test: string, most: number): number[] {
   return [8]
 }
 
-export function iterationsFor(bytes: number, { device }: RunOptions): { iterations: number; warmUps: number } {
-  if (device === 'sim') return { iterations: bytes <= 64 * kibibyte ? 20 : 3, warmUps: 1 }
-  if (bytes <= 64 * kibibyte) return { iterations: 500, warmUps: 50 }
+export interface Effort {
+  /** Operations in one loop, and before it. */
+  readonly iterations: number
+  readonly warmUps: number
+  /** Of how many loops the best counts in each round: short ones vary most, and cost little. */
+  readonly loops: number
+}
+
+export function iterationsFor(bytes: number, { device }: RunOptions): Effort {
+  if (device === 'sim') return { iterations: bytes <= 64 * kibibyte ? 20 : 3, warmUps: 1, loops: 1 }
+  if (bytes <= kibibyte) return { iterations: 500, warmUps: 50, loops: 3 }
+  if (bytes <= 64 * kibibyte) return { iterations: 500, warmUps: 50, loops: 1 }
   // Some 10 ms at 400 GB/s, so that what a loop costs beside its transfers does not count.
   const iterations = Math.min(2000, Math.max(20, Math.round((4800 * mebibyte) / bytes)))
-  return { iterations, warmUps: Math.ceil(iterations / 20) }
+  return { iterations, warmUps: Math.ceil(iterations / 20), loops: 1 }
 }

@@ -129,9 +129,9 @@ class Bench {
     for (const name of taking) await this.#ask(name, `${test} ${sizes[0]}`, 1, this.#warmUps)
     const cases = Object.fromEntries(
       sizes.map((bytes) => {
-        const { iterations } = iterationsFor(bytes, this.#options)
+        const { iterations, loops } = iterationsFor(bytes, this.#options)
         const title = sizes.length > 1 ? `${test} ${bytes} B` : test
-        return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops: 1 }]
+        return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops }]
       }),
     )
     const entrants = taking.map((name) => ({
