@@ -126,8 +126,9 @@ ncclResult_t derive(std::shared_ptr<Communicator> parent, const Place& place, co
   if (child != nullptr) job.communicators.push_back(child);
   job.run = [=] {
     const ncclResult_t result = make(parent.get(), child.get());
-    if (!isLate || result != ncclSuccess || parent->handOut([&] { *out = handle; })) return result;
-    if (child != nullptr) child->end(true);
+    // Where there is none, the caller has been told so already.
+    if (!isLate || child == nullptr || result != ncclSuccess || parent->handOut([&] { *out = handle; })) return result;
+    child->end(true);
     return ncclInternalError;
   };
   job.undo = [=] {

@@ -13,6 +13,9 @@ using namespace mapped;
 
 namespace {
 
+// An address where nothing is, also not of the sanitizers' own memory.
+constexpr CUdeviceptr kElsewhere = 0x7ea000000000;
+
 // A team that nobody completes is not waited for.
 const bool isImpatient = setenv("SHOAL_SIM_TIMEOUT_SECONDS", "0.001", 1) == 0;
 
@@ -64,7 +67,7 @@ class Chaos {
   }
   size_t offset() { return random_() % 10 == 0 ? 4096 : random_() % 3 * kPiece; }
   CUdeviceptr address() {
-    if (ranges_.empty() || random_() % 16 == 0) return random_() % 2 == 0 ? 0x700000000000 : random_();
+    if (ranges_.empty() || random_() % 16 == 0) return random_() % 2 == 0 ? kElsewhere : random_();
     return pick(ranges_).first + random_() % 6 * kPiece + (random_() % 16 == 0 ? 512 : 0);
   }
   CUmemGenericAllocationHandle handle() {
