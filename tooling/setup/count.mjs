@@ -1,4 +1,4 @@
-// Counts what vitest's JSON report says.
+// What vitest's JSON report says: counts, and what failed.
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'

@@ -135,7 +135,7 @@ test('a time limit aborts the communicator and names what was waited for', async
   await others[1]?.catch(() => undefined)
   const start = performance.now()
   const error = await rejection(communicators[0].synchronize(streams[0], { timeout: 100 }))
-  expect(performance.now() - start).toBeLessThan(20_000)
+  expect(performance.now() - start).toBeLessThan(2000)
   expect(error).toBeInstanceOf(CommunicatorAbortedError)
   expect(error).toMatchObject({
     code: 'SHOAL_COMMUNICATOR_ABORTED',
@@ -203,7 +203,7 @@ test('an error that NCCL reports aborts the communicator and rejects what waits'
   const start = performance.now()
   await communicators[1].abort()
   const error = await waiting
-  expect(performance.now() - start).toBeLessThan(20_000)
+  expect(performance.now() - start).toBeLessThan(2000)
   expect(error).toMatchObject({ reason: 'async-error', cause: { code: 'ncclRemoteError' } })
   expect((error as CommunicatorAbortedError).cause).toBeInstanceOf(StatusError)
 })
@@ -249,7 +249,7 @@ describe('destroy and finalize while a rank is missing', () => {
     allReduceAlone()
     const start = performance.now()
     const error = await rejection(communicators[0].destroy({ timeout: 100 }))
-    expect(performance.now() - start).toBeLessThan(20_000)
+    expect(performance.now() - start).toBeLessThan(4000)
     expect(error).toMatchObject({ operation: 'destroy', reason: 'timeout' })
     await communicators[0].abort()
   })
@@ -309,7 +309,7 @@ describe('the signal of an init', () => {
     const error = await rejection(
       Communicator.initRank({ device: 0, rank: 0, worldSize: 2, id, timeout: 100, config: { blocking: true } }),
     )
-    expect(performance.now() - start).toBeLessThan(20_000)
+    expect(performance.now() - start).toBeLessThan(1000)
     expect(error).toBeInstanceOf(TimeoutError)
     expect(error).toMatchObject({ timeout: 100, operation: 'Communicator.initRank of rank 0 of 2 on device 0' })
     // Lets the thread of the init go. What it brings home is aborted by this thread, which waits inside NCCL until both

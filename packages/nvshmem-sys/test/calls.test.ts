@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { expectLightImport } from '../../ffi/test/support/importing.js'
 import { compileStub, moduleRunner } from '../../ffi/test/support/stub.js'
 
 const runModule = moduleRunner(new URL('../', import.meta.url))
@@ -110,14 +111,6 @@ test('a function that came later is refused with both versions, one that should 
   ])
 })
 
-// How long it takes is a figure of the benchmark.
-test('importing loads nothing and looks for nothing', () => {
-  const lines = runModule(
-    `import { readFileSync } from 'node:fs'
-     import { definedLibraries } from '@shoal/ffi'
-     await import('@shoal/nvshmem-sys')
-     const maps = process.platform === 'linux' ? readFileSync('/proc/self/maps', 'utf8') : ''
-     console.log(/libcuda|libcudart|libnccl|libnvshmem|koffi/.test(maps), definedLibraries().every((each) => !each.isLoaded && each.trace.length === 0))`,
-  )
-  expect(lines).toEqual(['false true'])
+test('importing loads nothing, looks for nothing, and takes at most 30 ms on top of the FFI', () => {
+  expectLightImport(new URL('../', import.meta.url), '@shoal/nvshmem-sys')
 })

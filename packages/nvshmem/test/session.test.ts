@@ -25,11 +25,9 @@ describe('a session by unique id', () => {
     const [waiting] = await resultsOf<{ waited: number; ticks: number; longest: number }>('session.eventLoop', 2, {
       options: { late: 1500 },
     })
-    // In proportion: a busy machine takes its time, but an event loop that waits as well stands still all along.
-    const { waited = 0, ticks, longest } = waiting ?? {}
-    expect(waited).toBeGreaterThan(300)
-    expect(ticks).toBeGreaterThan(20)
-    expect(longest).toBeLessThan(waited / 2)
+    expect(waiting?.waited).toBeGreaterThan(800)
+    expect(waiting?.ticks).toBeGreaterThan(80)
+    expect(waiting?.longest).toBeLessThan(100)
   })
 
   test('is refused beside another, and after one of another id', async () => {
