@@ -1,5 +1,5 @@
 import { type MemoryLike, type MemoryRange, memoryProtocol, type StreamLike, streamProtocol } from '@shoal/types'
-import { movement, noteOperation, reduction } from '../group/agreement.js'
+import { movement, noteOperation, reduction, sharedOperation } from '../group/agreement.js'
 import { isCollecting } from '../group/groupState.js'
 import { check, enter, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
@@ -199,7 +199,7 @@ function checkOperands(
     requestedOp: kind.reduces ? options.op : undefined,
     requestedCount: options.count,
     requestedDType: options.dtype,
-    operation: op === undefined ? movement(name, bytes) : reduction(name, count, type, op),
+    operation: sharedOperation(live, op === undefined ? movement(name, bytes) : reduction(name, count, type, op)),
   }
   kind.require?.()
   live.recent[kind.number] = isLasting(checked) ? checked : undefined

@@ -74,12 +74,12 @@ export abstract class SessionOperations extends TransferOperations {
 
   /** Like {@link barrierAll}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
   barrierAllSync(): void {
-    this.#synchronizeSync('barrier', 'barrierAllSync')
+    this.#synchronizeSync('barrier', 'Session.barrierAllSync')
   }
 
   /** The barrier as work of a stream (`nvshmemx_barrier_on_stream` of the world). */
   barrierAllOnStream(options: OnStreamOptions): Promise<void> {
-    return this.#queueSynchronization('barrier', 'barrierAllOnStream', options)
+    return this.#queueSynchronization('barrier', 'Session.barrierAllOnStream', options)
   }
 
   /** Waits until all PEs have come here, and for nothing else (`nvshmem_team_sync` of the world). */
@@ -89,12 +89,12 @@ export abstract class SessionOperations extends TransferOperations {
 
   /** Like {@link syncAll}, and blocks the thread. @throws SessionBusyError */
   syncAllSync(): void {
-    this.#synchronizeSync('sync', 'syncAllSync')
+    this.#synchronizeSync('sync', 'Session.syncAllSync')
   }
 
   /** The same as work of a stream (`nvshmemx_team_sync_on_stream` of the world). */
   syncAllOnStream(options: OnStreamOptions): Promise<void> {
-    return this.#queueSynchronization('sync', 'syncAllOnStream', options)
+    return this.#queueSynchronization('sync', 'Session.syncAllOnStream', options)
   }
 
   /** Waits until the transfers and atomics that this PE has started are complete (`nvshmem_quiet`). */
@@ -104,12 +104,12 @@ export abstract class SessionOperations extends TransferOperations {
 
   /** Like {@link quiet}, and blocks the thread. @throws SessionBusyError */
   quietSync(): void {
-    this.#synchronizeSync('quiet', 'quietSync')
+    this.#synchronizeSync('quiet', 'Session.quietSync')
   }
 
   /** The same as work of a stream (`nvshmemx_quiet_on_stream`). */
   quietOnStream(options: OnStreamOptions): Promise<void> {
-    return this.#queueSynchronization('quiet', 'quietOnStream', options)
+    return this.#queueSynchronization('quiet', 'Session.quietOnStream', options)
   }
 
   /** What this PE puts to another before arrives there before what it puts after (`nvshmem_fence`). */
@@ -119,7 +119,7 @@ export abstract class SessionOperations extends TransferOperations {
 
   /** Like {@link fence}, and blocks the thread. @throws SessionBusyError */
   fenceSync(): void {
-    this.#synchronizeSync('fence', 'fenceSync')
+    this.#synchronizeSync('fence', 'Session.fenceSync')
   }
 
   /** An id for {@link createTeam}, which one PE makes for all of a new team (`nvshmemx_team_get_uniqueid`). */
@@ -136,15 +136,20 @@ export abstract class SessionOperations extends TransferOperations {
     return whenOpen(this._live, operation, () => synchronize(this._live, kind, world, `Session.${operation}`, wait))
   }
 
-  #synchronizeSync(kind: Synchronization, operation: string): void {
-    const api = `Session.${operation}`
+  // The names are whole: to put one together takes as long as the rest of the call.
+
+  #synchronizeSync(kind: Synchronization, api: string): void {
     this._live.requireOpen(api)
     synchronizeSync(this._live, kind, world, api)
   }
 
-  #queueSynchronization(kind: StreamSynchronization, operation: string, options: OnStreamOptions): Promise<void> {
-    return whenOpen(this._live, operation, () =>
-      queueSynchronization(this._live, kind, world, `Session.${operation}`, options),
-    )
+  #queueSynchronization(kind: StreamSynchronization, api: string, options: OnStreamOptions): Promise<void> {
+    const live = this._live
+    try {
+      live.requireOpen(api)
+      return queueSynchronization(live, kind, world, api, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 }

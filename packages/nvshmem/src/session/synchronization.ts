@@ -12,7 +12,7 @@ import {
 import { requireOptions } from '../checks.js'
 import { checkNvshmem } from '../errors.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import type { WaitOptions } from './callQueue.js'
+import { started, type WaitOptions } from './callQueue.js'
 import type { LiveSession } from './live.js'
 
 interface Calls {
@@ -97,6 +97,22 @@ export function queueSynchronization(
 ): Promise<void> {
   requireOptions(options, operation, '{ stream }')
   const stream = streamAt(live, options.stream, operation)
+  const { queue } = live
+  if (!queue.idle) return queueLater(live, kind, team, operation, stream)
+  const { onStream, check } = calls[kind]
+  queue.enter()
+  check(onStream(team, stream))
+  return started
+}
+
+/** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
+function queueLater(
+  live: LiveSession,
+  kind: StreamSynchronization,
+  team: nvshmem_team_t,
+  operation: string,
+  stream: cudaStream_t,
+): Promise<void> {
   const { onStream, check } = calls[kind]
   return live.queue.startChecked(operation, () => onStream(team, stream), check)
 }
