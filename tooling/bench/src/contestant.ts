@@ -40,6 +40,11 @@ export class Contestant {
     return [contestant, line]
   }
 
+  get pid(): number {
+    // One whose program does not start is never given out.
+    return this.#child.pid as number
+  }
+
   /** Sends a request and gives back the figure in the answer. */
   async ask(request: string): Promise<number> {
     const line = await this.tell(request)

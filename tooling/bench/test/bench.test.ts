@@ -182,6 +182,11 @@ describe('on the software device the code runs', () => {
     }
     expect(bars).toHaveLength(8)
     for (const bar of bars) expect(bar.ofCAgain).toBeGreaterThan(0)
+    // Of each layout, a front for every process, or none.
+    const fronts = results['fronts'] as Record<string, number[]>
+    expect(Object.keys(fronts)).toEqual(['process', 'processes'])
+    expect([0, 1]).toContain(fronts['process']?.length)
+    expect([0, 3]).toContain(fronts['processes']?.length)
   })
 
   test('nccl: only what was asked for', (context) => {
@@ -209,6 +214,8 @@ describe('on the software device the code runs', () => {
       expect(row.ratioToC['shoal']).toBeGreaterThan(0)
     }
     expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.contestants ?? {})).toContain('awaited')
+    // Of each sitting, of which there are as many as contestants.
+    expect(results['fronts']).toHaveLength(5)
     expect(bars).toHaveLength(5)
     // C against itself, found in the same way.
     const worst = (pattern: RegExp) =>

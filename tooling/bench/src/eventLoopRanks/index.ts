@@ -4,6 +4,7 @@ import { devicesFor } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { nodeMember } from '../ranks/contenders.js'
 import { Crew } from '../ranks/crew.js'
+import { findShares } from '../ranks/places.js'
 import { type Delay, sleep, watchEventLoop } from './delay.js'
 
 /** What a rank waits in, by the script that does it; the pairs of ranks work at the same time. */
@@ -49,6 +50,7 @@ async function measurePair(script: string, steps: Readonly<Record<string, string
     [0, 1].map((rank) =>
       nodeMember(import.meta.url, `${script}.js`, [rank, seconds], { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }),
     ),
+    findShares(2),
   )
   const waits: Wait[] = []
   try {

@@ -5,6 +5,7 @@ import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
 import { Crew, Stage } from '../ranks/crew.js'
+import { describeFronts, findQuietPlaces, frontsOf } from '../ranks/places.js'
 import { medianRatio, type Series, series } from '../statistics.js'
 import { busFactor, iterationsFor, largestMessage, type Operation, operations, sizesOf } from './sizes.js'
 
@@ -44,12 +45,14 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
   const libnccl = libraryPath('nccl')
   const rows: Row[] = []
   const without: string[] = []
+  const fronts: [Layout, readonly number[]][] = []
   for (const layout of wantedLayouts) {
     const found = await measureLayout(layout, wantedOperations, devices.length, libnccl, version.value, options)
     rows.push(...found.rows)
     without.push(...found.without)
+    fronts.push([layout, found.fronts])
   }
-  print(rows, devices.length, version.toString(), libnccl)
+  print(rows, devices.length, version.toString(), libnccl, fronts)
   for (const line of without) console.log(line)
   const details = {
     devices: devices.map((device) => device.name),
@@ -58,6 +61,7 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
     libnccl,
     software: options.device === 'sim',
     without,
+    fronts: Object.fromEntries(fronts),
   }
   return { results: { ...details, sizes: rows }, bars: barsOf(rows) }
 }
@@ -80,11 +84,13 @@ async function measureLayout(
   libnccl: string,
   version: number,
   options: RunOptions,
-): Promise<{ rows: Row[]; without: string[] }> {
+): Promise<{ rows: Row[]; without: string[]; fronts: number[] }> {
   const most = largestMessage(options)
   const perProcess = layout === 'process' ? ranks : 1
   const firsts = Array.from({ length: ranks / perProcess }, (_, index) => index * perProcess)
   const program = compileForRanks('collectives.c', 'collectives')
+  // Found once, so that every contestant gets the same.
+  const places = findQuietPlaces(firsts.length)
   const startC = (name: string): Promise<Crew> =>
     Crew.start(
       name,
@@ -92,12 +98,14 @@ async function measureLayout(
         command: program,
         arguments: [libnccl, ...[first, perProcess, ranks, most].map(String)],
       })),
+      places,
     )
   const crews: Readonly<Record<Contestant, Crew>> = {
     C: await startC('collectives.c'),
     shoal: await Crew.start(
       'Shoal',
       firsts.map((first) => nodeMember(import.meta.url, 'child.js', [first, perProcess, ranks, most])),
+      places,
     ),
     'C again': await startC('collectives.c again'),
   }
@@ -121,7 +129,9 @@ async function measureLayout(
     rows.push(...(await measureOperation(layout, operation, ranks, most, ask, options)))
   }
   for (const crew of Object.values(crews)) crew.close()
-  return { rows, without }
+  // What still ends would make processors look busy that are not.
+  for (const crew of Object.values(crews)) await crew.end()
+  return { rows, without, fronts: frontsOf(places) }
 }
 
 async function measureOperation(
@@ -180,9 +190,16 @@ function inWords(layout: Layout, ranks: number): string {
   return layout === 'process' ? `${all} in one process` : `${all}, one a process`
 }
 
-function print(rows: readonly Row[], ranks: number, version: string, libnccl: string): void {
+function print(
+  rows: readonly Row[],
+  ranks: number,
+  version: string,
+  libnccl: string,
+  fronts: readonly (readonly [Layout, readonly number[]])[],
+): void {
   console.log(`Collectives of f32, out of place, NCCL ${version} (${libnccl}): medians of rounds`)
-  console.log('C / C: another crew of the same program in C, which took part in the same rounds\n')
+  console.log('C / C: another crew of the same program in C, which took part in the same rounds')
+  console.log(`${describeFronts(fronts.map(([layout, processors]) => [inWords(layout, ranks), processors]))}\n`)
   for (const layout of layouts) {
     const these = rows.filter((row) => row.layout === layout)
     if (these.length === 0) continue

@@ -5,6 +5,7 @@ import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
 import { Crew, type Member, Stage } from '../ranks/crew.js'
+import { describeFronts, findQuietPlaces, frontsOf, type Place } from '../ranks/places.js'
 import { joinSittings, printRows, type Row, ratioBetween, takeTurns } from '../turns.js'
 import {
   type Contestant,
@@ -35,6 +36,7 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
   // so every contestant is the first to start in one sitting, the second in another.
   const sittings: Row[][] = []
   const without = new Set<string>()
+  const fronts: number[][] = []
   const rounds = Math.max(1, Math.round(options.rounds / contestants.length))
   for (let sitting = 0; sitting < contestants.length; sitting += 1) {
     const bench = new Bench(devices.length, library, { ...options, rounds })
@@ -46,13 +48,15 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
       await bench.end()
     }
     sittings.push(rows)
+    fronts.push(bench.fronts)
     for (const line of bench.without) without.add(line)
   }
   const rows = joinSittings(sittings)
   const version = formatNvshmemVersion(nvshmem.version ?? 0)
   console.log(
-    `NVSHMEM ${version} (${library}), ${devices.length} PEs, one a process: medians of rounds, and the ratio to C\n`,
+    `NVSHMEM ${version} (${library}), ${devices.length} PEs, one a process: medians of rounds, and the ratio to C`,
   )
+  console.log(`${describeFronts(fronts.map((processors, sitting) => [`sitting ${sitting + 1}`, processors]))}\n`)
   printRows(rows, contestants)
   printBandwidths(rows)
   for (const line of without) console.log(line)
@@ -63,6 +67,7 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
     library,
     software: options.device === 'sim',
     without: [...without],
+    fronts,
   }
   return { results: { ...details, cases: rows }, bars: barsOf(rows) }
 }
@@ -83,6 +88,7 @@ class Bench {
   readonly #most: number
   readonly #crews = new Map<string, Crew>()
   readonly #stage = new Stage()
+  #places: readonly Place[] | undefined
 
   constructor(pes: number, library: string, options: RunOptions) {
     this.#pes = pes
@@ -91,8 +97,15 @@ class Bench {
     this.#most = largestMessage(options)
   }
 
+  /** The processors of the main threads; none where nothing is bound. */
+  get fronts(): number[] {
+    return frontsOf(this.#places)
+  }
+
   /** Starts the contestants in this order. */
   async start(order: readonly Contestant[]): Promise<void> {
+    // Found once, so that every contestant gets the same.
+    this.#places = findQuietPlaces(this.#pes)
     for (const name of order) {
       if (name === 'C' || name === 'C again') {
         await this.#startC(name)
@@ -196,6 +209,7 @@ class Bench {
     return Crew.start(
       name,
       Array.from({ length: this.#pes }, (_, pe) => member(pe)),
+      this.#places,
     )
   }
 }

@@ -1,5 +1,6 @@
 import { Contestant } from '../contestant.js'
-import { allowedProcessors, processorsOf } from './processors.js'
+import { MainThread } from './mainThread.js'
+import type { Place } from './places.js'
 
 /** How one process of a crew is started. */
 export interface Member {
@@ -13,10 +14,16 @@ export class Crew {
   /** What each process said when all had met. */
   readonly greetings: readonly string[]
   readonly #members: readonly Contestant[]
+  readonly #mainThreads: readonly MainThread[]
 
-  private constructor(members: readonly Contestant[], greetings: readonly string[]) {
+  private constructor(
+    members: readonly Contestant[],
+    greetings: readonly string[],
+    mainThreads: readonly MainThread[],
+  ) {
     this.#members = members
     this.greetings = greetings
+    this.#mainThreads = mainThreads
   }
 
   /** What the first process said. */
@@ -24,15 +31,20 @@ export class Crew {
     return this.greetings[0] ?? ''
   }
 
-  /** Starts the processes; the first one makes the id by which they meet. */
-  static async start(name: string, members: readonly Member[]): Promise<Crew> {
+  /**
+   * Starts the processes, each in its place, or anywhere where there are no places; the first one makes the id by which
+   * they meet. Main threads go to their fronts when all have met: the threads of their libraries then exist elsewhere.
+   */
+  static async start(name: string, members: readonly Member[], places: readonly Place[] | undefined): Promise<Crew> {
+    if (places !== undefined && places.length !== members.length)
+      throw new Error(`${name}: ${members.length} processes, and ${places.length} places`)
     const started = await Promise.all(
       members.map((one, index) => {
-        const processors = processorsOf(index, members.length, allowedProcessors())
+        const place = places?.[index]
         const [command, words] =
-          processors === undefined
+          place === undefined
             ? [one.command, one.arguments]
-            : ['taskset', ['-c', processors, one.command, ...one.arguments]]
+            : ['taskset', ['-c', place.rest.join(','), one.command, ...one.arguments]]
         return Contestant.start(`${name} ${index}`, command, words, one.environment ?? {})
       }),
     )
@@ -40,7 +52,13 @@ export class Crew {
     if (id === undefined) throw new Error(`${name} begins with '${started[0]?.[1]}', not with an id`)
     const contestants = started.map(([contestant]) => contestant)
     const greetings = await Promise.all(contestants.map((contestant) => contestant.tell(`start ${id}`)))
-    return new Crew(contestants, greetings)
+    const mainThreads = contestants.flatMap(({ pid }, index) => {
+      const { front, rest = [] } = places?.[index] ?? {}
+      // taskset becomes the program, so the number is that of its main thread.
+      return front === undefined ? [] : new MainThread(`${name} ${index}`, pid, front, rest)
+    })
+    for (const thread of mainThreads) thread.settle()
+    return new Crew(contestants, greetings, mainThreads)
   }
 
   /** Sends the request to all at once; the mean of their answers, as nccl-tests report it. */
@@ -64,7 +82,9 @@ export class Crew {
     for (const member of this.#members) member.rest()
   }
 
+  /** Lets all go on, with every main thread where it belongs. */
   wake(): void {
+    for (const thread of this.#mainThreads) thread.settle()
     for (const member of this.#members) member.wake()
   }
 

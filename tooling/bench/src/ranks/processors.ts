@@ -7,13 +7,14 @@ const fewest = 4
 const most = 16
 
 /**
- * The processors for one of so many processes, as `taskset` names them, of those that this process may use; undefined
- * where there are too few to share out. Every contestant gets the same: which core a process comes to lie on, and who its
- * neighbours are, changes short calls by half.
+ * The processors for each of so many processes, of those that this process may use; undefined where there are too few to
+ * share out. Every contestant gets the same: which core a process comes to lie on, and who its neighbours are, changes
+ * short calls by half.
  */
-export function processorsOf(index: number, processes: number, allowed: readonly number[]): string | undefined {
+export function sharesOf(processes: number, allowed: readonly number[]): number[][] | undefined {
   const share = Math.min(most, Math.floor(allowed.length / processes))
-  return share < fewest ? undefined : allowed.slice(index * share, (index + 1) * share).join(',')
+  if (share < fewest) return undefined
+  return Array.from({ length: processes }, (_, index) => allowed.slice(index * share, (index + 1) * share))
 }
 
 /** The numbers in a list as Linux writes it: `0-3,8`. */

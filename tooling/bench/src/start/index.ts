@@ -8,6 +8,7 @@ import { devicesFor, libraryPath } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
 import { Crew, type Member } from '../ranks/crew.js'
+import { findShares } from '../ranks/places.js'
 import { median, medianRatio, type Series, series } from '../statistics.js'
 
 /** One start of all ranks, in milliseconds; of ranks that differ, the slowest counts. */
@@ -69,6 +70,7 @@ async function startCrew(name: string, ranks: number, member: (rank: number) => 
   const crew = await Crew.start(
     name,
     Array.from({ length: ranks }, (_, rank) => member(rank)),
+    findShares(ranks),
   )
   const whole = performance.now() - begin
   await crew.end()
