@@ -60,6 +60,8 @@ export class Context<D extends ContextDevice = ContextDevice> {
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
   #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
+  /** Closed or reset: what every use looks at. */
+  #isGone = false
   #children = 0
   #pendingWaits = 0
   readonly #idleEvents: CUevent[] = []
@@ -90,7 +92,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
 
   /** Whether the context was released or reset. */
   get disposed(): boolean {
-    return this.#state === 'closed' || this.#state === 'reset'
+    return this.#isGone
   }
 
   /**
@@ -195,8 +197,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
 
   /** @internal */
   _requireAlive(): void {
-    if (this.#state === 'closed') throw new DisposedError('Context')
-    if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
+    if (this.#isGone) throw new DisposedError(this.#state === 'reset' ? 'Context (its device was reset)' : 'Context')
   }
 
   /** @internal Calls one C function, exactly one, with this context current and checks its status. */
@@ -366,6 +367,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
     if (reason === 'close') attempt(() => this.#destroyIdleEvents())
     else this.#idleEvents.length = 0
     this.#state = reason === 'close' ? 'closed' : 'reset'
+    this.#isGone = true
     living.delete(this)
     throwFirst(`The context of device ${this.device.ordinal}`, failures)
   }

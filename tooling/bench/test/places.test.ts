@@ -3,7 +3,15 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, type TestContext, test } from 'vitest'
 import { Contestant } from '../src/contestant.js'
 import { Crew, type Member } from '../src/ranks/crew.js'
-import { describeFronts, findQuietPlaces, findShares, frontsOf, placesIn, quietnessOf } from '../src/ranks/places.js'
+import {
+  describeFronts,
+  findQuietFronts,
+  findQuietPlaces,
+  findShares,
+  frontsOf,
+  placesIn,
+  quietnessOf,
+} from '../src/ranks/places.js'
 import { allowedProcessors, numbersIn, sharesOf } from '../src/ranks/processors.js'
 
 afterAll(() => Contestant.closeAll())
@@ -15,15 +23,49 @@ function timesWith(quiet: readonly number[]): Map<number, number> {
 
 describe('places', () => {
   test.for([
-    { processes: 2, all: '0-31', quiet: [3, 19], fronts: [3, 19], rests: ['0-2,4-15', '16-18,20-31'] },
-    { processes: 1, all: '0-31', quiet: [15, 16], fronts: [15], rests: ['0-14'] },
-    { processes: 1, all: '4-7', quiet: [7], fronts: [7], rests: ['4-6'] },
     // The first of those that are the same.
-    { processes: 2, all: '2-9', quiet: [], fronts: [2, 6], rests: ['3-5', '7-9'] },
-  ])('of $processes on $all, quiet $quiet', ({ processes, all, quiet, fronts, rests }) => {
+    {
+      processes: 2,
+      all: '0-31',
+      quiet: [3, 19, 20],
+      candidates: ['3,0-2', '19-20,16-17'],
+      rests: ['4-15', '18,21-31'],
+    },
+    { processes: 1, all: '0-31', quiet: [12, 15, 16], candidates: ['12,15,0-1'], rests: ['2-11,13-14'] },
+    { processes: 1, all: '4-7', quiet: [7], candidates: ['7'], rests: ['4-6'] },
+    { processes: 2, all: '2-9', quiet: [], candidates: ['2', '6'], rests: ['3-5', '7-9'] },
+  ])('of $processes on $all, quiet $quiet', ({ processes, all, quiet, candidates, rests }) => {
     const places = placesIn(sharesOf(processes, numbersIn(all)) ?? [], timesWith(quiet))
-    expect(places).toEqual(fronts.map((front, index) => ({ front, rest: numbersIn(rests[index] ?? '') })))
-    expect(frontsOf(places)).toEqual(fronts)
+    const wanted = candidates.map((list, index) => {
+      const [front] = numbersIn(list)
+      return { candidates: numbersIn(list), front, rest: numbersIn(rests[index] ?? '') }
+    })
+    expect(places).toEqual(wanted)
+    expect(frontsOf(places)).toEqual(candidates.flatMap(numbersIn))
+  })
+
+  test('have their main threads where it is quiet now', () => {
+    const places = placesIn(sharesOf(2, numbersIn('0-31')) ?? [], timesWith([1, 3, 17]))
+    expect(places.map(({ front }) => front)).toEqual([1, 17])
+    const asked: number[][] = []
+    findQuietFronts(places, (processors) => {
+      asked.push([...processors])
+      return timesWith([3, 19])
+    })
+    // Those of the candidates alone are measured.
+    expect(asked).toEqual([[1, 3, 0, 2, 17, 16, 18, 19]])
+    expect(places.map(({ front }) => front)).toEqual([3, 19])
+  })
+
+  test('are not looked for again where each has one candidate, or none', () => {
+    const never = (): never => {
+      throw new Error('measured')
+    }
+    const places = placesIn(sharesOf(2, numbersIn('2-9')) ?? [], timesWith([]))
+    findQuietFronts(places, never)
+    expect(places.map(({ front }) => front)).toEqual([2, 6])
+    findQuietFronts(undefined, never)
+    findQuietFronts([{ candidates: [], rest: [1] }], never)
   })
 
   test('are none where there are too few processors', () => {
@@ -39,7 +81,7 @@ describe('places', () => {
       ['one process', [3]],
       ['one a rank', [3, 19]],
     ])
-    expect(line).toMatch(/quietest processors: 3 \(one process\); 3, 19 \(one a rank\)$/)
+    expect(line).toMatch(/quietest of these processors: 3 \(one process\); 3, 19 \(one a rank\)$/)
   })
 })
 
@@ -91,7 +133,7 @@ function processorsOf(pid: number, thread: string): string {
 describe('a crew in places', () => {
   test('has its main thread alone on the front, also when threads come later', async (context) => {
     const [front, rest] = twoProcessors(context)
-    const crew = await Crew.start('bound', [threading], [{ front, rest: [rest] }])
+    const crew = await Crew.start('bound', [threading], [{ candidates: [front], front, rest: [rest] }])
     const pid = Number(crew.greeting)
     const others = (): string[] => readdirSync(`/proc/${pid}/task`).filter((thread) => thread !== String(pid))
     const early = others()
@@ -111,7 +153,7 @@ describe('a crew in places', () => {
 
   test('lies on its whole share where no front is asked for', async (context) => {
     const [, rest] = twoProcessors(context)
-    const crew = await Crew.start('shared', [threading], [{ rest: [rest] }])
+    const crew = await Crew.start('shared', [threading], [{ candidates: [], rest: [rest] }])
     const pid = Number(crew.greeting)
     expect(processorsOf(pid, String(pid))).toBe(String(rest))
     await crew.end()
@@ -119,14 +161,14 @@ describe('a crew in places', () => {
 
   test('is none where a main thread cannot be bound', async (context) => {
     const [, rest] = twoProcessors(context)
-    const places = [{ front: 1023, rest: [rest] }]
+    const places = [{ candidates: [1023], front: 1023, rest: [rest] }]
     await expect(Crew.start('unbound', [threading], places)).rejects.toThrow(
       /^cannot bind the main thread of unbound 0 \(\d+\) to processor 1023: taskset: /,
     )
   })
 
   test('is none where places are missing', async () => {
-    await expect(Crew.start('crowd', [threading, threading], [{ rest: [0] }])).rejects.toThrow(
+    await expect(Crew.start('crowd', [threading, threading], [{ candidates: [], rest: [0] }])).rejects.toThrow(
       '2 processes, and 1 place',
     )
   })

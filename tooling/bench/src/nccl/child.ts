@@ -49,57 +49,40 @@ function answerFor(ranks: readonly Rank[]): Answer {
   }
 }
 
-/** Queues the operation once on every rank of this process. */
+/** Queues the operation once on every rank of this process: loops as plain as those in C. */
 function queueFor(ranks: readonly Rank[], operation: Operation, bytes: number): () => void {
   const whole = bytes / 4
   const part = Math.floor(whole / world)
-  const each = <T extends object>(make: (rank: Rank) => T, queue: (one: T) => void): (() => void) => {
-    const made = ranks.map(make)
-    return () => {
-      for (const one of made) queue(one)
-    }
-  }
+  const [sent, received] = {
+    'all-reduce': [whole, whole],
+    'all-gather': [part, part * world],
+    'reduce-scatter': [part * world, part],
+    'all-to-all': [part * world, part * world],
+  }[operation] as [number, number]
+  const all = ranks.map(({ communicator, stream, send, receive }) => ({
+    communicator,
+    from: send.slice(0, sent),
+    to: receive.slice(0, received),
+    onStream: { stream },
+    sum: { op: 'sum' as const, stream },
+  }))
   switch (operation) {
     case 'all-reduce':
-      return each(
-        ({ communicator, stream, send, receive }) => ({
-          communicator,
-          from: send.slice(0, whole),
-          to: receive.slice(0, whole),
-          options: { op: 'sum' as const, stream },
-        }),
-        ({ communicator, from, to, options }) => communicator.allReduce(from, to, options),
-      )
+      return () => {
+        for (const { communicator, from, to, sum } of all) communicator.allReduce(from, to, sum)
+      }
     case 'all-gather':
-      return each(
-        ({ communicator, stream, send, receive }) => ({
-          communicator,
-          from: send.slice(0, part),
-          to: receive.slice(0, part * world),
-          options: { stream },
-        }),
-        ({ communicator, from, to, options }) => communicator.allGather(from, to, options),
-      )
+      return () => {
+        for (const { communicator, from, to, onStream } of all) communicator.allGather(from, to, onStream)
+      }
     case 'reduce-scatter':
-      return each(
-        ({ communicator, stream, send, receive }) => ({
-          communicator,
-          from: send.slice(0, part * world),
-          to: receive.slice(0, part),
-          options: { op: 'sum' as const, stream },
-        }),
-        ({ communicator, from, to, options }) => communicator.reduceScatter(from, to, options),
-      )
+      return () => {
+        for (const { communicator, from, to, sum } of all) communicator.reduceScatter(from, to, sum)
+      }
     case 'all-to-all':
-      return each(
-        ({ communicator, stream, send, receive }) => ({
-          communicator,
-          from: send.slice(0, part * world),
-          to: receive.slice(0, part * world),
-          options: { stream },
-        }),
-        ({ communicator, from, to, options }) => communicator.allToAll(from, to, options),
-      )
+      return () => {
+        for (const { communicator, from, to, onStream } of all) communicator.allToAll(from, to, onStream)
+      }
   }
 }
 

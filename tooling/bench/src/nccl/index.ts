@@ -4,8 +4,8 @@ import { atLeast, atMost, type Bar, number, table } from '../bars.js'
 import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
-import { Crew, Stage } from '../ranks/crew.js'
-import { describeFronts, findQuietPlaces, frontsOf } from '../ranks/places.js'
+import { Crew, type Member, Stage } from '../ranks/crew.js'
+import { describeFronts, findQuietFronts, findQuietPlaces, frontsOf } from '../ranks/places.js'
 import { medianRatio, type Series, series } from '../statistics.js'
 import { busFactor, iterationsFor, largestMessage, type Operation, operations, sizesOf } from './sizes.js'
 
@@ -45,9 +45,16 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
   const libnccl = libraryPath('nccl')
   const rows: Row[] = []
   const without: string[] = []
-  const fronts: [Layout, readonly number[]][] = []
+  const fronts: [Layout, readonly number[][]][] = []
   for (const layout of wantedLayouts) {
-    const found = await measureLayout(layout, wantedOperations, devices.length, libnccl, version.value, options)
+    const found = await measureLayout({
+      layout,
+      operations: wantedOperations,
+      ranks: devices.length,
+      libnccl,
+      version: version.value,
+      options,
+    })
     rows.push(...found.rows)
     without.push(...found.without)
     fronts.push([layout, found.fronts])
@@ -77,77 +84,116 @@ function choose(only: readonly string[] | undefined): { wantedLayouts: Layout[];
   return { wantedLayouts: some(layouts), wantedOperations: some(operations) }
 }
 
-async function measureLayout(
-  layout: Layout,
-  wanted: readonly Operation[],
-  ranks: number,
-  libnccl: string,
-  version: number,
-  options: RunOptions,
-): Promise<{ rows: Row[]; without: string[]; fronts: number[] }> {
+/** The times of one size, round after round. */
+type Rounds = Record<Contestant, number[]>
+
+interface Plan {
+  readonly layout: Layout
+  readonly operations: readonly Operation[]
+  readonly ranks: number
+  readonly libnccl: string
+  readonly version: number
+  readonly options: RunOptions
+}
+
+interface Measured {
+  /** Of each operation, by size. */
+  readonly rounds: ReadonlyMap<Operation, readonly Rounds[]>
+  readonly without: readonly string[]
+  readonly fronts: readonly number[]
+}
+
+/**
+ * Where in the devices' memory buffers lie changes the bandwidth by some percent, and each process gets another place, so
+ * every contestant is the first to start in one sitting, the second in another.
+ */
+async function measureLayout(plan: Plan): Promise<{ rows: Row[]; without: string[]; fronts: readonly number[][] }> {
+  const rounds = Math.max(1, Math.round(plan.options.rounds / contestants.length))
+  const sittings: Measured[] = []
+  for (let sitting = 0; sitting < contestants.length; sitting += 1) {
+    const order = [...contestants.slice(sitting), ...contestants.slice(0, sitting)]
+    sittings.push(await measureSitting({ ...plan, options: { ...plan.options, rounds } }, order))
+  }
+  const rows = plan.operations.flatMap((operation) => {
+    const each = sittings.flatMap((sitting) => {
+      const found = sitting.rounds.get(operation)
+      return found === undefined ? [] : [found]
+    })
+    if (each.length === 0) return []
+    const sizes = sizesOf(operation, plan.ranks, largestMessage(plan.options))
+    return sizes.map((bytes, index) => {
+      const parts = each.flatMap((bySize) => bySize[index] ?? [])
+      return rowOf(plan, operation, bytes, joinRounds(parts))
+    })
+  })
+  return {
+    rows,
+    without: [...new Set(sittings.flatMap(({ without }) => without))],
+    fronts: sittings.map(({ fronts }) => [...fronts]),
+  }
+}
+
+async function measureSitting(plan: Plan, order: readonly Contestant[]): Promise<Measured> {
+  const { layout, ranks, libnccl, version, options } = plan
   const most = largestMessage(options)
   const perProcess = layout === 'process' ? ranks : 1
   const firsts = Array.from({ length: ranks / perProcess }, (_, index) => index * perProcess)
   const program = compileForRanks('collectives.c', 'collectives')
   // Found once, so that every contestant gets the same.
   const places = findQuietPlaces(firsts.length)
-  const startC = (name: string): Promise<Crew> =>
-    Crew.start(
-      name,
-      firsts.map((first) => ({
-        command: program,
-        arguments: [libnccl, ...[first, perProcess, ranks, most].map(String)],
-      })),
-      places,
-    )
-  const crews: Readonly<Record<Contestant, Crew>> = {
-    C: await startC('collectives.c'),
-    shoal: await Crew.start(
-      'Shoal',
-      firsts.map((first) => nodeMember(import.meta.url, 'child.js', [first, perProcess, ranks, most])),
-      places,
-    ),
-    'C again': await startC('collectives.c again'),
+  const memberOf = (name: Contestant, first: number): Member => {
+    const words = [first, perProcess, ranks, most]
+    return name === 'shoal'
+      ? nodeMember(import.meta.url, 'child.js', words)
+      : { command: program, arguments: [libnccl, ...words.map(String)] }
   }
-  for (const name of contestants) {
-    const { greeting } = crews[name]
-    if (!greeting.startsWith(`ready ${version}`)) throw new Error(`${name} says '${greeting}' where NCCL is ${version}`)
-  }
+  const crews = new Map<Contestant, Crew>()
   const stage = new Stage()
+  for (const name of order) {
+    const members = firsts.map((first) => memberOf(name, first))
+    const crew = await Crew.start(name, members, places)
+    if (!crew.greeting.startsWith(`ready ${version}`))
+      throw new Error(`${name} says '${crew.greeting}' where NCCL is ${version}`)
+    crews.set(name, crew)
+    stage.leave(crew)
+  }
   const ask = (name: Contestant, request: string): Promise<number> => {
-    const crew = crews[name]
+    const crew = crews.get(name) as Crew
     stage.enter(crew)
     return crew.ask(request)
   }
-  const rows: Row[] = []
+  const findFronts = (): void => {
+    stage.clear()
+    findQuietFronts(places)
+  }
+  const rounds = new Map<Operation, Rounds[]>()
   const without: string[] = []
-  for (const operation of wanted) {
-    if (crews.C.greeting.endsWith(`no ${operation}`)) {
+  for (const operation of plan.operations) {
+    if (crews.get('C')?.greeting.endsWith(`no ${operation}`) === true) {
       without.push(`without ${operation}: NCCL ${version} has none (since 2.28)`)
       continue
     }
-    rows.push(...(await measureOperation(layout, operation, ranks, most, ask, options)))
+    rounds.set(operation, await measureOperation(plan, operation, ask, findFronts))
   }
-  for (const crew of Object.values(crews)) crew.close()
+  for (const crew of crews.values()) crew.close()
   // What still ends would make processors look busy that are not.
-  for (const crew of Object.values(crews)) await crew.end()
-  return { rows, without, fronts: frontsOf(places) }
+  for (const crew of crews.values()) await crew.end()
+  return { rounds, without, fronts: frontsOf(places) }
 }
 
 async function measureOperation(
-  layout: Layout,
+  { ranks, options }: Plan,
   operation: Operation,
-  ranks: number,
-  most: number,
   ask: (name: Contestant, request: string) => Promise<number>,
-  options: RunOptions,
-): Promise<Row[]> {
-  const sizes = sizesOf(operation, ranks, most)
+  findFronts: () => void,
+): Promise<Rounds[]> {
+  const sizes = sizesOf(operation, ranks, largestMessage(options))
   // All sides at work for a while before anything is timed: V8 compiles what runs often, NCCL connects the devices.
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
   for (const name of contestants) await ask(name, longWarmUp)
-  const times = sizes.map(() => ({ C: [] as number[], shoal: [] as number[], 'C again': [] as number[] }))
+  const times = sizes.map((): Rounds => ({ C: [], shoal: [], 'C again': [] }))
   for (let round = -1; round < options.rounds; round += 1) {
+    findFronts()
     // All sizes in every round: what disturbs the machine for seconds then spoils a few rounds of each, and no median.
     for (const [index, bytes] of sizes.entries()) {
       const { iterations, warmUps, turns } = iterationsFor(bytes, options)
@@ -163,26 +209,32 @@ async function measureOperation(
       }
     }
   }
-  return sizes.map((bytes, index) => {
-    const rounds = times[index] ?? { C: [], shoal: [], 'C again': [] }
-    const [cTimes, ourTimes] = [series(rounds.C), series(rounds.shoal)]
-    const bandwidth = ({ median }: Series): number => (bytes / median / 1000) * busFactor(operation, ranks)
-    return {
-      layout,
-      operation,
-      bytes,
-      iterations: iterationsFor(bytes, options).iterations,
-      unit: 'µs',
-      C: cTimes,
-      shoal: ourTimes,
-      'C again': series(rounds['C again']),
-      timeRatio: medianRatio(rounds.shoal, rounds.C),
-      timeRatioOfCAgain: medianRatio(rounds['C again'], rounds.C),
-      busBandwidthGBps: { C: bandwidth(cTimes), shoal: bandwidth(ourTimes) },
-      busBandwidthRatio: medianRatio(rounds.C, rounds.shoal),
-      busBandwidthRatioOfCAgain: medianRatio(rounds.C, rounds['C again']),
-    }
-  })
+  return times
+}
+
+function joinRounds(parts: readonly Rounds[]): Rounds {
+  const all = (name: Contestant): number[] => parts.flatMap((part) => part[name])
+  return { C: all('C'), shoal: all('shoal'), 'C again': all('C again') }
+}
+
+function rowOf({ layout, ranks, options }: Plan, operation: Operation, bytes: number, rounds: Rounds): Row {
+  const [cTimes, ourTimes] = [series(rounds.C), series(rounds.shoal)]
+  const bandwidth = ({ median }: Series): number => (bytes / median / 1000) * busFactor(operation, ranks)
+  return {
+    layout,
+    operation,
+    bytes,
+    iterations: iterationsFor(bytes, options).iterations,
+    unit: 'µs',
+    C: cTimes,
+    shoal: ourTimes,
+    'C again': series(rounds['C again']),
+    timeRatio: medianRatio(rounds.shoal, rounds.C),
+    timeRatioOfCAgain: medianRatio(rounds['C again'], rounds.C),
+    busBandwidthGBps: { C: bandwidth(cTimes), shoal: bandwidth(ourTimes) },
+    busBandwidthRatio: medianRatio(rounds.C, rounds.shoal),
+    busBandwidthRatioOfCAgain: medianRatio(rounds.C, rounds['C again']),
+  }
 }
 
 function inWords(layout: Layout, ranks: number): string {
@@ -195,11 +247,14 @@ function print(
   ranks: number,
   version: string,
   libnccl: string,
-  fronts: readonly (readonly [Layout, readonly number[]])[],
+  fronts: readonly (readonly [Layout, readonly number[][]])[],
 ): void {
   console.log(`Collectives of f32, out of place, NCCL ${version} (${libnccl}): medians of rounds`)
   console.log('C / C: another crew of the same program in C, which took part in the same rounds')
-  console.log(`${describeFronts(fronts.map(([layout, processors]) => [inWords(layout, ranks), processors]))}\n`)
+  const places = fronts.flatMap(([layout, sittings]) =>
+    sittings.map((processors, sitting) => [`${inWords(layout, ranks)}, sitting ${sitting + 1}`, processors] as const),
+  )
+  console.log(`${describeFronts(places)}\n`)
   for (const layout of layouts) {
     const these = rows.filter((row) => row.layout === layout)
     if (these.length === 0) continue

@@ -5,7 +5,7 @@ import { devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, type RunOptions, UsageError } from '../options.js'
 import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
 import { Crew, type Member, Stage } from '../ranks/crew.js'
-import { describeFronts, findQuietPlaces, frontsOf, type Place } from '../ranks/places.js'
+import { describeFronts, findQuietFronts, findQuietPlaces, frontsOf, type Place } from '../ranks/places.js'
 import { joinSittings, printRows, type Row, ratioBetween, takeTurns } from '../turns.js'
 import {
   type Contestant,
@@ -97,7 +97,7 @@ class Bench {
     this.#most = largestMessage(options)
   }
 
-  /** The processors of the main threads; none where nothing is bound. */
+  /** The processors that main threads were bound to; none where nothing is. */
   get fronts(): number[] {
     return frontsOf(this.#places)
   }
@@ -136,6 +136,8 @@ class Bench {
   }
 
   async #measureCase(test: string): Promise<Row[]> {
+    this.#stage.clear()
+    findQuietFronts(this.#places)
     const sizes = sizesOf(test, this.#most)
     // V8 compiles what runs often.
     const taking = contestantsOf(test)

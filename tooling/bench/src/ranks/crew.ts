@@ -53,9 +53,9 @@ export class Crew {
     const contestants = started.map(([contestant]) => contestant)
     const greetings = await Promise.all(contestants.map((contestant) => contestant.tell(`start ${id}`)))
     const mainThreads = contestants.flatMap(({ pid }, index) => {
-      const { front, rest = [] } = places?.[index] ?? {}
+      const place = places?.[index]
       // taskset becomes the program, so the number is that of its main thread.
-      return front === undefined ? [] : new MainThread(`${name} ${index}`, pid, front, rest)
+      return place === undefined ? [] : new MainThread(`${name} ${index}`, pid, place)
     })
     for (const thread of mainThreads) thread.settle()
     return new Crew(contestants, greetings, mainThreads)
@@ -108,6 +108,12 @@ export class Stage {
     this.#awake?.rest()
     crew.wake()
     this.#awake = crew
+  }
+
+  /** Nobody's turn. */
+  clear(): void {
+    this.#awake?.rest()
+    this.#awake = undefined
   }
 
   /** It waits for its turn, or has been ended. */

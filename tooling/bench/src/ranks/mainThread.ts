@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import type { Place } from './places.js'
 import { numbersIn } from './processors.js'
 
 /** The main thread of a process that has a processor for itself among the threads of that process. */
 export class MainThread {
   readonly #name: string
   readonly #pid: number
-  readonly #front: number
-  readonly #rest: readonly number[]
+  readonly #place: Place
   /** The other threads that were found to lie elsewhere, or were moved there. */
   readonly #settled = new Set<string>()
 
-  constructor(name: string, pid: number, front: number, rest: readonly number[]) {
+  constructor(name: string, pid: number, place: Place) {
     this.#name = name
     this.#pid = pid
-    this.#front = front
-    this.#rest = rest
+    this.#place = place
   }
 
   /**
@@ -23,11 +22,14 @@ export class MainThread {
    * threads too. What lies right already costs a look at it.
    */
   settle(): void {
+    const { candidates, front, rest } = this.#place
+    if (front === undefined) return
     const main = String(this.#pid)
-    if (this.#processorsOf(main)?.join() !== String(this.#front)) this.#bind(main, 'the main thread', [this.#front])
+    if (this.#processorsOf(main)?.join() !== String(front)) this.#bind(main, 'the main thread', [front])
     for (const thread of this.#threads()) {
       if (thread === main || this.#settled.has(thread)) continue
-      if (this.#processorsOf(thread)?.includes(this.#front)) this.#bind(thread, 'a thread', this.#rest)
+      const isInTheWay = this.#processorsOf(thread)?.some((processor) => candidates.includes(processor))
+      if (isInTheWay === true) this.#bind(thread, 'a thread', rest)
       this.#settled.add(thread)
     }
   }
