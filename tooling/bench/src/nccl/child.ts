@@ -12,26 +12,38 @@ await serve({
   ...(first === 0 ? { makeId: () => UniqueId.create().toBytes() } : {}),
   start: async (bytes) => {
     const id = UniqueId.fromBytes(bytes)
-    const ranks = await Promise.all(Array.from({ length: local }, (_, index) => join(first + index, id)))
+    // The same in the same order as in C: what comes before a buffer decides where in the device's memory it lies.
+    const prepared = Array.from({ length: local }, (_, index) => prepare(first + index))
+    const ranks = await Promise.all(prepared.map((one, index) => join(one, first + index, id)))
     return { greeting: `ready ${ncclVersion().value}${hasAllToAll ? '' : ' no all-to-all'}`, answer: answerFor(ranks) }
   },
 })
 // Communicators are left to the end of the process, as a benchmark that was told to end has nothing left to wait for.
 process.exit()
 
-interface Rank {
-  readonly communicator: Communicator
+interface Prepared {
+  readonly device: Device
   readonly stream: Stream
   readonly send: DeviceBuffer<'f32'>
   readonly receive: DeviceBuffer<'f32'>
 }
 
-async function join(rank: number, id: UniqueId): Promise<Rank> {
+interface Rank extends Prepared {
+  readonly communicator: Communicator
+}
+
+function prepare(rank: number): Prepared {
   const device = Device.get(rank)
   const stream = device.createStream({ nonBlocking: true })
-  const send = DeviceBuffer.zeros(device, 'f32', most / 4)
-  const receive = DeviceBuffer.zeros(device, 'f32', most / 4)
-  return { communicator: await Communicator.initRank({ device, rank, worldSize: world, id }), stream, send, receive }
+  const send = DeviceBuffer.allocate(device, 'f32', most / 4)
+  const receive = DeviceBuffer.allocate(device, 'f32', most / 4)
+  for (const buffer of [send, receive]) buffer.fillSync(0)
+  return { device, stream, send, receive }
+}
+
+async function join(prepared: Prepared, rank: number, id: UniqueId): Promise<Rank> {
+  const { device } = prepared
+  return { ...prepared, communicator: await Communicator.initRank({ device, rank, worldSize: world, id }) }
 }
 
 function answerFor(ranks: readonly Rank[]): Answer {
