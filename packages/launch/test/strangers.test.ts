@@ -179,7 +179,7 @@ test('a connection that says nothing holds nobody up, and is closed', async () =
   await Promise.all([closed(silent), closed(half)])
   expect(performance.now() - start).toBeLessThan(8_000)
   expect(meeting.strangers).toHaveLength(2)
-  for (const reason of meeting.strangers) expect(reason).toContain('it said nothing for 5000 ms')
+  for (const reason of meeting.strangers) expect(reason).toContain('it did not say who it is within 5000 ms')
   await expectPeace(jobs)
 })
 

@@ -51,7 +51,8 @@ describe('a session by unique id', () => {
     const [result] = await resultsOf('session.signal', 1)
     const aborted = { error: 'SHOAL_ABORTED' }
     expect(result).toMatchObject({
-      refused: [aborted, aborted, aborted, aborted, aborted],
+      refused: Array.from({ length: 16 }, () => aborted),
+      looked: ['nothing', 'nothing'],
       disposed: [false, false],
       after: [true, 'nothing', 'nothing'],
     })

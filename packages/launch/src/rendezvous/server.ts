@@ -124,7 +124,10 @@ export class RendezvousServer {
     this.#strangers.add(socket)
     const reader = new Reader()
     const greeting = makeGreeting()
-    const timer = setTimeout(() => this.#turnAway(socket, `it said nothing for ${handshakeLimit} ms`), handshakeLimit)
+    const timer = setTimeout(
+      () => this.#turnAway(socket, `it did not say who it is within ${handshakeLimit} ms`),
+      handshakeLimit,
+    )
     const onData = (chunk: Buffer): void => {
       reader.push(chunk)
       const bytes = reader.take(introductionBytes)

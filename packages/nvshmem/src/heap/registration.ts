@@ -117,6 +117,6 @@ function noSymmetricMemory(): StatusError {
   return nvshmemError(
     nvshmemx_status.NVSHMEMX_ERROR_INVALID_VALUE,
     'nvshmemx_buffer_register_symmetric',
-    'this memory cannot become symmetric: it has to be physical memory (cuMemCreate) of whole granules, mapped by this process, of the same size on all PEs',
+    'this memory cannot become symmetric: it has to be physical memory (cuMemCreate) that can be exported (PhysicalMemory.create with handleTypes), of whole granules of the heap (NVSHMEM_CUMEM_GRANULARITY), mapped by this process, of the same size on all PEs',
   )
 }

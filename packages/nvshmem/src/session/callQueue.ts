@@ -91,7 +91,7 @@ export class CallQueue {
 
   /** Whether a call could run on this thread at once. */
   get idle(): boolean {
-    return this.#entries.size === 0 && this.#closed === undefined
+    return this.#entries.size === 0 && this.#closed === undefined && this.#aborted === undefined
   }
 
   /** The next call of this thread, and only that one, is made in the session's context. Only where it is {@link idle}. */
@@ -171,14 +171,15 @@ export class CallQueue {
    * way, otherwise in its turn. The promise settles when it has been made.
    */
   start(operation: string, call: () => void, keep?: readonly object[]): Promise<void> {
-    if (this.#entries.size > 0 || this.#closed !== undefined) {
-      return this.run(operation, call, { keep }).then(() => undefined)
-    }
+    if (!this.idle) return this.run(operation, call, { keep }).then(() => undefined)
     this.#callHere(call)
     return started
   }
 
-  /** A call that only looks something up: at once on this thread when no other call is under way, otherwise in its turn. */
+  /**
+   * A call that only looks something up: at once on this thread when no other call is under way, also once the signal of
+   * the session has fired; otherwise in its turn.
+   */
   ask(operation: string, call: () => unknown): Promise<CallResult> {
     if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call)
     try {
@@ -190,7 +191,7 @@ export class CallQueue {
 
   /** The same for a call that returns a status, or nothing, which goes to `check`. */
   startChecked(operation: string, call: () => unknown, check: (status: unknown) => void): Promise<void> {
-    if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call).then(check)
+    if (!this.idle) return this.runOne(operation, call).then(check)
     check(this.#callHere(call))
     return started
   }

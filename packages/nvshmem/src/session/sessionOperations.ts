@@ -49,8 +49,8 @@ export abstract class SessionOperations extends TransferOperations {
 
   /**
    * Maps memory of this process into the symmetric heap (`nvshmemx_buffer_register_symmetric`): all PEs do, with the same
-   * size. It has to be a whole mapping of physical memory, such as a `MappedRange` of `@shoal/driver`. Disposing of the
-   * buffer gives the mapping back, and leaves the memory.
+   * size. It has to be a whole mapping of physical memory that can be exported, such as a `MappedRange` of `@shoal/driver` of
+   * a `PhysicalMemory` with `handleTypes: 'posix-fd'`. Disposing of the buffer gives the mapping back, and leaves the memory.
    *
    * @throws StatusError when NVSHMEM cannot use the memory.
    */

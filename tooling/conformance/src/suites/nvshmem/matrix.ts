@@ -139,6 +139,8 @@ export const teamSuite: Suite = {
       'teams in steps and in two dimensions: who is in them, by what number, and that they keep apart',
     ),
     jointCase('ordering', 'what is put before a fence is there when what is put after it is'),
+    jointCase('memory', 'registered memory, memory of peers by address, a buffer that grows, a team by id'),
+    jointCase('mapped', 'physical memory of the program becomes symmetric, and is its own again'),
   ],
 }
 

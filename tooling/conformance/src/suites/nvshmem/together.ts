@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Team } from '@shoal/nvshmem'
+import { mapped, memory } from './ownMemory.js'
 import { elementsIn, type Pe } from './pe.js'
 
 /** What the PEs do together to try what orders and groups them; each gets the same seed. */
@@ -8,6 +9,8 @@ export const joint: { readonly [name: string]: (pe: Pe, seed: number) => Promise
   barriers,
   teams,
   ordering,
+  memory,
+  mapped,
 }
 
 const wait = { timeout: 30_000 }
