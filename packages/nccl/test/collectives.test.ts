@@ -354,6 +354,10 @@ describe('wrong arguments are caught before NCCL is called', () => {
     }
     b.override = { address: -1n }
     expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
+    // Also where it says what its elements are.
+    b.override = { address: b.address + 2n, dtype: 'f32' }
+    expect(reduce(a, b, { stream, count: 2 })).toThrow('not aligned for f32')
+    expect(reduce(a, b, { stream, count: 2 })).toThrow(RangeError)
     b.override = { readOnly: true }
     expect(reduce(a, b, { stream })).toThrow('read-only')
     expect(reduce(b, a, { stream, count: 0 })).not.toThrow()

@@ -97,13 +97,14 @@ export function wireTypeOf(
 }
 
 function checkDType(range: MemoryRange, wire: WireType, api: string): void {
-  if (range.dtype === wire.dtype) return
-  if (range.dtype !== undefined) {
+  if (range.dtype !== undefined && range.dtype !== wire.dtype) {
     throw new TypeError(
       `${api}: a buffer of ${range.dtype} where ${wire.dtype} is needed; both must have the same dtype`,
     )
   }
-  if (wire.bytes > 1 && Number(range.address & 15n) % wire.bytes !== 0) {
+  // A kernel that reads elements across their boundaries takes the context with it.
+  words64[0] = range.address
+  if ((words32[0] as number) % wire.bytes !== 0) {
     throw new RangeError(`${api}: memory at 0x${range.address.toString(16)} is not aligned for ${wire.dtype}`)
   }
 }
