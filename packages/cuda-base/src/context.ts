@@ -60,8 +60,6 @@ export class Context<D extends ContextDevice = ContextDevice> {
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
   #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
-  /** Closed or reset: what every use looks at. */
-  #isGone = false
   #children = 0
   #pendingWaits = 0
   readonly #idleEvents: CUevent[] = []
@@ -92,7 +90,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
 
   /** Whether the context was released or reset. */
   get disposed(): boolean {
-    return this.#isGone
+    return this.#state === 'closed' || this.#state === 'reset'
   }
 
   /**
@@ -197,7 +195,8 @@ export class Context<D extends ContextDevice = ContextDevice> {
 
   /** @internal */
   _requireAlive(): void {
-    if (this.#isGone) throw new DisposedError(this.#state === 'reset' ? 'Context (its device was reset)' : 'Context')
+    if (this.#state === 'closed') throw new DisposedError('Context')
+    if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
   }
 
   /** @internal Calls one C function, exactly one, with this context current and checks its status. */
@@ -367,7 +366,6 @@ export class Context<D extends ContextDevice = ContextDevice> {
     if (reason === 'close') attempt(() => this.#destroyIdleEvents())
     else this.#idleEvents.length = 0
     this.#state = reason === 'close' ? 'closed' : 'reset'
-    this.#isGone = true
     living.delete(this)
     throwFirst(`The context of device ${this.device.ordinal}`, failures)
   }

@@ -153,9 +153,23 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
 
   get [memoryProtocol](): MemoryRange {
     const known = this.range
-    if (known === undefined) return this.describe()
-    this.requireStillThere()
-    return known
+    if (known !== undefined) {
+      this.requireStillThere()
+      return known
+    }
+    const address = this._use()
+    const { context } = this
+    // Frozen: whoever checked it once may recognise it.
+    this.range = Object.freeze({
+      version: 0,
+      address,
+      byteLength: this.byteLength,
+      device: context.device.ordinal,
+      context: context._handle,
+      dtype: this.dtype,
+      length: this.length,
+    })
+    return this.range
   }
 
   get [Symbol.toStringTag](): string {
@@ -165,24 +179,6 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     const state = this.disposed ? ', disposed' : ''
     return `${this.kind}<${this.dtype}>(${this.length}) on device ${this.context.device.ordinal}${state}`
-  }
-
-  /** Once for each object, and apart, so that what is read in every call stays short. */
-  private describe(): MemoryRange {
-    const address = this._use()
-    const { context } = this
-    // Frozen: whoever checked it once may recognise it.
-    const range: MemoryRange = Object.freeze({
-      version: 0,
-      address,
-      byteLength: this.byteLength,
-      device: context.device.ordinal,
-      context: context._handle,
-      dtype: this.dtype,
-      length: this.length,
-    })
-    this.range = range
-    return range
   }
 
   /** For a view: the object it looks into may have given its memory back, or part of it. @throws DisposedError, RangeError */

@@ -149,23 +149,18 @@ export abstract class StreamObject extends Resource implements StreamLike {
   }
 
   get [streamProtocol](): StreamHandle {
-    this._requireUsable()
-    return this.#identity ?? this.identify()
-  }
-
-  get [Symbol.toStringTag](): string {
-    return 'Stream'
-  }
-
-  /** Once for each object, and apart, so that what is read in every call stays short. */
-  private identify(): StreamHandle {
-    this.#identity = Object.freeze({
+    const { handle } = this
+    this.#identity ??= Object.freeze({
       version: 0,
-      handle: this._handle,
+      handle,
       device: this.context.device.ordinal,
       context: this.context._handle,
     })
     return this.#identity
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Stream'
   }
 
   /** Waits for the work and then destroys the stream, so that `await using` leaves nothing behind. */

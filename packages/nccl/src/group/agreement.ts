@@ -32,11 +32,6 @@ export function reduction(
   return { api, amount: count, type, op: Math.min(op, firstOwnOp), root }
 }
 
-/** What another rank of this thread has asked for already, where that is the same: one look then tells that they agree. */
-export function sharedOperation({ clique }: LiveCommunicator, operation: AgreedOperation): AgreedOperation {
-  return clique?.operations.find((known) => areSame(known, operation)) ?? operation
-}
-
 /**
  * Notes a collective operation of the group that is open. Each is compared with what the rank that was first to get there
  * asked for; what a rank has more may be for another group.
@@ -61,9 +56,7 @@ export function noteOperation(live: LiveCommunicator, operation: AgreedOperation
     return
   }
   const first = clique.operations[place] as AgreedOperation
-  if (first !== operation && !areSame(first, operation)) {
-    noteDifference(clique.ranks[place] as number, first, live, operation)
-  }
+  if (!areSame(first, operation)) noteDifference(clique.ranks[place] as number, first, live, operation)
 }
 
 function noteDifference(

@@ -1,3 +1,4 @@
+import type { ncclComm_t, ncclDataType_t, ncclRedOp_t } from '@shoal/nccl-sys'
 import type { DType, MemoryRange, StreamHandle } from '@shoal/types'
 
 // What a communicator notes of the collectives that were asked of it.
@@ -14,16 +15,23 @@ export interface AgreedOperation {
   readonly root: number
 }
 
-/** A collective whose operands were found to be right, and what it was asked with. */
-export interface CheckedCollective {
+/** What a collective passes to NCCL, found to be right. */
+export interface CollectiveArguments {
   readonly source: MemoryRange
   readonly target: MemoryRange
+  readonly count: number
+  readonly type: ncclDataType_t
+  /** Only reductions have one. */
+  readonly op: ncclRedOp_t | undefined
+  readonly communicator: ncclComm_t
   readonly queue: StreamHandle
+}
+
+/** A collective whose operands were found to be right, and what it was asked with. */
+export interface CheckedCollective extends CollectiveArguments {
   readonly requestedOp: unknown
   readonly requestedCount: number | undefined
   readonly requestedDType: DType | undefined
-  /** What it passes to NCCL. */
-  readonly words: Int32Array
   readonly operation: AgreedOperation
 }
 

@@ -1,69 +1,43 @@
-import { type NativeCall, signedSlots32 } from '@shoal/ffi/calls'
-import { nccl, type ncclComm_t, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
-import type { MemoryRange, StreamHandle } from '@shoal/types'
+import { type NativeCall, signedSlots32, slots32, slots64 } from '@shoal/ffi/calls'
+import { nccl, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
+import type { MemoryRange } from '@shoal/types'
+import type { CollectiveArguments } from '../lifetime/noted.js'
 
 // What training loops do most, without the checks of the generated functions, which the caller has made already.
 
-/** What a collective passes to NCCL, found to be right. */
-export interface CollectiveArguments {
-  readonly source: MemoryRange
-  readonly target: MemoryRange
-  readonly count: number
-  readonly type: ncclDataType_t
-  /** Only reductions have one. */
-  readonly op: ncclRedOp_t | undefined
-  readonly communicator: ncclComm_t
-  readonly queue: StreamHandle
-}
-
-/** Makes the call with these words; the function was bound when the arguments were checked. Returns the status. */
-export type CollectiveCall = (words: Int32Array) => number
+/** Makes the call with what is in the block; the function was bound when the arguments were checked. Returns the status. */
+export type CollectiveCall = (given: CollectiveArguments) => number
 
 const first = 2000
 const firstWithAllToAll = 22803
-// A reduction has seven arguments, a movement six.
-const argumentCount = 7
+const twoTo32 = 2 ** 32
 
 let allReduceFunction: NativeCall | undefined
 let allGatherFunction: NativeCall | undefined
 let reduceScatterFunction: NativeCall | undefined
 let allToAllFunction: NativeCall | undefined
 
-/**
- * The arguments as they go into the block, in halves. Made when they are checked, so that a call in a loop copies them
- * and does nothing else: what it does runs between two launches, whose code has driven its own from the caches.
- */
-export function wordsFor({ source, target, count, type, op, communicator, queue }: CollectiveArguments): Int32Array {
-  const common = [source.address, target.address, BigInt(count), BigInt(type)]
-  const particular = op === undefined ? [communicator, queue.handle] : [BigInt(op), communicator, queue.handle]
-  const slots = new BigUint64Array(argumentCount)
-  slots.set([...common, ...particular])
-  const words = new Int32Array(2 * argumentCount)
-  words.set(new Int32Array(slots.buffer))
-  return words
-}
-
-export function allReduceCall(words: Int32Array): number {
+export function allReduceCall(given: CollectiveArguments): number {
   allReduceFunction ??= nccl.bind('ncclAllReduce', first, 7)
-  putWords(words)
+  putReduction(given)
   return allReduceFunction()
 }
 
-export function reduceScatterCall(words: Int32Array): number {
+export function reduceScatterCall(given: CollectiveArguments): number {
   reduceScatterFunction ??= nccl.bind('ncclReduceScatter', first, 7)
-  putWords(words)
+  putReduction(given)
   return reduceScatterFunction()
 }
 
-export function allGatherCall(words: Int32Array): number {
+export function allGatherCall(given: CollectiveArguments): number {
   allGatherFunction ??= nccl.bind('ncclAllGather', first, 6)
-  putWords(words)
+  putMove(given)
   return allGatherFunction()
 }
 
-export function allToAllCall(words: Int32Array): number {
+export function allToAllCall(given: CollectiveArguments): number {
   allToAllFunction ??= bindAllToAll()
-  putWords(words)
+  putMove(given)
   return allToAllFunction()
 }
 
@@ -76,6 +50,23 @@ function bindAllToAll(): NativeCall {
   return nccl.bind('ncclAlltoAll', firstWithAllToAll, 6)
 }
 
-function putWords(words: Int32Array): void {
-  for (let index = 0; index < words.length; index += 1) signedSlots32[index] = words[index] as number
+function putReduction({ source, target, count, type, op, communicator, queue }: CollectiveArguments): void {
+  putOperands(source, target, count, type)
+  signedSlots32[8] = op as ncclRedOp_t
+  slots64[5] = communicator
+  slots64[6] = queue.handle
+}
+
+function putMove({ source, target, count, type, communicator, queue }: CollectiveArguments): void {
+  putOperands(source, target, count, type)
+  slots64[4] = communicator
+  slots64[5] = queue.handle
+}
+
+function putOperands(source: MemoryRange, target: MemoryRange, count: number, type: ncclDataType_t): void {
+  slots64[0] = source.address
+  slots64[1] = target.address
+  slots32[4] = count
+  slots32[5] = count / twoTo32
+  signedSlots32[6] = type
 }

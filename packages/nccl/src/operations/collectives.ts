@@ -1,6 +1,5 @@
-import type { ncclDataType_t, ncclRedOp_t } from '@shoal/nccl-sys'
 import { type MemoryLike, type MemoryRange, memoryProtocol, type StreamLike, streamProtocol } from '@shoal/types'
-import { movement, noteOperation, reduction, sharedOperation } from '../group/agreement.js'
+import { movement, noteOperation, reduction } from '../group/agreement.js'
 import { isCollecting } from '../group/groupState.js'
 import { check, enter, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
@@ -12,7 +11,6 @@ import {
   type CollectiveCall,
   reduceScatterCall,
   requireAllToAll,
-  wordsFor,
 } from './collectiveCalls.js'
 import { checkOptions, copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
 import { checkOverlap, memoryAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
@@ -99,12 +97,8 @@ const allToAllKind: Kind = {
   require: requireAllToAll,
 }
 
-// What programs do most, so nothing is made that the call does not need. Each calls its function by name: one place that
-// calls whichever it is given is slower.
-
 export function allReduce(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
-  const checked = checkedFor(live, allReduceKind, send, recv, options)
-  if (entered(live, allReduceKind, checked)) settle(live, allReduceKind, allReduceCall(checked.words))
+  queue(live, allReduceKind, send, recv, options)
 }
 
 export function allGather(
@@ -113,8 +107,7 @@ export function allGather(
   recv: MemoryLike,
   options: CollectiveOptions,
 ): void {
-  const checked = checkedFor(live, allGatherKind, send, recv, options)
-  if (entered(live, allGatherKind, checked)) settle(live, allGatherKind, allGatherCall(checked.words))
+  queue(live, allGatherKind, send, recv, options)
 }
 
 export function reduceScatter(
@@ -123,45 +116,37 @@ export function reduceScatter(
   recv: MemoryLike,
   options: ReductionOptions,
 ): void {
-  const checked = checkedFor(live, reduceScatterKind, send, recv, options)
-  if (entered(live, reduceScatterKind, checked)) settle(live, reduceScatterKind, reduceScatterCall(checked.words))
+  queue(live, reduceScatterKind, send, recv, options)
 }
 
 export function allToAll(live: LiveCommunicator, send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): void {
-  const checked = checkedFor(live, allToAllKind, send, recv, options)
-  if (entered(live, allToAllKind, checked)) settle(live, allToAllKind, allToAllCall(checked.words))
+  queue(live, allToAllKind, send, recv, options)
 }
 
-/** The operation with its operands found to be right: now, or when it was asked for last. */
-function checkedFor(
+/** What programs do most, so nothing is made that the call does not need. */
+function queue(
   live: LiveCommunicator,
   kind: Kind,
   send: MemoryLike,
   recv: MemoryLike,
   options: CollectiveOptions | ReductionOptions,
-): CheckedCollective {
+): void {
   const last = live.recent[kind.number]
-  return last !== undefined && isSame(last, send, recv, options) ? last : checkOperands(live, kind, send, recv, options)
-}
-
-/** Whether the call is to be made now; otherwise a `groupAsync` collects it. */
-function entered(live: LiveCommunicator, kind: Kind, checked: CheckedCollective): boolean {
+  const checked =
+    last !== undefined && isSame(last, send, recv, options) ? last : checkOperands(live, kind, send, recv, options)
   noteOperation(live, checked.operation)
   if (isCollecting()) {
     queueLater(live, kind, checked)
-    return false
+    return
   }
   enter(live, kind.name)
-  return true
-}
-
-function settle(live: LiveCommunicator, kind: Kind, status: number): void {
+  const status = kind.call(checked)
   if (status !== 0) check(status, kind.name, live)
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
 function queueLater(live: LiveCommunicator, kind: Kind, checked: CheckedCollective): void {
-  submit(live, kind.name, () => kind.call(checked.words))
+  submit(live, kind.name, () => kind.call(checked))
 }
 
 /**
@@ -195,24 +180,26 @@ function checkOperands(
   const bytes = elements * wire.bytes
   kind.checkPlaces(live, source, target, bytes, api)
   let count = elements
-  let type: ncclDataType_t
-  let op: ncclRedOp_t | undefined
+  let type: CheckedCollective['type']
+  let op: CheckedCollective['op']
   if (kind.reduces) {
     type = reducible(wire, api)
     op = reduceOp(live, options.op, wire.dtype, api)
   } else {
     ;[count, type] = copyable(wire, elements)
   }
-  const queue = streamHandleAt(options.stream, live, api)
   const checked: CheckedCollective = {
     source,
     target,
-    queue,
+    count,
+    type,
+    op,
+    communicator: live.handle,
+    queue: streamHandleAt(options.stream, live, api),
     requestedOp: kind.reduces ? options.op : undefined,
     requestedCount: options.count,
     requestedDType: options.dtype,
-    words: wordsFor({ source, target, count, type, op, communicator: live.handle, queue }),
-    operation: sharedOperation(live, op === undefined ? movement(name, bytes) : reduction(name, count, type, op)),
+    operation: op === undefined ? movement(name, bytes) : reduction(name, count, type, op),
   }
   kind.require?.()
   live.recent[kind.number] = isLasting(checked) ? checked : undefined

@@ -28,8 +28,9 @@ interface CommonOptions {
   readonly timeout?: number | undefined
   /**
    * Gives up: when it fires, the start, and later every call that is under way, rejects with AbortedError, and so does every
-   * call of NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are look-ups (`peer`,
-   * `multicastAddress`, `translate`), `abandon` and `globalExit`. Meant for the signal that tells of a lost process.
+   * call of NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are
+   * look-ups (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that
+   * tells of a lost process.
    */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds that a call which waits for other PEs may take when it names no timeout. Default: no limit. */

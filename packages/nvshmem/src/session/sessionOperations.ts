@@ -136,7 +136,7 @@ export abstract class SessionOperations extends TransferOperations {
     return whenOpen(this._live, operation, () => synchronize(this._live, kind, world, `Session.${operation}`, wait))
   }
 
-  // The names are whole: to put one together takes as long as the rest of the call.
+  // The names come whole, and no closure is made: these are called in loops.
 
   #synchronizeSync(kind: Synchronization, api: string): void {
     this._live.requireOpen(api)
