@@ -6,4 +6,5 @@ export { type FaultyCall, knownFault, type TrialPlace } from './suites/nccl/matr
 export { rawTrials } from './suites/nvshmem/raw.js'
 export { assertSameBits } from './support/compare.js'
 export { queueDelay, whyNoDelay } from './support/delay.js'
+export { assertFreeLoop } from './support/eventLoop/free.js'
 export { Random } from './support/random.js'

@@ -47,7 +47,7 @@ export class Child {
 
   /** Starts a script of this package. An inherited descriptor is number 4 there. */
   static start(
-    t: CaseContext,
+    t: Pick<CaseContext, 'defer'>,
     script: string,
     options: { readonly descriptor?: number; readonly environment?: Readonly<Record<string, string>> } = {},
   ): Child {

@@ -5,7 +5,7 @@ import { Communicator, group, ncclHeaderVersion, ncclVersion, UniqueId } from '@
 import { DisposedError } from '@shoal/types'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
-import { delayOf } from '../../support/eventLoop.js'
+import { delayOf } from '../../support/eventLoop/delay.js'
 import { at, makeRanks, together, upload } from './ranks.js'
 
 const versions: ConformanceCase = {
