@@ -18,9 +18,10 @@ test('an event loop with nothing to do is found free', async () => {
   expect(longest).toBeGreaterThan(0)
 })
 
-// The stalls are long beside those that a busy machine makes.
+const found = /event loop was not free|never calm enough/
+
 test('a wait that blocks it from beginning to end is found', async () => {
-  await expect(assertFreeLoop(t, nothing, async () => block(300))).rejects.toThrow('was not free')
+  await expect(assertFreeLoop(t, nothing, async () => block(300))).rejects.toThrow(found)
 })
 
 test('a wait that makes it late again and again is found', async () => {
@@ -30,5 +31,5 @@ test('a wait that makes it late again and again is found', async () => {
       await pause(1)
     }
   }
-  await expect(assertFreeLoop(t, nothing, late)).rejects.toThrow('was not free')
+  await expect(assertFreeLoop(t, nothing, late)).rejects.toThrow(found)
 })

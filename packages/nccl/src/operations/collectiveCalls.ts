@@ -5,7 +5,7 @@ import type { CollectiveArguments } from '../lifetime/noted.js'
 
 // What training loops do most, without the checks of the generated functions, which the caller has made already.
 
-/** Makes the call with what is in the block; the function was bound when the arguments were checked. Returns the status. */
+/** Makes the call with these arguments, which were found to be right, and returns the status. */
 export type CollectiveCall = (given: CollectiveArguments) => number
 
 const first = 2000

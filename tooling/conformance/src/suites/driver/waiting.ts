@@ -59,6 +59,7 @@ export const waitingSuite: Suite = {
     {
       name: 'the event loop runs freely while a second of work is awaited',
       requires: { delay: true },
+      timeout: 120_000,
       async run(t) {
         const stream = t.own(t.device.createStream({ nonBlocking: true }))
         await queueDelay(stream, 1)
