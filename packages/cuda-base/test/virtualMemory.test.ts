@@ -85,7 +85,7 @@ describe('MappedRange', () => {
       version: 0,
       address: range.address,
       byteLength: unit,
-      device: 0,
+      deviceOrdinal: 0,
       context: device.primaryContext.handle,
     })
     expect(device.used).toBe(unit)
@@ -110,7 +110,7 @@ describe('PhysicalMemory', () => {
       using memory = PhysicalMemory.create(place, allocationGranularity(place))
       using range = AddressRange.reserve(memory.byteLength)
       using mapped = range.map(memory, { access: [{ place, access: 'readWrite' }] })
-      expect(mapped[memoryProtocol]).toMatchObject({ device: -1, context: 0n })
+      expect(mapped[memoryProtocol]).toMatchObject({ deviceOrdinal: -1, context: 0n })
       expect(device.used).toBe(0)
       using again = PhysicalMemory.retain(mapped.address, memory.byteLength, place)
       expect(again.properties.location).toEqual({ type: 'host-node', node: 0 })
@@ -158,7 +158,7 @@ describe('GrowableRange', () => {
     const access = [{ place: second, access: 'read' }] as const
     using range = GrowableRange.reserve(device, { maximumBytes: unit, access })
     range.resize(1)
-    expect(range[memoryProtocol]).toMatchObject({ device: 0, byteLength: 1 })
+    expect(range[memoryProtocol]).toMatchObject({ deviceOrdinal: 0, byteLength: 1 })
     expect(() =>
       GrowableRange.reserve(device, { maximumBytes: unit, access: [{ place: second, access: 'all' as 'read' }] }),
     ).toThrow(TypeError)

@@ -130,7 +130,7 @@ export class ArgumentBlock {
       )
     }
     const range = toMemoryRange(value as MemoryLike)
-    if (range.device >= 0) this.#requireReachable(index, range.device)
+    if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
     return range.address
   }
 

@@ -182,8 +182,8 @@ export function streamFor(context: Context, stream: StreamLike | undefined): CUs
     }
     return stream._handle
   }
-  const { handle, device, context: owner } = toStreamHandle(stream)
-  if (owner !== 0n && owner !== context._handle) refuseForeignStream(device, context)
+  const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream)
+  if (owner !== 0n && owner !== context._handle) refuseForeignStream(deviceOrdinal, context)
   return handle as CUstream
 }
 

@@ -26,7 +26,7 @@ async function outcome(environment: Record<string, string>): Promise<Outcome> {
 
 const refusal = (reason: string, installed: string) => ({
   name: 'FeatureNotSupportedError',
-  feature: 'multicast objects',
+  api: 'multicast objects',
   message: expect.stringContaining(reason),
   since: '12.1',
   installed,

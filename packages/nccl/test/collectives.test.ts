@@ -307,7 +307,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     ['a number as stream', { stream: 0 }, TypeError],
     [
       'a stream whose handle is no word',
-      { stream: { [streamProtocol]: { version: 0, handle: -1n, device: 0, context: 0n } } },
+      { stream: { [streamProtocol]: { version: 0, handle: -1n, deviceOrdinal: 0, context: 0n } } },
       RangeError,
     ],
   ])('%s', (_, wrong, kind) => {
@@ -339,7 +339,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(other, b, { stream: streams[0] })).toThrow('send belongs to device 1')
     expect(reduce(a, other, { stream: streams[0] })).toThrow('recv belongs to device 1')
     expect(reduce(a, b, { stream: streams[1] })).toThrow('stream belongs to device 1')
-    b.override = { device: -1 }
+    b.override = { deviceOrdinal: -1 }
     expect(reduce(a, b, { stream: streams[0] })).toThrow('recv is host memory')
     b.override = { context: 12345n }
     expect(reduce(a, b, { stream: streams[0] })).toThrow('primary context')
@@ -348,7 +348,12 @@ describe('wrong arguments are caught before NCCL is called', () => {
 
   test('memory that lies about itself', () => {
     const stream = streams[0]
-    for (const lie of [{ address: 5 }, { version: 1 }, { byteLength: Number.NaN, dtype: undefined }, { device: 'x' }]) {
+    for (const lie of [
+      { address: 5 },
+      { version: 1 },
+      { byteLength: Number.NaN, dtype: undefined },
+      { deviceOrdinal: 'x' },
+    ]) {
       b.override = lie
       expect(reduce(a, b, { stream, count: 2 })).toThrow()
     }

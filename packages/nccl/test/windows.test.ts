@@ -109,7 +109,7 @@ describe('windows', () => {
         expect(window.lsaPointer(peer, 16)).toBe((pointer as bigint) + 16n)
         const theirs = window.peerMemory(peer)
         expect(theirs).toMatchObject({ rank: peer, address: pointer, byteLength })
-        expect(theirs?.[memoryProtocol]).toMatchObject({ device: rank, dtype: 'f32', length })
+        expect(theirs?.[memoryProtocol]).toMatchObject({ deviceOrdinal: rank, dtype: 'f32', length })
         expect(loaded(rank, theirs?.address as bigint)).toBe(100 + peer)
       }
       const everywhere = window.multimemPointer(32)

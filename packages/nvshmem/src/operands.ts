@@ -54,8 +54,10 @@ export function localAt(
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
     range = named(api, parameter, () => toMemoryRange(memory as MemoryLike))
   }
-  if (range.device !== live.device && range.device !== -1) {
-    throw new TypeError(`${api}: ${parameter} belongs to device ${range.device}, the session to device ${live.device}`)
+  if (range.deviceOrdinal !== live.device && range.deviceOrdinal !== -1) {
+    throw new TypeError(
+      `${api}: ${parameter} belongs to device ${range.deviceOrdinal}, the session to device ${live.device}`,
+    )
   }
   if (range.context !== live.context && range.context !== 0n) {
     throw new TypeError(
@@ -78,8 +80,10 @@ export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: st
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = named(api, 'stream', () => toStreamHandle(stream))
   }
-  if (handle.device !== live.device && handle.device !== -1) {
-    throw new TypeError(`${api}: the stream belongs to device ${handle.device}, the session to device ${live.device}`)
+  if (handle.deviceOrdinal !== live.device && handle.deviceOrdinal !== -1) {
+    throw new TypeError(
+      `${api}: the stream belongs to device ${handle.deviceOrdinal}, the session to device ${live.device}`,
+    )
   }
   if (handle.context !== live.context && handle.context !== 0n) {
     throw new TypeError(

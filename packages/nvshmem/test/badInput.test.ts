@@ -34,7 +34,7 @@ beforeAll(async () => {
   cuDevicePrimaryCtxRetain(out, 0 as never)
   context = out[0] as bigint
   withContext(context, () => cuMemAlloc(out, 64))
-  device = { [memoryProtocol]: { version: 0, address: out[0] as bigint, byteLength: 64, device: 0, context } }
+  device = { [memoryProtocol]: { version: 0, address: out[0] as bigint, byteLength: 64, deviceOrdinal: 0, context } }
   const options = { device: 0, rank: 0, worldSize: 1, id: UniqueId.create() }
   // A start that was given up before it began does not stand in the way of another.
   await expect(Session.init({ ...options, signal: AbortSignal.abort('early') })).rejects.toMatchObject({

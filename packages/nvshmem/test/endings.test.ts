@@ -25,7 +25,7 @@ afterAll(() => session.finalize())
 /** What no check of types lets through. */
 const anything = (value: unknown): never => value as never
 const array = new Float32Array(8)
-const host = { [memoryProtocol]: { version: 0, address: 0x1000n, byteLength: 32, device: -1, context: 0n } }
+const host = { [memoryProtocol]: { version: 0, address: 0x1000n, byteLength: 32, deviceOrdinal: -1, context: 0n } }
 
 const outOfMemory = { code: 'NVSHMEMX_ERROR_OUT_OF_MEMORY', message: expect.stringContaining('has room for') }
 const noMapping = { code: 'NVSHMEMX_ERROR_INVALID_VALUE' }

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const context = out[0] as bigint
   withContext(context, () => cuStreamCreate(out, 1))
   const handle = out[0] as never
-  const identity = Object.freeze({ version: 0, handle, device: 0, context } as const)
+  const identity = Object.freeze({ version: 0, handle, deviceOrdinal: 0, context } as const)
   let hasEnded = false
   stream = {
     get [streamProtocol]() {

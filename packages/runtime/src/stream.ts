@@ -85,8 +85,8 @@ export class Stream extends StreamObject {
    */
   static from(stream: StreamLike): Stream {
     if (stream instanceof Stream) return stream
-    const { handle, device, context } = toStreamHandle(stream)
-    const { primaryContext } = deviceOrCurrent(device < 0 ? undefined : device)
+    const { handle, deviceOrdinal, context } = toStreamHandle(stream)
+    const { primaryContext } = deviceOrCurrent(deviceOrdinal < 0 ? undefined : deviceOrdinal)
     if (context !== 0n && context !== primaryContext._handle) {
       throw new TypeError('the stream is not of the primary context of its device')
     }
@@ -161,8 +161,8 @@ export class Stream extends StreamObject {
  */
 export function streamFor(context: Context, stream: StreamLike | undefined): cudaStream_t {
   if (stream === undefined) return toStreamHandle(null).handle as cudaStream_t
-  const { handle, device, context: owner } = toStreamHandle(stream)
-  if (owner !== 0n && owner !== context._handle) refuseForeignStream(device, context)
+  const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream)
+  if (owner !== 0n && owner !== context._handle) refuseForeignStream(deviceOrdinal, context)
   return handle as cudaStream_t
 }
 

@@ -1,3 +1,4 @@
+export * from './arguments/index.js'
 export type { Branded } from './branding.js'
 export { describeValue } from './describeValue.js'
 export * from './dtypes/index.js'

@@ -98,14 +98,14 @@ const samples = [
   [
     new FeatureNotSupportedError({
       library: 'CUDA driver',
-      feature: 'multicast objects',
+      api: 'multicast objects',
       reason: 'device 0 has none.',
     }),
     {
       name: 'FeatureNotSupportedError',
       code: 'SHOAL_FEATURE_NOT_SUPPORTED',
       library: 'CUDA driver',
-      feature: 'multicast objects',
+      api: 'multicast objects',
       reason: 'device 0 has none.',
     },
   ],

@@ -128,7 +128,7 @@ describe('requireFeature', () => {
     expect(thrown).toMatchObject({
       code: 'SHOAL_FEATURE_NOT_SUPPORTED',
       library: 'CUDA driver',
-      feature: 'multicast objects',
+      api: 'multicast objects',
       since: '12.1',
       installed: '11.8',
     })

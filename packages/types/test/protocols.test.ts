@@ -21,13 +21,13 @@ import {
 import { describe, expect, it } from 'vitest'
 
 // As a third party writes it: by Symbol.for, with no import.
-const handle: StreamHandle = { version: 0, handle: 0x5555_0000n, device: 1, context: 0x7777_0000n }
+const handle: StreamHandle = { version: 0, handle: 0x5555_0000n, deviceOrdinal: 1, context: 0x7777_0000n }
 const stream = { [Symbol.for('cuda.stream')]: handle } as unknown as StreamLike
 const range: MemoryRange = {
   version: 0,
   address: 0x7f00_0000_0000n,
   byteLength: 64,
-  device: 0,
+  deviceOrdinal: 0,
   context: 1n,
   dtype: 'f32',
   length: 16,
@@ -59,8 +59,8 @@ it('uses registered symbols', () => {
 describe('streams', () => {
   it('gives the handle of objects, raw handles and the default stream', () => {
     expect(toStreamHandle(stream)).toBe(handle)
-    expect(toStreamHandle(0x1234n)).toEqual({ version: 0, handle: 0x1234n, device: -1, context: 0n })
-    expect(toStreamHandle(null)).toEqual({ version: 0, handle: 0n, device: -1, context: 0n })
+    expect(toStreamHandle(0x1234n)).toEqual({ version: 0, handle: 0x1234n, deviceOrdinal: -1, context: 0n })
+    expect(toStreamHandle(null)).toEqual({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
   })
 
   it('lets the owner say that the stream is gone', () => {
@@ -85,8 +85,8 @@ describe('streams', () => {
     [{ [streamProtocol]: undefined }, TypeError, 'must give an object'],
     [{ [streamProtocol]: { ...handle, version: 1 } }, TypeError, 'version 1'],
     [{ [streamProtocol]: { ...handle, handle: 5 } }, TypeError, 'handle must be a bigint'],
-    [{ [streamProtocol]: { ...handle, device: '0' } }, TypeError, 'device'],
-    [{ [streamProtocol]: { ...handle, device: 0.5 } }, TypeError, 'device'],
+    [{ [streamProtocol]: { ...handle, deviceOrdinal: '0' } }, TypeError, 'device'],
+    [{ [streamProtocol]: { ...handle, deviceOrdinal: 0.5 } }, TypeError, 'device'],
     [{ [streamProtocol]: { ...handle, context: null } }, TypeError, 'context'],
   ])('refuses %o', (value, errorClass, message) => {
     expect(() => toStreamHandle(value as StreamLike)).toThrow(errorClass)
@@ -123,7 +123,7 @@ describe('memory', () => {
     [{ [memoryProtocol]: { ...range, address: 4096 } }, TypeError, 'address must be a bigint'],
     [{ [memoryProtocol]: { ...range, byteLength: -1 } }, TypeError, 'byteLength'],
     [{ [memoryProtocol]: { ...range, byteLength: Number.NaN } }, TypeError, 'byteLength'],
-    [{ [memoryProtocol]: { ...range, device: -2 } }, TypeError, 'device'],
+    [{ [memoryProtocol]: { ...range, deviceOrdinal: -2 } }, TypeError, 'device'],
     [{ [memoryProtocol]: { ...range, dtype: 'float' } }, TypeError, 'dtype'],
     [{ [memoryProtocol]: { ...range, length: 17 } }, RangeError, 'cannot hold 17 elements of f32'],
     [{ [memoryProtocol]: { ...range, length: 1.5 } }, TypeError, 'length'],
@@ -136,9 +136,11 @@ describe('memory', () => {
     const descriptor = throughPort(describeMemory(memory))
     expect(descriptor).toEqual({ kind: 'cuda.memory', process: process.pid, ...range })
     expect(toMemoryRange(descriptor)).toMatchObject(range)
-    const bare: MemoryLike = { [memoryProtocol]: { version: 0, address: 1n, byteLength: 0, device: -1, context: 0n } }
+    const bare: MemoryLike = {
+      [memoryProtocol]: { version: 0, address: 1n, byteLength: 0, deviceOrdinal: -1, context: 0n },
+    }
     expect(Object.keys(describeMemory(bare)).sort()).toEqual(
-      ['kind', 'version', 'process', 'address', 'byteLength', 'device', 'context'].sort(),
+      ['kind', 'version', 'process', 'address', 'byteLength', 'deviceOrdinal', 'context'].sort(),
     )
   })
 

@@ -164,7 +164,7 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
       version: 0,
       address,
       byteLength: this.byteLength,
-      device: context.device.ordinal,
+      deviceOrdinal: context.device.ordinal,
       context: context._handle,
       dtype: this.dtype,
       length: this.length,

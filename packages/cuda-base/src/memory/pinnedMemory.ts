@@ -153,7 +153,7 @@ export abstract class PinnedMemoryObject<D extends DType = DType> extends Resour
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
-      device: -1,
+      deviceOrdinal: -1,
       context: this._context.handle,
       dtype: this.dtype,
       length: this.length,

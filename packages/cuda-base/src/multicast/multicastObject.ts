@@ -108,7 +108,7 @@ function hasMulticast(device: CUdevice): boolean {
 function refusal(reason: string): FeatureNotSupportedError {
   return new FeatureNotSupportedError({
     library: 'NVIDIA CUDA driver',
-    feature: 'multicast objects',
+    api: 'multicast objects',
     reason,
     since: '12.1',
     installed: driverVersion().toString(),

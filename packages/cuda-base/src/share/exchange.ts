@@ -92,7 +92,7 @@ function requireDevice({ deviceUuid: uuid, content }: HandleFacts): void {
   if (visible.includes(uuid)) return
   throw new FeatureNotSupportedError({
     library: 'NVIDIA CUDA driver',
-    feature: `importing the ${content}`,
+    api: `importing the ${content}`,
     reason: `it lies on device ${uuid}, and this process sees only ${visible.join(', ')}`,
   })
 }

@@ -153,7 +153,7 @@ export abstract class StreamObject extends Resource implements StreamLike {
     this.#identity ??= Object.freeze({
       version: 0,
       handle,
-      device: this.context.device.ordinal,
+      deviceOrdinal: this.context.device.ordinal,
       context: this.context._handle,
     })
     return this.#identity

@@ -157,7 +157,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
       version: 0,
       address: this.#holding.address,
       byteLength: this.#byteLength,
-      device: context.device.ordinal,
+      deviceOrdinal: context.device.ordinal,
       context: context._handle,
     })
     return this.#description

@@ -170,7 +170,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
       version: 0,
       address,
       byteLength: this.byteLength,
-      device: context === undefined ? -1 : context.device.ordinal,
+      deviceOrdinal: context === undefined ? -1 : context.device.ordinal,
       context: context?._handle ?? 0n,
     })
     return this.#description

@@ -138,7 +138,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
       version: 0,
       address: this.#address,
       byteLength: this.byteLength,
-      device: this.device.ordinal,
+      deviceOrdinal: this.device.ordinal,
       context: this.#context.handle,
       dtype: this.dtype,
       length: this.length,
@@ -194,7 +194,7 @@ function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
     if (isVisible) throw new RangeError(`the memory lies on device ${handle.deviceUuid}, not on ${uuid}`)
     throw new FeatureNotSupportedError({
       library: 'NVIDIA CUDA driver',
-      feature: 'opening the memory',
+      api: 'opening the memory',
       reason: `it lies on device ${handle.deviceUuid}, which this process does not see`,
     })
   }

@@ -36,9 +36,9 @@ export const memoryCalls: DeviceMemoryCalls = {
     const to = target as CUdeviceptr
     const from = address as CUdeviceptr
     callInContext(context.handle)
-    if (source.device < 0) {
+    if (source.deviceOrdinal < 0) {
       check(cuMemcpyAsync(to, from, byteLength, stream), 'cuMemcpyAsync')
-    } else if (source.device === context.device.ordinal) {
+    } else if (source.deviceOrdinal === context.device.ordinal) {
       check(cuMemcpyDtoDAsync(to, from, byteLength, stream), 'cuMemcpyDtoDAsync')
     } else {
       const other = source.context as typeof context._handle

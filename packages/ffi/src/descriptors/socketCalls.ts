@@ -9,7 +9,7 @@ export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
   if (native.socketPair === undefined) {
     throw new FeatureNotSupportedError({
       library: '@shoal/ffi',
-      feature: 'sockets that carry file descriptors',
+      api: 'sockets that carry file descriptors',
       reason: `${process.platform} has no file descriptors to pass; duplicate Win32 handles instead`,
     })
   }

@@ -146,7 +146,7 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     if (version.value >= firstWithThisLayout) return ncclDevCommLayout.read(this.#memory)
     throw new FeatureNotSupportedError({
       library: 'NCCL',
-      feature: 'the fields of a device communicator',
+      api: 'the fields of a device communicator',
       reason: 'they are laid out in another way before 2.30',
       since: '2.30.3',
       installed: version.toString(),

@@ -66,7 +66,7 @@ export class NcclMemory implements MemoryLike {
       version: 0,
       address,
       byteLength: size.byteLength,
-      device: context.ordinal,
+      deviceOrdinal: context.ordinal,
       context: context.handle,
       ...elements,
     })

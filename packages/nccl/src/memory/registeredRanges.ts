@@ -19,9 +19,9 @@ export function removeRegistration(range: RegisteredRange): void {
 }
 
 /** What is registered over a part of the memory; undefined when nothing is. */
-export function registrationWithin({ address, byteLength, device }: MemoryRange): string | undefined {
+export function registrationWithin({ address, byteLength, deviceOrdinal }: MemoryRange): string | undefined {
   for (const range of open) {
-    if (range.device !== device) continue
+    if (range.device !== deviceOrdinal) continue
     const end = range.address + BigInt(range.byteLength)
     if (range.address < address + BigInt(byteLength) && address < end) return range.description
   }

@@ -151,7 +151,14 @@ export class Window {
     const { byteLength } = this
     const { dtype, length } = this.memory[memoryProtocol]
     const elements = dtype === undefined || length === undefined ? {} : { dtype, length }
-    const range: MemoryRange = Object.freeze({ version: 0, address, byteLength, device, context, ...elements })
+    const range: MemoryRange = Object.freeze({
+      version: 0,
+      address,
+      byteLength,
+      deviceOrdinal: device,
+      context,
+      ...elements,
+    })
     const use = (): MemoryRange => {
       this.#use('peerMemory')
       return range
@@ -322,7 +329,7 @@ export async function registerWindow(
   if (handle === 0n) {
     throw new FeatureNotSupportedError({
       library: 'NCCL',
-      feature: 'windows',
+      api: 'windows',
       reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
     })
   }

@@ -51,7 +51,7 @@ export function memoryAt(
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
     range = named(api, parameter, () => toMemoryRange(memory))
   }
-  if (range.device !== place.device) throw wrongDevice(api, parameter, range.device, place)
+  if (range.deviceOrdinal !== place.device) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
   words64[0] = range.address
   if (words64[0] !== range.address) throw new RangeError(`${api}: ${parameter} has no address of 64 bits`)
@@ -71,7 +71,8 @@ export function streamHandleAt(stream: StreamLike | bigint | null, place: Place,
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = named(api, 'stream', () => toStreamHandle(stream))
   }
-  if (handle.device !== place.device && handle.device !== -1) throw wrongDevice(api, 'stream', handle.device, place)
+  if (handle.deviceOrdinal !== place.device && handle.deviceOrdinal !== -1)
+    throw wrongDevice(api, 'stream', handle.deviceOrdinal, place)
   if (handle.context !== place.context && handle.context !== 0n) throw wrongContext(api, 'stream', place)
   words64[0] = handle.handle
   if (words64[0] !== handle.handle) throw new RangeError(`${api}: stream has no handle of 64 bits`)

@@ -401,7 +401,7 @@ function kernelValues(operation: Operation, natives: readonly Native[]): [Native
 function notSupported(pe: number, api: string, reason: string, cause?: Error): FeatureNotSupportedError {
   return new FeatureNotSupportedError({
     library: 'NVSHMEM',
-    feature: `${api} on PE ${pe}`,
+    api: `${api} on PE ${pe}`,
     reason: `it implements no atomics for the host, and ${reason}`,
     cause,
   })

@@ -42,7 +42,7 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
-      device: live.device,
+      deviceOrdinal: live.device,
       context: live.context,
       dtype: this.dtype,
       length: this.length,

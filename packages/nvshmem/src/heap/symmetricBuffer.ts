@@ -93,7 +93,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       version: 0,
       address: this.#address,
       byteLength: this.byteLength,
-      device,
+      deviceOrdinal: device,
       context,
       dtype: this.dtype,
       length: this.length,

@@ -136,7 +136,7 @@ export class Session extends SessionOperations {
     this.abandon()
     throw new FeatureNotSupportedError({
       library: 'NVSHMEM',
-      feature: 'the end of all processes (nvshmem_global_exit)',
+      api: 'the end of all processes (nvshmem_global_exit)',
       reason: 'the bootstrap that brought the PEs together has no way to end them',
     })
   }

@@ -27,14 +27,14 @@ export const memoryCalls: DeviceMemoryCalls = {
     },
   },
   streamFor,
-  copy(context, stream, target, { address, byteLength, device }) {
+  copy(context, stream, target, { address, byteLength, deviceOrdinal }) {
     if (byteLength === 0) return
     const { ordinal } = context.device
-    if (device < 0 || device === ordinal) {
+    if (deviceOrdinal < 0 || deviceOrdinal === ordinal) {
       callOn(context, 'cudaMemcpyAsync', () => cudaMemcpyAsync(target, address, byteLength, cudaMemcpyDefault, stream))
     } else {
       callOn(context, 'cudaMemcpyPeerAsync', () =>
-        cudaMemcpyPeerAsync(target, ordinal, address, device, byteLength, stream),
+        cudaMemcpyPeerAsync(target, ordinal, address, deviceOrdinal, byteLength, stream),
       )
     }
   },

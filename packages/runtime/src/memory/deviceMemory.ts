@@ -139,8 +139,8 @@ export class DeviceMemory<D extends DType = DType> extends DeviceMemoryObject<D>
     options: ViewOptions & DeviceOption = {},
   ): DeviceMemory<D> {
     const { address, length } = viewOf(memory, dtype, options)
-    const { device } = toMemoryRange(memory)
-    const { primaryContext } = deviceOrCurrent(options.device ?? (device < 0 ? undefined : device))
+    const { deviceOrdinal } = toMemoryRange(memory)
+    const { primaryContext } = deviceOrCurrent(options.device ?? (deviceOrdinal < 0 ? undefined : deviceOrdinal))
     return new DeviceMemory(Allocation.within(primaryContext, memory), dtype, length, address)
   }
 

@@ -151,7 +151,7 @@ export class ManagedMemory<D extends DType = DType> extends Resource implements 
     if (attach === 'global' && device.attribute('ConcurrentManagedAccess') === 0) {
       throw new FeatureNotSupportedError({
         library: 'NVIDIA CUDA runtime',
-        feature: 'managed memory that host and device use at once',
+        api: 'managed memory that host and device use at once',
         reason: `device ${device.ordinal} does not have the attribute ConcurrentManagedAccess; use { attach: 'host' }`,
       })
     }
@@ -256,7 +256,7 @@ export class ManagedMemory<D extends DType = DType> extends Resource implements 
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
-      device: this.context.device.ordinal,
+      deviceOrdinal: this.context.device.ordinal,
       context: this.context._handle,
       dtype: this.dtype,
       length: this.length,

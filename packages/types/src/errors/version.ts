@@ -74,8 +74,8 @@ export class VersionTooNewError extends ShoalError {
 
 export interface FeatureNotSupportedErrorOptions {
   readonly library: string
-  /** What was asked for, in words: `'multicast objects'`. */
-  readonly feature: string
+  /** What was asked for: a C function, or in words such as `'multicast objects'`. */
+  readonly api: string
   /** Why it is not there: too old a library, a device without it, a platform without it. */
   readonly reason: string
   readonly since?: string | undefined
@@ -91,15 +91,15 @@ export class FeatureNotSupportedError extends ShoalError {
 
   readonly code = 'SHOAL_FEATURE_NOT_SUPPORTED'
   readonly library: string
-  readonly feature: string
+  readonly api: string
   readonly reason: string
   declare readonly since?: string
   declare readonly installed?: string
 
   constructor(options: FeatureNotSupportedErrorOptions) {
-    super(`${options.library} cannot offer ${options.feature} here: ${options.reason}`, options)
+    super(`${options.library} cannot offer ${options.api} here: ${options.reason}`, options)
     this.library = options.library
-    this.feature = options.feature
+    this.api = options.api
     this.reason = options.reason
     if (options.since !== undefined) this.since = options.since
     if (options.installed !== undefined) this.installed = options.installed

@@ -20,7 +20,7 @@ export interface MemoryRange {
   readonly address: bigint
   readonly byteLength: number
   /** Ordinal of the device that holds it; -1 for host memory. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** Its `CUcontext`; 0n when it belongs to none. */
   readonly context: bigint
   /** Type of its elements, where it has one. */
@@ -90,7 +90,7 @@ export function toMemoryRange(memory: MemoryLike | MemoryDescriptor): MemoryRang
  * @throws TypeError when `memory` is not memory, or `ipc.handle` is not 64 bytes long
  */
 export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: MemoryIpc): MemoryDescriptor {
-  const { address, byteLength, device, context, dtype, length, readOnly } = toMemoryRange(memory)
+  const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly } = toMemoryRange(memory)
   if (ipc !== undefined) {
     if (!(ipc.handle instanceof Uint8Array) || ipc.handle.length !== 64) {
       throw new TypeError(`an IPC handle is a Uint8Array of 64 bytes, got ${describeValue(ipc.handle)}`)
@@ -103,7 +103,7 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     process: process.pid,
     address,
     byteLength,
-    device,
+    deviceOrdinal,
     context,
     ...(dtype === undefined ? {} : { dtype }),
     ...(length === undefined ? {} : { length }),
@@ -114,10 +114,10 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
 
 function checkedRange(answer: MemoryRange): MemoryRange {
   checkVersion(answer, 'cuda.memory')
-  const { address, byteLength, device, context, dtype, length } = answer
+  const { address, byteLength, deviceOrdinal, context, dtype, length } = answer
   checkAddress(address, 'cuda.memory address')
   checkCount(byteLength, 'cuda.memory byteLength')
-  checkOrdinal(device, 'cuda.memory device')
+  checkOrdinal(deviceOrdinal, 'cuda.memory device')
   checkContext(context, 'cuda.memory context')
   if (dtype !== undefined && !isDType(dtype)) {
     throw new TypeError(`cuda.memory dtype must be the name of a dtype, got ${describeValue(dtype)}`)

@@ -11,7 +11,7 @@ export interface StreamHandle {
   /** The `CUstream` (which is also the `cudaStream_t`). */
   readonly handle: bigint
   /** Ordinal of its device; -1 when not known (a bare handle). */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** Its `CUcontext`; 0n when not known (a bare handle), which stands for the current context. */
   readonly context: bigint
 }
@@ -34,11 +34,11 @@ export interface StreamDescriptor extends StreamHandle {
 /** `CU_STREAM_PER_THREAD`: the handle that means each thread's own default stream, however a library was built. */
 const perThreadDefaultStream = 2n
 
-const legacyDefault: StreamHandle = Object.freeze({ version: 0, handle: 0n, device: -1, context: 0n })
+const legacyDefault: StreamHandle = Object.freeze({ version: 0, handle: 0n, deviceOrdinal: -1, context: 0n })
 const perThreadDefault: StreamHandle = Object.freeze({
   version: 0,
   handle: perThreadDefaultStream,
-  device: -1,
+  deviceOrdinal: -1,
   context: 0n,
 })
 
@@ -59,7 +59,7 @@ export function toStreamHandle(stream: StreamLike | StreamDescriptor | bigint | 
   if (stream === null) return streamMode() === 'per-thread' ? perThreadDefault : legacyDefault
   if (typeof stream === 'bigint') {
     checkAddress(stream, 'stream handle')
-    return { version: 0, handle: stream, device: -1, context: 0n }
+    return { version: 0, handle: stream, deviceOrdinal: -1, context: 0n }
   }
   if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol])
   if (isPlain(stream, 'cuda.stream')) {
@@ -79,17 +79,17 @@ export function toStreamHandle(stream: StreamLike | StreamDescriptor | bigint | 
  * every thread
  */
 export function describeStream(stream: StreamLike | StreamDescriptor | bigint | null): StreamDescriptor {
-  const { handle, device, context } = toStreamHandle(stream)
+  const { handle, deviceOrdinal, context } = toStreamHandle(stream)
   if (handle === perThreadDefaultStream) {
     throw new TypeError('the per-thread default stream is another stream on every thread; describe a created stream')
   }
-  return { kind: 'cuda.stream', version: 0, process: process.pid, handle, device, context }
+  return { kind: 'cuda.stream', version: 0, process: process.pid, handle, deviceOrdinal, context }
 }
 
 function checkedHandle(answer: StreamHandle): StreamHandle {
   checkVersion(answer, 'cuda.stream')
   checkAddress(answer.handle, 'cuda.stream handle')
-  checkOrdinal(answer.device, 'cuda.stream device')
+  checkOrdinal(answer.deviceOrdinal, 'cuda.stream device')
   checkContext(answer.context, 'cuda.stream context')
   return answer
 }

@@ -209,7 +209,7 @@ export function requireFeature(version: LibraryVersion, feature: Feature, librar
   const name = library ?? libraryTitle[info.library]
   throw new FeatureNotSupportedError({
     library: name,
-    feature: info.title,
+    api: info.title,
     reason: `it needs version ${info.since} or newer, and ${version} is installed. Update ${name} to use it.`,
     since: String(info.since),
     installed: String(version),

@@ -64,7 +64,7 @@ export const growableSuite: Suite = {
         assertSameBits(await copy.toArray(), data, 'through the buffer itself')
         assert.equal(buffer[memoryProtocol].address, buffer.address)
         assert.equal(buffer[memoryProtocol].dtype, 'i32')
-        assert.equal(buffer[memoryProtocol].device, t.device.ordinal)
+        assert.equal(buffer[memoryProtocol].deviceOrdinal, t.device.ordinal)
       },
     },
     {

@@ -111,7 +111,7 @@ export const multicastSuite: Suite = {
         const { object, members } = makeTeam(t)
         const range = t.own(AddressRange.reserve(object.byteLength))
         const mapped = t.own(range.map(object))
-        assert.equal(mapped[memoryProtocol].device, t.device.ordinal)
+        assert.equal(mapped[memoryProtocol].deviceOrdinal, t.device.ordinal)
         for (const [index, device] of t.devices.entries()) {
           assert.equal(mapped.getAccess(device), 'readWrite')
           DeviceBuffer.view(device, mapped, 'u8').fillSync(index + 1)
@@ -180,7 +180,7 @@ export const multicastSuite: Suite = {
               all[name].dispose()
               all[name].dispose()
               if (mapping.disposed || view.disposed) continue
-              assert.equal(mapping[memoryProtocol].device, device.ordinal)
+              assert.equal(mapping[memoryProtocol].deviceOrdinal, device.ordinal)
               DeviceBuffer.view(device, mapping, 'u8').fillSync(index + 1)
               const seen = DeviceBuffer.view(device, view, 'u8').toArraySync()
               assertSameBits(seen, new Uint8Array(unit).fill(index + 1), order.join())

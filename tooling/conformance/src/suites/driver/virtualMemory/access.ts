@@ -122,7 +122,7 @@ export const accessCases: readonly ConformanceCase[] = [
         const physical = t.own(PhysicalMemory.create(place, byteLength))
         const range = t.own(AddressRange.reserve(byteLength))
         const mapped = t.own(range.map(physical, { access: [{ place: t.device, access: 'readWrite' }] }))
-        assert.equal(mapped[memoryProtocol].device, -1)
+        assert.equal(mapped[memoryProtocol].deviceOrdinal, -1)
         const bytes = DeviceBuffer.view(t.device, mapped, 'u8')
         const data = t.random.bytes(byteLength)
         bytes.copyFromSync(data)

@@ -1,0 +1,28 @@
+/** Checks of arguments: for the packages of Shoal, and for those that build on them. */
+export { inspectKey, inspectLine, loadedFrom, otherCopy, requireInstance } from './instances.js'
+export {
+  isPlainObject,
+  longestTimeout,
+  type OptionKeys,
+  optionalOptions,
+  optionalSignal,
+  optionalTimeout,
+  requireOptions,
+  requireWaitOptions,
+  type WaitOptions,
+  waitKeys,
+} from './options.js'
+export {
+  optionalBoolean,
+  outOfRange,
+  requireAddress,
+  requireBoolean,
+  requireCount,
+  requireFunction,
+  requireInteger,
+  requireKeyOf,
+  requireNumber,
+  requireOneOf,
+  requireText,
+  wrongType,
+} from './scalars.js'

@@ -1,0 +1,79 @@
+import { describeValue } from '../describeValue.js'
+import { wrongType } from './scalars.js'
+
+/**
+ * Key of a static property of every public class: the `import.meta.url` of the file it was loaded from. Two copies of a
+ * package have classes of the same name that do not know each other's objects; this tells them apart.
+ */
+export const loadedFrom: unique symbol = Symbol.for('shoal.loadedFrom')
+
+interface PublicClass<T> {
+  readonly name: string
+  readonly [loadedFrom]?: string
+  readonly [Symbol.hasInstance]: (value: unknown) => boolean
+  readonly prototype?: T
+}
+
+/** An instance of a public class. @throws TypeError, which says so where it is one of another copy of the package. */
+export function requireInstance<T>(
+  value: unknown,
+  api: string,
+  name: string,
+  publicClass: PublicClass<T>,
+  expected = `${article(publicClass.name)} ${publicClass.name}`,
+): T {
+  if (publicClass[Symbol.hasInstance](value)) return value as T
+  throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, expected, value)
+}
+
+/** The error for an object of the same class of another copy of the package; undefined for anything else. */
+export function otherCopy(
+  value: unknown,
+  api: string,
+  name: string,
+  publicClass: { readonly name: string; readonly [loadedFrom]?: string },
+): TypeError | undefined {
+  const ours = publicClass[loadedFrom]
+  const theirs = copyOf(value, publicClass.name)
+  if (theirs === undefined || ours === undefined || theirs === ours) return undefined
+  return new TypeError(
+    `${api}: ${name} must be ${article(publicClass.name)} ${publicClass.name} of the copy of the package at ${ours}, not of the ` +
+      `copy at ${theirs}. Two copies of the package are loaded; install one version of it, once`,
+  )
+}
+
+function copyOf(value: unknown, className: string): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  try {
+    for (let at: object | null = Object.getPrototypeOf(value); at !== null; at = Object.getPrototypeOf(at)) {
+      const madeBy = (at as { constructor?: { name?: unknown; [loadedFrom]?: unknown } }).constructor
+      const from = madeBy?.[loadedFrom]
+      if (madeBy?.name === className && typeof from === 'string') return from
+    }
+  } catch {
+    // A proxy or a getter of the program's threw: nothing can be said of where the object comes from.
+  }
+  return undefined
+}
+
+function article(name: string): string {
+  return /^[AEIOU]/.test(name) ? 'an' : 'a'
+}
+
+/** What `util.inspect` and `console.log` print of a public object: its class and what it is, in one line. */
+export const inspectKey: unique symbol = Symbol.for('nodejs.util.inspect.custom')
+
+/** `Name { a: 1, b: 'x' }`; facts that are undefined are left out. */
+export function inspectLine(name: string, facts: { readonly [fact: string]: unknown }): string {
+  const shown = Object.entries(facts)
+    .filter(([, value]) => value !== undefined)
+    .map(
+      ([fact, value]) =>
+        `${fact}: ${fact === 'address' || fact === 'handle' ? hexadecimal(value) : describeValue(value)}`,
+    )
+  return shown.length === 0 ? `${name} {}` : `${name} { ${shown.join(', ')} }`
+}
+
+function hexadecimal(value: unknown): string {
+  return typeof value === 'bigint' ? `0x${value.toString(16)}` : describeValue(value)
+}

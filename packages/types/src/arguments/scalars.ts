@@ -1,0 +1,122 @@
+import { describeValue } from '../describeValue.js'
+
+/**
+ * The checks of arguments that all safe packages share. Each takes the name of the public function (`api`) and of its
+ * parameter, and throws a TypeError (wrong kind) or a RangeError (out of range) whose message reads
+ * `API: NAME must be …, not …`.
+ */
+
+/** The error for a value of the wrong kind. */
+export function wrongType(api: string, name: string, expected: string, value: unknown): TypeError {
+  return new TypeError(`${api}: ${name} must be ${expected}, not ${describeValue(value)}`)
+}
+
+/** The error for a value of the right kind that is out of range. */
+export function outOfRange(api: string, name: string, expected: string, value: unknown): RangeError {
+  return new RangeError(`${api}: ${name} must be ${expected}, not ${describeValue(value)}`)
+}
+
+function limits(least: number, greatest: number): string {
+  const end = greatest === Number.MAX_SAFE_INTEGER ? '2^53 - 1' : greatest
+  return `an integer from ${least} to ${end}`
+}
+
+/** An integer from `least` to `greatest`. @throws TypeError for NaN, fractions and other kinds, RangeError */
+export function requireInteger(
+  value: unknown,
+  api: string,
+  name: string,
+  least: number,
+  greatest: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (typeof value === 'number' && Number.isInteger(value)) {
+    if (value >= least && value <= greatest) return value
+    throw outOfRange(api, name, limits(least, greatest), value)
+  }
+  if (value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY) {
+    throw outOfRange(api, name, limits(least, greatest), value)
+  }
+  throw wrongType(api, name, limits(least, greatest), value)
+}
+
+/** A number of elements or bytes, also as a bigint: an integer from `least` to `greatest`. @throws TypeError, RangeError */
+export function requireCount(
+  value: unknown,
+  api: string,
+  name: string,
+  least = 0,
+  greatest: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (typeof value !== 'bigint') return requireInteger(value, api, name, least, greatest)
+  if (value >= BigInt(least) && value <= BigInt(greatest)) return Number(value)
+  throw outOfRange(api, name, limits(least, greatest), value)
+}
+
+/** A number that is not NaN, from `least` to `greatest`. @throws TypeError, RangeError */
+export function requireNumber(
+  value: unknown,
+  api: string,
+  name: string,
+  least: number = Number.NEGATIVE_INFINITY,
+  greatest: number = Number.POSITIVE_INFINITY,
+): number {
+  if (typeof value !== 'number' || Number.isNaN(value)) throw wrongType(api, name, 'a number', value)
+  if (value >= least && value <= greatest) return value
+  throw outOfRange(api, name, `a number from ${least} to ${greatest}`, value)
+}
+
+const endOf64Bits = 2n ** 64n
+
+/** An address or a handle: a bigint of 64 bits without a sign. @throws TypeError, RangeError */
+export function requireAddress(value: unknown, api: string, name: string): bigint {
+  if (typeof value !== 'bigint') throw wrongType(api, name, 'a bigint', value)
+  if (value < 0n || value >= endOf64Bits) throw outOfRange(api, name, 'a bigint of 64 bits without a sign', value)
+  return value
+}
+
+/** @throws TypeError */
+export function requireBoolean(value: unknown, api: string, name: string): boolean {
+  if (typeof value !== 'boolean') throw wrongType(api, name, 'a boolean', value)
+  return value
+}
+
+/** A boolean option with its default. @throws TypeError */
+export function optionalBoolean(value: unknown, api: string, name: string, fallback: boolean): boolean {
+  return value === undefined ? fallback : requireBoolean(value, api, name)
+}
+
+/** Text that C gets: not empty and without NUL, because C would cut it there. @throws TypeError, RangeError */
+export function requireText(value: unknown, api: string, name: string): string {
+  if (typeof value !== 'string') throw wrongType(api, name, 'a string', value)
+  if (value.length === 0) throw outOfRange(api, name, 'a string that is not empty', value)
+  if (value.includes('\0')) {
+    throw new TypeError(`${api}: ${name} must be a string without NUL characters, not ${JSON.stringify(value)}`)
+  }
+  return value
+}
+
+/** @throws TypeError */
+export function requireFunction(value: unknown, api: string, name: string): void {
+  if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)
+}
+
+/** One of the words of a list. @throws TypeError that lists them */
+export function requireOneOf<W extends string>(value: unknown, api: string, name: string, words: readonly W[]): W {
+  if (typeof value === 'string' && (words as readonly string[]).includes(value)) return value as W
+  throw wrongType(api, name, listOf(words), value)
+}
+
+/** What a table has for one of its words. @throws TypeError that lists them */
+export function requireKeyOf<T>(value: unknown, api: string, name: string, table: { readonly [word: string]: T }): T {
+  if (typeof value === 'string' && Object.hasOwn(table, value)) return table[value] as T
+  throw wrongType(api, name, listOf(Object.keys(table)), value)
+}
+
+const mostListed = 24
+
+function listOf(words: readonly string[]): string {
+  const quoted = words.slice(0, mostListed).map((word) => `'${word}'`)
+  if (words.length > mostListed)
+    return `one of the ${words.length} names there are (${quoted.slice(0, 3).join(', ')}, …)`
+  return quoted.length === 1 ? (quoted[0] as string) : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`
+}

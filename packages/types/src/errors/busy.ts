@@ -1,0 +1,33 @@
+import { nameErrorClass, ShoalError } from './base.js'
+
+export interface BusyErrorOptions {
+  /** What cannot be used now, such as `'Communicator'`. */
+  readonly object: string
+  /** The call that was refused. */
+  readonly api: string
+  /** The call that is under way. */
+  readonly underWay: string
+  /** What to do instead; a sentence without its full stop. */
+  readonly hint?: string | undefined
+  readonly cause?: unknown
+}
+
+/** A call was refused because another one on the same object has not ended, and the two must not overlap. */
+export class BusyError extends ShoalError {
+  static {
+    nameErrorClass(BusyError, 'BusyError')
+  }
+
+  readonly code = 'SHOAL_BUSY'
+  readonly object: string
+  readonly api: string
+  readonly underWay: string
+
+  constructor(options: BusyErrorOptions) {
+    const { object, api, underWay, hint = `await ${underWay} first` } = options
+    super(`${api}: the ${object} is busy with ${underWay}; ${hint}.`, options)
+    this.object = object
+    this.api = api
+    this.underWay = underWay
+  }
+}
