@@ -3,15 +3,9 @@ import {
   type CUdevice,
   type CUevent,
   CUlimit,
-  cuCtxDisablePeerAccess,
-  cuCtxEnablePeerAccess,
   cuCtxGetApiVersion,
   cuCtxGetCurrent,
-  cuCtxGetLimit,
-  cuCtxGetStreamPriorityRange,
   cuCtxSetCurrent,
-  cuCtxSetLimit,
-  cuCtxSynchronize,
   cuDevicePrimaryCtxRelease,
   cuDevicePrimaryCtxRetain,
   cuEventCreate,
@@ -20,13 +14,24 @@ import {
   withContext,
 } from '@shoal/cuda-sys/driver'
 import { callInContext, offThread } from '@shoal/ffi'
-import { DisposedError, describeValue } from '@shoal/types'
-import { requireInteger } from './checks.js'
+import {
+  DisposedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  otherCopy,
+  outOfRange,
+  requireFunction,
+  requireInstance,
+  requireInteger,
+  wrongType,
+} from '@shoal/types'
+import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from './calls/cudaLibrary.js'
 import { DeviceInUseError } from './deviceInUse.js'
-import { check, checkRelease, driverErrors, isGone, Status, type StatusErrors } from './errors.js'
+import { check, checkRelease, isGone, Status } from './errors.js'
 import { processIsEnding, throwFirst, warnAtEnd } from './lifetime.js'
 import { scratch } from './native.js'
-import { type Words, wordsOf } from './words.js'
+import { halvesOf, type U64Halves } from './u64Halves.js'
 
 const eventDisableTiming = 2
 
@@ -40,6 +45,8 @@ export interface ContextDevice {
   readonly ordinal: number
   /** The `CUdevice`. */
   readonly handle: CUdevice
+  /** @internal The library behind what is made on it. */
+  readonly _cuda: CudaLibrary
 }
 
 /** A device object of a safe package: it retains its primary context on first use. */
@@ -51,12 +58,17 @@ export interface DeviceWithContext extends ContextDevice {
  * The primary context of a device: what libcudart, NCCL and NVSHMEM use too. It is retained once for each JavaScript
  * thread and released when its device was disposed of and nothing that lives in it is left.
  */
-export class Context<D extends ContextDevice = ContextDevice> {
-  readonly device: D
+export class Context {
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** The device it is of. */
+  readonly device: ContextDevice
+  /** @internal The library that is called for what lives here. */
+  readonly _cuda: CudaLibrary
   /** @internal The handle without the check that the context is still there. */
   readonly _handle: CUcontext
   /** @internal The handle in two halves, for calls without a bigint. */
-  readonly _words: Words
+  readonly _halves: U64Halves
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
   #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
@@ -67,16 +79,17 @@ export class Context<D extends ContextDevice = ContextDevice> {
   readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
 
-  private constructor(device: D, handle: CUcontext) {
+  private constructor(device: ContextDevice, handle: CUcontext) {
     this.device = device
     this._handle = handle
-    this._words = wordsOf(handle)
+    this._halves = halvesOf(handle)
+    this._cuda = device._cuda
     ensureContextFunctions()
     living.add(this)
   }
 
   /** @internal Retains the primary context of a device. */
-  static _retainPrimary<D extends ContextDevice>(device: D): Context<D> {
+  static _retainPrimary(device: ContextDevice): Context {
     const out = scratch()
     check(cuDevicePrimaryCtxRetain(out, device.handle), 'cuDevicePrimaryCtxRetain')
     return new Context(device, out.u64[0] as CUcontext)
@@ -99,12 +112,12 @@ export class Context<D extends ContextDevice = ContextDevice> {
    * @throws TypeError when `fn` gives a promise.
    */
   run<T>(fn: () => T): T {
-    if (typeof fn !== 'function') throw new TypeError(`fn must be a function, not ${describeValue(fn)}`)
+    requireFunction(fn, 'Context.run', 'fn')
     const result = withContext(this.handle, fn)
     if (typeof (result as { then?: unknown } | null | undefined)?.then !== 'function') return result
     // What it rejects with, if so, is not the program's mistake that is reported here.
     Promise.resolve(result).catch(() => undefined)
-    throw new TypeError('fn must not be asynchronous: the context is current only until it returns')
+    throw new TypeError('Context.run: fn must be a synchronous function, not one that gives a promise')
   }
 
   /**
@@ -123,21 +136,21 @@ export class Context<D extends ContextDevice = ContextDevice> {
     return out.u64[0] === this.handle
   }
 
-  /** Resolves when all work of the context has ended (`cuCtxSynchronize`, on a native thread). */
+  /** Resolves when all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`, on a native thread). */
   async synchronize(): Promise<void> {
-    const handle = this.handle
+    const { handle, _cuda: cuda } = this
     this._addWait()
     try {
-      const [status = Status.success] = await offThread({ context: handle }, () => cuCtxSynchronize())
-      check(status, 'cuCtxSynchronize')
+      const [status = Status.success] = await offThread({ context: handle }, () => cuda.calls.ctxSynchronize())
+      if (status !== Status.success) throw this._error(status, 'ctxSynchronize')
     } finally {
       this._endWait()
     }
   }
 
-  /** Blocks the thread until all work of the context has ended (`cuCtxSynchronize`). */
+  /** Blocks the thread until all work of the context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
   synchronizeSync(): void {
-    this._call('cuCtxSynchronize', () => cuCtxSynchronize())
+    this._call('ctxSynchronize')
   }
 
   /** Version of the API the context was made with, such as 3020 (`cuCtxGetApiVersion`). */
@@ -147,50 +160,68 @@ export class Context<D extends ContextDevice = ContextDevice> {
     return out.u32[0] as number
   }
 
-  /** The priorities streams may have; a lower number is a greater priority (`cuCtxGetStreamPriorityRange`). */
+  /**
+   * The priorities streams may have; a lower number is a greater priority (`cuCtxGetStreamPriorityRange`,
+   * `cudaDeviceGetStreamPriorityRange`).
+   */
   get streamPriorityRange(): { readonly least: number; readonly greatest: number } {
     const out = scratch()
-    this._call('cuCtxGetStreamPriorityRange', () => cuCtxGetStreamPriorityRange(out.address, out.address + 4n))
+    this._call('ctxGetStreamPriorityRange', out.address, out.address + 4n)
     return { least: out.i32[0] as number, greatest: out.i32[1] as number }
   }
 
-  /** Reads a limit, in its own unit, mostly bytes (`cuCtxGetLimit`). */
+  /** Reads a limit in its own unit, mostly bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
   getLimit(limit: ContextLimit): number {
-    const code = limitCode(limit)
+    const code = limitCode(limit, 'Context.getLimit')
     const out = scratch()
-    this._call('cuCtxGetLimit', () => cuCtxGetLimit(out, code))
+    this._call('ctxGetLimit', out, code)
     return Number(out.u64[0])
   }
 
-  /** Asks for a limit; the driver may round it (`cuCtxSetLimit`). */
+  /** Asks for a limit; the driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
   setLimit(limit: ContextLimit, value: number): void {
-    const code = limitCode(limit)
-    requireInteger(value, 'value', 0, Number.MAX_SAFE_INTEGER)
-    this._call('cuCtxSetLimit', () => cuCtxSetLimit(code, value))
+    const code = limitCode(limit, 'Context.setLimit')
+    requireInteger(value, 'Context.setLimit', 'value', 0)
+    this._call('ctxSetLimit', code, value)
   }
 
   /**
-   * Lets kernels and copies of this context use memory of `peer` directly (`cuCtxEnablePeerAccess`). Enabling twice is
-   * no error. @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
+   * Lets kernels and copies of this context use memory of `peer` directly (`cuCtxEnablePeerAccess`,
+   * `cudaDeviceEnablePeerAccess`). Enabling twice is no error.
+   * @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
    */
   enablePeerAccess(peer: DeviceWithContext): void {
-    const peerContext = peerContextOf(peer).handle
-    if (peer.ordinal === this.device.ordinal) throw new RangeError('a device is no peer of itself')
-    withContext(this.handle, () => {
-      const status: number = cuCtxEnablePeerAccess(peerContext, 0)
-      if (status !== Status.peerAccessAlreadyEnabled) check(status, 'cuCtxEnablePeerAccess')
-    })
+    this.#peerAccess('ctxEnablePeerAccess', 'Context.enablePeerAccess', peer, Status.peerAccessAlreadyEnabled)
     this._peers.add(peer.ordinal)
   }
 
-  /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`). */
+  /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`, `cudaDeviceDisablePeerAccess`). */
   disablePeerAccess(peer: DeviceWithContext): void {
-    const peerContext = peerContextOf(peer).handle
-    withContext(this.handle, () => {
-      const status: number = cuCtxDisablePeerAccess(peerContext)
-      if (status !== Status.peerAccessNotEnabled) check(status, 'cuCtxDisablePeerAccess')
-    })
+    this.#peerAccess('ctxDisablePeerAccess', 'Context.disablePeerAccess', peer, Status.peerAccessNotEnabled)
     this._peers.delete(peer.ordinal)
+  }
+
+  #peerAccess(
+    call: 'ctxEnablePeerAccess' | 'ctxDisablePeerAccess',
+    api: string,
+    peer: DeviceWithContext,
+    harmless: number,
+  ): void {
+    const reference: DeviceReference = { ordinal: peer?.ordinal, primaryContext: contextOf(peer, api, 'peer') }
+    if (reference.ordinal === this.device.ordinal) throw outOfRange(api, 'peer', 'another device', peer)
+    // Asked for now: the call that follows must be the only one.
+    void reference.primaryContext.handle
+    const status = this._status(call, reference)
+    if (status !== Status.success && status !== harmless) throw this._error(status, call)
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'Context'
+  }
+
+  [inspectKey](): string {
+    const { disposed } = this
+    return inspectLine('Context', { device: this.device.ordinal, ...(disposed ? { disposed } : { handle: this._handle }) })
   }
 
   /** @internal */
@@ -199,33 +230,53 @@ export class Context<D extends ContextDevice = ContextDevice> {
     if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
   }
 
-  /** @internal Calls one C function, exactly one, with this context current and checks its status. */
-  _call(api: string, call: () => number, errors: StatusErrors = driverErrors): void {
+  /** @internal The error for a status of one of the shared functions. */
+  _error(status: number, call: CallName, detail?: string): Error {
+    return this._cuda.error(status, this._cuda.nameOf(call), detail)
+  }
+
+  /** @internal Calls one function of the library, exactly one, with this context current. Gives its status. */
+  _status<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): number {
+    callInContext(this.handle)
+    return this.#make(call, args)
+  }
+
+  /** @internal The same, and checks the status. @throws StatusError */
+  _call<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
+    callInContext(this.handle)
+    const status = this.#make(call, args)
+    if (status !== Status.success) throw this._error(status, call)
+  }
+
+  /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
+  _release<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
+    if (this.disposed || processIsEnding()) return
+    callInContext(this._handle)
+    const status = this.#make(call, args)
+    if (status !== Status.success && !isGone(status)) throw this._error(status, call)
+  }
+
+  #make(call: CallName, args: readonly unknown[]): number {
+    try {
+      return (this._cuda.calls[call] as (...args: readonly unknown[]) => number)(...args)
+    } catch (error) {
+      // A function the library does not have: the next call must not be made in this context.
+      callInContext(0n)
+      throw error
+    }
+  }
+
+  /** @internal The same for one function that libcuda alone has. */
+  _callDriver(api: string, call: () => number): void {
     callInContext(this.handle)
     let status: number
     try {
       status = call()
     } catch (error) {
-      // A function the driver does not have: the next call must not be made in this context.
       callInContext(0n)
       throw error
     }
-    errors.check(status, api)
-  }
-
-  /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */
-  _release(api: string, call: () => number, errors: StatusErrors = driverErrors): void {
-    if (this.disposed || processIsEnding()) return
-    callInContext(this._handle)
-    let status: number
-    try {
-      status = call()
-    } catch (error) {
-      // As in _call.
-      callInContext(0n)
-      throw error
-    }
-    errors.checkRelease(status, api)
+    check(status, api)
   }
 
   /** @internal Something that lives in this context came to be. */
@@ -272,7 +323,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
     const idle = this.#idleEvents.pop()
     if (idle !== undefined) return idle
     const out = scratch()
-    this._call('cuEventCreate', () => cuEventCreate(out, eventDisableTiming))
+    this._callDriver('cuEventCreate', () => cuEventCreate(out, eventDisableTiming))
     return out.u64[0] as CUevent
   }
 
@@ -289,7 +340,7 @@ export class Context<D extends ContextDevice = ContextDevice> {
   }
 
   /** @internal The contexts of a device this thread has retained and not yet released: more than one after dispose(). */
-  static _livingOn(device: ContextDevice): Context[] {
+  static _livingOn(device: { readonly ordinal: number }): Context[] {
     return [...living].filter((context) => context.device.ordinal === device.ordinal)
   }
 
@@ -405,24 +456,23 @@ export function closeContextsOfThread(): void {
   }
 }
 
-/** A context itself, or a TypeError. */
-export function requireContext(value: unknown): Context {
-  if (!(value instanceof Context)) throw new TypeError(`context must be a Context, not ${describeValue(value)}`)
-  return value
+/** What can be named where memory or a module is made: a device means its primary context. */
+export type DeviceOrContext = Context | DeviceWithContext
+
+/** The context of a device, or the context itself, alive. @throws TypeError for anything else, DisposedError */
+export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): Context {
+  if (owner instanceof Context) {
+    owner._requireAlive()
+    return owner
+  }
+  const context: unknown = (owner as DeviceWithContext | null | undefined)?.primaryContext
+  if (context instanceof Context) return context
+  throw otherCopy(context ?? owner, api, name, Context) ?? wrongType(api, name, 'a Device or a Context', owner)
 }
 
-/** What can be named where memory or a module is made: a device means its primary context. */
-export type ContextSource = Context | DeviceWithContext
-
-/** The context of a device or the context itself; a TypeError for anything else. */
-export function contextOf(source: ContextSource): Context {
-  if (source instanceof Context) {
-    source._requireAlive()
-    return source
-  }
-  const context: unknown = (source as DeviceWithContext | undefined)?.primaryContext
-  if (context instanceof Context) return context
-  throw new TypeError(`expected a Device or a Context, not ${describeValue(source)}`)
+/** A context and nothing else. @throws TypeError */
+export function requireContext(value: unknown, api: string, name = 'context'): Context {
+  return requireInstance(value, api, name, Context) as Context
 }
 
 function withContextForRelease(handle: CUcontext, call: () => number): number {
@@ -435,16 +485,10 @@ function withContextForRelease(handle: CUcontext, call: () => number): number {
   }
 }
 
-function peerContextOf(peer: DeviceWithContext): Context {
-  const context: unknown = (peer as DeviceWithContext | null | undefined)?.primaryContext
-  if (context instanceof Context) return context
-  throw new TypeError(`peer must be a Device, not ${describeValue(peer)}`)
-}
-
-function limitCode(limit: ContextLimit): CUlimit {
-  const name = `CU_LIMIT_${String(limit)}`
-  if (limit === ('MAX' as string) || !Object.hasOwn(CUlimit, name)) {
-    throw new TypeError(`unknown limit ${describeValue(limit)}`)
+function limitCode(limit: ContextLimit, api: string): CUlimit {
+  const name = typeof limit === 'string' && limit !== ('MAX' as string) ? `CU_LIMIT_${limit}` : ''
+  if (!Object.hasOwn(CUlimit, name)) {
+    throw wrongType(api, 'limit', "a limit such as 'STACK_SIZE'", limit)
   }
   return (CUlimit as Readonly<Record<string, CUlimit>>)[name] as CUlimit
 }

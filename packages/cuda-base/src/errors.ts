@@ -1,5 +1,6 @@
 import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
+import type { StatusText } from './calls/cudaLibrary.js'
 import { readCString, scratch } from './native.js'
 
 /** Status codes the driver package itself decides on. */
@@ -16,25 +17,7 @@ export const Status = {
   contextIsDestroyed: 709,
 } as const
 
-/** What the errors of one library are made of. */
-export interface StatusErrors {
-  /** Throws unless the status is success. `api` is the C function that returned it. */
-  check(status: number, api: string): void
-  /** The same for a call that releases something: what is gone already is no error. */
-  checkRelease(status: number, api: string): void
-  /** The error for a status, with `detail` after the library's own text. */
-  error(status: number, api: string, detail?: string): StatusError
-}
-
-/** Errors of the driver. */
-export const driverErrors: StatusErrors = { check, checkRelease, error: driverError }
-
-interface Words {
-  readonly name: string
-  readonly description: string
-}
-
-const wordsOf = new Map<number, Words>()
+const statusTexts = new Map<number, StatusText>()
 
 /** Throws a {@link StatusError} unless `status` is CUDA_SUCCESS. `api` is the C function that returned it. */
 export function check(status: number, api: string): void {
@@ -56,33 +39,34 @@ export function isGone(status: number): boolean {
 
 /** The error for a status, with the name and the text the driver has for it. `detail` is appended to the text. */
 export function driverError(status: number, api: string, detail = ''): StatusError {
-  const words = describe(status)
-  const description = detail === '' ? words.description : `${words.description}\n${detail}`
+  const text = driverStatusText(status)
+  const description = detail === '' ? text.description : `${text.description}\n${detail}`
   const version = installedVersion()
   return new StatusError({
     library: 'CUDA driver',
     api,
     status,
-    code: words.name,
+    code: text.name,
     description,
     isSticky: isStickyCudaStatus(status),
     ...(version === undefined ? {} : { libraryVersion: version }),
   })
 }
 
-function describe(status: number): Words {
-  let words = wordsOf.get(status)
-  if (words === undefined) {
-    words = {
-      name: text(cuGetErrorName, status) ?? `CUDA_ERROR_${status}`,
-      description: text(cuGetErrorString, status) ?? 'a code this driver has no text for',
+/** Name and text of a status (`cuGetErrorName`, `cuGetErrorString`), also where nothing failed. */
+export function driverStatusText(status: number): StatusText {
+  let text = statusTexts.get(status)
+  if (text === undefined) {
+    text = {
+      name: textOf(cuGetErrorName, status) ?? `CUDA_ERROR_${status}`,
+      description: textOf(cuGetErrorString, status) ?? 'a code this driver has no text for',
     }
-    wordsOf.set(status, words)
+    statusTexts.set(status, text)
   }
-  return words
+  return text
 }
 
-function text(lookUp: typeof cuGetErrorName, status: number): string | undefined {
+function textOf(lookUp: typeof cuGetErrorName, status: number): string | undefined {
   const out = scratch()
   out.u64[0] = 0n
   const outcome: number = lookUp(status as Parameters<typeof cuGetErrorName>[0], out)

@@ -1,5 +1,5 @@
 import { isMainThread } from 'node:worker_threads'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 
 let isEnding = false
 
@@ -153,6 +153,8 @@ export function forgetLeak(object: object): void {
 
 /** What everything with a native handle shares: an idempotent dispose() and the refusal of use after it. */
 export abstract class Resource {
+  static readonly [loadedFrom]: string = import.meta.url
+
   /** @internal */
   declare _disposed: boolean
 
@@ -182,6 +184,19 @@ export abstract class Resource {
 
   /** Called once, by the first dispose(). */
   protected abstract release(): void
+
+  /** What tells this object from others of its class, for {@link inspectLine}. Must not throw, also after dispose(). */
+  protected inspectFacts(): { readonly [fact: string]: unknown } {
+    return {}
+  }
+
+  get [Symbol.toStringTag](): string {
+    return this.kind
+  }
+
+  [inspectKey](): string {
+    return inspectLine(this.kind, { ...this.inspectFacts(), disposed: this.disposed || undefined })
+  }
 
   /** @internal Throws {@link DisposedError} after dispose(). */
   _requireAlive(): void {

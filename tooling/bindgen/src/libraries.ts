@@ -27,6 +27,9 @@ const needs =
       .filter((name) => headers[name] === undefined)
       .map((name) => (name === 'nvshmem' ? 'nvshmem_host.h' : `${name}.h`))
 
+/** Where the published packages are. */
+export const packagesFolder = `${root}packages/`
+
 /** The page that says what is covered. */
 export const coverageFile = `${root}docs/coverage.md`
 

@@ -1,9 +1,10 @@
 import { type Coverage, count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
+import { emitCallTables } from './emit/callTables.js'
 import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
-import { coverageFile, type Library, libraries } from './libraries.js'
+import { coverageFile, type Library, libraries, packagesFolder } from './libraries.js'
 import { type Options, readOptions, usage } from './options.js'
 import { clangVersion } from './parse/clang.js'
 import { findHeaders, type HeaderLocations } from './parse/headers.js'
@@ -88,6 +89,24 @@ function processCoverage(check: boolean): boolean {
   return false
 }
 
+/** Writes or compares the tables of what libcuda and libcudart both have, from the committed specs. False when one differs. */
+function processCallTables(check: boolean): boolean {
+  const specOf = (name: string): LibrarySpecFile =>
+    committedSpec(libraries.find((library) => library.name === name) as Library) as LibrarySpecFile
+  let isSame = true
+  for (const [path, text] of emitCallTables(specOf('driver'), specOf('runtime'))) {
+    const file = packagesFolder + path
+    const current = readText(file)
+    if (!check) writeText(file, text)
+    else if (current !== text) {
+      console.error(`packages/${path} differs from the specs${current === undefined ? '' : firstDifference(current, text)}`)
+      isSame = false
+    }
+  }
+  if (check && isSame) console.log('the call tables equal the specs')
+  return isSame
+}
+
 function main(): number {
   const options = readOptions(process.argv.slice(2))
   if (options.help) {
@@ -116,6 +135,7 @@ function main(): number {
   }
   // The page is of all libraries: a check of some does not look at it.
   if ((!options.check || options.only.length === 0) && !processCoverage(options.check)) failed = true
+  if ((!options.check || options.only.length === 0) && !processCallTables(options.check)) failed = true
   return failed ? 1 : 0
 }
 

@@ -1,13 +1,30 @@
-import { type DType, describeValue, dtypeInfo, encodeBF16, encodeF8E4M3, encodeF8E5M2, encodeF16 } from '@shoal/types'
+import {
+  type DType,
+  encodeBF16,
+  encodeF8E4M3,
+  encodeF8E5M2,
+  encodeF16,
+  outOfRange,
+  type StructInput,
+  type StructType,
+  wrongType,
+} from '@shoal/types'
+import { type ElementType, layoutOf } from './elementType.js'
 
-/** What one element of a dtype is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`. */
-export type ElementValue<D extends DType = DType> = D extends 'bool'
-  ? boolean
-  : D extends 'i64' | 'u64'
-    ? number | bigint
-    : D extends 'complex64' | 'complex128'
-      ? readonly [number, number]
-      : number
+/**
+ * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with the
+ * fields of a struct.
+ */
+export type ElementValue<E extends ElementType = DType> =
+  E extends StructType<infer F>
+    ? StructInput<F>
+    : E extends 'bool'
+      ? boolean
+      : E extends 'i64' | 'u64'
+        ? number | bigint
+        : E extends 'complex64' | 'complex128'
+          ? readonly [number, number]
+          : number
 
 const integerRanges: Partial<Record<DType, readonly [number, number]>> = {
   i8: [-0x80, 0x7f],
@@ -20,31 +37,31 @@ const integerRanges: Partial<Record<DType, readonly [number, number]>> = {
 
 const wideRanges = { i64: [-(2n ** 63n), 2n ** 63n - 1n], u64: [0n, 2n ** 64n - 1n] } as const
 
-type Writer = (view: DataView, offset: number, value: unknown, name: string) => void
+type Writer = (view: DataView, offset: number, value: unknown, api: string, name: string) => void
 
 const writers: { readonly [D in DType]: Writer } = {
-  i8: (view, offset, value, name) => view.setInt8(offset, integer('i8', value, name)),
-  u8: (view, offset, value, name) => view.setUint8(offset, integer('u8', value, name)),
-  i16: (view, offset, value, name) => view.setInt16(offset, integer('i16', value, name), true),
-  u16: (view, offset, value, name) => view.setUint16(offset, integer('u16', value, name), true),
-  i32: (view, offset, value, name) => view.setInt32(offset, integer('i32', value, name), true),
-  u32: (view, offset, value, name) => view.setUint32(offset, integer('u32', value, name), true),
-  i64: (view, offset, value, name) => view.setBigInt64(offset, wideInteger('i64', value, name), true),
-  u64: (view, offset, value, name) => view.setBigUint64(offset, wideInteger('u64', value, name), true),
-  f32: (view, offset, value, name) => view.setFloat32(offset, float('f32', value, name), true),
-  f64: (view, offset, value, name) => view.setFloat64(offset, float('f64', value, name), true),
-  f16: (view, offset, value, name) => view.setUint16(offset, encodeF16(float('f16', value, name)), true),
-  bf16: (view, offset, value, name) => view.setUint16(offset, encodeBF16(float('bf16', value, name)), true),
-  f8e4m3: (view, offset, value, name) => view.setUint8(offset, encodeF8E4M3(float('f8e4m3', value, name))),
-  f8e5m2: (view, offset, value, name) => view.setUint8(offset, encodeF8E5M2(float('f8e5m2', value, name))),
-  bool: (view, offset, value, name) => view.setUint8(offset, truth(value, name) ? 1 : 0),
-  complex64: (view, offset, value, name) => {
-    const [real, imaginary] = complex('complex64', value, name)
+  i8: (view, offset, value, api, name) => view.setInt8(offset, integer('i8', value, api, name)),
+  u8: (view, offset, value, api, name) => view.setUint8(offset, integer('u8', value, api, name)),
+  i16: (view, offset, value, api, name) => view.setInt16(offset, integer('i16', value, api, name), true),
+  u16: (view, offset, value, api, name) => view.setUint16(offset, integer('u16', value, api, name), true),
+  i32: (view, offset, value, api, name) => view.setInt32(offset, integer('i32', value, api, name), true),
+  u32: (view, offset, value, api, name) => view.setUint32(offset, integer('u32', value, api, name), true),
+  i64: (view, offset, value, api, name) => view.setBigInt64(offset, wideInteger('i64', value, api, name), true),
+  u64: (view, offset, value, api, name) => view.setBigUint64(offset, wideInteger('u64', value, api, name), true),
+  f32: (view, offset, value, api, name) => view.setFloat32(offset, float('f32', value, api, name), true),
+  f64: (view, offset, value, api, name) => view.setFloat64(offset, float('f64', value, api, name), true),
+  f16: (view, offset, value, api, name) => view.setUint16(offset, encodeF16(float('f16', value, api, name)), true),
+  bf16: (view, offset, value, api, name) => view.setUint16(offset, encodeBF16(float('bf16', value, api, name)), true),
+  f8e4m3: (view, offset, value, api, name) => view.setUint8(offset, encodeF8E4M3(float('f8e4m3', value, api, name))),
+  f8e5m2: (view, offset, value, api, name) => view.setUint8(offset, encodeF8E5M2(float('f8e5m2', value, api, name))),
+  bool: (view, offset, value, api, name) => view.setUint8(offset, truth(value, api, name) ? 1 : 0),
+  complex64: (view, offset, value, api, name) => {
+    const [real, imaginary] = complex('complex64', value, api, name)
     view.setFloat32(offset, real, true)
     view.setFloat32(offset + 4, imaginary, true)
   },
-  complex128: (view, offset, value, name) => {
-    const [real, imaginary] = complex('complex128', value, name)
+  complex128: (view, offset, value, api, name) => {
+    const [real, imaginary] = complex('complex128', value, api, name)
     view.setFloat64(offset, real, true)
     view.setFloat64(offset + 8, imaginary, true)
   },
@@ -52,57 +69,76 @@ const writers: { readonly [D in DType]: Writer } = {
 
 /**
  * Writes one element in the byte order of the device, which is little-endian.
- * @throws TypeError when the value is of the wrong kind, RangeError when it does not fit the dtype.
+ * @throws TypeError when the value is of the wrong kind, RangeError when it does not fit.
  */
-export function writeElement(view: DataView, offset: number, dtype: DType, value: unknown, name: string): void {
-  writers[dtype](view, offset, value, name)
+export function writeElement(
+  view: DataView,
+  offset: number,
+  type: ElementType,
+  value: unknown,
+  api: string,
+  name: string,
+): void {
+  if (typeof type === 'string') writers[type](view, offset, value, api, name)
+  else writeStruct(view, offset, type, value, api, name)
+}
+
+function writeStruct(
+  view: DataView,
+  offset: number,
+  type: StructType,
+  value: unknown,
+  api: string,
+  name: string,
+): void {
+  try {
+    type.write(view, value as never, offset)
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof RangeError) error.message = `${api}: ${name}: ${error.message}`
+    throw error
+  }
 }
 
 /** The bytes of one element. */
-export function elementBytes(dtype: DType, value: unknown, name: string): DataView {
-  const view = new DataView(new ArrayBuffer(dtypeInfo(dtype).bytes))
-  writeElement(view, 0, dtype, value, name)
+export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
+  const view = new DataView(new ArrayBuffer(layoutOf(type).bytes))
+  writeElement(view, 0, type, value, api, name)
   return view
 }
 
-function integer(dtype: DType, value: unknown, name: string): number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) {
-    throw new TypeError(`${name} (${dtype}) must be a whole number, not ${describeValue(value)}`)
-  }
+function integer(dtype: DType, value: unknown, api: string, name: string): number {
   const [least, greatest] = integerRanges[dtype] as readonly [number, number]
-  if (value < least || value > greatest) {
-    throw new RangeError(`${name} (${dtype}) must be between ${least} and ${greatest}, not ${value}`)
-  }
+  const expected = `an integer from ${least} to ${greatest} (${dtype})`
+  if (typeof value !== 'number' || !Number.isInteger(value)) throw wrongType(api, name, expected, value)
+  if (value < least || value > greatest) throw outOfRange(api, name, expected, value)
   return value
 }
 
-function wideInteger(dtype: 'i64' | 'u64', value: unknown, name: string): bigint {
+function wideInteger(dtype: 'i64' | 'u64', value: unknown, api: string, name: string): bigint {
+  const expected = `a bigint or a safe integer that fits ${dtype}`
   if (typeof value === 'number' && !Number.isSafeInteger(value)) {
-    const kind = Number.isInteger(value) ? RangeError : TypeError
-    throw new kind(`${name} (${dtype}) must be a safe integer or a bigint, not ${value}`)
+    throw (Number.isInteger(value) ? outOfRange : wrongType)(api, name, expected, value)
   }
-  if (typeof value !== 'number' && typeof value !== 'bigint') {
-    throw new TypeError(`${name} (${dtype}) must be a number or a bigint, not ${describeValue(value)}`)
-  }
+  if (typeof value !== 'number' && typeof value !== 'bigint') throw wrongType(api, name, expected, value)
   const wide = BigInt(value)
   const [least, greatest] = wideRanges[dtype]
-  if (wide < least || wide > greatest) throw new RangeError(`${name} does not fit ${dtype}: ${wide}`)
+  if (wide < least || wide > greatest) throw outOfRange(api, name, expected, value)
   return wide
 }
 
-function float(dtype: DType, value: unknown, name: string): number {
-  if (typeof value !== 'number') throw new TypeError(`${name} (${dtype}) must be a number, not ${describeValue(value)}`)
+function float(dtype: DType, value: unknown, api: string, name: string): number {
+  if (typeof value !== 'number') throw wrongType(api, name, `a number (${dtype})`, value)
   return value
 }
 
-function truth(value: unknown, name: string): boolean {
-  if (typeof value !== 'boolean') throw new TypeError(`${name} (bool) must be a boolean, not ${describeValue(value)}`)
+function truth(value: unknown, api: string, name: string): boolean {
+  if (typeof value !== 'boolean') throw wrongType(api, name, 'a boolean (bool)', value)
   return value
 }
 
-function complex(dtype: DType, value: unknown, name: string): readonly [number, number] {
+function complex(dtype: DType, value: unknown, api: string, name: string): readonly [number, number] {
   if (Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'number')) {
     return value as unknown as readonly [number, number]
   }
-  throw new TypeError(`${name} (${dtype}) must be [real, imaginary], not ${describeValue(value)}`)
+  throw wrongType(api, name, `[real, imaginary] (${dtype})`, value)
 }

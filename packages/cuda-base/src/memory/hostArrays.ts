@@ -1,4 +1,5 @@
-import { type DType, describeValue, dtypeInfo, dtypeOf, type StorageArray } from '@shoal/types'
+import { type DType, dtypeOf, outOfRange, wrongType } from '@shoal/types'
+import { type ElementType, isStruct, layoutOf, nameOfType } from './elementType.js'
 
 /** The dtypes of the typed arrays, by the name of their class. */
 interface ArrayDTypes {
@@ -32,35 +33,47 @@ const heldAs: Partial<Record<DType, DType>> = {
   complex128: 'f64',
 }
 
-/** Refuses anything but a typed array that holds elements of `dtype`, bits for the types JavaScript has not. */
-export function requireArrayFor(array: ArrayBufferView, dtype: DType, name: string): void {
-  if (!ArrayBuffer.isView(array) || array instanceof DataView) {
-    throw new TypeError(`${name} must be a typed array, not ${describeValue(array)}`)
-  }
+/** Refuses anything but a typed array that holds such elements: bits for the types JavaScript has not, bytes for structs. */
+export function requireArrayFor(
+  array: unknown,
+  type: ElementType,
+  api: string,
+  name: string,
+): asserts array is ArrayBufferView {
+  const { typedArray } = layoutOf(type)
+  const expected = `a ${typedArray.name} to hold ${nameOfType(type)}`
+  if (!ArrayBuffer.isView(array) || array instanceof DataView) throw wrongType(api, name, expected, array)
   const actual = dtypeOf(array)
-  if (actual === dtype || actual === heldAs[dtype]) return
-  const expected = dtypeInfo(dtype).typedArray.name
-  throw new TypeError(`${name} must be a ${expected} to hold ${dtype}, not a ${array.constructor.name}`)
+  if (actual === (isStruct(type) ? 'u8' : type) || (typeof type === 'string' && actual === heldAs[type])) return
+  throw wrongType(api, name, expected, array)
 }
 
-/** The number of elements of `dtype` in a typed array, or a RangeError when they are not whole. */
-export function elementsIn(array: ArrayBufferView, dtype: DType, name: string): number {
-  const { bytes } = dtypeInfo(dtype)
-  if (array.byteLength % bytes !== 0) {
-    throw new RangeError(`${name} has ${array.byteLength} bytes, not a whole number of ${dtype} (${bytes} bytes each)`)
-  }
-  return array.byteLength / bytes
+/** The number of such elements in a typed array. @throws RangeError when they are not whole */
+export function elementsIn(array: ArrayBufferView, type: ElementType, api: string, name: string): number {
+  const { bytes } = layoutOf(type)
+  const byteLength = byteLengthOf(array)
+  if (byteLength % bytes === 0) return byteLength / bytes
+  throw outOfRange(api, name, `of whole elements of ${nameOfType(type)} (${bytes} bytes each)`, `${byteLength} bytes`)
 }
 
-/** A fresh typed array for `length` elements of `dtype`. */
-export function arrayFor(dtype: DType, length: number): StorageArray {
-  const info = dtypeInfo(dtype)
-  return new info.typedArray(length * info.arrayEntries)
+const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object
+const getter = <T>(name: string) =>
+  Object.getOwnPropertyDescriptor(prototype, name)?.get as (this: ArrayBufferView) => T
+const getByteLength = getter<number>('byteLength')
+const getByteOffset = getter<number>('byteOffset')
+const getBuffer = getter<ArrayBufferLike>('buffer')
+
+/**
+ * The bytes a typed array really has. The getters of its class are asked, not the object: a subclass, a property of its own
+ * or a proxy could say anything, and what C is told to copy must be there. @throws TypeError for a proxy
+ */
+export function byteLengthOf(array: ArrayBufferView): number {
+  return getByteLength.call(array)
 }
 
-/** All bytes of a view. */
-export function bytesOf(view: ArrayBufferView): Uint8Array {
-  return new Uint8Array(view.buffer, view.byteOffset, view.byteLength)
+/** All bytes of a typed array. */
+export function bytesOf(array: ArrayBufferView): Uint8Array {
+  return new Uint8Array(getBuffer.call(array), getByteOffset.call(array), getByteLength.call(array))
 }
 
 // About a millisecond of copying: longer would be felt as a stall of the event loop.

@@ -1,33 +1,8 @@
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
-import { AbortedError, describeValue, TimeoutError } from '@shoal/types'
-import { requireOptions } from '../checks.js'
+import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context.js'
-import { driverErrors, Status, type StatusErrors } from '../errors.js'
-
-/** How long to wait. The GPU work goes on when a wait ends early, and what it uses stays alive until it ends. */
-export interface WaitOptions {
-  /** Ends the wait with `AbortedError`. */
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds after which the wait ends with `TimeoutError`. */
-  readonly timeout?: number | undefined
-}
-
-const longestTimeout = 2 ** 31 - 1
-
-/** Refuses options that make no sense, and a wait that is aborted before it began. */
-export function checkWaitOptions(options: WaitOptions, operation: string): void {
-  requireOptions(options, 'options', '{ signal, timeout }')
-  const { signal, timeout } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new TypeError(`signal must be an AbortSignal, not ${describeValue(signal)}`)
-  }
-  if (timeout !== undefined && (typeof timeout !== 'number' || !(timeout >= 0) || timeout > longestTimeout)) {
-    const message = `timeout must be between 0 and ${longestTimeout} milliseconds, not ${describeValue(timeout)}`
-    throw typeof timeout === 'number' && !Number.isNaN(timeout) ? new RangeError(message) : new TypeError(message)
-  }
-  if (signal?.aborted) throw new AbortedError({ operation, cause: signal.reason })
-}
+import { Status } from '../errors.js'
 
 /**
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
@@ -60,7 +35,7 @@ export async function eventStatus(
 export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
   const event = context._takeEvent()
   try {
-    context._call('cuEventRecord', () => cuEventRecord(event, stream))
+    context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
   } catch (error) {
     context._returnEvent(event)
     throw error
@@ -89,7 +64,7 @@ export function queueHostCopy<T>(
     event = mark
     queue()
     isQueued = true
-    context._call('cuEventRecord', () => cuEventRecord(mark, stream))
+    context._callDriver('cuEventRecord', () => cuEventRecord(mark, stream))
   } catch (error) {
     try {
       if (event !== undefined) context._returnEvent(event)
@@ -126,7 +101,7 @@ async function hostCopyOver<T>(
 /** Waits for the stream on this thread, the last resort; false when the driver cannot say that its work has ended. */
 function hasEndedNow(context: Context, stream: CUstream): boolean {
   try {
-    context._call('cuStreamSynchronize', () => cuStreamSynchronize(stream))
+    context._callDriver('cuStreamSynchronize', () => cuStreamSynchronize(stream))
     return true
   } catch {
     // The error that led here is the one to report.
@@ -136,15 +111,15 @@ function hasEndedNow(context: Context, stream: CUstream): boolean {
 
 /** Resolves with `value` once `work` has given success, or rejects with its error, or ends early as `options` say. */
 export function settle<T>(
+  context: Context,
   work: Promise<number>,
   value: T,
   options: WaitOptions,
   operation: string,
   background?: BackgroundWork,
-  errors: StatusErrors = driverErrors,
 ): Promise<T> {
   const finished = work.then((status) => {
-    if (status !== Status.success) throw errors.error(status, 'cuEventQuery', `while ${operation} was waiting`)
+    if (status !== Status.success) throw context._cuda.error(status, 'cuEventQuery', `while ${operation} was waiting`)
     return value
   })
   const { signal, timeout } = options

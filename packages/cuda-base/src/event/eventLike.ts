@@ -1,5 +1,5 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { describeValue } from '@shoal/types'
+import { otherCopy, wrongType } from '@shoal/types'
 import { Context } from '../context.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */
@@ -12,18 +12,18 @@ export interface EventLike {
 }
 
 /** @throws TypeError for what is no event; DisposedError. */
-export function requireEventLike(value: unknown, name = 'event'): EventLike {
+export function requireEventLike(value: unknown, api: string, name = 'event'): EventLike {
   const event = value as Partial<EventLike> | null | undefined
   const isEvent = typeof event === 'object' && event !== null && event.context instanceof Context && 'timing' in event
   if (!isEvent || typeof event.handle !== 'bigint') {
-    throw new TypeError(`${name} must be an Event, not ${describeValue(value)}`)
+    throw otherCopy(event?.context, api, name, Context) ?? wrongType(api, name, 'an Event', value)
   }
   return event as EventLike
 }
 
 /** @throws TypeError for an event that was made without timing. */
-export function requireTimedEvent(value: unknown, name: string): EventLike {
-  const event = requireEventLike(value, name)
-  if (!event.timing) throw new TypeError(`${name} was made without timing; make it with { timing: true }`)
+export function requireTimedEvent(value: unknown, api: string, name: string): EventLike {
+  const event = requireEventLike(value, api, name)
+  if (!event.timing) throw wrongType(api, name, 'an Event made with { timing: true }', value)
   return event
 }

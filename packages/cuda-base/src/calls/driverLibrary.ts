@@ -1,0 +1,62 @@
+import {
+  cuCtxDisablePeerAccess,
+  cuCtxEnablePeerAccess,
+  type CUdevice,
+  type CUdeviceptr,
+  cuDevicePrimaryCtxReset,
+  cuMemcpyAsync,
+  cuMemcpyDtoDAsync,
+  cuMemcpyDtoHAsync,
+  cuMemcpyHtoDAsync,
+  cuMemcpyPeerAsync,
+  driver,
+} from '@shoal/cuda-sys/driver'
+import type { NativeCall } from '@shoal/ffi/calls'
+import { driverError, driverStatusText } from '../errors.js'
+import { startDriver } from '../start.js'
+import type { AdaptedCalls, CudaLibrary } from './cudaLibrary.js'
+import { driverCalls } from './driverCalls.gen.js'
+
+const adapted: AdaptedCalls = {
+  memcpyHtoDAsync: cuMemcpyHtoDAsync,
+  memcpyDtoHAsync: cuMemcpyDtoHAsync,
+  memcpyDtoDAsync: cuMemcpyDtoDAsync,
+  memcpyAsync: cuMemcpyAsync,
+  memcpyPeerAsync: (to, toDevice, { address, context, byteLength }, stream) =>
+    cuMemcpyPeerAsync(
+      to,
+      toDevice.primaryContext.handle,
+      address as CUdeviceptr,
+      context as typeof toDevice.primaryContext.handle,
+      byteLength,
+      stream,
+    ),
+  ctxEnablePeerAccess: (peer) => cuCtxEnablePeerAccess(peer.primaryContext.handle, 0),
+  ctxDisablePeerAccess: (peer) => cuCtxDisablePeerAccess(peer.primaryContext.handle),
+  devicePrimaryCtxReset: (device) => cuDevicePrimaryCtxReset(device as CUdevice),
+}
+
+let allocate: NativeCall | undefined
+let free: NativeCall | undefined
+
+/** libcuda. */
+export const driverLibrary: CudaLibrary = {
+  name: 'driver',
+  calls: { ...driverCalls, ...adapted },
+  nameOf: (call) => `cu${(call[0] as string).toUpperCase()}${call.slice(1)}`,
+  error: driverError,
+  describeStatus: driverStatusText,
+  deviceArgument: ({ handle }) => handle,
+  forgetNotReady() {},
+  streamOrdered: {
+    get allocate() {
+      allocate ??= driver.bind('cuMemAllocAsync', 11020, 3)
+      return allocate
+    },
+    get free() {
+      free ??= driver.bind('cuMemFreeAsync', 11020, 2)
+      return free
+    },
+  },
+  start: startDriver,
+}

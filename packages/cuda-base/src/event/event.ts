@@ -1,0 +1,236 @@
+import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver'
+import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
+import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
+import {
+  type OptionKeys,
+  optionalBoolean,
+  requireOptions,
+  requireWaitOptions,
+  type WaitOptions,
+  wrongType,
+} from '@shoal/types'
+import type { CudaLibrary } from '../calls/cudaLibrary.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
+import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { scratch } from '../native.js'
+import { eventStatus, settle } from '../stream/wait.js'
+import { type EventLike, requireEventLike, requireTimedEvent } from './eventLike.js'
+
+const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const
+
+/** How an event is made. */
+export interface EventOptions {
+  /** Records the time, so that {@link elapsedMs} works. Default: false, which makes recording cheaper. */
+  readonly timing?: boolean | undefined
+  /** `synchronizeSync` sleeps instead of spinning. Default: false. */
+  readonly blocking?: boolean | undefined
+  /** Another process may open it; not together with timing. Default: false. */
+  readonly interprocess?: boolean | undefined
+}
+
+export const eventKeys: OptionKeys<EventOptions> = { timing: true, blocking: true, interprocess: true }
+
+/** What records an event: a stream. */
+interface Recorder {
+  record(event: EventLike): EventLike
+}
+
+/**
+ * A mark in the work of a stream: it is reached when everything queued before it has ended.
+ *
+ * @example
+ * using start = device.createEvent({ timing: true })
+ * using end = device.createEvent({ timing: true })
+ * stream.record(start)
+ * kernel.launch({ grid, block, stream }, x, y)
+ * stream.record(end)
+ * await end.synchronize()
+ * console.log(elapsedMs(start, end))
+ */
+export class Event extends Resource implements EventLike {
+  protected readonly kind = 'Event'
+  /** The context it belongs to: it is recorded on streams of that alone. */
+  readonly context: Context
+  /** Whether it records the time. */
+  readonly timing: boolean
+  /** @internal */
+  readonly _handle: CUevent
+  #waits = 0
+  /** The object that has the event, when this one borrows it. */
+  readonly #source: EventLike | undefined
+
+  private constructor(context: Context, handle: CUevent, timing: boolean, isMark = false, source?: EventLike) {
+    super()
+    this.context = context
+    this._handle = handle
+    this.timing = timing
+    this.#source = source
+    if (source !== undefined) return
+    context._addChild()
+    watchForLeak(this, `An Event of device ${context.device.ordinal}`, () => {
+      try {
+        context._release('eventDestroy', handle)
+      } finally {
+        context._removeChild()
+      }
+      return isMark ? undefined : 'it was destroyed now'
+    })
+  }
+
+  /**
+   * Makes an event (`cuEventCreate`, `cudaEventCreateWithFlags`).
+   * @throws TypeError for an event that is for other processes and records the time; StatusError
+   */
+  static create(owner: DeviceOrContext, options: EventOptions = {}): Event {
+    const api = 'Event.create'
+    const context = contextOf(owner, api)
+    requireOptions(options, api, eventKeys)
+    const timing = optionalBoolean(options.timing, api, 'options.timing', false)
+    const interprocess = optionalBoolean(options.interprocess, api, 'options.interprocess', false)
+    if (timing && interprocess) throw wrongType(api, 'options.timing', 'false where interprocess is true', timing)
+    const bits =
+      (timing ? 0 : flags.disableTiming) |
+      (interprocess ? flags.interprocess : 0) |
+      (optionalBoolean(options.blocking, api, 'options.blocking', false) ? flags.blocking : 0)
+    return new Event(context, create(context, bits), timing)
+  }
+
+  /** @internal An event for one mark, such as `consumer.waitEvent(producer.record())`: dropping it is no mistake. */
+  static _createMark(context: Context): Event {
+    return new Event(context, create(context, flags.disableTiming), false, true)
+  }
+
+  /** @internal Takes over an event that another process made and this one opened. */
+  static _adopt(context: Context, handle: CUevent): Event {
+    return new Event(context, handle, false)
+  }
+
+  /**
+   * An event of another owner, such as one of `@shoal/runtime` for `@shoal/driver`, as one of `owner`: the same handle,
+   * and the other object keeps it. @throws TypeError for what is no event, or one of another context; DisposedError
+   */
+  static from(owner: DeviceOrContext, event: EventLike): Event {
+    const api = 'Event.from'
+    const context = contextOf(owner, api)
+    const { handle, timing, context: other } = requireEventLike(event, api)
+    if (event instanceof Event && other === context) return event
+    if (other._handle !== context._handle) throw wrongType(api, 'event', 'an Event of the same context', event)
+    return new Event(context, handle, timing, false, event)
+  }
+
+  /** The `CUevent`, which also is the `cudaEvent_t`. @throws DisposedError after dispose(). */
+  get handle(): CUevent {
+    this._requireAlive()
+    // Throws when the object that has the event was disposed of.
+    if (this.#source !== undefined) return this.#source.handle
+    return this._handle
+  }
+
+  /** The device it belongs to. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** Marks the end of what the stream has queued so far; replaces an earlier mark (`cuEventRecord`, `cudaEventRecord`). */
+  record(stream: Recorder): this {
+    if (typeof stream !== 'object' || stream === null || !(stream instanceof Resource) || stream instanceof Event) {
+      throw wrongType('Event.record', 'stream', 'a Stream', stream)
+    }
+    ;(stream as Recorder).record(this)
+    return this
+  }
+
+  /** Whether the work before the mark has ended; true for an event never recorded (`cuEventQuery`, `cudaEventQuery`). */
+  query(): boolean {
+    const { handle, context } = this
+    callInContext(context.handle)
+    return isOver(context, context._cuda.calls.eventQuery(handle), 'eventQuery')
+  }
+
+  /**
+   * Resolves with the event when the work before its mark has ended, and never blocks the thread. Recording it again
+   * meanwhile moves the mark. @throws StatusError when the context failed, AbortedError, TimeoutError.
+   */
+  async synchronize(options: WaitOptions = {}): Promise<this> {
+    const api = 'Event.synchronize'
+    const wait = requireWaitOptions(options, api)
+    const { handle, context } = this
+    context._requireAlive()
+    this.#waits += 1
+    const background: BackgroundWork = {}
+    const over = (): void => {
+      this.#waits -= 1
+      if (this._disposed && this.#waits === 0) this.#destroy()
+    }
+    return settle(context, eventStatus(context, handle, over, background), this, wait, api, background)
+  }
+
+  /** Blocks the thread until the work before the mark has ended (`cuEventSynchronize`, `cudaEventSynchronize`). */
+  synchronizeSync(): this {
+    this.context._call('eventSynchronize', this.handle)
+    return this
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, timing: this.timing }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    // The waiter still asks about it: the last wait destroys it.
+    if (this.#waits === 0) this.#destroy()
+  }
+
+  #destroy(): void {
+    if (this.#source !== undefined) return
+    try {
+      this.context._release('eventDestroy', this._handle)
+    } finally {
+      this.context._removeChild()
+    }
+  }
+}
+
+function create(context: Context, bits: number): CUevent {
+  const out = scratch()
+  context._call('eventCreate', out, bits)
+  return out.u64[0] as CUevent
+}
+
+/** What a query says: whether the work is over. "Not ready" is no error. @throws StatusError */
+export function isOver(context: Context, status: number, call: 'eventQuery' | 'streamQuery'): boolean {
+  if (status === Status.success) return true
+  if (status !== Status.notReady) throw context._error(status, call)
+  context._cuda.forgetNotReady()
+  return false
+}
+
+/**
+ * Milliseconds between two recorded events, with a resolution of about half a microsecond (`cuEventElapsedTime`,
+ * `cudaEventElapsedTime`).
+ * @throws TypeError when one was made without timing, StatusError while one is not reached or was never recorded.
+ */
+export function elapsedMs(start: EventLike, end: EventLike): number {
+  const first = requireTimedEvent(start, 'elapsedMs', 'start')
+  const last = requireTimedEvent(end, 'elapsedMs', 'end').handle
+  const { handle, context } = first
+  const out = scratch()
+  callInContext(context.handle)
+  const status = elapsedTime(context._cuda, out, handle, last)
+  if (status !== Status.success) throw context._error(status, 'eventElapsedTime')
+  return out.f32[0] as number
+}
+
+/** Drivers before 12.8 have the function under its older version, with the same parameters. */
+function elapsedTime({ name, calls }: CudaLibrary, out: NativeMemory, start: CUevent, end: CUevent): number {
+  if (name === 'runtime') return calls.eventElapsedTime(out, start, end)
+  if (driver.has('cuEventElapsedTime', 12080)) return cuEventElapsedTime(out, start, end)
+  putPointer(0, out, 'cuEventElapsedTime', 'pMilliseconds')
+  putHandle(1, start, 'cuEventElapsedTime', 'hStart')
+  putHandle(2, end, 'cuEventElapsedTime', 'hEnd')
+  olderElapsedTime ??= driver.bind('cuEventElapsedTime', 2000, 3)
+  return olderElapsedTime()
+}
+
+let olderElapsedTime: NativeCall | undefined

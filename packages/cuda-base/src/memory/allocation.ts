@@ -1,0 +1,239 @@
+import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import { offThread } from '@shoal/ffi'
+import { DisposedError, type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
+import type { CallName } from '../calls/cudaLibrary.js'
+import type { Context } from '../context.js'
+import { isGone, Status } from '../errors.js'
+import { forgetLeak, giveBackUnused, reclaimLater, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import { scratch } from '../native.js'
+import type { Stream } from '../stream/stream.js'
+import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
+import type { PoolLife } from './poolLife.js'
+import { freeOn } from './streamOrdered.js'
+
+/** Where memory comes from. */
+interface Origin {
+  /** Whether it is to be given back. */
+  readonly isOwned: boolean
+  /** The stream it was allocated on, which also frees it. */
+  readonly stream?: Stream
+  /** The pool it came from. */
+  readonly pool?: PoolWithLife
+  /** Whatever must live as long as the memory is used. */
+  readonly keep?: unknown
+  /** Memory of another object, which has to be there still whenever it is used. */
+  readonly source?: MemoryLike
+}
+
+interface PoolWithLife {
+  readonly _life: PoolLife | undefined
+}
+
+const borrowed: Origin = { isOwned: false }
+const noAddress: U64Halves = { low: 0, high: 0 }
+
+/** One piece of device memory, shared by the buffer it was made for and the views of that. */
+export class Allocation implements ShortLived {
+  readonly context: Context
+  readonly byteLength: number
+  readonly source: MemoryLike | undefined
+  readonly keep: unknown
+  /** Whether the memory was given back. */
+  freed = false
+  readonly #low: number
+  readonly #high: number
+  readonly #stream: Stream | undefined
+  readonly #isOwned: boolean
+  readonly #pool: PoolLife | undefined
+  #address: bigint | undefined
+  #isWatched = false
+
+  private constructor(context: Context, { low, high }: U64Halves, byteLength: number, origin: Origin) {
+    this.context = context
+    this.byteLength = byteLength
+    this.source = origin.source
+    this.keep = origin.keep ?? origin.pool
+    this.#low = low
+    this.#high = high
+    this.#stream = origin.stream
+    this.#isOwned = origin.isOwned && byteLength > 0
+    this.#pool = this.#isOwned ? origin.pool?._life : undefined
+  }
+
+  /** `cuMemAlloc`, `cudaMalloc`. CUDA has no empty allocation: zero bytes are address 0. */
+  static allocate(context: Context, byteLength: number): Allocation {
+    if (byteLength === 0) return Allocation.empty(context)
+    const out = scratch()
+    context._call('memAlloc', out, byteLength)
+    return new Allocation(context, halvesOf(out.u64[0] as bigint), byteLength, { isOwned: true }).#begin()
+  }
+
+  /** No memory. */
+  static empty(context: Context): Allocation {
+    return new Allocation(context, noAddress, 0, borrowed)
+  }
+
+  /** Memory that `allocateOn` made, from the buffer that had it so far: its context is held already. */
+  static takeOver(stream: Stream, halves: U64Halves, byteLength: number): Allocation {
+    return new Allocation(stream.context, halves, byteLength, { isOwned: true, stream }).#begin(true)
+  }
+
+  /** `cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync` */
+  static allocateFrom(pool: PoolWithLife, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
+    const { context, handle: queue } = stream
+    if (byteLength === 0) return Allocation.empty(context)
+    const out = scratch()
+    context._call('memAllocFromPoolAsync', out, byteLength, handle, queue)
+    return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, pool)
+  }
+
+  /** Takes over memory of a pool that is to be freed on a stream. */
+  static adoptOn(stream: Stream, address: bigint, byteLength: number, pool: PoolWithLife): Allocation {
+    return new Allocation(stream.context, halvesOf(address), byteLength, { isOwned: true, stream, pool }).#begin()
+  }
+
+  /** Memory that somebody else frees. */
+  static borrow(context: Context, address: bigint, byteLength: number, keep?: unknown): Allocation {
+    return new Allocation(context, halvesOf(address), byteLength, { isOwned: false, keep })
+  }
+
+  /** Memory of another object, as long as that has it. */
+  static within(context: Context, source: MemoryLike): Allocation {
+    const { address, byteLength } = toMemoryRange(source)
+    return new Allocation(context, halvesOf(address), byteLength, { isOwned: false, source })
+  }
+
+  /** The first address. */
+  get address(): bigint {
+    this.#address ??= u64Of({ low: this.#low, high: this.#high })
+    return this.#address
+  }
+
+  get disposed(): boolean {
+    return this.freed
+  }
+
+  /** Gives the memory back, waiting for the work that uses it, or on its stream, or on another. */
+  free(stream: Stream | undefined = this.#stream): void {
+    if (!this.#markFreed()) return
+    try {
+      if (stream !== undefined && !stream._isGone) freeOn(stream, this.#low, this.#high)
+      else this.#freeNow()
+    } finally {
+      endUse(this.context, this.#pool)
+    }
+  }
+
+  /** Like {@link free}, without blocking this thread while work still uses the memory. */
+  async freeOffThread(): Promise<void> {
+    if (this.#stream !== undefined && !this.#stream._isGone) return this.free()
+    if (!this.#markFreed()) return
+    try {
+      await freeLater(this.context, this.address, this.#stream !== undefined)
+    } finally {
+      endUse(this.context, this.#pool)
+    }
+  }
+
+  /** @internal */
+  _watch(): void {
+    this.#isWatched = true
+    const { context, address } = this
+    const [stream, pool, low, high] = [this.#stream, this.#pool, this.#low, this.#high]
+    const what = `A DeviceBuffer of ${this.byteLength} bytes on device ${context.device.ordinal}`
+    watchForLeak(this, what, () => {
+      if (stream !== undefined && !stream._isGone) {
+        try {
+          freeOn(stream, low, high)
+        } finally {
+          endUse(context, pool)
+        }
+        return 'its memory is freed on its stream'
+      }
+      if (context.disposed) {
+        endUse(context, pool)
+        return 'its memory went with its context'
+      }
+      const freed = freeLater(context, address, stream !== undefined)
+      reclaimLater(
+        what,
+        freed.finally(() => endUse(context, pool)),
+      )
+      return 'its memory is freed when the work that uses it has ended'
+    })
+  }
+
+  /** Memory that is to be given back holds its context and its pool, and the collector looks out for it. */
+  #begin(isCounted = false): this {
+    if (!this.#isOwned) return this
+    if (!isCounted) this.context._addChild()
+    this.#pool?.addUse()
+    watchLater(this)
+    return this
+  }
+
+  #freeNow(): void {
+    // The stream of stream-ordered memory is gone, and freeing does not wait for such memory: wait for everything.
+    if (this.#stream !== undefined) this.context._release('ctxSynchronize')
+    this.context._release('memFree', this.address as CUdeviceptr)
+  }
+
+  /** Whether there was something to free. */
+  #markFreed(): boolean {
+    if (this.freed) return false
+    this.freed = true
+    if (!this.#isOwned) return false
+    if (this.#isWatched) forgetLeak(this)
+    return true
+  }
+}
+
+/** The memory is gone: the pool it came from may go, and its context. */
+function endUse(context: Context, pool: PoolLife | undefined): void {
+  try {
+    pool?.endUse()
+  } finally {
+    context._removeChild()
+  }
+}
+
+/**
+ * What another process exported is memory of `byteLength` bytes at least, or is freed again.
+ * @throws RangeError when it has less.
+ */
+export function requireImported(allocation: Allocation, api: string): Allocation {
+  const { context, byteLength } = allocation
+  const address = allocation.address as CUdeviceptr
+  const out = scratch()
+  try {
+    context._callDriver('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
+    const available = Number(out.u64[1])
+    if (byteLength <= available) return allocation
+    throw outOfRange(api, 'pointer.length', `of at most ${available} bytes, which is what there is`, byteLength)
+  } catch (error) {
+    giveBackUnused('Memory of a pool', () => allocation.free())
+    throw error
+  }
+}
+
+/** Frees on a native thread, because that waits for the device. */
+async function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<void> {
+  if (context.disposed) return
+  const { calls } = context._cuda
+  const made: CallName[] = waitFirst ? ['ctxSynchronize', 'memFree'] : ['memFree']
+  // A reset meanwhile would take the context from under the thread that frees.
+  context._addWait()
+  let statuses: number[]
+  try {
+    statuses = await offThread({ context: context._handle, stopOnError: false }, () => {
+      if (waitFirst) calls.ctxSynchronize()
+      calls.memFree(address as CUdeviceptr)
+    })
+  } finally {
+    context._endWait()
+  }
+  for (const [index, call] of made.entries()) {
+    const status = statuses[index] ?? Status.success
+    if (status !== Status.success && !isGone(status)) throw context._error(status, call)
+  }
+}

@@ -1,0 +1,62 @@
+import { contextSlot, slots32 } from '@shoal/ffi/calls'
+import { isGone, Status } from '../errors.js'
+import { processIsEnding } from '../lifetime.js'
+import { scratch } from '../native.js'
+import type { Stream } from '../stream/stream.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
+
+/**
+ * Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
+ * without a bigint for the address: a program that allocates on streams does it all the time.
+ */
+let outAddress: U64Halves | undefined
+let outCells: Int32Array | undefined
+
+const fourGiB = 2 ** 32
+
+/**
+ * Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): {@link allocatedLow} and {@link allocatedHigh} are the halves of the
+ * address then.
+ */
+export function allocateOn(stream: Stream, byteLength: number): void {
+  const { context, _halves: handle, _callContext: current } = stream
+  const { allocate } = context._cuda.streamOrdered
+  outAddress ??= halvesOf(scratch().address)
+  slots32[0] = outAddress.low
+  slots32[1] = outAddress.high
+  slots32[2] = byteLength
+  slots32[3] = byteLength < fourGiB ? 0 : Math.floor(byteLength / fourGiB)
+  slots32[4] = handle.low
+  slots32[5] = handle.high
+  slots32[2 * contextSlot] = current.low
+  slots32[2 * contextSlot + 1] = current.high
+  const status = allocate()
+  if (status !== Status.success) throw context._error(status, 'memAllocAsync')
+  context._addChild()
+}
+
+/** As a signed number, which takes no memory of its own. */
+export function allocatedLow(): number {
+  outCells ??= scratch().i32
+  return outCells[0] as number
+}
+
+export function allocatedHigh(): number {
+  outCells ??= scratch().i32
+  return outCells[1] as number
+}
+
+/** Frees (`cuMemFreeAsync`, `cudaFreeAsync`), unless the memory went with its context or goes with the process. */
+export function freeOn(stream: Stream, low: number, high: number): void {
+  const { context, _halves: handle, _callContext: current } = stream
+  if (context.disposed || processIsEnding()) return
+  const { free } = context._cuda.streamOrdered
+  slots32[0] = low
+  slots32[1] = high
+  slots32[2] = handle.low
+  slots32[3] = handle.high
+  slots32[2 * contextSlot] = current.low
+  slots32[2 * contextSlot + 1] = current.high
+  const status = free()
+  if (status !== Status.success && !isGone(status)) throw context._error(status, 'memFreeAsync')
+}

@@ -1,0 +1,370 @@
+import type { CUstream } from '@shoal/cuda-sys/driver'
+import { type BackgroundWork, callInContext, createHostCallback, type NativeMemory } from '@shoal/ffi'
+import {
+  DisposedError,
+  type OptionKeys,
+  optionalBoolean,
+  requireAddress,
+  requireFunction,
+  requireInteger,
+  requireOptions,
+  requireWaitOptions,
+  type StreamHandle,
+  type StreamLike,
+  streamProtocol,
+  toStreamHandle,
+  type WaitOptions,
+  wrongType,
+} from '@shoal/types'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
+import { Event, isOver } from '../event/event.js'
+import { type EventLike, requireEventLike } from '../event/eventLike.js'
+import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { scratch } from '../native.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { settle, streamStatus } from './wait.js'
+
+/** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
+const nonBlockingFlag = 1
+/** 0, 1 and 2 are the default streams. */
+const lastDefaultStream = 2n
+
+const noContext: U64Halves = { low: 0, high: 0 }
+
+/** How a stream is made. */
+export interface StreamOptions {
+  /** Does not wait for the legacy default stream, nor it for this one. Default: false, as in CUDA. */
+  readonly nonBlocking?: boolean | undefined
+  /** Within `context.streamPriorityRange`; a lower number goes first. Default: 0. */
+  readonly priority?: number | undefined
+}
+
+export const streamKeys: OptionKeys<StreamOptions> = { nonBlocking: true, priority: true }
+
+/**
+ * A queue of work on a device: what is queued is done in order, and beside what other streams do.
+ *
+ * @example
+ * using stream = device.createStream()
+ * kernel.launch({ grid: 64, block: 256, stream }, x, y) // returns at once
+ * await stream.synchronize() // never blocks the event loop
+ */
+export class Stream extends Resource implements StreamLike {
+  protected readonly kind = 'Stream'
+  /** The context it belongs to. */
+  readonly context: Context
+  /** @internal */
+  readonly _handle: CUstream
+  /** @internal The handle in two halves, for calls without a bigint. */
+  readonly _halves: U64Halves
+  /**
+   * @internal The context that calls with this stream need. The default streams exist in each; of any other stream libcuda
+   * knows the context and asks for no current one. libcudart would make one current on the thread, and leave it there.
+   */
+  readonly _callContext: U64Halves
+  readonly #isOwned: boolean
+  /** The object that has the stream, when this one borrows it. */
+  readonly #source: StreamLike | undefined
+  #identity: StreamHandle | undefined
+
+  private constructor(context: Context, handle: CUstream, isOwned: boolean, source?: StreamLike) {
+    super()
+    this.context = context
+    this._handle = handle
+    this._halves = halvesOf(handle)
+    this._callContext = context._cuda.name === 'driver' && handle > lastDefaultStream ? noContext : context._halves
+    this.#isOwned = isOwned
+    this.#source = source
+    if (!isOwned) return
+    context._addChild()
+    watchForLeak(this, `A Stream of device ${context.device.ordinal}`, () => {
+      destroy(context, handle)
+      return 'it is destroyed when its work has ended'
+    })
+  }
+
+  /**
+   * Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`).
+   * @throws RangeError for a priority the device has not; TypeError, StatusError
+   */
+  static create(owner: DeviceOrContext, options: StreamOptions = {}): Stream {
+    const api = 'Stream.create'
+    const context = contextOf(owner, api)
+    requireOptions(options, api, streamKeys)
+    const bits = optionalBoolean(options.nonBlocking, api, 'options.nonBlocking', false) ? nonBlockingFlag : 0
+    let priority = 0
+    if (options.priority !== undefined) {
+      const { greatest, least } = context.streamPriorityRange
+      priority = requireInteger(options.priority, api, 'options.priority', greatest, least)
+    }
+    return new Stream(context, createHandle(context, bits, priority), true)
+  }
+
+  /** A stream somebody else made and destroys; `0n` is the default stream of the current stream mode. */
+  static borrow(owner: DeviceOrContext, handle: bigint): Stream {
+    const api = 'Stream.borrow'
+    const context = contextOf(owner, api)
+    requireAddress(handle, api, 'handle')
+    const { handle: checked } = toStreamHandle(handle === 0n ? null : handle)
+    return new Stream(context, checked as CUstream, false)
+  }
+
+  /**
+   * A stream of another package or library as one of `owner`: the same handle, and the other object keeps it.
+   * @throws TypeError for what is no stream, or one of another context; DisposedError
+   */
+  static from(owner: DeviceOrContext, stream: StreamLike): Stream {
+    const context = contextOf(owner, 'Stream.from')
+    if (stream instanceof Stream && stream.context === context) return stream
+    return new Stream(context, streamFor(context, stream, 'Stream.from'), false, stream)
+  }
+
+  /** Takes over a stream somebody else made: dispose() destroys it. @throws RangeError for a default stream */
+  static adopt(owner: DeviceOrContext, handle: bigint): Stream {
+    const api = 'Stream.adopt'
+    const context = contextOf(owner, api)
+    if (requireAddress(handle, api, 'handle') <= lastDefaultStream) {
+      throw new RangeError(`${api}: handle must be that of a stream somebody made, not a default stream (${handle})`)
+    }
+    return new Stream(context, handle as CUstream, true)
+  }
+
+  /** @internal A non-blocking stream that belongs to its context and ends with it. */
+  static _createHidden(context: Context): Stream {
+    const handle = createHandle(context, nonBlockingFlag, 0)
+    let isThere = true
+    context._beforeClose((reason) => {
+      if (isThere && reason !== 'reset') context._release('streamDestroy', handle)
+      isThere = false
+    })
+    return new Stream(context, handle, false)
+  }
+
+  /** The `CUstream`, which also is the `cudaStream_t`. @throws DisposedError after dispose(). */
+  get handle(): CUstream {
+    this._requireUsable()
+    return this._handle
+  }
+
+  /** The device it belongs to. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** A number no other stream of the process has (`cuStreamGetId`, `cudaStreamGetId`). */
+  get id(): bigint {
+    return this.#ask('streamGetId').u64[0] as bigint
+  }
+
+  /** Whether it ignores the legacy default stream (`cuStreamGetFlags`, `cudaStreamGetFlags`). */
+  get nonBlocking(): boolean {
+    return ((this.#ask('streamGetFlags').u32[0] as number) & nonBlockingFlag) !== 0
+  }
+
+  /** Its priority; a lower number goes first (`cuStreamGetPriority`, `cudaStreamGetPriority`). */
+  get priority(): number {
+    return this.#ask('streamGetPriority').i32[0] as number
+  }
+
+  /**
+   * Resolves with the stream when all work queued until now has ended. The thread stays free.
+   * @throws StatusError when the context failed, AbortedError, TimeoutError.
+   */
+  async synchronize(options: WaitOptions = {}): Promise<this> {
+    const api = 'Stream.synchronize'
+    const wait = requireWaitOptions(options, api)
+    const background: BackgroundWork = {}
+    const work = streamStatus(this.context, this.handle, background)
+    return settle(this.context, work, this, wait, api, background)
+  }
+
+  /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`, `cudaStreamSynchronize`). */
+  synchronizeSync(): this {
+    this.context._call('streamSynchronize', this.handle)
+    return this
+  }
+
+  /** Whether all work of the stream has ended (`cuStreamQuery`, `cudaStreamQuery`). */
+  query(): boolean {
+    const { handle, context } = this
+    callInContext(context._handle)
+    return isOver(context, context._cuda.calls.streamQuery(handle), 'streamQuery')
+  }
+
+  /**
+   * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
+   * without dispose() (`cuEventRecord`, `cudaEventRecord`). @throws TypeError for an event of another context
+   */
+  record(): Event
+  record<E extends EventLike>(event: E): E
+  record(given?: EventLike): EventLike {
+    this._requireUsable()
+    const { context } = this
+    const event = given === undefined ? Event._createMark(context) : given
+    if (!(event instanceof Event)) requireEventLike(event, 'Stream.record')
+    if (event.context._handle !== context._handle) refuseForeignEvent(event, context)
+    const { handle } = event
+    callInContext(context._handle)
+    const status: number = context._cuda.calls.eventRecord(handle, this._handle)
+    if (status !== Status.success) throw context._error(status, 'eventRecord')
+    return event
+  }
+
+  /**
+   * Makes work queued from now on wait for an event, of any device and of either package (`cuStreamWaitEvent`,
+   * `cudaStreamWaitEvent`).
+   */
+  waitEvent(event: EventLike): this {
+    const { handle, context } = this
+    const mark = requireEventLike(event, 'Stream.waitEvent').handle
+    callInContext(context._handle)
+    const status: number = context._cuda.calls.streamWaitEvent(handle, mark, 0)
+    if (status !== Status.success) throw context._error(status, 'streamWaitEvent')
+    return this
+  }
+
+  /**
+   * Calls `fn` on this thread after all earlier work of the stream; work queued later does not wait for it. The
+   * promise resolves when `fn` returned, rejects with what it threw, or with a StatusError when the context failed, in
+   * which case `fn` is not called (`cuLaunchHostFunc`, `cudaLaunchHostFunc`).
+   */
+  async hostFunction(fn: () => void): Promise<void> {
+    requireFunction(fn, 'Stream.hostFunction', 'fn')
+    const { handle, context } = this
+    return new Promise<void>((resolve, reject) => {
+      const callback = createHostCallback(() => {
+        callback.dispose()
+        try {
+          fn()
+          resolve()
+        } catch (error) {
+          reject(error)
+        }
+      })
+      try {
+        context._call('launchHostFunc', handle, callback.functionAddress, callback.userData)
+      } catch (error) {
+        callback.dispose()
+        throw error
+      }
+      // Host functions are forgotten once the context has an error; the event behind this one tells.
+      streamStatus(context, handle).then((status) => {
+        if (status === Status.success) return
+        callback.dispose()
+        reject(context._error(status, 'launchHostFunc'))
+      }, reject)
+    })
+  }
+
+  get [streamProtocol](): StreamHandle {
+    const { handle } = this
+    this.#identity ??= Object.freeze({
+      version: 0,
+      handle,
+      deviceOrdinal: this.context.device.ordinal,
+      context: this.context._handle,
+    })
+    return this.#identity
+  }
+
+  /** Waits for the work and then destroys the stream, so that `await using` leaves nothing behind. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.disposed) return
+    try {
+      // Where the stream is gone with the object that has it, or with its context, there is nothing to wait for.
+      if (!this._isGone && !this.context.disposed) await this.synchronize()
+    } finally {
+      this.dispose()
+    }
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this._handle }
+  }
+
+  /** @internal */
+  _requireUsable(): void {
+    this._requireAlive()
+    // Throws when the object that has the stream was disposed of.
+    if (this.#source !== undefined) toStreamHandle(this.#source)
+    this.context._requireAlive()
+  }
+
+  /** @internal Whether it was disposed of, or the object that has it: its handle may be another stream's by now. */
+  get _isGone(): boolean {
+    return this._disposed || (this.#source !== undefined && isDisposed(this.#source))
+  }
+
+  protected release(): void {
+    if (!this.#isOwned) return
+    forgetLeak(this)
+    destroy(this.context, this._handle)
+  }
+
+  #ask(call: 'streamGetId' | 'streamGetFlags' | 'streamGetPriority'): NativeMemory {
+    const out = scratch()
+    this.context._call(call, this.handle, out)
+    return out
+  }
+}
+
+function createHandle(context: Context, bits: number, priority: number): CUstream {
+  const out = scratch()
+  context._call('streamCreateWithPriority', out, bits, priority)
+  return out.u64[0] as CUstream
+}
+
+/** Queued work still ends: the driver frees the stream after it. */
+function destroy(context: Context, handle: CUstream): void {
+  try {
+    context._release('streamDestroy', handle)
+  } finally {
+    context._removeChild()
+  }
+}
+
+function isDisposed(source: StreamLike): boolean {
+  try {
+    toStreamHandle(source)
+    return false
+  } catch (error) {
+    // It says so in no other way.
+    if (error instanceof DisposedError) return true
+    throw error
+  }
+}
+
+function refuseForeignEvent({ context }: EventLike, own: Context): never {
+  throw new TypeError(
+    `Stream.record: event must be one of device ${own.device.ordinal}, not of ${whereIs(context.device.ordinal, own)}`,
+  )
+}
+
+function whereIs(deviceOrdinal: number, context: Context): string {
+  return deviceOrdinal === context.device.ordinal ? 'another context of that device' : `device ${deviceOrdinal}`
+}
+
+/**
+ * The handle of the stream where an operation of `context` goes: the one named, else the default stream.
+ * @throws TypeError when the stream belongs to another context, DisposedError when it is gone.
+ */
+export function streamFor(context: Context, stream: StreamLike | undefined, api: string): CUstream {
+  if (stream === undefined) return toStreamHandle(null).handle as CUstream
+  if (stream instanceof Stream) {
+    stream._requireUsable()
+    if (stream.context !== context && stream.context._handle !== context._handle) {
+      refuseForeignStream(stream.context.device.ordinal, context, api)
+    }
+    return stream._handle
+  }
+  if (typeof stream !== 'object' || stream === null) throw wrongType(api, 'stream', 'a stream', stream)
+  const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream)
+  if (owner !== 0n && owner !== context._handle) refuseForeignStream(deviceOrdinal, context, api)
+  return handle as CUstream
+}
+
+function refuseForeignStream(deviceOrdinal: number, context: Context, api: string): never {
+  const { ordinal } = context.device
+  throw new TypeError(`${api}: stream must be one of device ${ordinal}, not of ${whereIs(deviceOrdinal, context)}`)
+}

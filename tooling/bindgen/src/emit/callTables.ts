@@ -1,0 +1,102 @@
+import { renamedPairs, unlikePairs } from '../facts/callPairs.js'
+import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
+import { SourceFile } from './source.js'
+
+/** A function that libcuda and libcudart both have. */
+export interface CallPair {
+  /** What it is called in the tables: the driver's name without its prefix. */
+  readonly key: string
+  readonly driver: string
+  readonly runtime: string
+}
+
+/** Below `packages`: where the two tables go. */
+export const tableFiles = {
+  driver: 'cuda-base/src/calls/driverCalls.gen.ts',
+  runtime: 'runtime/src/calls/runtimeCalls.gen.ts',
+} as const
+
+/** The functions of libcuda and libcudart that take the same arguments and give a status. */
+export function pairCalls(driver: LibrarySpecFile, runtime: LibrarySpecFile): CallPair[] {
+  const byName = new Map<string, FunctionSpec>()
+  for (const entry of driver.functions) {
+    if (isCurrent(entry)) byName.set(entry.name.slice('cu'.length).toLowerCase(), entry)
+  }
+  const pairs: CallPair[] = []
+  for (const entry of runtime.functions) {
+    if (!isCurrent(entry) || Object.hasOwn(unlikePairs, entry.name)) continue
+    const renamed = renamedPairs[entry.name]
+    const partner = byName.get((renamed?.slice('cu'.length) ?? entry.name.slice('cuda'.length)).toLowerCase())
+    if (partner === undefined || !areAlike(entry, partner)) {
+      if (renamed !== undefined) throw new Error(`${entry.name} and ${renamed} are named as a pair and are none`)
+      continue
+    }
+    const name = partner.name.slice('cu'.length)
+    const key = (name[0] as string).toLowerCase() + name.slice(1)
+    pairs.push({ key, driver: partner.name, runtime: entry.name })
+  }
+  return pairs.sort((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+function isCurrent({ name, supersededBy, result, platform }: FunctionSpec): boolean {
+  return supersededBy === undefined && result.kind === 'enum' && !/_v\d+$/.test(name) && platform === undefined
+}
+
+function areAlike(one: FunctionSpec, other: FunctionSpec): boolean {
+  const [a, b] = [one.parameters, other.parameters]
+  return a.length === b.length && a.every((parameter, index) => fitsSlot(parameter, b[index] as ParameterSpec))
+}
+
+/** Whether both go into the same slot; structures behind a pointer have to be of the same size. */
+function fitsSlot(one: ParameterSpec, other: ParameterSpec): boolean {
+  const [a, b] = [one.pointee?.size, other.pointee?.size]
+  return slotOf(one.lowered) === slotOf(other.lowered) && (a === undefined || b === undefined || a === b)
+}
+
+/** How a value gets into the argument block: the same slot may take a handle here and a pointer there. */
+function slotOf(lowered: Lowered): string {
+  switch (lowered.kind) {
+    case 'handle':
+    case 'deviceptr':
+    case 'callback':
+    case 'pointer':
+      return 'address'
+    case 'enum':
+    case 'integer':
+      return 'integer'
+    default:
+      return lowered.kind
+  }
+}
+
+/** The two tables as sources, by their path below `packages`. */
+export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile): Map<string, string> {
+  const pairs = pairCalls(driver, runtime)
+  const driverFile = new SourceFile(tableFiles.driver)
+  driverFile.add(
+    '/** Functions of libcuda that libcudart has too, with the same arguments: by the name of libcuda without its prefix. */',
+    'export const driverCalls = {',
+    ...pairs.map((pair) => `  ${pair.key}: ${driverFile.use('@shoal/cuda-sys/driver', pair.driver)},`),
+    '}',
+    '',
+    '/** The table of one of the two libraries. */',
+    'export type PairedCalls = Readonly<typeof driverCalls>',
+  )
+  const runtimeFile = new SourceFile(tableFiles.runtime)
+  const type = runtimeFile.useType('@shoal/cuda-base', 'PairedCalls')
+  const other = pairs.filter((pair) => pair.runtime !== `cuda${pair.driver.slice('cu'.length)}`)
+  runtimeFile.add(
+    `const calls: { readonly [K in keyof ${type}]: (...args: never[]) => number } = {`,
+    ...pairs.map((pair) => `  ${pair.key}: ${runtimeFile.use('@shoal/cuda-sys/runtime', pair.runtime)},`),
+    '}',
+    '',
+    '/** The functions of libcudart behind the same table: their arguments lower alike, so they are called alike. */',
+    `export const runtimeCalls = calls as unknown as ${type}`,
+    '',
+    '/** Those that are called otherwise than in libcuda. */',
+    `export const runtimeNames: { readonly [K in keyof ${type}]?: string } = {`,
+    ...other.map((pair) => `  ${pair.key}: '${pair.runtime}',`),
+    '}',
+  )
+  return new Map([driverFile, runtimeFile].map((file) => [file.path, file.render()]))
+}
