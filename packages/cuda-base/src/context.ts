@@ -27,6 +27,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from './calls/cudaLibrary.js'
+import type { Device } from './device/device.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { check, checkRelease, isGone, Status } from './errors.js'
 import { processIsEnding, throwFirst, warnAtEnd } from './lifetime.js'
@@ -40,17 +41,11 @@ type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer
 /** The limits of a context: `CUlimit` without its prefix. */
 export type ContextLimit = Exclude<WithoutPrefix<keyof typeof CUlimit, 'CU_LIMIT_'>, 'MAX'>
 
-/** The device of a context, as this package needs to know it. */
-export interface ContextDevice {
+/** A device object of a safe package: it retains its primary context on first use. */
+export interface DeviceWithContext {
   readonly ordinal: number
   /** The `CUdevice`. */
   readonly handle: CUdevice
-  /** @internal The library behind what is made on it. */
-  readonly _cuda: CudaLibrary
-}
-
-/** A device object of a safe package: it retains its primary context on first use. */
-export interface DeviceWithContext extends ContextDevice {
   readonly primaryContext: Context
 }
 
@@ -62,7 +57,7 @@ export class Context {
   static readonly [loadedFrom]: string = import.meta.url
 
   /** The device it is of. */
-  readonly device: ContextDevice
+  readonly device: Device
   /** @internal The library that is called for what lives here. */
   readonly _cuda: CudaLibrary
   /** @internal The handle without the check that the context is still there. */
@@ -79,7 +74,7 @@ export class Context {
   readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
 
-  private constructor(device: ContextDevice, handle: CUcontext) {
+  private constructor(device: Device, handle: CUcontext) {
     this.device = device
     this._handle = handle
     this._halves = halvesOf(handle)
@@ -89,7 +84,7 @@ export class Context {
   }
 
   /** @internal Retains the primary context of a device. */
-  static _retainPrimary(device: ContextDevice): Context {
+  static _retainPrimary(device: Device): Context {
     const out = scratch()
     check(cuDevicePrimaryCtxRetain(out, device.handle), 'cuDevicePrimaryCtxRetain')
     return new Context(device, out.u64[0] as CUcontext)
@@ -358,7 +353,7 @@ export class Context {
     for (const isMoved of this.#movedMemory) {
       if (!isMoved()) continue
       throw new DeviceInUseError({
-        device: this.device.ordinal,
+        deviceOrdinal: this.device.ordinal,
         reason:
           'cannot be reset while the ArrayBuffer of a PinnedBuffer that was moved with transfer() can be read; ' +
           'drop it first, or keep such data in an ordinary array',

@@ -8,12 +8,12 @@ export class DeviceInUseError extends ShoalError {
 
   readonly code = 'SHOAL_DEVICE_IN_USE'
   /** Ordinal of the device. */
-  readonly device: number
+  readonly deviceOrdinal: number
   readonly reason: string
 
-  constructor(options: { readonly device: number; readonly reason: string }) {
-    super(`device ${options.device}: ${options.reason}`)
-    this.device = options.device
+  constructor(options: { readonly deviceOrdinal: number; readonly reason: string }) {
+    super(`device ${options.deviceOrdinal}: ${options.reason}`)
+    this.deviceOrdinal = options.deviceOrdinal
     this.reason = options.reason
   }
 }

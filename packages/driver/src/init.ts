@@ -1,17 +1,9 @@
-import { startDriver, watchForEnd } from '@shoal/cuda-base'
-import { closeContextsOfThread } from './context.js'
-
-export { driverVersion } from '@shoal/cuda-base'
-
-let isInitialized = false
+import { driverLibrary } from '@shoal/cuda-base'
 
 /**
- * Loads the driver and initialises it. Every object of this package does so on its own; call it to fail early.
- * @throws LibraryNotFoundError when there is no driver, StatusError when it does not start (`cuInit`).
+ * Loads the driver and starts it (`cuInit`). Every object of this package does so on its own; call it to fail early.
+ * @throws LibraryNotFoundError when there is no driver, StatusError when it does not start.
  */
 export function initialize(): void {
-  if (isInitialized) return
-  startDriver()
-  watchForEnd(closeContextsOfThread)
-  isInitialized = true
+  driverLibrary.start()
 }

@@ -53,6 +53,8 @@ export interface CudaLibrary {
   readonly streamOrdered: StreamOrderedCalls
   /** Loads the libraries and starts them, once. @throws LibraryNotFoundError, StatusError */
   start(): void
+  /** The same where that there is no device is an answer: its status. */
+  startForCount(): number
 }
 
 /** What a library calls a status, and what it says of it. */

@@ -4,6 +4,7 @@ import {
   type CUdevice,
   type CUdeviceptr,
   cuDevicePrimaryCtxReset,
+  cuInit,
   cuMemcpyAsync,
   cuMemcpyDtoDAsync,
   cuMemcpyDtoHAsync,
@@ -12,7 +13,9 @@ import {
   driver,
 } from '@shoal/cuda-sys/driver'
 import type { NativeCall } from '@shoal/ffi/calls'
-import { driverError, driverStatusText } from '../errors.js'
+import { closeContextsOfThread } from '../context.js'
+import { driverError, driverStatusText, Status } from '../errors.js'
+import { watchForEnd } from '../lifetime.js'
 import { startDriver } from '../start.js'
 import type { AdaptedCalls, CudaLibrary } from './cudaLibrary.js'
 import { driverCalls } from './driverCalls.gen.js'
@@ -34,6 +37,16 @@ const adapted: AdaptedCalls = {
   ctxEnablePeerAccess: (peer) => cuCtxEnablePeerAccess(peer.primaryContext.handle, 0),
   ctxDisablePeerAccess: (peer) => cuCtxDisablePeerAccess(peer.primaryContext.handle),
   devicePrimaryCtxReset: (device) => cuDevicePrimaryCtxReset(device as CUdevice),
+}
+
+let isStarted = false
+
+/** Loads the driver and starts it; the end of the thread or of the process is watched from then on. */
+function start(): void {
+  if (isStarted) return
+  startDriver()
+  watchForEnd(closeContextsOfThread)
+  isStarted = true
 }
 
 let allocate: NativeCall | undefined
@@ -58,5 +71,11 @@ export const driverLibrary: CudaLibrary = {
       return free
     },
   },
-  start: startDriver,
+  start,
+  startForCount() {
+    // Said by cuInit itself where there is a driver and no device.
+    const status: number = cuInit(0)
+    if (status !== Status.noDevice) start()
+    return status
+  },
 }

@@ -1,21 +1,46 @@
-import type { CUstream } from '@shoal/cuda-sys/driver'
+import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
 import {
+  DisposedError,
   type DType,
+  dtypeOf,
+  type ElementArrayOf,
+  type ElementInputOf,
+  type ElementType,
+  inspectKey,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type OptionKeys,
+  requireAddress,
+  requireCount,
+  requireInstance,
+  requireOptions,
+  type StorageArray,
   type StreamLike,
   type TypedArrayOf,
 } from '@shoal/types'
-import { requireOptions } from '../checks.js'
-import type { Context } from '../context.js'
-import { giveBackUnused, Resource } from '../lifetime.js'
-import type { StreamObject } from '../stream/streamObject.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
+import { giveBackUnused, Resource, watchLater } from '../lifetime.js'
+import { Stream, streamFor } from '../stream/stream.js'
+import { Allocation } from './allocation.js'
 import { type ElementValue, elementBytes } from './elements.js'
-import { arrayFor } from './hostArrays.js'
-import { downloadNow, type HostCopyCalls, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
-import type { PinnedMemoryObject } from './pinnedMemory.js'
-import { checkSource, checkTarget, requireWithin } from './typed.js'
+import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
+import { queueFill } from './fill.js'
+import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
+import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
+import type { PinnedBuffer } from './pinnedBuffer.js'
+import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
+import {
+  checkSource,
+  checkTarget,
+  reinterpretedLength,
+  requireWithin,
+  sliceOf,
+  type ViewOptions,
+  viewOf,
+} from './typed.js'
 
 /** Where an operation is queued. */
 export interface QueueOptions {
@@ -23,67 +48,234 @@ export interface QueueOptions {
   readonly stream?: StreamLike | undefined
 }
 
-/** What device memory can be filled from: a typed array, page-locked memory, or device memory of any device and package. */
-export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
+const queueKeys: OptionKeys<QueueOptions> = { stream: true }
+
+/** What device memory can be filled from: an array, page-locked memory, or device memory of any device and package. */
+export type CopySource<E extends ElementType> = ElementInputOf<E> | HostArrayOf<E> | MemoryLike
 
 /** What device memory can be read into: a typed array or page-locked memory. */
-export type CopyTarget<D extends DType> = TypedArrayOf<D> | PinnedMemoryObject<D>
+export type CopyTarget<E extends ElementType> = HostArrayOf<E> | PinnedBuffer<E>
 
-/** What acts on device memory, by the functions of the driver or of the runtime. Each checks its status. */
-export interface DeviceMemoryCalls {
-  readonly host: HostCopyCalls
-  /** The stream an operation of the context is queued on: the one named, else the default one. */
-  streamFor(context: Context, stream: StreamLike | undefined): CUstream
-  /** Queues a copy of device memory, of this or another device, or of page-locked memory. */
-  copy(context: Context, stream: CUstream, to: bigint, from: MemoryRange): void
-  /** Queues the writing of `count` copies of an element. */
-  fill(context: Context, stream: CUstream, to: bigint, element: DataView, count: number): void
-  /** A non-blocking stream that ends with the context. */
-  makeHiddenStream(context: Context): StreamObject
+/** Memory of somebody else, as elements. */
+export interface BorrowOptions {
+  /** An object that must stay alive as long as the buffer. */
+  readonly keep?: unknown
 }
 
 /**
  * Typed memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end in
  * `Sync` block the thread; methods that return a promise wait without blocking it.
+ *
+ * @example
+ * using x = DeviceBuffer.from(device, new Float32Array([1, 2, 3, 4]))
+ * x.slice(1, 3).fill(0)
+ * console.log(await x.toArray()) // Float32Array [1, 0, 0, 4]
  */
-export abstract class DeviceMemoryObject<D extends DType = DType> extends Resource implements MemoryLike {
-  abstract readonly dtype: D
+export class DeviceBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike {
+  /** The type of its elements. */
+  readonly dtype: E
   /** Number of elements. */
-  abstract readonly length: number
-  abstract readonly byteLength: number
-  /** The primary context of its device. */
-  abstract readonly context: Context
+  readonly length: number
+  /** Bytes of all elements. */
+  readonly byteLength: number
+  /** The allocation; or, until somebody needs one, the stream the memory is freed on. */
+  #owner: Allocation | Stream
+  /** Halves of the address, as long as a stream is the owner. */
+  readonly #low: number
+  readonly #high: number
+  /** Where a view starts; undefined for a buffer that has the whole allocation. */
+  readonly #viewAddress: bigint | undefined
   /** What the memory protocol gave. No field: making one for each object would take as long as the call of the driver. */
   declare private range: MemoryRange | undefined
   /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
   declare private surroundings: MemoryRange | undefined
 
-  /** @internal What acts on it. */
-  abstract get _calls(): DeviceMemoryCalls
+  private constructor(owner: Allocation | Stream, dtype: E, length: number, viewAddress?: bigint, low = 0, high = 0) {
+    super()
+    this.#owner = owner
+    this.#low = low
+    this.#high = high
+    this.#viewAddress = viewAddress
+    this.dtype = dtype
+    this.length = length
+    this.byteLength = length * bytesOfElement(dtype)
+  }
 
-  /** @internal The address, or DisposedError. */
-  abstract _use(): bigint
+  /**
+   * Memory for `length` elements, with whatever was there before (`cuMemAlloc`, `cudaMalloc`).
+   * @throws TypeError, RangeError; StatusError when there is not as much
+   */
+  static allocate<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
+    const api = 'DeviceBuffer.allocate'
+    const context = contextOf(owner, api)
+    return new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
+  }
 
-  /** @internal What {@link _use} refuses, for memory that was used before. */
-  protected abstract requireStillThere(): void
+  /** Memory for `length` elements, all bits zero; ready for use on any stream. @throws as {@link allocate} */
+  static zeros<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
+    const api = 'DeviceBuffer.zeros'
+    const context = contextOf(owner, api)
+    const buffer = new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
+    startWith(buffer, (stream) => {
+      queueFill(context, stream, buffer._use(), new DataView(new ArrayBuffer(1)), buffer.byteLength)
+      context._call('streamSynchronize', stream)
+    })
+    return buffer
+  }
+
+  /**
+   * A copy of an array on the device; ready for use on any stream. `dtype` says what the bits of the array mean, such as
+   * `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
+   * @throws TypeError for an array of another type, RangeError when its elements are not whole; as {@link allocate}
+   */
+  static from<E extends ElementType>(
+    owner: DeviceOrContext,
+    array: ElementInputOf<E> | HostArrayOf<E>,
+    options: { readonly dtype: E },
+  ): DeviceBuffer<E>
+  static from<A extends StorageArray>(owner: DeviceOrContext, array: A): DeviceBuffer<DTypeOfArray<A>>
+  static from(
+    owner: DeviceOrContext,
+    array: StorageArray | ArrayLike<object>,
+    options: { readonly dtype?: ElementType } = {},
+  ): DeviceBuffer {
+    const api = 'DeviceBuffer.from'
+    const context = contextOf(owner, api)
+    requireOptions(options, api, { dtype: true })
+    const dtype = options.dtype ?? dtypeOf(array as StorageArray, api, 'array')
+    requireElementType(dtype, api, 'options.dtype')
+    const held = heldOf(array, dtype)
+    requireArrayFor(held, dtype, api, 'array')
+    const length = elementsIn(held, dtype, api, 'array')
+    const buffer = new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
+    startWith(buffer, (stream) => uploadNow(context, stream, buffer._use(), held))
+    return buffer
+  }
+
+  /**
+   * Memory that can be used by work queued on `stream` from now on, and is freed on it (`cuMemAllocAsync`,
+   * `cudaMallocAsync`). Work of another stream must wait for an event of this one first.
+   * @throws as {@link allocate}
+   */
+  static allocateOn<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
+    const api = 'DeviceBuffer.allocateOn'
+    if (!(stream instanceof Stream)) requireStream(stream, api)
+    const byteLength = bytesFor(dtype, length, api)
+    stream._requireUsable()
+    if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
+    allocateOn(stream, byteLength)
+    const buffer = new DeviceBuffer(stream, dtype, length, undefined, allocatedLow(), allocatedHigh())
+    watchLater(buffer)
+    return buffer
+  }
+
+  /** @internal Elements in memory that `allocate` makes, given their bytes. */
+  static _allocateWith<E extends ElementType>(
+    dtype: E,
+    length: number,
+    api: string,
+    allocate: (bytes: number) => Allocation,
+  ): DeviceBuffer<E> {
+    return new DeviceBuffer(allocate(bytesFor(dtype, length, api)), dtype, length)
+  }
+
+  /**
+   * Memory that somebody else frees. Nothing can check the address: a wrong one loses the context, or the process.
+   * @throws TypeError, RangeError
+   */
+  static fromAddress<E extends ElementType>(
+    owner: DeviceOrContext,
+    address: bigint,
+    dtype: E,
+    length: number,
+    options: BorrowOptions = {},
+  ): DeviceBuffer<E> {
+    const api = 'DeviceBuffer.fromAddress'
+    const context = contextOf(owner, api)
+    requireAddress(address, api, 'address')
+    requireOptions<BorrowOptions>(options, api, { keep: true })
+    const allocation = Allocation.borrow(context, address, bytesFor(dtype, length, api), options.keep)
+    return new DeviceBuffer(allocation, dtype, length)
+  }
+
+  /**
+   * The memory of another object, such as a `MappedRange`, as elements; without a copy. It can be used as long as that
+   * object has the memory: afterwards its use throws `DisposedError`.
+   * @param owner whose work shall use it: a device with access to the memory.
+   * @throws RangeError when the elements do not lie within the memory; TypeError, DisposedError
+   */
+  static view<E extends ElementType>(
+    owner: DeviceOrContext,
+    memory: MemoryLike,
+    dtype: E,
+    options: ViewOptions = {},
+  ): DeviceBuffer<E> {
+    const api = 'DeviceBuffer.view'
+    const context = contextOf(owner, api)
+    const { address, length } = viewOf(memory, dtype, options, api)
+    return new DeviceBuffer(Allocation.within(context, memory), dtype, length, address)
+  }
+
+  /** @internal The allocation, which from now on is the one to give the memory back. */
+  get _allocation(): Allocation {
+    const owner = this.#owner
+    if (owner instanceof Allocation) return owner
+    const allocation = Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength)
+    if (this._disposed) allocation.freed = true
+    this.#owner = allocation
+    return allocation
+  }
+
+  /** @internal The buffer outlives the turn it was made in: its allocation is what the collector watches. */
+  _watch(): void {
+    void this._allocation
+  }
+
+  protected get kind(): string {
+    return 'DeviceBuffer'
+  }
+
+  /** @internal The address without the check that it is still there. */
+  get _address(): bigint {
+    return this.#viewAddress ?? this._allocation.address
+  }
 
   /** The device address of the first element, a `CUdeviceptr`; 0n when there is none. @throws DisposedError */
   get address(): bigint {
     return this._use()
   }
 
-  /** Queues the writing of one value to every element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`). */
-  fill(value: ElementValue<D>, options: QueueOptions = {}): this {
+  /** The context whose work uses it: the primary one of its device. */
+  get context(): Context {
+    return this.#owner.context
+  }
+
+  /** The device whose work uses it. */
+  get device(): Context['device'] {
+    return this.#owner.context.device
+  }
+
+  /** Whether dispose() was called for this buffer or for the one it is a view of. */
+  override get disposed(): boolean {
+    return this._disposed || (this.#owner instanceof Allocation && this.#owner.freed)
+  }
+
+  /**
+   * Queues the writing of one value to every element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`).
+   * @throws TypeError, RangeError for a value the element type has not; DisposedError, StatusError
+   */
+  fill(value: ElementValue<E>, options: QueueOptions = {}): this {
+    const api = 'DeviceBuffer.fill'
     const address = this._use()
-    const stream = queueFor(this, options)
-    this._calls.fill(this.context, stream, address, elementBytes(this.dtype, value, 'value'), this.length)
+    const stream = queueFor(this, options, api)
+    queueFill(this.context, stream, address, elementBytes(this.dtype, value, api, 'value'), this.length)
     return this
   }
 
-  /** Writes one value to every element and blocks until it is done. */
-  fillSync(value: ElementValue<D>, options: QueueOptions = {}): this {
+  /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
+  fillSync(value: ElementValue<E>, options: QueueOptions = {}): this {
     this.fill(value, options)
-    finish(this, options)
+    finish(this, options, 'DeviceBuffer.fillSync')
     return this
   }
 
@@ -92,30 +284,32 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
    * (`cuMemcpyHtoDAsync`, `cuMemcpyPeerAsync` and their kin, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). Of an ordinary
    * array the present contents arrive, whatever becomes of it; a page-locked one must stay unchanged until the copy ends
    * and is kept alive until then. Device memory may be another device's, with or without peer access.
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError.
+   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError
    */
-  copyFrom(source: CopySource<D>, options: QueueOptions = {}): this {
+  copyFrom(source: CopySource<E>, options: QueueOptions = {}): this {
+    const api = 'DeviceBuffer.copyFrom'
     const address = this._use()
-    const { context, _calls: calls } = this
-    const stream = queueFor(this, options)
-    const from = checkSource(source, this)
-    if (ArrayBuffer.isView(from)) queueUpload(calls.host, context, stream, address, from)
-    else calls.copy(context, stream, address, from)
+    const { context } = this
+    const stream = queueFor(this, options, api)
+    const from = checkSource(heldOf(source, this.dtype), this, api)
+    if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
+    else queueCopy(context, stream, address, from)
     return this
   }
 
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
-  copyFromSync(source: CopySource<D>, options: QueueOptions = {}): this {
+  copyFromSync(source: CopySource<E>, options: QueueOptions = {}): this {
+    const api = 'DeviceBuffer.copyFromSync'
     const address = this._use()
-    const { context, _calls: calls } = this
-    const stream = queueFor(this, options)
-    const from = checkSource(source, this)
+    const { context } = this
+    const stream = queueFor(this, options, api)
+    const from = checkSource(heldOf(source, this.dtype), this, api)
     if (ArrayBuffer.isView(from)) {
-      uploadNow(calls.host, context, stream, address, from)
+      uploadNow(context, stream, address, from)
       return this
     }
-    calls.copy(context, stream, address, from)
-    finish(this, options)
+    queueCopy(context, stream, address, from)
+    context._call('streamSynchronize', stream)
     return this
   }
 
@@ -123,119 +317,223 @@ export abstract class DeviceMemoryObject<D extends DType = DType> extends Resour
    * Queues a copy into host memory as long as this memory and resolves with it when the data is there.
    * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
    */
-  copyTo<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): Promise<T> {
+  copyTo<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): Promise<T> {
+    const api = 'DeviceBuffer.copyTo'
     try {
       const address = this._use()
-      const stream = queueFor(this, options)
-      return queueDownload(this._calls.host, this.context, stream, address, checkTarget(target, this), target)
+      const stream = queueFor(this, options, api)
+      return queueDownload(this.context, stream, address, checkTarget(target, this, api), target)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
-  /** Copies into host memory as long as this memory and blocks until the data is there. */
-  copyToSync<T extends CopyTarget<D>>(target: T, options: QueueOptions = {}): T {
+  /** Copies into host memory as long as this memory and blocks until the data is there. @throws as {@link copyTo} */
+  copyToSync<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): T {
+    const api = 'DeviceBuffer.copyToSync'
     const address = this._use()
-    const stream = queueFor(this, options)
-    downloadNow(this._calls.host, this.context, stream, address, checkTarget(target, this))
+    const stream = queueFor(this, options, api)
+    downloadNow(this.context, stream, address, checkTarget(target, this, api))
     return target
   }
 
-  /** Resolves with the elements in a fresh typed array, as they are when the stream gets there. */
-  toArray(options: QueueOptions = {}): Promise<TypedArrayOf<D>> {
-    return this.copyTo(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
+  /** Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs. */
+  toArray(options: QueueOptions = {}): Promise<ElementArrayOf<E>> {
+    const { dtype } = this
+    const copied: Promise<ArrayBufferView> = this.copyTo(arrayFor(dtype, this.length) as HostArrayOf<E>, options)
+    return typeof dtype === 'string'
+      ? (copied as Promise<ElementArrayOf<E>>)
+      : copied.then((array) => elementsFrom(array, dtype))
   }
 
-  /** The elements in a fresh typed array; blocks until the stream gets there. */
-  toArraySync(options: QueueOptions = {}): TypedArrayOf<D> {
-    return this.copyToSync(arrayFor(this.dtype, this.length) as TypedArrayOf<D>, options)
+  /** Like {@link toArray}, and blocks until the stream gets there. */
+  toArraySync(options: QueueOptions = {}): ElementArrayOf<E> {
+    const array = arrayFor(this.dtype, this.length)
+    this.copyToSync(array as HostArrayOf<E>, options)
+    return elementsFrom(array, this.dtype)
+  }
+
+  /**
+   * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
+   * end. The view keeps the memory's objects alive, but disposing of the whole buffer ends its views.
+   * @throws RangeError when the range does not lie within the buffer.
+   */
+  slice(start = 0, end = this.length): DeviceBuffer<E> {
+    this._use()
+    const { first, length } = sliceOf(start, end, this.length, 'DeviceBuffer.slice')
+    const address = this._address + BigInt(first * bytesOfElement(this.dtype))
+    return new DeviceBuffer(this._allocation, this.dtype, length, address)
+  }
+
+  /** The same as {@link slice}: the name typed arrays have for a view. */
+  subarray(start = 0, end = this.length): DeviceBuffer<E> {
+    return this.slice(start, end)
+  }
+
+  /** The same bytes as elements of another type, without a copy. @throws RangeError when they do not fit. */
+  reinterpret<F extends ElementType>(dtype: F): DeviceBuffer<F> {
+    const address = this._use()
+    const length = reinterpretedLength(address, this.byteLength, dtype, 'DeviceBuffer.reinterpret')
+    return new DeviceBuffer(this._allocation, dtype, length, address)
   }
 
   get [memoryProtocol](): MemoryRange {
     const known = this.range
     if (known !== undefined) {
-      this.requireStillThere()
+      this.#requireStillThere()
       return known
     }
     const address = this._use()
     const { context } = this
-    // Frozen: whoever checked it once may recognise it.
+    const dtype: ElementType = this.dtype
+    // Frozen: whoever checked it once may recognise it. The protocol knows no structs: those are bytes to others.
     this.range = Object.freeze({
       version: 0,
       address,
       byteLength: this.byteLength,
       deviceOrdinal: context.device.ordinal,
       context: context._handle,
-      dtype: this.dtype,
-      length: this.length,
+      ...(typeof dtype === 'string' ? { dtype, length: this.length } : {}),
     })
     return this.range
   }
 
-  get [Symbol.toStringTag](): string {
-    return this.kind
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
+  override [inspectKey](): string {
     const state = this.disposed ? ', disposed' : ''
-    return `${this.kind}<${this.dtype}>(${this.length}) on device ${this.context.device.ordinal}${state}`
+    return `DeviceBuffer<${nameOfType(this.dtype)}>(${this.length}) on device ${this.context.device.ordinal}${state}`
   }
 
-  /** For a view: the object it looks into may have given its memory back, or part of it. @throws DisposedError, RangeError */
-  protected requireWithin(source: MemoryLike, address: bigint): void {
-    const range = source[memoryProtocol]
+  /**
+   * Frees the memory when `stream` gets there (`cuMemFreeAsync`, `cudaFreeAsync`): work queued on it before may still
+   * use it. Does nothing for a view.
+   */
+  disposeOn(stream: Stream): void {
+    requireStream(stream, 'DeviceBuffer.disposeOn')
+    if (this._disposed) return
+    streamFor(this.context, stream, 'DeviceBuffer.disposeOn')
+    this._disposed = true
+    this.#free(stream)
+  }
+
+  /** Frees the memory without blocking the thread while work still uses it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this._disposed) return
+    this._disposed = true
+    if (this.#viewAddress !== undefined) return
+    if (this.#owner instanceof Allocation) await this.#owner.freeOffThread()
+    else this.#free()
+  }
+
+  /** @internal The address, or DisposedError. */
+  _use(): bigint {
+    if (this._disposed) throw new DisposedError(this.kind)
+    const { address } = this._allocation
+    this.#requireStillThere()
+    return this.#viewAddress ?? address
+  }
+
+  /** What {@link _use} refuses, for memory that was used before: that has its allocation. */
+  #requireStillThere(): void {
+    const allocation = this.#owner as Allocation
+    if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
+    allocation.context._requireAlive()
+    if (allocation.source === undefined) return
+    // The object it looks into may have given its memory back, or part of it.
+    const range = allocation.source[memoryProtocol]
     if (range === this.surroundings) return
-    requireWithin(range, address, this.byteLength)
+    requireWithin(range, this._address, this.byteLength)
     // What is frozen stays as it is.
     if (Object.isFrozen(range)) this.surroundings = range
   }
 
-  /** Fills memory that is new with zeros; disposes of it on failure. */
-  protected startWithZeros(): this {
-    startWith(this, (stream) => {
-      const { context, _calls: calls } = this
-      calls.fill(context, stream, this._use(), new DataView(new ArrayBuffer(1)), this.byteLength)
-      calls.host.synchronize(context, stream)
-    })
-    return this
+  /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
+  protected release(): void {
+    this.#free()
   }
 
-  /** The same with the elements of an array. */
-  protected startWith(array: ArrayBufferView): this {
-    startWith(this, (stream) => uploadNow(this._calls.host, this.context, stream, this._use(), array))
-    return this
+  #free(stream?: Stream): void {
+    if (this.#viewAddress !== undefined) return
+    const owner = this.#owner
+    if (owner instanceof Allocation) owner.free(stream)
+    else if (owner._isGone)
+      Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
+    else {
+      try {
+        freeOn(stream ?? owner, this.#low, this.#high)
+      } finally {
+        owner.context._removeChild()
+      }
+    }
   }
 }
 
-// These are no private methods: V8 would note on each object that it may use them, and making one would take longer.
+function bytesFor(dtype: ElementType, length: number, api: string): number {
+  const { bytes } = requireElementType(dtype, api)
+  return requireCount(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
+}
+
+/** A stream of this package. @throws TypeError */
+export function requireStream(stream: unknown, api: string, name = 'stream'): Stream {
+  return requireInstance(stream, api, name, Stream, 'a Stream; Stream.from() takes those of others') as Stream
+}
+
+/** Structs given as objects, in the bytes that hold them. Everything else is what it is. */
+function heldOf<T>(source: T, dtype: ElementType): T | ArrayBufferView {
+  if (typeof dtype === 'string' || !Array.isArray(source)) return source
+  return dtype.encodeArray(source)
+}
+
+function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): ElementArrayOf<E> {
+  return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
+}
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(memory: DeviceMemoryObject, options: QueueOptions): CUstream {
-  requireOptions(options, 'options', '{ stream }')
-  return memory._calls.streamFor(memory.context, options.stream)
+function queueFor(memory: DeviceBuffer, options: QueueOptions, api: string): CUstream {
+  requireOptions(options, api, queueKeys)
+  return streamFor(memory.context, options.stream, api)
 }
 
-function finish(memory: DeviceMemoryObject, options: QueueOptions): void {
-  memory._calls.host.synchronize(memory.context, queueFor(memory, options))
+function finish(memory: DeviceBuffer, options: QueueOptions, api: string): void {
+  memory.context._call('streamSynchronize', queueFor(memory, options, api))
+}
+
+/** Queues a copy of device memory, of this or another device, or of page-locked memory. */
+function queueCopy(context: Context, stream: CUstream, target: bigint, source: MemoryRange): void {
+  const { address, byteLength, deviceOrdinal } = source
+  if (byteLength === 0) return
+  const [to, from] = [target as CUdeviceptr, address as CUdeviceptr]
+  const { calls } = context._cuda
+  const { device } = context
+  callInContext(context.handle)
+  if (deviceOrdinal < 0) {
+    const status = calls.memcpyAsync(to, from, byteLength, stream)
+    if (status !== Status.success) throw context._error(status, 'memcpyAsync')
+  } else if (deviceOrdinal === device.ordinal) {
+    const status = calls.memcpyDtoDAsync(to, from, byteLength, stream)
+    if (status !== Status.success) throw context._error(status, 'memcpyDtoDAsync')
+  } else {
+    const status = calls.memcpyPeerAsync(to, { ordinal: device.ordinal, primaryContext: context }, source, stream)
+    if (status !== Status.success) throw context._error(status, 'memcpyPeerAsync')
+  }
 }
 
 /** Writes to memory that nobody else knows yet, and waits for nobody's work but this. Disposes of it on failure. */
-function startWith(memory: DeviceMemoryObject, write: (stream: CUstream) => void): void {
+function startWith(memory: DeviceBuffer, write: (stream: CUstream) => void): void {
   try {
-    write(transferStream(memory.context, memory._calls).handle)
+    write(transferStream(memory.context).handle)
   } catch (error) {
     giveBackUnused('Memory of a device', () => memory.dispose())
     throw error
   }
 }
 
-const transferStreams = new WeakMap<Context, StreamObject>()
+const transferStreams = new WeakMap<Context, Stream>()
 
 /** A stream of our own for memory nobody else knows yet, so that making it waits for nobody's work. */
-function transferStream(context: Context, calls: DeviceMemoryCalls): StreamObject {
+function transferStream(context: Context): Stream {
   let stream = transferStreams.get(context)
   if (stream === undefined) {
-    stream = calls.makeHiddenStream(context)
+    stream = Stream._createHidden(context)
     transferStreams.set(context, stream)
   }
   return stream

@@ -1,5 +1,6 @@
 import {
   type DType,
+  type ElementType,
   encodeBF16,
   encodeF8E4M3,
   encodeF8E5M2,
@@ -9,7 +10,7 @@ import {
   type StructType,
   wrongType,
 } from '@shoal/types'
-import { type ElementType, layoutOf } from './elementType.js'
+import { bytesOfElement } from './elementType.js'
 
 /**
  * What one element is in JavaScript: a number, a bigint too for 64-bit integers, `[real, imaginary]`, an object with the
@@ -101,7 +102,7 @@ function writeStruct(
 
 /** The bytes of one element. */
 export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
-  const view = new DataView(new ArrayBuffer(layoutOf(type).bytes))
+  const view = new DataView(new ArrayBuffer(bytesOfElement(type)))
   writeElement(view, 0, type, value, api, name)
   return view
 }

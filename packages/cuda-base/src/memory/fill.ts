@@ -1,47 +1,56 @@
-import {
-  type CUdeviceptr,
-  type CUstream,
-  cuMemsetD2D32Async,
-  cuMemsetD8Async,
-  cuMemsetD16Async,
-  cuMemsetD32Async,
-} from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, type CUstream, cuMemsetD2D8Async, cuMemsetD2D32Async, cuMemsetD16Async, cuMemsetD32Async } from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
 import type { Context } from '../context.js'
-import { check } from '../errors.js'
+import { check, Status } from '../errors.js'
 
-/** Queues the writing of `count` copies of an element of 1, 2, 4, 8 or 16 bytes. */
+/**
+ * Queues the writing of `count` copies of an element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`). libcudart only
+ * fills with bytes: other elements go through libcuda.
+ */
 export function queueFill(context: Context, stream: CUstream, target: bigint, element: DataView, count: number): void {
   if (count === 0) return
   const to = target as CUdeviceptr
   const size = element.byteLength
   if (isUniform(element)) {
-    const byte = element.getUint8(0)
-    context._call('cuMemsetD8Async', () => cuMemsetD8Async(to, byte, count * size, stream))
+    callInContext(context.handle)
+    const status = context._cuda.calls.memsetD8Async(to, element.getUint8(0), count * size, stream)
+    if (status !== Status.success) throw context._error(status, 'memsetD8Async')
   } else if (size === 2) {
-    const bits = element.getUint16(0, true)
-    context._call('cuMemsetD16Async', () => cuMemsetD16Async(to, bits, count, stream))
+    callInContext(context.handle)
+    check(cuMemsetD16Async(to, element.getUint16(0, true), count, stream), 'cuMemsetD16Async')
   } else if (size === 4) {
-    const bits = element.getUint32(0, true)
-    context._call('cuMemsetD32Async', () => cuMemsetD32Async(to, bits, count, stream))
+    callInContext(context.handle)
+    check(cuMemsetD32Async(to, element.getUint32(0, true), count, stream), 'cuMemsetD32Async')
   } else {
-    queueWideFill(context, stream, target, element, count)
+    queueWideFill(context, stream, to, element, count)
   }
 }
 
-/** Elements wider than CUDA's widest memset, as columns of 32-bit words that are one element apart. */
-function queueWideFill(context: Context, stream: CUstream, target: bigint, element: DataView, count: number): void {
+/** Elements wider than CUDA's widest memset, as columns of 32-bit words, or of bytes, that are one element apart. */
+function queueWideFill(
+  context: Context,
+  stream: CUstream,
+  target: CUdeviceptr,
+  element: DataView,
+  count: number,
+): void {
   const pitch = element.byteLength
+  const isWords = pitch % 4 === 0
   context.run(() => {
-    for (let offset = 0; offset < pitch; offset += 4) {
+    for (let offset = 0; offset < pitch; offset += isWords ? 4 : 1) {
       const column = (target + BigInt(offset)) as CUdeviceptr
-      const bits = element.getUint32(offset, true)
-      check(cuMemsetD2D32Async(column, pitch, bits, 1, count, stream), 'cuMemsetD2D32Async')
+      if (isWords) {
+        const word = element.getUint32(offset, true)
+        check(cuMemsetD2D32Async(column, pitch, word, 1, count, stream), 'cuMemsetD2D32Async')
+      } else {
+        check(cuMemsetD2D8Async(column, pitch, element.getUint8(offset), 1, count, stream), 'cuMemsetD2D8Async')
+      }
     }
   })
 }
 
 /** Whether all bytes of an element are the same. */
-export function isUniform(element: DataView): boolean {
+function isUniform(element: DataView): boolean {
   const first = element.getUint8(0)
   for (let offset = 1; offset < element.byteLength; offset += 1) if (element.getUint8(offset) !== first) return false
   return true

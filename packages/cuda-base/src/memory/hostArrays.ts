@@ -1,5 +1,5 @@
-import { type DType, dtypeOf, outOfRange, wrongType } from '@shoal/types'
-import { type ElementType, isStruct, layoutOf, nameOfType } from './elementType.js'
+import { type DType, dtypeOf, type ElementType, outOfRange, wrongType } from '@shoal/types'
+import { bytesOfElement, nameOfType, storageOf } from './elementType.js'
 
 /** The dtypes of the typed arrays, by the name of their class. */
 interface ArrayDTypes {
@@ -40,17 +40,17 @@ export function requireArrayFor(
   api: string,
   name: string,
 ): asserts array is ArrayBufferView {
-  const { typedArray } = layoutOf(type)
+  const { typedArray } = storageOf(type)
   const expected = `a ${typedArray.name} to hold ${nameOfType(type)}`
   if (!ArrayBuffer.isView(array) || array instanceof DataView) throw wrongType(api, name, expected, array)
   const actual = dtypeOf(array)
-  if (actual === (isStruct(type) ? 'u8' : type) || (typeof type === 'string' && actual === heldAs[type])) return
+  if (typeof type === 'string' ? actual === type || actual === heldAs[type] : actual === 'u8') return
   throw wrongType(api, name, expected, array)
 }
 
 /** The number of such elements in a typed array. @throws RangeError when they are not whole */
 export function elementsIn(array: ArrayBufferView, type: ElementType, api: string, name: string): number {
-  const { bytes } = layoutOf(type)
+  const bytes = bytesOfElement(type)
   const byteLength = byteLengthOf(array)
   if (byteLength % bytes === 0) return byteLength / bytes
   throw outOfRange(api, name, `of whole elements of ${nameOfType(type)} (${bytes} bytes each)`, `${byteLength} bytes`)
@@ -69,6 +69,11 @@ const getBuffer = getter<ArrayBufferLike>('buffer')
  */
 export function byteLengthOf(array: ArrayBufferView): number {
   return getByteLength.call(array)
+}
+
+/** The `ArrayBuffer` behind a typed array, asked in the same way. */
+export function bufferOf(array: ArrayBufferView): ArrayBufferLike {
+  return getBuffer.call(array)
 }
 
 /** All bytes of a typed array. */

@@ -1,41 +1,59 @@
-import type { CUstream } from '@shoal/cuda-sys/driver'
+import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
 import type { Context } from '../context.js'
-import { Status, type StatusErrors } from '../errors.js'
+import { Status } from '../errors.js'
 import { queueHostCopy } from '../stream/wait.js'
-import { type HeldMemory, heldBehind } from './held.js'
-import { bytesOf, copyInSlices } from './hostArrays.js'
+import { byteLengthOf, bytesOf, copyInSlices } from './hostArrays.js'
+import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
 import { StagingPool } from './staging.js'
 
-/** The copies between host and device, by the functions of the driver or of the runtime. Each checks its status. */
-export interface HostCopyCalls {
-  readonly errors: StatusErrors
-  toDevice(context: Context, stream: CUstream, to: bigint, from: ArrayBufferView | bigint, byteLength: number): void
-  toHost(context: Context, stream: CUstream, to: ArrayBufferView | bigint, from: bigint, byteLength: number): void
-  synchronize(context: Context, stream: CUstream): void
+/** Queues a copy from host memory (`cuMemcpyHtoDAsync`, `cudaMemcpyAsync`). */
+function toDevice(
+  context: Context,
+  stream: CUstream,
+  to: bigint,
+  from: ArrayBufferView | bigint,
+  byteLength: number,
+): void {
+  callInContext(context.handle)
+  const status = context._cuda.calls.memcpyHtoDAsync(to as CUdeviceptr, from, byteLength, stream)
+  if (status !== Status.success) throw context._error(status, 'memcpyHtoDAsync')
+}
+
+/** Queues a copy to host memory (`cuMemcpyDtoHAsync`, `cudaMemcpyAsync`). */
+function toHost(
+  context: Context,
+  stream: CUstream,
+  to: ArrayBufferView | bigint,
+  from: bigint,
+  byteLength: number,
+): void {
+  callInContext(context.handle)
+  const status = context._cuda.calls.memcpyDtoHAsync(to, from as CUdeviceptr, byteLength, stream)
+  if (status !== Status.success) throw context._error(status, 'memcpyDtoHAsync')
 }
 
 /** Queues a copy to the device. What the array holds now is what arrives, except for page-locked arrays. */
 export function queueUpload(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   target: bigint,
   source: ArrayBufferView,
 ): void {
-  const { byteLength } = source
+  const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
-  const pinned = heldBehind(source)
+  const pinned = pinnedOwnerOf(source)
   let copy: Promise<void>
   if (pinned !== undefined) {
     pinned._hold()
-    const queue = (): void => calls.toDevice(context, stream, target, source, byteLength)
+    const queue = (): void => toDevice(context, stream, target, source, byteLength)
     copy = queueHostCopy(context, stream, queue, () => pinned._unhold(), ignoreStatus)
   } else {
     const pool = StagingPool.of(context)
     const block = pool.take(byteLength)
     const queue = (): void => {
       block.bytes.set(bytesOf(source))
-      calls.toDevice(context, stream, target, block.address, byteLength)
+      toDevice(context, stream, target, block.address, byteLength)
     }
     copy = queueHostCopy(context, stream, queue, () => pool.give(block), ignoreStatus)
   }
@@ -50,97 +68,93 @@ function ignoreStatus(): void {}
  * does not end the process: the next wait on the stream reports it too.
  */
 export function queueDownload<T>(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   source: bigint,
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
-  if (target.byteLength === 0) return Promise.resolve(result)
-  const pinned = heldBehind(target)
+  if (byteLengthOf(target) === 0) return Promise.resolve(result)
+  const pinned = pinnedOwnerOf(target)
   const done =
     pinned === undefined
-      ? downloadStaged(calls, context, stream, source, target, result)
-      : downloadDirect(calls, context, stream, source, target, pinned, result)
+      ? downloadStaged(context, stream, source, target, result)
+      : downloadDirect(context, stream, source, target, pinned, result)
   done.catch(() => undefined)
   return done
 }
 
 function downloadDirect<T>(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   from: bigint,
   target: ArrayBufferView,
-  pinned: HeldMemory,
+  pinned: PinnedOwner,
   result: T,
 ): Promise<T> {
   pinned._hold()
-  const queue = (): void => calls.toHost(context, stream, target, from, target.byteLength)
+  const queue = (): void => toHost(context, stream, target, from, byteLengthOf(target))
   return queueHostCopy(
     context,
     stream,
     queue,
     () => pinned._unhold(),
     (status) => {
-      requireArrived(calls, status)
+      requireArrived(context, status)
       return result
     },
   )
 }
 
 function downloadStaged<T>(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   from: bigint,
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
-  const { byteLength } = target
+  const byteLength = byteLengthOf(target)
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
-  const queue = (): void => calls.toHost(context, stream, block.address, from, byteLength)
+  const queue = (): void => toHost(context, stream, block.address, from, byteLength)
   return queueHostCopy(
     context,
     stream,
     queue,
     () => pool.give(block),
     async (status) => {
-      requireArrived(calls, status)
+      requireArrived(context, status)
       await copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength))
       return result
     },
   )
 }
 
-function requireArrived({ errors }: HostCopyCalls, status: number): void {
-  if (status !== Status.success) throw errors.error(status, 'cuEventQuery', 'while copyTo was waiting')
+function requireArrived({ _cuda: cuda }: Context, status: number): void {
+  if (status !== Status.success) throw cuda.error(status, 'cuEventQuery', 'while copyTo was waiting')
 }
 
 /** Copies to the device and waits for it: a plain copy may return before the last bytes have arrived. */
 export function uploadNow(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   target: bigint,
   source: ArrayBufferView,
 ): void {
-  if (source.byteLength === 0) return
-  calls.toDevice(context, stream, target, source, source.byteLength)
-  calls.synchronize(context, stream)
+  const byteLength = byteLengthOf(source)
+  if (byteLength === 0) return
+  toDevice(context, stream, target, source, byteLength)
+  context._call('streamSynchronize', stream)
 }
 
 /** Copies to the host and waits for it. */
 export function downloadNow(
-  calls: HostCopyCalls,
   context: Context,
   stream: CUstream,
   source: bigint,
   target: ArrayBufferView,
 ): void {
-  if (target.byteLength === 0) return
-  calls.toHost(context, stream, target, source, target.byteLength)
-  calls.synchronize(context, stream)
+  if (byteLengthOf(target) === 0) return
+  toHost(context, stream, target, source, byteLengthOf(target))
+  context._call('streamSynchronize', stream)
 }

@@ -1,27 +1,53 @@
-import { type CUmemAllocationHandleType, CUmemLocation, type CUmemoryPool } from '@shoal/cuda-sys/driver'
-import type { NativeMemory } from '@shoal/ffi'
-import { optionalBoolean, requireInteger, requireOptions } from '../checks.js'
-import type { Context, DeviceWithContext } from '../context.js'
+import {
+  type CUdevice,
+  type CUdeviceptr,
+  type CUmemAllocationHandleType,
+  CUmemAllocationType,
+  CUmemLocation,
+  type CUmemoryPool,
+  type CUmemPool_attribute,
+  CUmemPoolProps,
+} from '@shoal/cuda-sys/driver'
+import {
+  type DType,
+  type ElementType,
+  optionalBoolean,
+  requireInstance,
+  requireInteger,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { exportHandle } from '../share/exchange.js'
-import type { ShareableHandleOf } from '../share/handles.js'
+import { exportHandle, importHandle } from '../share/exchange.js'
+import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
+import type { Stream } from '../stream/stream.js'
 import { type AccessGrant, type MemoryAccess, readAccess, resolveGrants, writeGrants } from '../vmm/access.js'
-import { type HandleKind, platformHandleKind } from '../vmm/handleKinds.js'
+import {
+  type HandleKind,
+  handleKindBits,
+  handleKindsOf,
+  makeForKinds,
+  platformHandleKind,
+  withReason,
+} from '../vmm/handleKinds.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
+import { Allocation, requireImported } from './allocation.js'
+import { DeviceBuffer, requireStream } from './deviceBuffer.js'
 import { PoolLife } from './poolLife.js'
-import type { PoolUsage, ReusePolicy } from './poolTypes.js'
-
-/** What acts on a pool, by the functions of the driver or of the runtime. Each checks its status. */
-export interface PoolCalls {
-  destroy(context: Context, pool: CUmemoryPool): void
-  getAttribute(context: Context, pool: CUmemoryPool, code: number, out: NativeMemory): void
-  setAttribute(context: Context, pool: CUmemoryPool, code: number, value: NativeMemory): void
-  trimTo(context: Context, pool: CUmemoryPool, bytesToKeep: number): void
-  setAccess(context: Context, pool: CUmemoryPool, descriptions: Uint8Array, count: number): void
-  getAccess(context: Context, pool: CUmemoryPool, out: NativeMemory, location: Uint8Array): void
-  exportTo(context: Context, pool: CUmemoryPool, out: NativeMemory, kind: CUmemAllocationHandleType): void
-}
+import {
+  type MemoryPoolOptions,
+  onlyItsOwn,
+  type PoolPointer,
+  type PoolUsage,
+  poolKeys,
+  poolPointerBytes,
+  poolPointerFrom,
+  type ReusePolicy,
+  reuseKeys,
+} from './poolTypes.js'
 
 /** `CUmemPool_attribute`, which `cudaMemPoolAttr` has the same numbers as. */
 const attributes = {
@@ -36,49 +62,125 @@ const attributes = {
 } as const
 
 /** Where a pool comes from: a borrowed one is left alone by dispose(). */
-export type PoolOrigin = 'owned' | 'borrowed' | 'imported'
+type PoolOrigin = 'owned' | 'borrowed' | 'imported'
 
-/** A pool of memory that streams allocate from and free to in their order. */
-export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithContext> extends Resource {
+/**
+ * A pool of memory that streams allocate from and free to in their order.
+ *
+ * @example
+ * using pool = device.createMemoryPool()
+ * pool.releaseThreshold = 2 ** 30 // keep a GiB instead of giving it back at each synchronization
+ * const buffer = pool.allocate(stream, 'f32', 1024)
+ * buffer.disposeOn(stream)
+ */
+export class MemoryPool extends Resource {
   protected readonly kind = 'MemoryPool'
-  readonly device: D
-  /** @internal */
-  readonly _context: Context
+  /** The context of its device. */
+  readonly context: Context
   readonly #handle: CUmemoryPool
-  readonly #calls: PoolCalls
   readonly #handleTypes: readonly HandleKind[] | undefined
   /** Undefined for a pool that is not ours to destroy. */
   readonly #life: PoolLife | undefined
   #wasExported = false
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
-  protected constructor(
-    device: D,
+  private constructor(
+    context: Context,
     handle: CUmemoryPool,
     origin: PoolOrigin,
-    calls: PoolCalls,
     handleTypes?: readonly HandleKind[],
   ) {
     super()
     this.#handleTypes = handleTypes
-    this.device = device
     this.#handle = handle
-    this.#calls = calls
-    const context = device.primaryContext
-    this._context = context
+    this.context = context
     if (origin === 'borrowed') return
-    const life = new PoolLife(context, handle, calls.destroy)
+    const life = new PoolLife(context, handle)
     this.#life = life
-    watchForLeak(this, `A MemoryPool of device ${device.ordinal}`, () => {
+    watchForLeak(this, `A MemoryPool of device ${context.device.ordinal}`, () => {
       life.end()
       return 'it is destroyed when nothing allocated from it is left'
     })
   }
 
+  /**
+   * Makes a pool on a device (`cuMemPoolCreate`, `cudaMemPoolCreate`).
+   * @throws TypeError, RangeError; StatusError when the device cannot export as asked.
+   */
+  static create(owner: DeviceOrContext, options: MemoryPoolOptions = {}): MemoryPool {
+    const api = 'MemoryPool.create'
+    const context = contextOf(owner, api)
+    requireOptions(options, api, poolKeys)
+    const { type, id } = resolvePlace(context.device, 'owner')
+    const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
+    const maximum = requireInteger(options.maximumBytes ?? 0, api, 'options.maximumBytes', 0)
+    const properties = CUmemPoolProps.allocate({
+      allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
+      handleTypes,
+      location: { type, id },
+      maxSize: BigInt(maximum),
+    })
+    const out = scratch()
+    makeForKinds(handleTypes, () => context._call('memPoolCreate', out, properties))
+    return new MemoryPool(context, out.u64[0] as CUmemoryPool, 'owned', handleKindsOf(handleTypes))
+  }
+
+  /**
+   * The pool that came with the device (`cuDeviceGetDefaultMemPool`, `cudaDeviceGetDefaultMemPool`). dispose() leaves it
+   * alone.
+   */
+  static defaultOf(owner: DeviceOrContext): MemoryPool {
+    return MemoryPool.#of(contextOf(owner, 'MemoryPool.defaultOf'), 'deviceGetDefaultMemPool')
+  }
+
+  /** The pool that streams of the device allocate from when none is named (`cuDeviceGetMemPool`, `cudaDeviceGetMemPool`). */
+  static currentOf(owner: DeviceOrContext): MemoryPool {
+    return MemoryPool.#of(contextOf(owner, 'MemoryPool.currentOf'), 'deviceGetMemPool')
+  }
+
+  static #of(context: Context, call: 'deviceGetDefaultMemPool' | 'deviceGetMemPool'): MemoryPool {
+    const out = scratch()
+    context._call(call, out, context._cuda.deviceArgument(context.device) as CUdevice)
+    return new MemoryPool(context, out.u64[0] as CUmemoryPool, 'borrowed')
+  }
+
+  /**
+   * A pool of another owner, such as one of `@shoal/driver` for `@shoal/runtime`, as one of `owner`: the same handle. It is
+   * borrowed: the other object must live as long as this one is used.
+   */
+  static from(owner: DeviceOrContext, pool: MemoryPool): MemoryPool {
+    const api = 'MemoryPool.from'
+    const context = contextOf(owner, api)
+    const { handle, context: other } = requireInstance(pool, api, 'pool', MemoryPool) as MemoryPool
+    if (other === context) return pool
+    if (other._handle !== context._handle) throw wrongType(api, 'pool', 'a MemoryPool of the same device', pool)
+    return new MemoryPool(context, handle, 'borrowed')
+  }
+
+  /**
+   * A pool that another process exported (`cuMemPoolImportFromShareableHandle`, `cudaMemPoolImportFromShareableHandle`).
+   * Nothing can be allocated from it; {@link importPointer} takes what the other process allocated. The handle stays the
+   * caller's.
+   */
+  static import(owner: DeviceOrContext, handle: ShareableHandle<'pool'>): MemoryPool {
+    const context = contextOf(owner, 'MemoryPool.import')
+    const imported = importHandle(handle, 'pool', (from, kind) => {
+      const out = scratch()
+      context._call('memPoolImportFromShareableHandle', out, from, kind, 0)
+      return out.u64[0] as CUmemoryPool
+    })
+    return new MemoryPool(context, imported, 'imported')
+  }
+
+  /** The device whose memory it has. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
   /** The handle, the same for the driver and the runtime. @throws DisposedError */
   get handle(): CUmemoryPool {
     this._requireAlive()
-    this._context._requireAlive()
+    this.context._requireAlive()
     return this.#handle
   }
 
@@ -88,9 +190,10 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   }
 
   set releaseThreshold(bytes: number) {
-    const most = Number.MAX_SAFE_INTEGER
     const value =
-      bytes === Number.POSITIVE_INFINITY ? 2n ** 64n - 1n : BigInt(requireInteger(bytes, 'releaseThreshold', 0, most))
+      bytes === Number.POSITIVE_INFINITY
+        ? 2n ** 64n - 1n
+        : BigInt(requireInteger(bytes, 'MemoryPool', 'releaseThreshold', 0))
     this.#set(attributes.releaseThreshold, value)
   }
 
@@ -121,9 +224,10 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
 
   /** Changes what is named and leaves the rest. */
   setReuse(policy: Partial<ReusePolicy>): void {
-    requireOptions(policy, 'policy', '{ opportunistic: false }')
+    const api = 'MemoryPool.setReuse'
+    requireOptions(policy, api, reuseKeys, 'policy')
     const change = (code: number, value: boolean | undefined, name: string): void => {
-      if (value !== undefined) this.#set(code, optionalBoolean(value, name, true) ? 1n : 0n)
+      if (value !== undefined) this.#set(code, optionalBoolean(value, api, `policy.${name}`, true) ? 1n : 0n)
     }
     const { followEventDependencies, opportunistic, internalDependencies } = policy
     change(attributes.followEventDependencies, followEventDependencies, 'followEventDependencies')
@@ -137,9 +241,8 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
    * `stream.synchronize()`, which only asks about an event.
    */
   trimTo(bytesToKeep = 0): void {
-    requireInteger(bytesToKeep, 'bytesToKeep', 0, Number.MAX_SAFE_INTEGER)
-    const { handle } = this
-    this.#calls.trimTo(this._context, handle, bytesToKeep)
+    requireInteger(bytesToKeep, 'MemoryPool.trimTo', 'bytesToKeep', 0)
+    this.context._call('memPoolTrimTo', this.handle, bytesToKeep)
   }
 
   /** Lets further devices use what is allocated from the pool, or takes that back. */
@@ -148,7 +251,7 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
     const grants: AccessGrant[] = list.map((place) => ({ place, access }))
     const { memory, count } = writeGrants(resolveGrants(grants))
-    if (count > 0) this.#calls.setAccess(this._context, handle, memory.bytes, count)
+    if (count > 0) this.context._call('memPoolSetAccess', handle, memory.bytes, count)
   }
 
   /** What a device may do with what is allocated from the pool. */
@@ -157,7 +260,7 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     const { type, id } = resolvePlace(place, 'place')
     const out = scratch()
     out.u64[0] = 0n
-    this.#calls.getAccess(this._context, handle, out, CUmemLocation.allocate({ type, id }))
+    this.context._call('memPoolGetAccess', out, handle, CUmemLocation.allocate({ type, id }))
     return readAccess(out.u32[0] as number)
   }
 
@@ -168,23 +271,67 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
       'pool',
       kind,
       0,
-      this.device.ordinal,
+      this.context.device.ordinal,
       () => this.#handleTypes,
-      (out, code) => this.#calls.exportTo(this._context, handle, out, code),
+      (out, code) => this.context._call('memPoolExportToShareableHandle', out, handle, code, 0),
     )
     this.#wasExported = true
     return exported
   }
 
-  /** @internal Drivers export pointers of a pool only once they have exported the pool. */
-  _exportFirst(): void {
-    this._requireAlive()
-    const [kind] = this.#handleTypes ?? []
-    if (!this.#wasExported && kind !== undefined) this.export(kind).dispose()
+  /** Makes it the pool that streams of its device allocate from (`cuDeviceSetMemPool`, `cudaDeviceSetMemPool`). */
+  setCurrent(): void {
+    const { handle, context } = this
+    context._call('deviceSetMemPool', context._cuda.deviceArgument(context.device) as CUdevice, handle)
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'MemoryPool'
+  /**
+   * Memory from this pool that work queued on `stream` can use, and that is freed on it (`cuMemAllocFromPoolAsync`,
+   * `cudaMallocFromPoolAsync`).
+   */
+  allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
+    const api = 'MemoryPool.allocate'
+    requireStream(stream, api)
+    const { handle } = this
+    return DeviceBuffer._allocateWith(dtype, length, api, (bytes) =>
+      Allocation.allocateFrom(this, handle, stream, bytes),
+    )
+  }
+
+  /**
+   * What another process that has imported this pool opens the buffer with (`cuMemPoolExportPointer`,
+   * `cudaMemPoolExportPointer`).
+   */
+  exportPointer<E extends DType>(buffer: DeviceBuffer<E>): PoolPointer<E> {
+    this._requireAlive()
+    requireInstance(buffer, 'MemoryPool.exportPointer', 'buffer', DeviceBuffer)
+    const address = buffer.address as CUdeviceptr
+    // Drivers export pointers of a pool only once they have exported the pool.
+    const [kind] = this.#handleTypes ?? []
+    if (!this.#wasExported && kind !== undefined) this.export(kind).dispose()
+    const out = scratch()
+    withReason([Status.invalidValue], onlyItsOwn, () => this.context._call('memPoolExportPointer', out, address))
+    return poolPointerFrom(out.buffer, buffer.dtype, buffer.length)
+  }
+
+  /**
+   * The buffer that another process exported from this pool (`cuMemPoolImportPointer`, `cudaMemPoolImportPointer`).
+   * Dispose of it before the exporting process frees it.
+   */
+  importPointer<E extends DType>(stream: Stream, pointer: PoolPointer<E>): DeviceBuffer<E> {
+    const api = 'MemoryPool.importPointer'
+    const { handle } = this
+    const data = poolPointerBytes(pointer, api)
+    requireStream(stream, api)
+    return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, api, (bytes) => {
+      const out = scratch()
+      stream.context._call('memPoolImportPointer', out, handle, data)
+      return requireImported(Allocation.adoptOn(stream, out.u64[0] as bigint, bytes, this), api)
+    })
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this.#handle }
   }
 
   /** @internal What memory from it counts at; undefined for a pool that nobody here destroys. */
@@ -205,10 +352,9 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
 
   // Three attributes are an int, the others 64 bits: both are read as 64 bits from zeroed memory.
   #get(code: number): number {
-    const { handle } = this
     const out = scratch()
     out.u64[0] = 0n
-    this.#calls.getAttribute(this._context, handle, code, out)
+    this.context._call('memPoolGetAttribute', this.handle, code as CUmemPool_attribute, out)
     const value = out.u64[0] as bigint
     return value === 2n ** 64n - 1n ? Number.POSITIVE_INFINITY : Number(value)
   }
@@ -217,6 +363,6 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
     const { handle } = this
     const cell = scratch()
     cell.u64[0] = value
-    this.#calls.setAttribute(this._context, handle, code, cell)
+    this.context._call('memPoolSetAttribute', handle, code as CUmemPool_attribute, cell)
   }
 }

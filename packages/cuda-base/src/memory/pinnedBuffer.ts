@@ -1,18 +1,24 @@
-import { constants } from 'node:buffer'
-import { type HostView, hostView } from '@shoal/ffi'
+import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
 import {
-  type DType,
-  dtypeInfo,
+  dtypeOf,
+  type ElementInputOf,
+  type ElementType,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  type StorageArrayConstructor,
-  type TypedArrayOf,
+  type OptionKeys,
+  optionalBoolean,
+  requireCount,
+  requireOptions,
+  type StorageArray,
 } from '@shoal/types'
-import { optionalBoolean, requireDType, requireLength, requireOptions } from '../checks.js'
-import type { Context } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
 import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
-import { type HeldMemory, noteHeld } from './held.js'
+import { scratch } from '../native.js'
+import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
+import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
+import { ContextArray, requireViewable } from './hostMemory.js'
+import { type PinnedOwner, registerPinned } from './pinnedRegistry.js'
 
 const flags = { portable: 1, mapped: 2, writeCombined: 4 } as const
 
@@ -26,137 +32,162 @@ export interface PinnedOptions {
   readonly writeCombined?: boolean | undefined
 }
 
-/** Allocation of page-locked memory, by the functions of the driver or of the runtime. Each checks its status. */
-export interface PinnedCalls {
-  allocate(context: Context, byteLength: number, bits: number): bigint
-  free(context: Context, address: bigint): void
-  devicePointer(context: Context, address: bigint): bigint
-}
-
-/** What page-locked memory is made from, once it is there. */
-export interface PinnedAllocation<D extends DType> {
-  readonly context: Context
-  readonly dtype: D
-  readonly length: number
-  readonly isMapped: boolean
-  readonly address: bigint
-  readonly calls: PinnedCalls
-}
-
-/** Checks the arguments, allocates, and frees again when `construct` throws. */
-export function allocatePinned<D extends DType, T>(
-  context: Context,
-  dtype: D,
-  length: number,
-  options: PinnedOptions,
-  calls: PinnedCalls,
-  construct: (allocation: PinnedAllocation<D>) => T,
-): T {
-  const { bytes } = requireDType(dtype)
-  requireLength(length, 'length', bytes)
-  requireOptions(options, 'options', '{ mapped }')
-  const isMapped = optionalBoolean(options.mapped, 'mapped', false)
-  const bits =
-    (optionalBoolean(options.portable, 'portable', true) ? flags.portable : 0) |
-    (isMapped ? flags.mapped : 0) |
-    (optionalBoolean(options.writeCombined, 'writeCombined', false) ? flags.writeCombined : 0)
-  if (length === 0) return construct({ context, dtype, length, isMapped, address: 0n, calls })
-  if (length * bytes > constants.MAX_LENGTH) {
-    throw new RangeError(
-      `length is ${length}, ${length * bytes} bytes; an ArrayBuffer of this Node.js has at most ${constants.MAX_LENGTH}`,
-    )
-  }
-  const address = calls.allocate(context, length * bytes, bits)
-  try {
-    return construct({ context, dtype, length, isMapped, address, calls })
-  } catch (error) {
-    giveBackUnused('Page-locked memory', () => calls.free(context, address))
-    throw error
-  }
-}
+export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: true, writeCombined: true }
 
 /**
- * Page-locked host memory as a real `ArrayBuffer`: copies between it and the device do not block the thread and need no
- * staging. dispose() detaches the buffer: its arrays become empty.
+ * Page-locked host memory (`cuMemHostAlloc`, `cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device do
+ * not block the thread and need no staging. dispose() detaches the buffer: its arrays become empty.
+ *
+ * @example
+ * using staging = PinnedBuffer.allocate(device, 'f32', 1024)
+ * staging.array.fill(1)
+ * buffer.copyFrom(staging, { stream }) // returns at once
  */
-export abstract class PinnedMemoryObject<D extends DType = DType> extends Resource implements MemoryLike, HeldMemory {
-  readonly dtype: D
+export class PinnedBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike, PinnedOwner {
+  protected readonly kind = 'PinnedBuffer'
+  /** The context it was made in. */
+  readonly context: Context
+  /** The type of its elements. */
+  readonly dtype: E
   /** Number of elements. */
   readonly length: number
+  /** Bytes of all elements. */
   readonly byteLength: number
-  /** @internal */
-  readonly _context: Context
   readonly #address: bigint
-  readonly #array: TypedArrayOf<D>
-  readonly #view: HostView | undefined
+  readonly #memory: ContextArray<E> | undefined
   readonly #isMapped: boolean
-  readonly #calls: PinnedCalls
   #holds = 0
-  #isReachable = false
-  #forget: (() => void) | undefined
-  #forgetMoved: (() => void) | undefined
+  #whenUnreachable: ((free: () => void) => void) | undefined
 
-  protected constructor(what: string, { context, dtype, length, isMapped, address, calls }: PinnedAllocation<D>) {
+  private constructor(
+    context: Context,
+    dtype: E,
+    length: number,
+    byteLength: number,
+    isMapped: boolean,
+    address: bigint,
+  ) {
     super()
-    const info = dtypeInfo(dtype)
-    this._context = context
+    this.context = context
     this.dtype = dtype
     this.length = length
-    this.byteLength = length * info.bytes
+    this.byteLength = byteLength
     this.#address = address
     this.#isMapped = isMapped
-    this.#calls = calls
-    const construct: StorageArrayConstructor<D> = info.typedArray
-    if (this.byteLength === 0) {
-      this.#array = new construct(0)
-      return
-    }
-    this.#view = hostView(address, this.byteLength)
-    this.#array = new construct(this.#view.buffer, 0, length * info.arrayEntries)
+    if (byteLength === 0) return
+    const memory = new ContextArray(context, address, byteLength, dtype, length)
+    this.#memory = memory
     // Keeps this object, and so the memory, alive as long as anybody has the ArrayBuffer.
-    noteHeld(this.#view.buffer, this)
-    // Resetting the device frees the memory: no array may look into it after that.
-    const view = new WeakRef(this.#view)
-    const { reach } = this.#view
-    const forget = context._beforeClose((reason) => {
-      if (reason !== 'thread-end') view.deref()?.detach()
-    })
-    this.#forget = forget
-    this.#forgetMoved = watchMoved(context, this.#view)
+    registerPinned(memory.buffer, this)
     context._addChild()
-    watchForLeak(this, `${what} of ${this.byteLength} bytes`, () => {
-      forget()
-      reach.whenReleased(() => freeHost(calls, context, address))
+    const { releaser } = memory
+    watchForLeak(this, `A PinnedBuffer of ${byteLength} bytes`, () => {
+      releaser(() => freeHost(context, address))
       return 'its memory is freed now'
     })
   }
 
-  /** The elements: reads and writes reach the memory itself. */
-  get array(): TypedArrayOf<D> {
-    this.#requireUsable()
-    return this.#array
+  /**
+   * Page-locked memory for `length` elements; its contents are whatever was there (`cuMemHostAlloc`, `cudaHostAlloc`).
+   * @throws TypeError, RangeError; StatusError when there is not as much
+   */
+  static allocate<E extends ElementType>(
+    owner: DeviceOrContext,
+    dtype: E,
+    length: number,
+    options: PinnedOptions = {},
+  ): PinnedBuffer<E> {
+    return allocate(owner, dtype, length, options, 'PinnedBuffer.allocate')
   }
 
-  /** The memory as an `ArrayBuffer`. */
+  /**
+   * A page-locked copy of an array. `dtype` says what the bits of the array mean, or which struct the objects of a list
+   * are; default: the array's own type. @throws as {@link allocate}
+   */
+  static from<E extends ElementType>(
+    owner: DeviceOrContext,
+    array: ElementInputOf<E> | HostArrayOf<E>,
+    options: PinnedOptions & { readonly dtype: E },
+  ): PinnedBuffer<E>
+  static from<A extends StorageArray>(
+    owner: DeviceOrContext,
+    array: A,
+    options?: PinnedOptions,
+  ): PinnedBuffer<DTypeOfArray<A>>
+  static from(
+    owner: DeviceOrContext,
+    array: StorageArray | ArrayLike<object>,
+    options: PinnedOptions & { readonly dtype?: ElementType } = {},
+  ): PinnedBuffer {
+    const api = 'PinnedBuffer.from'
+    requireOptions(options, api, { ...pinnedKeys, dtype: true })
+    const { dtype = dtypeOf(array as StorageArray, api, 'array'), ...rest } = options
+    requireElementType(dtype, api, 'options.dtype')
+    const held: unknown = typeof dtype !== 'string' && Array.isArray(array) ? dtype.encodeArray(array) : array
+    requireArrayFor(held, dtype, api, 'array')
+    const buffer = allocate(owner, dtype, elementsIn(held, dtype, api, 'array'), rest, api)
+    bytesOf(buffer.array).set(bytesOf(held))
+    return buffer
+  }
+
+  /** @internal */
+  static _make<E extends ElementType>(
+    context: Context,
+    dtype: E,
+    length: number,
+    byteLength: number,
+    isMapped: boolean,
+    address: bigint,
+  ): PinnedBuffer<E> {
+    return new PinnedBuffer(context, dtype, length, byteLength, isMapped, address)
+  }
+
+  /** The device it was made for. */
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /** The elements: reads and writes reach the memory itself. @throws DisposedError */
+  get array(): HostArrayOf<E> {
+    this.#requireUsable()
+    return this.#memory?.array ?? (arrayFor(this.dtype, 0) as HostArrayOf<E>)
+  }
+
+  /** The memory as an `ArrayBuffer`. @throws DisposedError */
   get buffer(): ArrayBuffer {
     return this.array.buffer as ArrayBuffer
   }
 
-  /** The host address. */
+  /** The host address. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
     return this.#address
   }
 
+  /**
+   * The address kernels use (`cuMemHostGetDevicePointer`, `cudaHostGetDevicePointer`).
+   * @throws TypeError for memory that is not mapped; DisposedError
+   */
+  get deviceAddress(): CUdeviceptr {
+    this.#requireUsable()
+    if (!this.#isMapped) {
+      throw new TypeError('PinnedBuffer.deviceAddress: the memory must be mapped; allocate it with { mapped: true }')
+    }
+    const out = scratch()
+    this.context._call('memHostGetDevicePointer', out, this.#address, 0)
+    return out.u64[0] as CUdeviceptr
+  }
+
   get [memoryProtocol](): MemoryRange {
+    const { length } = this
+    const dtype: ElementType = this.dtype
     return {
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
       deviceOrdinal: -1,
-      context: this._context.handle,
-      dtype: this.dtype,
-      length: this.length,
+      context: this.context.handle,
+      ...(typeof dtype === 'string' ? { dtype, length } : {}),
     }
   }
 
@@ -172,48 +203,61 @@ export abstract class PinnedMemoryObject<D extends DType = DType> extends Resour
     if (this.#holds === 0 && this._disposed) this.#free()
   }
 
-  protected devicePointer(): bigint {
-    this.#requireUsable()
-    if (!this.#isMapped) throw new TypeError('the memory is not mapped; allocate it with { mapped: true }')
-    return this.#calls.devicePointer(this._context, this.#address)
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { dtype: nameOfType(this.dtype), length: this.length }
   }
 
   protected release(): void {
     forgetLeak(this)
-    this.#forget?.()
-    this.#isReachable = this.#view?.detach() === false
-    if (!this.#isReachable) this.#forgetMoved?.()
+    this.#whenUnreachable = this.#memory?.detach().whenUnreachable
     if (this.#holds === 0) this.#free()
   }
 
   #requireUsable(): void {
     this._requireAlive()
-    this._context._requireAlive()
+    this.context._requireAlive()
   }
 
   #free(): void {
-    if (this.byteLength === 0) return
-    const context = this._context
-    const calls = this.#calls
+    const { context } = this
     const address = this.#address
-    // An array that took the memory over (`buffer.transfer()`) may still be read: the memory goes when that array does.
-    if (this.#isReachable) this.#view?.reach.whenReleased(() => freeHost(calls, context, address))
-    else freeHost(calls, context, address)
+    this.#whenUnreachable?.(() => freeHost(context, address))
   }
 }
 
-/** A moved buffer is out of reach: until it is collected, resetting the device would take memory away that is read. */
-function watchMoved(context: Context, { buffer, reach }: HostView): () => void {
-  const { byteLength } = buffer
-  const original = new WeakRef(buffer)
-  const forget = context._watchMovedMemory(() => original.deref()?.byteLength !== byteLength)
-  reach.whenReleased(forget)
-  return forget
+function allocate<E extends ElementType>(
+  owner: DeviceOrContext,
+  dtype: E,
+  length: number,
+  options: PinnedOptions,
+  api: string,
+): PinnedBuffer<E> {
+  const context = contextOf(owner, api)
+  const { bytes } = requireElementType(dtype, api)
+  requireCount(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  requireOptions(options, api, pinnedKeys)
+  const isMapped = optionalBoolean(options.mapped, api, 'options.mapped', false)
+  const bits =
+    (optionalBoolean(options.portable, api, 'options.portable', true) ? flags.portable : 0) |
+    (isMapped ? flags.mapped : 0) |
+    (optionalBoolean(options.writeCombined, api, 'options.writeCombined', false) ? flags.writeCombined : 0)
+  const byteLength = length * bytes
+  if (byteLength === 0) return PinnedBuffer._make(context, dtype, length, 0, isMapped, 0n)
+  requireViewable(byteLength, api)
+  const out = scratch()
+  context._call('memHostAlloc', out, byteLength, bits)
+  const address = out.u64[0] as bigint
+  try {
+    return PinnedBuffer._make(context, dtype, length, byteLength, isMapped, address)
+  } catch (error) {
+    giveBackUnused('Page-locked memory', () => context._release('memFreeHost', address))
+    throw error
+  }
 }
 
-function freeHost(calls: PinnedCalls, context: Context, address: bigint): void {
+function freeHost(context: Context, address: bigint): void {
   try {
-    calls.free(context, address)
+    context._release('memFreeHost', address)
   } finally {
     context._removeChild()
   }

@@ -3,9 +3,10 @@ import {
   cuDeviceGetDefaultMemPool,
   cuDeviceGetMemPool,
   cuDeviceSetMemPool,
+  cuMemPoolDestroy,
 } from '@shoal/cuda-sys/driver'
 import type { Context } from '../context.js'
-import { check } from '../errors.js'
+import { check, checkRelease } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'
 
@@ -20,15 +21,13 @@ const living = new Map<CUmemoryPool, PoolLife>()
 export class PoolLife {
   readonly #context: Context
   readonly #handle: CUmemoryPool
-  readonly #destroy: (context: Context, pool: CUmemoryPool) => void
   /** Pieces of memory that came from it and were not given back. */
   #uses = 0
   #isOver = false
 
-  constructor(context: Context, handle: CUmemoryPool, destroy: (context: Context, pool: CUmemoryPool) => void) {
+  constructor(context: Context, handle: CUmemoryPool) {
     this.#context = context
     this.#handle = handle
-    this.#destroy = destroy
     context._addChild()
     living.set(handle, this)
   }
@@ -53,21 +52,21 @@ export class PoolLife {
   end(): void {
     this.#isOver = true
     try {
-      if (this.#uses > 0) this.#makeWay()
+      if (this.#uses > 0) this.#restoreDefaultPool()
     } finally {
       this.#endIfUnused()
     }
   }
 
   /** A destroy would make the default pool the current one again at once, not with the last memory. */
-  #makeWay(): void {
+  #restoreDefaultPool(): void {
     const context = this.#context
     if (processIsEnding() || context.disposed) return
     const { handle: device } = context.device
     const out = scratch()
-    context._call('cuDeviceGetMemPool', () => cuDeviceGetMemPool(out, device))
+    context._callDriver('cuDeviceGetMemPool', () => cuDeviceGetMemPool(out, device))
     if (out.u64[0] !== this.#handle) return
-    context._call('cuDeviceGetDefaultMemPool', () => cuDeviceGetDefaultMemPool(out, device))
+    context._callDriver('cuDeviceGetDefaultMemPool', () => cuDeviceGetDefaultMemPool(out, device))
     check(cuDeviceSetMemPool(device, out.u64[0] as CUmemoryPool), 'cuDeviceSetMemPool')
   }
 
@@ -77,9 +76,15 @@ export class PoolLife {
     // After a reset another pool may have got the same handle.
     if (living.get(this.#handle) === this) living.delete(this.#handle)
     try {
-      if (!processIsEnding()) this.#destroy(context, this.#handle)
+      if (!processIsEnding()) destroyPool(context, this.#handle)
     } finally {
       context._removeChild()
     }
   }
+}
+
+/** A pool outlives a reset. Without a context libcudart would make one, perhaps of another device. */
+function destroyPool(context: Context, pool: CUmemoryPool): void {
+  if (context.disposed) checkRelease(cuMemPoolDestroy(pool), 'cuMemPoolDestroy')
+  else context._release('memPoolDestroy', pool)
 }

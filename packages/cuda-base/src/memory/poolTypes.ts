@@ -1,5 +1,4 @@
-import { type DType, describeValue, dtypeInfo } from '@shoal/types'
-import { requireLength } from '../checks.js'
+import { type DType, dtypeInfo, type OptionKeys, outOfRange, requireInteger, wrongType } from '@shoal/types'
 import type { HandleKind } from '../vmm/handleKinds.js'
 
 /** How a pool is made. */
@@ -10,6 +9,8 @@ export interface MemoryPoolOptions {
   readonly maximumBytes?: number | undefined
 }
 
+export const poolKeys: OptionKeys<MemoryPoolOptions> = { handleTypes: true, maximumBytes: true }
+
 /** When a pool may hand memory that was freed on one stream to another. All are true at first. */
 export interface ReusePolicy {
   /** Where the other stream waits for an event of the first. */
@@ -18,6 +19,12 @@ export interface ReusePolicy {
   readonly opportunistic: boolean
   /** By making the other stream wait. */
   readonly internalDependencies: boolean
+}
+
+export const reuseKeys: OptionKeys<ReusePolicy> = {
+  followEventDependencies: true,
+  opportunistic: true,
+  internalDependencies: true,
 }
 
 /** Bytes now, and the most there have been since the last reset of the high-water mark. */
@@ -41,15 +48,15 @@ export const onlyItsOwn = 'the memory must be from this pool, and the pool made 
 const pointerBytes = 64
 
 /** The bytes of a pool pointer. @throws TypeError, RangeError for what is none. */
-export function poolPointerBytes(pointer: PoolPointer): Uint8Array {
+export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array {
   if (typeof pointer !== 'object' || pointer === null || pointer.type !== 'pool-pointer') {
-    throw new TypeError(`pointer must be what exportPointer() gave, not ${describeValue(pointer)}`)
+    throw wrongType(api, 'pointer', 'what exportPointer() gave', pointer)
   }
-  requireLength(pointer.length, 'length', dtypeInfo(pointer.dtype).bytes)
-  const data = Uint8Array.from(Buffer.from(String(pointer.data), 'base64'))
-  if (data.length !== pointerBytes) {
-    throw new RangeError(`a pool pointer has ${pointerBytes} bytes, not ${data.length}`)
-  }
+  const { bytes } = dtypeInfo(pointer.dtype)
+  requireInteger(pointer.length, api, 'pointer.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  if (typeof pointer.data !== 'string') throw wrongType(api, 'pointer.data', 'base64 text', pointer.data)
+  const data = Uint8Array.from(Buffer.from(pointer.data, 'base64'))
+  if (data.length !== pointerBytes) throw outOfRange(api, 'pointer.data', `of ${pointerBytes} bytes`, data.length)
   return data
 }
 

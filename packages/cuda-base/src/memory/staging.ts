@@ -1,4 +1,3 @@
-import { cuMemFreeHost, cuMemHostAlloc } from '@shoal/cuda-sys/driver'
 import { hostView } from '@shoal/ffi'
 import type { Context } from '../context.js'
 import { giveBackUnused } from '../lifetime.js'
@@ -59,7 +58,7 @@ export class StagingPool {
       return idle
     }
     const out = scratch()
-    this.#context._call('cuMemHostAlloc', () => cuMemHostAlloc(out, size, portable))
+    this.#context._call('memHostAlloc', out, size, portable)
     const address = out.u64[0] as bigint
     try {
       const { buffer, detach } = hostView(address, size)
@@ -89,7 +88,7 @@ export class StagingPool {
 }
 
 function freeHost(context: Context, address: bigint): void {
-  context._release('cuMemFreeHost', () => cuMemFreeHost(address))
+  context._release('memFreeHost', address)
 }
 
 const pools = new WeakMap<Context, StagingPool>()

@@ -1,15 +1,18 @@
 import {
-  type DType,
-  describeValue,
-  dtypeInfo,
+  type ElementType,
   isMemoryLike,
   type MemoryLike,
   type MemoryRange,
+  type OptionKeys,
+  outOfRange,
+  requireInteger,
+  requireOptions,
   toMemoryRange,
+  wrongType,
 } from '@shoal/types'
-import { requireDType, requireInteger, requireOptions } from '../checks.js'
-import { requireArrayFor } from './hostArrays.js'
-import { PinnedMemoryObject } from './pinnedMemory.js'
+import { bytesOfElement, nameOfType, requireElementType } from './elementType.js'
+import { byteLengthOf, requireArrayFor } from './hostArrays.js'
+import { PinnedBuffer } from './pinnedBuffer.js'
 
 /** Which part of another object's memory. */
 export interface ViewOptions {
@@ -19,25 +22,32 @@ export interface ViewOptions {
   readonly length?: number | undefined
 }
 
+export const viewKeys: OptionKeys<ViewOptions> = { byteOffset: true, length: true }
+
 /** Elements in memory: what a copy from or to it has to match. */
 export interface Elements {
-  readonly dtype: DType
+  readonly dtype: ElementType
   readonly length: number
   readonly byteLength: number
 }
 
 /** Where a view of another object's memory starts, and its length. @throws RangeError when it does not lie within. */
-export function viewOf(memory: MemoryLike, dtype: DType, options: ViewOptions): { address: bigint; length: number } {
-  const { bytes, alignment } = requireDType(dtype)
-  requireOptions(options, 'options', '{ byteOffset }')
-  const { address, byteLength } = toMemoryRange(memory)
-  const byteOffset = requireInteger(options.byteOffset ?? 0, 'byteOffset', 0, byteLength)
+export function viewOf(
+  memory: MemoryLike,
+  dtype: ElementType,
+  options: ViewOptions,
+  api: string,
+): { address: bigint; length: number } {
+  const { bytes, alignment } = requireElementType(dtype, api)
+  requireOptions(options, api, viewKeys)
+  const { address, byteLength } = toMemoryRange(memory, api)
+  const byteOffset = requireInteger(options.byteOffset ?? 0, api, 'options.byteOffset', 0, byteLength)
   const first = address + BigInt(byteOffset)
   if (first % BigInt(alignment) !== 0n) {
-    throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${dtype}, not ${byteOffset}`)
+    throw outOfRange(api, 'options.byteOffset', `a multiple of ${alignment} for ${nameOfType(dtype)}`, byteOffset)
   }
   const available = Math.floor((byteLength - byteOffset) / bytes)
-  return { address: first, length: requireInteger(options.length ?? available, 'length', 0, available) }
+  return { address: first, length: requireInteger(options.length ?? available, api, 'options.length', 0, available) }
 }
 
 /** Of the memory that a view lies in part may have been given back. @throws RangeError */
@@ -49,68 +59,64 @@ export function requireWithin(range: MemoryRange, address: bigint, byteLength: n
 }
 
 /** The elements from `start` up to, not including, `end`; negative numbers count from the end. */
-export function sliceOf(start: number, end: number, length: number): { first: number; length: number } {
-  const first = boundary(start, 'start', length)
-  const last = boundary(end, 'end', length)
-  if (last < first) throw new RangeError(`end (${end}) must not be before start (${start})`)
+export function sliceOf(start: number, end: number, length: number, api: string): { first: number; length: number } {
+  const first = boundary(start, 'start', length, api)
+  const last = boundary(end, 'end', length, api)
+  if (last < first) throw outOfRange(api, 'end', `at or behind start (${start})`, end)
   return { first, length: last - first }
 }
 
-function boundary(value: number, name: string, length: number): number {
-  const index = requireInteger(value, name, -length, length)
+function boundary(value: number, name: string, length: number, api: string): number {
+  const index = requireInteger(value, api, name, -length, length)
   return index < 0 ? index + length : index
 }
 
-/** How many elements of another dtype the same bytes are. @throws RangeError when they do not fit. */
-export function reinterpretedLength(address: bigint, byteLength: number, dtype: DType): number {
-  const { bytes, alignment } = requireDType(dtype)
+/** How many elements of another type the same bytes are. @throws RangeError when they do not fit. */
+export function reinterpretedLength(address: bigint, byteLength: number, dtype: ElementType, api: string): number {
+  const { bytes, alignment } = requireElementType(dtype, api)
   if (byteLength % bytes !== 0) {
-    throw new RangeError(`${byteLength} bytes are not a whole number of ${dtype} (${bytes} bytes each)`)
+    throw outOfRange(api, 'dtype', `a type of which ${byteLength} bytes are whole elements`, nameOfType(dtype))
   }
   if (address % BigInt(alignment) !== 0n) {
-    throw new RangeError(`a view that does not start at a multiple of ${alignment} bytes cannot hold ${dtype}`)
+    throw outOfRange(api, 'dtype', `a type that may start at an address aligned less than ${alignment}`, nameOfType(dtype))
   }
   return byteLength / bytes
 }
 
 /** What a copy reads: a typed array, page-locked memory as one, or memory of a device. It has to match the target. */
-export function checkSource(source: unknown, target: Elements): ArrayBufferView | MemoryRange {
-  if (source instanceof PinnedMemoryObject) {
-    return checkArray(source.array as ArrayBufferView, target, 'source', source.dtype)
-  }
-  if (ArrayBuffer.isView(source)) return checkArray(source, target, 'source')
-  if (!isMemoryLike(source)) {
-    throw new TypeError(`source must be a typed array or memory, not ${describeValue(source)}`)
-  }
-  const range = toMemoryRange(source)
+export function checkSource(source: unknown, target: Elements, api: string): ArrayBufferView | MemoryRange {
+  if (source instanceof PinnedBuffer) return checkArray(source.array, target, api, 'source', source.dtype)
+  if (ArrayBuffer.isView(source)) return checkArray(source, target, api, 'source')
+  if (!isMemoryLike(source)) throw wrongType(api, 'source', 'a typed array or memory', source)
+  const range = toMemoryRange(source, api, 'source')
   if (range.dtype !== undefined && range.dtype !== target.dtype) {
-    throw new TypeError(`source holds ${range.dtype}, this buffer ${target.dtype}; reinterpret() one of them`)
+    throw wrongType(api, 'source', `of ${nameOfType(target.dtype)} (reinterpret() one of them)`, range.dtype)
   }
-  checkBytes(range.byteLength, target, 'source')
+  checkBytes(range.byteLength, target, api, 'source')
   return range
 }
 
 /** The array that a copy writes: a typed array, or page-locked memory as one. It has to match the source. */
-export function checkTarget(target: unknown, source: Elements): ArrayBufferView {
-  if (target instanceof PinnedMemoryObject) {
-    return checkArray(target.array as ArrayBufferView, source, 'target', target.dtype)
-  }
-  return checkArray(target as ArrayBufferView, source, 'target')
+export function checkTarget(target: unknown, source: Elements, api: string): ArrayBufferView {
+  if (target instanceof PinnedBuffer) return checkArray(target.array, source, api, 'target', target.dtype)
+  return checkArray(target, source, api, 'target')
 }
 
-function checkArray(array: ArrayBufferView, other: Elements, name: string, dtype?: DType): ArrayBufferView {
-  if (dtype !== undefined && dtype !== other.dtype) {
-    throw new TypeError(`${name} holds ${dtype}, this buffer ${other.dtype}`)
-  }
-  requireArrayFor(array, other.dtype, name)
-  checkBytes(array.byteLength, other, name)
+function checkArray(
+  array: unknown,
+  other: Elements,
+  api: string,
+  name: string,
+  dtype: ElementType = other.dtype,
+): ArrayBufferView {
+  if (dtype !== other.dtype) throw wrongType(api, name, `of ${nameOfType(other.dtype)}`, nameOfType(dtype))
+  requireArrayFor(array, other.dtype, api, name)
+  checkBytes(byteLengthOf(array), other, api, name)
   return array
 }
 
-function checkBytes(byteLength: number, other: Elements, name: string): void {
+function checkBytes(byteLength: number, other: Elements, api: string, name: string): void {
   if (byteLength === other.byteLength) return
-  const elements = byteLength / dtypeInfo(other.dtype).bytes
-  throw new RangeError(
-    `${name} has ${elements} elements, the buffer ${other.length}; use slice() to copy a part of either`,
-  )
+  const elements = byteLength / bytesOfElement(other.dtype)
+  throw outOfRange(api, name, `of ${other.length} elements, as many as the buffer has (slice() takes parts)`, elements)
 }

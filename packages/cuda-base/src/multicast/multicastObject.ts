@@ -6,7 +6,6 @@ import {
   CUmulticastGranularity_flags,
   CUmulticastObjectProp,
   CUpointer_attribute,
-  cuCtxSynchronize,
   cuDeviceGet,
   cuDeviceGetAttribute,
   cuDeviceGetCount,
@@ -246,7 +245,7 @@ export class MulticastObject extends Resource {
    */
   addDevice(device: DeviceWithContext): this {
     const { handle } = this
-    const context = contextOf(device)
+    const context = contextOf(device, 'MulticastObject.addDevice', 'device')
     // The device of another package is the same one.
     if (this.devices.includes(context.device.ordinal))
       throw new RangeError(`device ${device.ordinal} was added already`)
@@ -301,7 +300,7 @@ export class MulticastObject extends Resource {
    */
   unbind(device: DeviceWithContext, options: { readonly offset?: number; readonly byteLength?: number } = {}): this {
     const { handle } = this
-    const { ordinal } = contextOf(device).device
+    const { ordinal } = contextOf(device, 'MulticastObject.addDevice', 'device').device
     requireOptions(options, 'options', '{ offset }')
     const offset = requireInteger(options.offset ?? 0, 'offset', 0, this.byteLength - 1)
     const index = this.#bindings.findIndex(
@@ -332,10 +331,6 @@ export class MulticastObject extends Resource {
     return exported
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'MulticastObject'
-  }
-
   protected release(): void {
     forgetLeak(this)
     if (processIsEnding()) return
@@ -357,7 +352,7 @@ export class MulticastObject extends Resource {
   }
 
   #wait(): void {
-    for (const context of this._contexts) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+    for (const context of this._contexts) context._release('ctxSynchronize')
   }
 
   /** @internal The driver waits, on this thread, until all devices were added: for ever when nobody else can add them. */

@@ -10,7 +10,7 @@ import { describeValue } from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
-import { type Words, wordsOf } from '../words.js'
+import { type U64Halves, halvesOf } from '../u64Halves.js'
 import { type MemoryPlace, placeKey, type ResolvedPlace, resolvePlace } from './location.js'
 
 /** What a device may do with mapped memory. */
@@ -52,7 +52,7 @@ export function requireAccess(access: MemoryAccess): MemoryAccess {
 
 interface Written {
   readonly memory: NativeMemory
-  readonly words: Words
+  readonly words: U64Halves
 }
 
 /** The struct of each grant there was: there are few, and each mapping needs one. */
@@ -65,7 +65,7 @@ function writeGrant({ place, access }: ResolvedGrant): Written {
   if (written === undefined) {
     const memory = NativeMemory.allocate(CUmemAccessDesc.size)
     memory.bytes.set(CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] }))
-    written = { memory, words: wordsOf(memory.address) }
+    written = { memory, words: halvesOf(memory.address) }
     known.set(key, written)
   }
   return written
@@ -76,7 +76,7 @@ export interface WrittenGrants {
   /** The array of structs. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
   /** Its address. */
-  readonly words: Words
+  readonly words: U64Halves
   readonly count: number
   /** Contexts of the devices that get access, each once. */
   readonly users: readonly Context[]
@@ -94,7 +94,7 @@ export function writeGrants(grants: readonly ResolvedGrant[]): WrittenGrants {
   grants.forEach((grant, index) => {
     memory.bytes.set(writeGrant(grant).memory.bytes, index * CUmemAccessDesc.size)
   })
-  return { memory, words: wordsOf(memory.address), count, users }
+  return { memory, words: halvesOf(memory.address), count, users }
 }
 
 function usersOf(grants: readonly ResolvedGrant[]): readonly Context[] {

@@ -1,4 +1,3 @@
-import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
 import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireInteger, requireOptions } from '../checks.js'
 import type { Context, DeviceWithContext } from '../context.js'
@@ -13,7 +12,7 @@ import {
   watchLater,
 } from '../lifetime.js'
 import { startDriver } from '../start.js'
-import { type Words, wordsOf } from '../words.js'
+import { type U64Halves, halvesOf } from '../u64Halves.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
 import { resolveDevice } from './location.js'
@@ -41,7 +40,7 @@ export interface GrowableOptions extends AllocationOptions {
 /** What there is to give back. It does not refer to the range, which the collector may take before. */
 interface Holding {
   readonly address: bigint
-  readonly words: Words
+  readonly words: U64Halves
   /** Bytes that addresses are reserved for. */
   readonly byteLength: number
   /** Where each piece of memory ends, in bytes from the start; the first begins there, each other where one ends. */
@@ -78,7 +77,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     super()
     const { users } = grants
     this.#context = context
-    this.#holding = { address, words: wordsOf(address), byteLength, ends: [], users }
+    this.#holding = { address, words: halvesOf(address), byteLength, ends: [], users }
     this.#step = step
     this.#granularity = granularity
     this.#properties = properties
@@ -163,10 +162,6 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return this.#description
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'GrowableRange'
-  }
-
   /** Gives everything back without blocking the thread while work still uses it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
@@ -213,7 +208,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
 /** The driver does not wait: memory that goes while a kernel uses it loses the context. */
 function waitFor(users: readonly Context[]): void {
-  for (const context of users) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+  for (const context of users) context._release('ctxSynchronize')
 }
 
 /** Whatever fails, the rest goes, and the first failure is thrown. */

@@ -47,7 +47,7 @@ export function resolveDevice(device: DeviceWithContext, name: string): Resolved
   if (typeof device !== 'object' || device === null || !('primaryContext' in device)) {
     throw new TypeError(`${name} must be a Device, not ${describeValue(device)}`)
   }
-  const context = contextOf(device)
+  const context = contextOf(device, name)
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
 }
 

@@ -1,7 +1,6 @@
 import {
   type CUmemGenericAllocationHandle,
   CUmemLocationType,
-  cuCtxSynchronize,
   cuMemMap,
   cuMemUnmap,
 } from '@shoal/cuda-sys/driver'
@@ -176,10 +175,6 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     return this.#description
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'MappedRange'
-  }
-
   /** Unmaps it without blocking the thread while work still uses it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
@@ -213,7 +208,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
 
   /** The driver does not wait: memory that goes while a kernel uses it loses the context. */
   #wait(): void {
-    for (const context of this.#users) context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+    for (const context of this.#users) context._release('ctxSynchronize')
   }
 
   #note(users: readonly Context[]): void {

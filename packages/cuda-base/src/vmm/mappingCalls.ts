@@ -3,7 +3,7 @@ import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { check, checkRelease, isGone, Status } from '../errors.js'
 import { giveBackUnused } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { type Words, wordsOf } from '../words.js'
+import { type U64Halves, halvesOf } from '../u64Halves.js'
 import type { WrittenGrants } from './access.js'
 import { makeForKinds } from './handleKinds.js'
 import type { ResolvedProperties } from './properties.js'
@@ -17,7 +17,7 @@ let map: NativeCall | undefined
 let allow: NativeCall | undefined
 let release: NativeCall | undefined
 let unmap: NativeCall | undefined
-let outHandle: Words | undefined
+let outHandle: U64Halves | undefined
 let outCells: Uint32Array | undefined
 
 const fourGiB = 2 ** 32
@@ -30,7 +30,7 @@ const fourGiB = 2 ** 32
 export function mapFresh(
   properties: ResolvedProperties,
   byteLength: number,
-  start: Words,
+  start: U64Halves,
   offset: number,
   grants: WrittenGrants,
 ): void {
@@ -59,23 +59,23 @@ function unmapUnused(low: number, high: number, byteLength: number): void {
 }
 
 /** Unmaps what {@link mapFresh} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */
-export function unmapFresh(start: Words, offset: number, byteLength: number): void {
+export function unmapFresh(start: U64Halves, offset: number, byteLength: number): void {
   const status = unmapMemory(lowAt(start, offset), highAt(start, offset), byteLength)
   if (status !== Status.success) checkRelease(status, 'cuMemUnmap')
 }
 
-function lowAt({ low }: Words, offset: number): number {
+function lowAt({ low }: U64Halves, offset: number): number {
   return (low + offset) % fourGiB
 }
 
-function highAt({ low, high }: Words, offset: number): number {
+function highAt({ low, high }: U64Halves, offset: number): number {
   return high + Math.floor((low + offset) / fourGiB)
 }
 
 /** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */
 export function createMemory({ words, handleTypes, place }: ResolvedProperties, byteLength: number): void {
   create ??= driver.bind('cuMemCreate', 10020, 4)
-  outHandle ??= wordsOf(scratch().address)
+  outHandle ??= halvesOf(scratch().address)
   slots32[0] = outHandle.low
   slots32[1] = outHandle.high
   slots32[2] = byteLength

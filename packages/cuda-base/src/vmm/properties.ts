@@ -12,7 +12,7 @@ import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
-import { type Words, wordsOf } from '../words.js'
+import { type U64Halves, halvesOf } from '../u64Halves.js'
 import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
 import {
   locationOf,
@@ -50,7 +50,7 @@ export interface ResolvedProperties {
   /** The struct. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
   /** Its address. */
-  readonly words: Words
+  readonly words: U64Halves
   /** Bits of the kinds of handle. */
   readonly handleTypes: number
   /** Granularities that the driver was asked for already. */
@@ -104,7 +104,7 @@ function findProperties(place: ResolvedPlace, options: AllocationOptions): Resol
         allocFlags: { compressionType, gpuDirectRDMACapable },
       }),
     )
-    found = { memory, words: wordsOf(memory.address), handleTypes, granularities: new Map() }
+    found = { memory, words: halvesOf(memory.address), handleTypes, granularities: new Map() }
     known.set(key, found)
   }
   const { memory, words, granularities } = found

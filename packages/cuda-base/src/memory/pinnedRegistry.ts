@@ -1,19 +1,21 @@
+import { bufferOf } from './hostArrays.js'
+
 /** Page-locked memory that a copy uses: dispose() frees it only after the last `_unhold`. */
-export interface HeldMemory {
+export interface PinnedOwner {
   /** @internal */
   _hold(): void
   /** @internal */
   _unhold(): void
 }
 
-const byArrayBuffer = new WeakMap<ArrayBufferLike, HeldMemory>()
+const byArrayBuffer = new WeakMap<ArrayBufferLike, PinnedOwner>()
 
 /** Copies know the memory from now on by its ArrayBuffer, which keeps the object alive. */
-export function noteHeld(buffer: ArrayBufferLike, memory: HeldMemory): void {
+export function registerPinned(buffer: ArrayBufferLike, memory: PinnedOwner): void {
   byArrayBuffer.set(buffer, memory)
 }
 
 /** The page-locked memory that a typed array looks into, if any. */
-export function heldBehind(array: ArrayBufferView): HeldMemory | undefined {
-  return byArrayBuffer.get(array.buffer)
+export function pinnedOwnerOf(array: ArrayBufferView): PinnedOwner | undefined {
+  return byArrayBuffer.get(bufferOf(array))
 }

@@ -1,17 +1,21 @@
 import {
-  type AccessGrant,
-  type AllocationOptions,
-  GrowableRange,
-  giveBackUnused,
-  type MemoryPlace,
-  Resource,
-  requireDType,
+  type ElementType,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type OptionKeys,
   requireInteger,
   requireOptions,
-} from '@shoal/cuda-base'
-import { type DType, describeValue, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
-import type { Device } from '../device.js'
+  wrongType,
+} from '@shoal/types'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { giveBackUnused, Resource } from '../lifetime.js'
+import type { AccessGrant } from '../vmm/access.js'
+import { GrowableRange } from '../vmm/growableRange.js'
+import type { MemoryPlace } from '../vmm/location.js'
+import type { AllocationOptions } from '../vmm/properties.js'
 import { DeviceBuffer } from './deviceBuffer.js'
+import { nameOfType, requireElementType } from './elementType.js'
 
 /** How a growable buffer is made. */
 export interface GrowableBufferOptions extends AllocationOptions {
@@ -25,39 +29,64 @@ export interface GrowableBufferOptions extends AllocationOptions {
   readonly sharedWith?: readonly MemoryPlace[] | undefined
 }
 
+export const growableKeys: OptionKeys<GrowableBufferOptions> = {
+  maximumLength: true,
+  length: true,
+  stepBytes: true,
+  sharedWith: true,
+  handleTypes: true,
+  gpuDirectRdma: true,
+  compressible: true,
+}
+
 /** As much as addresses can be reserved for. */
 const mostBytes = 2 ** 47
 
 /**
  * Typed memory of a device that grows and shrinks in place: the address never changes and nothing is copied, so kernels
  * that were told the address go on working.
+ *
+ * @example
+ * using cache = GrowableBuffer.reserve(device, 'f32', { maximumLength: 2 ** 30 }) // addresses alone
+ * cache.resize(1_000_000).buffer.fill(0)
  */
-export class GrowableBuffer<D extends DType = DType> extends Resource implements MemoryLike {
+export class GrowableBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike {
   protected readonly kind = 'GrowableBuffer'
-  readonly device: Device
-  readonly dtype: D
+  /** The context whose memory it has. */
+  readonly context: Context
+  readonly dtype: E
   readonly #range: GrowableRange
   readonly #bytes: number
-  #view: DeviceBuffer<D> | undefined
+  #view: DeviceBuffer<E> | undefined
 
-  private constructor(device: Device, dtype: D, bytes: number, range: GrowableRange) {
+  private constructor(context: Context, dtype: E, bytes: number, range: GrowableRange) {
     super()
-    this.device = device
+    this.context = context
     this.dtype = dtype
     this.#bytes = bytes
     this.#range = range
   }
 
-  /** Reserves the addresses and makes the first elements. @throws RangeError, TypeError, StatusError */
-  static reserve<D extends DType>(device: Device, dtype: D, options: GrowableBufferOptions): GrowableBuffer<D> {
-    requireOptions(options, 'options', '{ maximumLength }')
-    const { bytes } = requireDType(dtype)
+  /**
+   * Reserves the addresses and makes the first elements.
+   * @throws RangeError, TypeError; StatusError when there are not as many
+   */
+  static reserve<E extends ElementType>(
+    owner: DeviceOrContext,
+    dtype: E,
+    options: GrowableBufferOptions,
+  ): GrowableBuffer<E> {
+    const api = 'GrowableBuffer.reserve'
+    const context = contextOf(owner, api)
+    requireOptions(options, api, growableKeys)
+    const { bytes } = requireElementType(dtype, api)
     const { maximumLength, length = 0, sharedWith, stepBytes, handleTypes, gpuDirectRdma, compressible } = options
-    const maximumBytes = requireInteger(maximumLength, 'maximumLength', 1, Math.floor(mostBytes / bytes)) * bytes
-    const access = sharedWith === undefined ? undefined : readWriteFor(sharedWith)
+    const mostElements = Math.floor(mostBytes / bytes)
+    const maximumBytes = requireInteger(maximumLength, api, 'options.maximumLength', 1, mostElements) * bytes
+    const access = sharedWith === undefined ? undefined : readWriteFor(sharedWith, api)
     const made = { maximumBytes, stepBytes, handleTypes, gpuDirectRdma, compressible, access }
-    const range = GrowableRange.reserve(device, made)
-    const buffer = new GrowableBuffer(device, dtype, bytes, range)
+    const range = GrowableRange.reserve(context.device, made)
+    const buffer = new GrowableBuffer(context, dtype, bytes, range)
     if (length === 0) return buffer
     try {
       return buffer.resize(length)
@@ -65,6 +94,11 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
       giveBackUnused('A GrowableBuffer', () => buffer.dispose())
       throw error
     }
+  }
+
+  /** The device whose memory it has. */
+  get device(): Context['device'] {
+    return this.context.device
   }
 
   /** The first address; the same for ever. @throws DisposedError */
@@ -99,15 +133,15 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
    */
   resize(length: number): this {
     this._requireAlive()
-    this.#range.resize(requireInteger(length, 'length', 0, this.maximumLength) * this.#bytes)
+    this.#range.resize(requireInteger(length, 'GrowableBuffer.resize', 'length', 0, this.maximumLength) * this.#bytes)
     if (this.#view?.length !== length) this.#view = undefined
     return this
   }
 
   /** Its elements as a buffer, for copies, fills and kernels. One that was taken before it shrank refuses to be used. */
-  get buffer(): DeviceBuffer<D> {
+  get buffer(): DeviceBuffer<E> {
     this._requireAlive()
-    this.#view ??= DeviceBuffer.view(this.device, this.#range, this.dtype, { length: this.length })
+    this.#view ??= DeviceBuffer.view(this.context, this.#range, this.dtype, { length: this.length })
     return this.#view
   }
 
@@ -116,8 +150,8 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
     return this.buffer[memoryProtocol]
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'GrowableBuffer'
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { dtype: nameOfType(this.dtype), length: this.length, device: this.context.device.ordinal }
   }
 
   /** Gives everything back without blocking the thread while work still uses it. */
@@ -132,7 +166,7 @@ export class GrowableBuffer<D extends DType = DType> extends Resource implements
   }
 }
 
-function readWriteFor(places: readonly MemoryPlace[]): AccessGrant[] {
-  if (!Array.isArray(places)) throw new TypeError(`sharedWith must be a list, not ${describeValue(places)}`)
+function readWriteFor(places: readonly MemoryPlace[], api: string): AccessGrant[] {
+  if (!Array.isArray(places)) throw wrongType(api, 'options.sharedWith', 'a list of devices', places)
   return places.map((place: MemoryPlace) => ({ place, access: 'readWrite' }))
 }
