@@ -62,6 +62,7 @@ export {
   type StreamHandle,
   type StreamLike,
   SymbolNotFoundError,
+  SystemError,
   setStreamMode,
   streamMode,
   TimeoutError,
@@ -72,13 +73,13 @@ export { Context, type ContextLimit, type ContextSource } from './context.js'
 export { Device, type PeerAttribute } from './device.js'
 export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
-export type { ModuleImage } from './image.js'
+export type { ModuleImage } from './module/image.js'
 export { driverVersion, initialize } from './init.js'
 export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
 export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
-export type { JitOptions } from './jit.js'
-export { Kernel, type KernelAttribute } from './kernel.js'
-export type { Dimensions, LaunchConfig } from './launch.js'
+export type { JitOptions } from './module/jit.js'
+export { Kernel, type KernelAttribute } from './launch/kernel.js'
+export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
 export {
   type CopySource,
   type CopyTarget,
@@ -95,7 +96,7 @@ export {
   type ReusePolicy,
 } from './memory/memoryPool.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
-export { Module } from './module.js'
+export { Module } from './module/module.js'
 export {
   type PointerAttribute,
   type PointerAttributes,
@@ -110,6 +111,6 @@ export {
   rangeAttributes,
   setPointerAttribute,
 } from './pointer.js'
-export type { PreparedLaunch } from './preparedLaunch.js'
-export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './signature.js'
+export type { PreparedLaunch } from './launch/preparedLaunch.js'
+export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './launch/signature.js'
 export { Stream, type StreamOptions } from './stream.js'

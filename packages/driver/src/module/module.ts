@@ -1,13 +1,4 @@
-import {
-  driverError,
-  forgetLeak,
-  Resource,
-  requireDType,
-  requireName,
-  Status,
-  scratch,
-  watchForLeak,
-} from '@shoal/cuda-base'
+import { driverError, forgetLeak, Resource, requireDType, Status, scratch, watchForLeak } from '@shoal/cuda-base'
 import {
   type CUmodule,
   cuModuleGetFunction,
@@ -16,16 +7,36 @@ import {
   cuModuleUnload,
 } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
-import { type DType, dtypeInfo } from '@shoal/types'
-import { type Context, type ContextSource, contextOf } from './context.js'
+import {
+  type DType,
+  dtypeInfo,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  requireText,
+  SystemError,
+  wrongType,
+} from '@shoal/types'
+import { type Context, type ContextSource, contextOf } from '../context.js'
+import { Kernel } from '../launch/kernel.js'
+import type { KernelSignature } from '../launch/signature.js'
+import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { imageMemory, type ModuleImage } from './image.js'
 import { JitBlock, type JitOptions } from './jit.js'
-import { Kernel } from './kernel.js'
-import { DeviceBuffer } from './memory/deviceBuffer.js'
-import type { KernelSignature } from './signature.js'
 
-/** Code loaded onto a device, from PTX, a cubin or a fat binary. */
+/**
+ * Code loaded onto a device, from PTX, a cubin or a fat binary.
+ *
+ * @example
+ * ```ts
+ * using module = await Module.loadFile(device, 'axpy.ptx')
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * const table = module.global('table', 'f32')
+ * ```
+ */
 export class Module extends Resource {
+  /** @internal */
+  static readonly [loadedFrom] = import.meta.url
   protected readonly kind = 'Module'
   readonly context: Context
   /** What the compiler of the driver said while it compiled PTX; empty for binary code. */
@@ -46,14 +57,18 @@ export class Module extends Resource {
   }
 
   /**
-   * Loads code, compiling PTX for the device, which blocks the thread for as long as that takes; see {@link loadAsync}
-   * (`cuModuleLoadDataEx`).
-   * @throws StatusError with the compiler's log in its description, RangeError for an image that is cut off.
+   * Loads code and compiles PTX for the device, on a native thread: the event loop goes on (`cuModuleLoadDataEx`).
+   * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
    */
-  static load(source: ContextSource, image: ModuleImage, options: JitOptions = {}): Module {
+  static async load(source: ContextSource, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
+    return Module.#load(source, image, options, 'Module.load')
+  }
+
+  /** Like {@link load}, but blocks the thread for as long as it takes. */
+  static loadSync(source: ContextSource, image: ModuleImage, options: JitOptions = {}): Module {
     const context = contextOf(source)
-    const memory = imageMemory(image)
-    const jit = new JitBlock(options)
+    const memory = imageMemory(image, 'Module.loadSync')
+    const jit = new JitBlock(options, 'Module.loadSync')
     try {
       const status: number = context.run(() =>
         cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
@@ -65,11 +80,29 @@ export class Module extends Resource {
     }
   }
 
-  /** Like {@link load}, on a native thread: the event loop goes on while PTX is compiled. */
-  static async loadAsync(source: ContextSource, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
+  /**
+   * Reads a file of PTX, a cubin or a fat binary and loads it like {@link load}.
+   * @throws SystemError when the file cannot be read, such as `ENOENT`; what {@link load} throws
+   */
+  static async loadFile(source: ContextSource, path: string | URL, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(source)
-    const memory = imageMemory(image)
-    const jit = new JitBlock(options)
+    const isFileUrl = path instanceof URL && path.protocol === 'file:'
+    if (!isFileUrl) {
+      if (typeof path !== 'string') throw wrongType('Module.loadFile', 'path', 'a string or a file: URL', path)
+      requireText(path, 'Module.loadFile', 'path')
+    }
+    // Loaded here and not above: every program that imports this package would pay for it.
+    const { readFile } = await import('node:fs/promises')
+    const image = await readFile(path).catch((cause: unknown) => {
+      throw new SystemError({ api: 'Module.loadFile', parameter: 'path', value: String(path), cause })
+    })
+    return Module.#load(context, image, options, 'Module.loadFile')
+  }
+
+  static async #load(source: ContextSource, image: ModuleImage, options: JitOptions, api: string): Promise<Module> {
+    const context = contextOf(source)
+    const memory = imageMemory(image, api)
+    const jit = new JitBlock(options, api)
     context._addWait()
     try {
       const [status = Status.success] = await offThread({ context: context._handle }, () =>
@@ -81,14 +114,6 @@ export class Module extends Resource {
       memory.dispose()
       jit.dispose()
     }
-  }
-
-  /** Loads code from a file of any of the three kinds, without blocking the thread. */
-  static async loadFile(source: ContextSource, path: string | URL, options: JitOptions = {}): Promise<Module> {
-    const context = contextOf(source)
-    // Loaded here and not above: every program that imports this package would pay for it.
-    const { readFile } = await import('node:fs/promises')
-    return Module.loadAsync(context, await readFile(path), options)
   }
 
   static #loaded(context: Context, status: number, jit: JitBlock): Module {
@@ -107,13 +132,12 @@ export class Module extends Resource {
   }
 
   /**
-   * A kernel by its name in the image and the types of its parameters, which are checked against the image where the
-   * driver can tell (12.4 and newer). A C++ kernel has its mangled name unless it is `extern "C"`
-   * (`cuModuleGetFunction`).
-   * @throws StatusError (CUDA_ERROR_NOT_FOUND) when there is none, TypeError when the types do not fit.
+   * A kernel by its name in the image and the types of its parameters (`cuModuleGetFunction`). Their number and sizes are
+   * checked against the image on drivers from 12.4. A C++ kernel has its mangled name unless it is `extern "C"`.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
    */
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
-    requireName(name, 'kernel name')
+    requireText(name, 'Module.kernel', 'name')
     const { handle } = this
     const out = scratch()
     const status: number = this.context.run(() => cuModuleGetFunction(out, handle, name))
@@ -122,11 +146,13 @@ export class Module extends Resource {
   }
 
   /**
-   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). It is freed with the
+   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). The variable ends with the
    * module, not with the buffer.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no whole
+   * number of elements; TypeError
    */
   global<D extends DType = 'u8'>(name: string, dtype: D = 'u8' as D): DeviceBuffer<D> {
-    requireName(name, 'variable name')
+    requireText(name, 'Module.global', 'name')
     requireDType(dtype)
     const { handle } = this
     const out = scratch()
@@ -135,8 +161,11 @@ export class Module extends Resource {
     const address = out.u64[0] as bigint
     const byteLength = Number(out.u64[1])
     const { bytes } = dtypeInfo(dtype)
-    if (byteLength % bytes !== 0)
-      throw new RangeError(`${name} has ${byteLength} bytes, not a whole number of ${dtype}`)
+    if (byteLength % bytes !== 0) {
+      throw new RangeError(
+        `Module.global: dtype must fit ${name}, whose ${byteLength} bytes are no whole number of ${dtype}`,
+      )
+    }
     const buffer = DeviceBuffer.fromAddress(this.context, address, dtype, byteLength / bytes, this)
     this.#globals.push(buffer)
     return buffer
@@ -144,6 +173,10 @@ export class Module extends Resource {
 
   get [Symbol.toStringTag](): string {
     return 'Module'
+  }
+
+  [inspectKey](): string {
+    return inspectLine('Module', { device: this.device.ordinal, disposed: this.disposed || undefined })
   }
 
   /** @internal */
