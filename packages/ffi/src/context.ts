@@ -1,6 +1,6 @@
 import { StatusError } from '@shoal/types'
+import { contextSlot, slots64 } from './addon/block.js'
 import { addon } from './addon/load.js'
-import { contextSlot, slots64 } from './calls/block.js'
 
 /** What a status of the driver is called, and what it means. */
 export interface StatusWords {

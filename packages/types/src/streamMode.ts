@@ -1,7 +1,10 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
+import { requireOneOf } from './arguments/scalars.js'
 
 /** Which stream the handle 0 means: one for the whole process (`legacy`) or one for each thread (`per-thread`). */
 export type StreamMode = 'legacy' | 'per-thread'
+
+const streamModes: readonly StreamMode[] = ['legacy', 'per-thread']
 
 // Global rather than module state: two installed copies of this package must not disagree within one thread.
 const stateKey = Symbol.for('shoal.streamMode')
@@ -37,11 +40,11 @@ export function streamMode(): StreamMode {
  * Chooses the stream mode. Functions are bound for one mode and cannot change afterwards, so call it before the first
  * use of any CUDA function. Workers started afterwards inherit the choice.
  *
- * @throws RangeError when `mode` is neither `'legacy'` nor `'per-thread'`
+ * @throws TypeError when `mode` is neither `'legacy'` nor `'per-thread'`
  * @throws Error when another mode is already in use, in this thread or in the one that started it
  */
 export function setStreamMode(mode: StreamMode): void {
-  if (!isStreamMode(mode)) throw new RangeError(`stream mode must be 'legacy' or 'per-thread', not ${String(mode)}`)
+  requireOneOf(mode, 'setStreamMode', 'mode', streamModes)
   const state = sharedState()
   const inUse = state.wasRead ? state.mode : inheritedMode()
   if (inUse !== undefined && inUse !== mode) {
@@ -66,5 +69,5 @@ function modeFromEnvironment(): StreamMode {
 }
 
 function isStreamMode(value: unknown): value is StreamMode {
-  return value === 'legacy' || value === 'per-thread'
+  return (streamModes as readonly unknown[]).includes(value)
 }

@@ -10,6 +10,7 @@ import {
   dtypes,
   encodeArray,
   isDType,
+  type OwnedArrayOf,
   type TypedArrayOf,
 } from '@shoal/types'
 import { describe, expect, expectTypeOf, it } from 'vitest'
@@ -43,7 +44,7 @@ describe('dtypeInfo', () => {
     expect(dtypes).toHaveLength(17)
     for (const dtype of dtypes) expect(isDType(dtype)).toBe(true)
     for (const other of ['float', 'F32', '', 'toString', 1, null]) expect(isDType(other)).toBe(false)
-    expect(() => dtypeInfo('float' as DType)).toThrow("unknown dtype 'float'; one of i8")
+    expect(() => dtypeInfo('float' as DType)).toThrow(/^dtypeInfo: dtype must be one of i8, .*, not 'float'$/)
   })
 
   it('has the codes of ncclDataType_t', () => {
@@ -177,7 +178,9 @@ describe('encodeArray and decodeArray', () => {
       ['i32', Number.NaN],
       ['i32', Number.POSITIVE_INFINITY],
     ] as const) {
-      expect(() => encodeArray(dtype, [0, value]), `${dtype} ${value}`).toThrow(`entry 1 does not fit ${dtype}`)
+      expect(() => encodeArray(dtype, [0, value]), `${dtype} ${value}`).toThrow(
+        `encodeArray: values[1] must be an integer that fits ${dtype}, not ${value}`,
+      )
     }
     expect(() => encodeArray('i64', [2n ** 63n])).toThrow(RangeError)
     expect(() => encodeArray('u64', [-1n])).toThrow(RangeError)
@@ -185,17 +188,21 @@ describe('encodeArray and decodeArray', () => {
   })
 
   it('refuse values of the wrong kind', () => {
-    expect(() => encodeArray('f32', ['1'] as unknown as number[])).toThrow('f32 takes numbers; entry 0')
+    expect(() => encodeArray('f32', ['1'] as unknown as number[])).toThrow(
+      "encodeArray: values[0] must be a number, not '1'",
+    )
     expect(() => encodeArray('f16', [1n] as unknown as number[])).toThrow(TypeError)
     expect(() => encodeArray('i32', [null] as unknown as number[])).toThrow(TypeError)
     expect(() => encodeArray('bool', [Number.NaN])).toThrow(TypeError)
     expect(() => encodeArray('f32', 5 as unknown as number[])).toThrow(TypeError)
     expect(() => encodeArray('complex64', [1, 2, 3])).toThrow('pairs')
+    expect(() => encodeArray('f16', [1], { saturates: true } as never)).toThrow('saturates')
+    expect(() => encodeArray('f16', [1], { saturate: 1 } as never)).toThrow(TypeError)
   })
 
   it('refuse to decode another array', () => {
     expect(() => decodeArray('f16', new Uint8Array(2) as unknown as Uint16Array)).toThrow(
-      'f16 is held in a Uint16Array',
+      'decodeArray: bits must be a Uint16Array that holds f16, not an object of class Uint8Array',
     )
     expect(() => decodeArray('f16', new Float32Array(2) as unknown as Uint16Array)).toThrow(TypeError)
     expect(() => decodeArray('i16', new Uint16Array(2) as unknown as Int16Array)).toThrow(TypeError)
@@ -220,9 +227,10 @@ describe('encodeArray and decodeArray', () => {
   })
 
   it('have the types of the dtype', () => {
-    expectTypeOf(encodeArray('bf16', [1])).toEqualTypeOf<Uint16Array>()
-    expectTypeOf(decodeArray('bf16', new Uint16Array(1))).toEqualTypeOf<Float32Array>()
+    expectTypeOf(encodeArray('bf16', [1])).toEqualTypeOf<Uint16Array<ArrayBuffer>>()
+    expectTypeOf(decodeArray('bf16', new Uint16Array(1))).toEqualTypeOf<Float32Array<ArrayBuffer>>()
     expectTypeOf<TypedArrayOf<'i64'>>().toEqualTypeOf<BigInt64Array>()
-    expectTypeOf<DecodedArrayOf<'f64'>>().toEqualTypeOf<Float64Array>()
+    expectTypeOf<DecodedArrayOf<'f64'>>().toEqualTypeOf<Float64Array<ArrayBuffer>>()
+    expectTypeOf<OwnedArrayOf<'i64'>>().toEqualTypeOf<BigInt64Array<ArrayBuffer>>()
   })
 })

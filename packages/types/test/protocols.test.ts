@@ -74,26 +74,30 @@ describe('streams', () => {
   })
 
   it.each([
-    [undefined, TypeError, 'expected a stream'],
-    [0, TypeError, 'expected a stream'],
-    ['0x10', TypeError, 'expected a stream'],
-    [{}, TypeError, 'got a plain object'],
-    [memory, TypeError, 'expected a stream'],
-    [-1n, RangeError, 'from 0 to 2^64-1'],
-    [2n ** 64n, RangeError, 'from 0 to 2^64-1'],
-    [{ [streamProtocol]: () => handle }, TypeError, 'not a method'],
-    [{ [streamProtocol]: undefined }, TypeError, 'must give an object'],
-    [{ [streamProtocol]: { ...handle, version: 1 } }, TypeError, 'version 1'],
-    [{ [streamProtocol]: { ...handle, handle: 5 } }, TypeError, 'handle must be a bigint'],
-    [{ [streamProtocol]: { ...handle, deviceOrdinal: '0' } }, TypeError, 'device'],
-    [{ [streamProtocol]: { ...handle, deviceOrdinal: 0.5 } }, TypeError, 'device'],
-    [{ [streamProtocol]: { ...handle, context: null } }, TypeError, 'context'],
+    [undefined, TypeError, "toStreamHandle: stream must be an object with [Symbol.for('cuda.stream')]"],
+    [0, TypeError, 'not 0'],
+    ['0x10', TypeError, "not '0x10'"],
+    [{}, TypeError, 'not a plain object'],
+    [memory, TypeError, 'not a plain object'],
+    [-1n, RangeError, 'toStreamHandle: stream must be a bigint of 64 bits'],
+    [2n ** 64n, RangeError, 'toStreamHandle: stream must be a bigint of 64 bits'],
+    [{ [streamProtocol]: () => handle }, TypeError, 'must be a property or getter that gives the data, not a function'],
+    [{ [streamProtocol]: undefined }, TypeError, 'must be an object, not undefined'],
+    [{ [streamProtocol]: { ...handle, version: 1 } }, TypeError, 'version must be 0, the only one known here, not 1'],
+    [{ [streamProtocol]: { ...handle, handle: 5 } }, TypeError, 'stream.handle must be a bigint, not 5'],
+    [
+      { [streamProtocol]: { ...handle, deviceOrdinal: '0' } },
+      TypeError,
+      'stream.deviceOrdinal must be an integer from -1',
+    ],
+    [{ [streamProtocol]: { ...handle, deviceOrdinal: 0.5 } }, TypeError, 'stream.deviceOrdinal must be'],
+    [{ [streamProtocol]: { ...handle, context: null } }, TypeError, 'stream.context must be a bigint, not null'],
   ])('refuses %o', (value, errorClass, message) => {
     expect(() => toStreamHandle(value as StreamLike)).toThrow(errorClass)
     expect(() => toStreamHandle(value as StreamLike)).toThrow(message)
   })
 
-  it('travels to another thread as a descriptor', () => {
+  it('is described for another thread', () => {
     const descriptor = throughPort(describeStream(stream))
     expect(descriptor).toEqual({ kind: 'cuda.stream', process: process.pid, ...handle })
     expect(toStreamHandle(descriptor)).toMatchObject(handle)
@@ -102,7 +106,7 @@ describe('streams', () => {
 
   it('stays in its process and off the per-thread default stream', () => {
     expect(() => toStreamHandle({ ...describeStream(stream), process: process.pid + 1 })).toThrow('outside its process')
-    expect(() => describeStream(2n)).toThrow('another stream on every thread')
+    expect(() => describeStream(2n)).toThrow('describeStream: stream must be a created stream')
   })
 })
 
@@ -115,24 +119,40 @@ describe('memory', () => {
 
   it.each([
     [new Float32Array(4), TypeError, 'Copy host arrays to the device first'],
-    [0x7f00n, TypeError, 'expected memory'],
-    [null, TypeError, 'expected memory'],
-    [stream, TypeError, 'expected memory'],
-    [{ [memoryProtocol]: () => range }, TypeError, 'not a method'],
-    [{ [memoryProtocol]: { ...range, version: undefined } }, TypeError, 'version undefined'],
-    [{ [memoryProtocol]: { ...range, address: 4096 } }, TypeError, 'address must be a bigint'],
-    [{ [memoryProtocol]: { ...range, byteLength: -1 } }, TypeError, 'byteLength'],
+    [0x7f00n, TypeError, "toMemoryRange: memory must be an object with [Symbol.for('cuda.memory')], not 32512n"],
+    [null, TypeError, 'not null'],
+    [stream, TypeError, 'not a plain object'],
+    [{ [memoryProtocol]: () => range }, TypeError, 'must be a property or getter that gives the data, not a function'],
+    [
+      { [memoryProtocol]: { ...range, version: undefined } },
+      TypeError,
+      'version must be 0, the only one known here, not undefined',
+    ],
+    [{ [memoryProtocol]: { ...range, address: 4096 } }, TypeError, 'memory.address must be a bigint, not 4096'],
+    [
+      { [memoryProtocol]: { ...range, byteLength: -1 } },
+      RangeError,
+      'memory.byteLength must be an integer from 0 to 2^53 - 1, not -1',
+    ],
     [{ [memoryProtocol]: { ...range, byteLength: Number.NaN } }, TypeError, 'byteLength'],
-    [{ [memoryProtocol]: { ...range, deviceOrdinal: -2 } }, TypeError, 'device'],
-    [{ [memoryProtocol]: { ...range, dtype: 'float' } }, TypeError, 'dtype'],
-    [{ [memoryProtocol]: { ...range, length: 17 } }, RangeError, 'cannot hold 17 elements of f32'],
-    [{ [memoryProtocol]: { ...range, length: 1.5 } }, TypeError, 'length'],
+    [{ [memoryProtocol]: { ...range, deviceOrdinal: -2 } }, RangeError, 'memory.deviceOrdinal must be'],
+    [
+      { [memoryProtocol]: { ...range, dtype: 'float' } },
+      TypeError,
+      "memory.dtype must be the name of a dtype, not 'float'",
+    ],
+    [
+      { [memoryProtocol]: { ...range, length: 17 } },
+      RangeError,
+      'memory.length must be at most 16, as f32 in 64 bytes, not 17',
+    ],
+    [{ [memoryProtocol]: { ...range, length: 1.5 } }, TypeError, 'memory.length must be an integer'],
   ])('refuses %o', (value, errorClass, message) => {
     expect(() => toMemoryRange(value as MemoryLike)).toThrow(errorClass)
     expect(() => toMemoryRange(value as MemoryLike)).toThrow(message)
   })
 
-  it('travels to another thread as a descriptor, with nothing that was not given', () => {
+  it('is described for another thread, with nothing that was not given', () => {
     const descriptor = throughPort(describeMemory(memory))
     expect(descriptor).toEqual({ kind: 'cuda.memory', process: process.pid, ...range })
     expect(toMemoryRange(descriptor)).toMatchObject(range)
@@ -152,7 +172,9 @@ describe('memory', () => {
     expect(descriptor.ipc?.handle[63]).toBe(7)
     expect(() => toMemoryRange({ ...descriptor, process: process.pid + 1 })).toThrow('IPC handle')
     expect(() => describeMemory(memory, { handle: new Uint8Array(8), offset: 0 })).toThrow('64 bytes')
-    expect(() => describeMemory(memory, { handle: new Uint8Array(64), offset: -1 })).toThrow('IPC offset')
+    expect(() => describeMemory(memory, { handle: new Uint8Array(64), offset: -1 })).toThrow(
+      'describeMemory: ipc.offset must be',
+    )
   })
 })
 
@@ -165,8 +187,8 @@ describe('devices', () => {
 
   it.each([
     [-1, RangeError],
-    [0.5, RangeError],
-    [Number.NaN, RangeError],
+    [0.5, TypeError],
+    [Number.NaN, TypeError],
     [2 ** 31, RangeError],
     ['0', TypeError],
     [0n, TypeError],
@@ -178,4 +200,15 @@ describe('devices', () => {
   ])('refuses %o', (value, errorClass) => {
     expect(() => toDeviceOrdinal(value as DeviceLike)).toThrow(errorClass)
   })
+})
+
+it('errors name the function and the parameter that the caller says', () => {
+  const wrong = 'x' as never
+  expect(() => toStreamHandle(wrong, 'Communicator.send', 'to')).toThrow(/^Communicator\.send: to must be /)
+  expect(() => toMemoryRange(wrong, 'Communicator.send', 'source')).toThrow(/^Communicator\.send: source must be /)
+  expect(() => toDeviceOrdinal(wrong, 'Session.init', 'device')).toThrow(/^Session\.init: device must be /)
+  const old = { [memoryProtocol]: { ...range, address: 1 } } as never
+  expect(() => toMemoryRange(old, 'Communicator.send', 'source')).toThrow(
+    'Communicator.send: source.address must be a bigint, not 1',
+  )
 })

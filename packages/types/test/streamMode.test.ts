@@ -44,7 +44,9 @@ describe('streamMode', () => {
   })
 
   it('refuses other words', () => {
-    expect(inProcess("print(attempt(() => types.setStreamMode('fast')))")).toContain('RangeError: stream mode must be')
+    expect(inProcess("print(attempt(() => types.setStreamMode('fast')))")).toContain(
+      "TypeError: setStreamMode: mode must be 'legacy' or 'per-thread', not 'fast'",
+    )
     const code = 'print([attempt(types.streamMode), attempt(types.streamMode)])'
     const [first, second] = inProcess(code, { SHOAL_STREAM_MODE: 'fast' }) as string[]
     expect(first).toContain("SHOAL_STREAM_MODE must be 'legacy' or 'per-thread', not 'fast'")

@@ -1,4 +1,12 @@
-import { defineStruct, type StructValue } from '@shoal/types'
+import {
+  type DType,
+  defineStruct,
+  type ElementArrayOf,
+  type ElementInputOf,
+  elementLayout,
+  isStructType,
+  type StructValue,
+} from '@shoal/types'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 
 const Vector = defineStruct('Vector', { x: 'f32', y: 'f32', z: 'f32' })
@@ -102,25 +110,62 @@ describe('defineStruct', () => {
   })
 })
 
+describe('structs as elements', () => {
+  it('have a name, a size and an alignment, as dtypes do', () => {
+    expect(elementLayout('f64')).toMatchObject({ name: 'f64', bytes: 8, alignment: 8 })
+    expect(elementLayout('bool')).toMatchObject({ name: 'bool', bytes: 1, alignment: 1 })
+    expect(elementLayout(Particle)).toMatchObject({ name: 'Particle', bytes: 80, alignment: 16 })
+  })
+
+  it('are told from everything else', () => {
+    expect(isStructType(Vector)).toBe(true)
+    for (const other of ['f32', undefined, null, {}, { kind: 'struct' }, Vector.fields]) {
+      expect(isStructType(other)).toBe(false)
+      if (other === 'f32') continue
+      expect(() => elementLayout(other as DType, 'DeviceBuffer.allocate')).toThrow(
+        /^DeviceBuffer\.allocate: dtype must be one of i8, .*, or a struct of defineStruct, not /,
+      )
+    }
+  })
+
+  it('are encoded from a list of any length', () => {
+    const values = Array.from({ length: 200_000 }, (_, index) => ({ x: index, y: -index, z: 0.5 }))
+    const bytes = Vector.encodeArray(values)
+    expect(bytes.length).toBe(200_000 * 12)
+    expect(Vector.read(bytes, 199_999 * 12)).toEqual(values[199_999])
+    expect(Vector.decode(bytes)).toEqual(values)
+    expect(() => Vector.encodeArray(5 as never)).toThrow('Vector.encodeArray: values must be an array, not 5')
+    expect(() => Vector.encodeArray([values[0], {}] as never)).toThrow('Vector.x is missing')
+  })
+
+  it('have the types of what is written and read', () => {
+    expectTypeOf<ElementArrayOf<'f32'>>().toEqualTypeOf<Float32Array<ArrayBuffer>>()
+    expectTypeOf<ElementArrayOf<typeof Vector>>().toEqualTypeOf<{ x: number; y: number; z: number }[]>()
+    expectTypeOf<{ readonly x: number; readonly y: number; readonly z: number }[]>().toExtend<
+      ElementInputOf<typeof Vector>
+    >()
+  })
+})
+
 describe('refusals', () => {
   const Small = defineStruct('Small', { a: 'u8', b: 'i64', list: ['f32', 2], inner: Vector })
   const good = { a: 1, b: 1n, list: [1, 2], inner: { x: 0, y: 0, z: 0 } }
 
   it.each([
-    [{ ...good, a: 256 }, RangeError, 'Small.a is u8, which cannot hold 256'],
+    [{ ...good, a: 256 }, RangeError, 'Small.a must be an integer from 0 to 255, not 256'],
     [{ ...good, a: 1.5 }, RangeError, 'Small.a'],
     [{ ...good, a: Number.NaN }, RangeError, 'Small.a'],
-    [{ ...good, a: '1' }, TypeError, 'Small.a takes a number'],
+    [{ ...good, a: '1' }, TypeError, "Small.a must be a number, not '1'"],
     [{ ...good, b: 2n ** 63n }, RangeError, 'Small.b'],
-    [{ ...good, b: 2 ** 60 }, TypeError, 'Small.b takes a bigint or safe integer'],
-    [{ ...good, list: [1] }, RangeError, 'Small.list takes 2 entries, got 1'],
-    [{ ...good, list: [1, null] }, TypeError, 'Small.list[1] takes a number'],
-    [{ ...good, list: 5 }, TypeError, 'Small.list takes an array of 2'],
+    [{ ...good, b: 2 ** 60 }, TypeError, 'Small.b must be a bigint or safe integer'],
+    [{ ...good, list: [1] }, RangeError, 'Small.list must be an array of 2, not of 1'],
+    [{ ...good, list: [1, null] }, TypeError, 'Small.list[1] must be a number, not null'],
+    [{ ...good, list: 5 }, TypeError, 'Small.list must be an array of 2, not 5'],
     [{ ...good, inner: { x: 0, y: 0 } }, TypeError, 'Small.inner.z is missing'],
-    [{ ...good, inner: null }, TypeError, 'Small.inner takes an object'],
-    [{ ...good, extra: 1 }, TypeError, 'Small has no field extra'],
+    [{ ...good, inner: null }, TypeError, 'Small.inner must be an object with its fields, not null'],
+    [{ ...good, extra: 1 }, TypeError, "Small must have only the fields of Small, not 'extra'"],
     [{ a: 1 }, TypeError, 'Small.b is missing'],
-    [null, TypeError, 'Small takes an object'],
+    [null, TypeError, 'Small must be an object with its fields, not null'],
   ])('%o', (value, errorClass, message) => {
     expect(() => Small.encode(value as unknown as typeof good)).toThrow(errorClass)
     expect(() => Small.encode(value as unknown as typeof good)).toThrow(message)
@@ -138,11 +183,15 @@ describe('refusals', () => {
     expect(() => defineStruct('Empty', {})).toThrow('Empty has no fields')
     expect(() => defineStruct('1st', { a: 'u8' })).toThrow('C identifier')
     expect(() => defineStruct('S', { '0': 'u8' })).toThrow('C identifier')
-    expect(() => defineStruct('S', { a: 'float' as 'f32' })).toThrow('S.a: expected a dtype')
-    expect(() => defineStruct('S', { a: { kind: 'struct' } as never })).toThrow('S.a: expected a dtype')
+    expect(() => defineStruct('S', { a: 'float' as 'f32' })).toThrow('defineStruct: S.a must be a dtype')
+    expect(() => defineStruct('S', { a: { kind: 'struct' } as never })).toThrow('defineStruct: S.a must be a dtype')
     for (const count of [0, -1, 1.5, Number.NaN]) {
       expect(() => defineStruct('S', { a: ['f32', count] })).toThrow('count from 1')
     }
+    expect(() => defineStruct('S', 5 as never)).toThrow('defineStruct: fields must be a plain object')
+    expect(() => defineStruct('S', { a: 'u8' }, { alignment: 8 } as never)).toThrow(
+      "only the keys align, not 'alignment'",
+    )
     for (const align of [0, 3, -4, 8192, 1.5]) {
       expect(() => defineStruct('S', { a: 'u8' }, { align })).toThrow('power of two')
     }

@@ -43,10 +43,10 @@ describe('CudaVersion', () => {
     for (const text of ['', '12', 'twelve', '12.', '.8', '12.99999']) {
       expect(() => CudaVersion.parse(text), text).toThrow(RangeError)
     }
-    expect(() => CudaVersion.of(12, 100)).toThrow(RangeError)
+    expect(() => CudaVersion.of(12, 100)).toThrow('CudaVersion.of: minor must be an integer from 0 to 99, not 100')
     expect(() => CudaVersion.of(12, -1)).toThrow(RangeError)
-    expect(() => CudaVersion.of(12, 0.5)).toThrow(RangeError)
-    expect(() => CudaVersion.of(12, 1).atLeast(Number.NaN)).toThrow(RangeError)
+    expect(() => CudaVersion.of(12, 0.5)).toThrow(TypeError)
+    expect(() => CudaVersion.of(12, 1).atLeast(Number.NaN)).toThrow(TypeError)
   })
 })
 
@@ -86,7 +86,9 @@ describe('NvshmemVersion', () => {
 })
 
 it('refuses to compare versions of different libraries', () => {
-  expect(() => CudaVersion.of(12, 8).compare(NcclVersion.of(2, 30))).toThrow('expected a version of cuda')
+  expect(() => CudaVersion.of(12, 8).compare(NcclVersion.of(2, 30))).toThrow(
+    'LibraryVersion.compare: other must be a version of cuda, not an object of class NcclVersion',
+  )
   expect(() => NcclVersion.of(2, 30).atLeast(CudaVersion.of(12))).toThrow(TypeError)
   expect(() => CudaVersion.of(12).compare(undefined as never)).toThrow(TypeError)
 })

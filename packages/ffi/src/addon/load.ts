@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
-import { block } from '../calls/block.js'
 import { packageFolder } from '../packageFolder.js'
+import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'
 
 let loaded: Addon | undefined

@@ -5,8 +5,6 @@
  * compares that faster than it compares a bigint with its bounds.
  */
 import { describeValue } from '@shoal/types'
-import { addon } from '../addon/load.js'
-import { NativeMemory } from '../memory/nativeMemory.js'
 import {
   dropCallContext,
   floats32,
@@ -16,7 +14,9 @@ import {
   signedSlots64,
   slots32,
   slots64,
-} from './block.js'
+} from '../addon/block.js'
+import { addon } from '../addon/load.js'
+import { NativeMemory } from '../memory/nativeMemory.js'
 import { recording } from './recording.js'
 
 /** An address, or memory to take the address of. `null` is NULL; `undefined` is refused. */

@@ -1,4 +1,3 @@
-import { addon } from '../addon/load.js'
 import {
   floats32,
   floats64,
@@ -9,7 +8,8 @@ import {
   returnedStructure,
   signedSlots64,
   slots64,
-} from './block.js'
+} from '../addon/block.js'
+import { addon } from '../addon/load.js'
 import type { CallLayout } from './lowering.js'
 
 /** What a C function returns that a JavaScript number holds; `void` for nothing. `bool` is 0 or 1. */

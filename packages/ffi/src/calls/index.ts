@@ -1,4 +1,16 @@
 /** The call engine: what generated functions import. */
+
+export {
+  contextSlot,
+  floatSlot,
+  maximumArguments,
+  maximumFloats,
+  resultSlot,
+  signedSlots32,
+  signedSlots64,
+  slots32,
+  slots64,
+} from '../addon/block.js'
 export * from './arguments.js'
 export {
   type BigNativeCall,
@@ -12,17 +24,6 @@ export {
   type ResultKind,
   type StructNativeCall,
 } from './bind.js'
-export {
-  contextSlot,
-  floatSlot,
-  maximumArguments,
-  maximumFloats,
-  resultSlot,
-  signedSlots32,
-  signedSlots64,
-  slots32,
-  slots64,
-} from './block.js'
 export {
   type CallingConvention,
   type CallLayout,

@@ -1,6 +1,6 @@
+import { floatSlot, maximumFloats } from '../addon/block.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type PointerArgument, putPointer, putStruct } from './arguments.js'
-import { floatSlot, maximumFloats } from './block.js'
 
 /**
  * A parameter of a C function: one word (an integer or a pointer), a floating-point number, or a structure of integers

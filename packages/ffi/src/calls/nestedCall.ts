@@ -1,5 +1,5 @@
+import { contextSlot, slots64 } from '../addon/block.js'
 import type { NativeCall } from './bind.js'
-import { contextSlot, slots64 } from './block.js'
 import { recording } from './recording.js'
 
 /**

@@ -1,4 +1,5 @@
 import { type LoadAttempt, ShoalError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import { dropCallContext } from '../addon/block.js'
 import { addon } from '../addon/load.js'
 import {
   type BigNativeCall,
@@ -11,7 +12,6 @@ import {
   type NumberResult,
   type StructNativeCall,
 } from '../calls/bind.js'
-import { dropCallContext } from '../calls/block.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'

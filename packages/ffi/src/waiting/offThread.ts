@@ -1,6 +1,6 @@
+import { dropCallContext } from '../addon/block.js'
 import type { CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
-import { dropCallContext } from '../calls/block.js'
 import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'

@@ -16,6 +16,7 @@ export {
   optionalBoolean,
   outOfRange,
   requireAddress,
+  requireArrayLike,
   requireBoolean,
   requireCount,
   requireFunction,

@@ -95,6 +95,12 @@ export function requireText(value: unknown, api: string, name: string): string {
   return value
 }
 
+/** Something with a length and entries. Iterables that have none are refused. @throws TypeError */
+export function requireArrayLike<T>(value: ArrayLike<T>, api: string, name: string): ArrayLike<T> {
+  if (typeof value === 'object' && value !== null && typeof value.length === 'number') return value
+  throw wrongType(api, name, 'an array', value)
+}
+
 /** @throws TypeError */
 export function requireFunction(value: unknown, api: string, name: string): void {
   if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)

@@ -1,7 +1,8 @@
+import { requireArrayLike, wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
-import { type DType, dtypeInfo, dtypeOf, type StorageArray, type TypedArrayOf } from './dtype.js'
+import { type DType, dtypeInfo, dtypeOf, type OwnedArrayOf, type StorageArray, type TypedArrayOf } from './dtype.js'
 import { decodeFloat, encodeFloat } from './floatFormat.js'
-import { type EncodeOptions, floatFormats, type NarrowFloat, saturatesByDefault } from './narrowFloats.js'
+import { type EncodeOptions, floatFormats, type NarrowFloat, readSaturate } from './narrowFloats.js'
 
 /** What one entry of a host array may be: bigint where numbers are not exact, booleans for `bool`. */
 export type HostValueOf<D extends DType> = D extends 'i64' | 'u64'
@@ -11,7 +12,9 @@ export type HostValueOf<D extends DType> = D extends 'i64' | 'u64'
     : number
 
 /** What `decodeArray` gives: `Float32Array` for the narrow floats (it holds them exactly), else the storage array. */
-export type DecodedArrayOf<D extends DType> = D extends NarrowFloat ? Float32Array : TypedArrayOf<D>
+export type DecodedArrayOf<D extends DType> = D extends NarrowFloat ? OwnedArrayOf<'f32'> : OwnedArrayOf<D>
+
+const api = 'encodeArray'
 
 /**
  * Host values as elements of a dtype: floats are rounded to the nearest (ties to even), integers must fit, `bool`
@@ -19,34 +22,36 @@ export type DecodedArrayOf<D extends DType> = D extends NarrowFloat ? Float32Arr
  *
  * @throws RangeError when an integer does not fit, or the entries of a complex dtype are odd in number
  * @throws TypeError when an entry is of the wrong kind
+ * @example
+ * encodeArray('bf16', [1, 0.5]) // Uint16Array [0x3f80, 0x3f00]
  */
 export function encodeArray<D extends DType>(
   dtype: D,
   values: ArrayLike<HostValueOf<D>>,
   options?: EncodeOptions,
-): TypedArrayOf<D> {
-  const info = dtypeInfo(dtype)
-  if (typeof values !== 'object' || values === null || typeof values.length !== 'number') {
-    throw new TypeError(`expected an array of values, got ${describeValue(values)}`)
-  }
+): OwnedArrayOf<D> {
+  const info = dtypeInfo(dtype, api)
+  requireArrayLike(values, api, 'values')
   if (values.length % info.arrayEntries !== 0) {
-    throw new RangeError(`${dtype} needs pairs of real and imaginary part, got ${values.length} entries`)
+    throw new RangeError(`${api}: values must be pairs of real and imaginary part, not ${values.length} entries`)
   }
   const out: StorageArray = new info.typedArray(values.length)
   encodeInto(dtype, values as ArrayLike<unknown>, out, options)
-  return out as TypedArrayOf<D>
+  return out as OwnedArrayOf<D>
 }
 
 /**
- * Elements of a dtype as host values. A copy, in every case.
+ * Elements of a dtype as host values: always a copy.
  *
+ * @example
+ * decodeArray('bf16', Uint16Array.of(0x3f80, 0x3f00)) // Float32Array [1, 0.5]
  * @throws TypeError when `bits` is not the typed array that holds the dtype
  */
 export function decodeArray<D extends DType>(dtype: D, bits: TypedArrayOf<D>): DecodedArrayOf<D> {
-  const { typedArray } = dtypeInfo(dtype)
-  const held = dtypeOf(bits)
+  const { typedArray } = dtypeInfo(dtype, 'decodeArray')
+  const held = dtypeOf(bits, 'decodeArray', 'bits')
   if (dtypeInfo(held).kind !== storageKind(dtype) || bits.BYTES_PER_ELEMENT !== typedArray.BYTES_PER_ELEMENT) {
-    throw new TypeError(`${dtype} is held in a ${typedArray.name}, got ${describeValue(bits)}`)
+    throw wrongType('decodeArray', 'bits', `a ${typedArray.name} that holds ${dtype}`, bits)
   }
   if (!isNarrowFloat(dtype)) return bits.slice() as DecodedArrayOf<D>
   const source = bits as Uint8Array | Uint16Array
@@ -84,12 +89,12 @@ function encodeInto(dtype: DType, values: ArrayLike<unknown>, out: StorageArray,
   const { kind } = dtypeInfo(dtype)
   if (isNarrowFloat(dtype)) {
     const format = floatFormats[dtype]
-    const saturate = options?.saturate ?? saturatesByDefault(dtype)
+    const saturate = readSaturate(options, dtype, api)
     for (let index = 0; index < values.length; index += 1) {
-      out[index] = encodeFloat(format, numberAt(values, index, dtype), saturate)
+      out[index] = encodeFloat(format, numberAt(values, index), saturate)
     }
   } else if (kind === 'float' || kind === 'complex') {
-    for (let index = 0; index < values.length; index += 1) out[index] = numberAt(values, index, dtype)
+    for (let index = 0; index < values.length; index += 1) out[index] = numberAt(values, index)
   } else if (kind === 'bool') {
     for (let index = 0; index < values.length; index += 1) out[index] = booleanAt(values, index) ? 1 : 0
   } else {
@@ -101,38 +106,38 @@ function encodeIntegers(dtype: DType, values: ArrayLike<unknown>, out: StorageAr
   for (let index = 0; index < values.length; index += 1) {
     const value = values[index]
     if (out instanceof BigInt64Array || out instanceof BigUint64Array) {
-      out[index] = bigintAt(values, index, dtype)
-      if (out[index] !== BigInt(value as number)) throw outOfRange(dtype, value, index)
+      out[index] = bigintAt(values, index)
+      if (out[index] !== BigInt(value as number)) throw doesNotFit(dtype, value, index)
     } else {
-      out[index] = numberAt(values, index, dtype)
+      out[index] = numberAt(values, index)
       // What does not come back as it went in was cut to size, or was no integer. (-0 comes back as 0.)
-      if (out[index] !== value) throw outOfRange(dtype, value, index)
+      if (out[index] !== value) throw doesNotFit(dtype, value, index)
     }
   }
 }
 
-function numberAt(values: ArrayLike<unknown>, index: number, dtype: DType): number {
+function numberAt(values: ArrayLike<unknown>, index: number): number {
   const value = values[index]
   if (typeof value !== 'number') {
-    throw new TypeError(`${dtype} takes numbers; entry ${index} is ${describeValue(value)}`)
+    throw wrongType(api, `values[${index}]`, 'a number', value)
   }
   return value
 }
 
-function bigintAt(values: ArrayLike<unknown>, index: number, dtype: DType): bigint {
+function bigintAt(values: ArrayLike<unknown>, index: number): bigint {
   const value = values[index]
   if (typeof value === 'bigint') return value
   if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
-  throw new TypeError(`${dtype} takes bigints and safe integers; entry ${index} is ${describeValue(value)}`)
+  throw wrongType(api, `values[${index}]`, 'a bigint or a safe integer', value)
 }
 
 function booleanAt(values: ArrayLike<unknown>, index: number): boolean {
   const value = values[index]
   if (typeof value === 'boolean') return value
   if (typeof value === 'number' && !Number.isNaN(value)) return value !== 0
-  throw new TypeError(`bool takes booleans and numbers; entry ${index} is ${describeValue(value)}`)
+  throw wrongType(api, `values[${index}]`, 'a boolean or a number', value)
 }
 
-function outOfRange(dtype: DType, value: unknown, index: number): RangeError {
-  return new RangeError(`entry ${index} does not fit ${dtype}: ${describeValue(value)}`)
+function doesNotFit(dtype: DType, value: unknown, index: number): RangeError {
+  return new RangeError(`${api}: values[${index}] must be an integer that fits ${dtype}, not ${describeValue(value)}`)
 }

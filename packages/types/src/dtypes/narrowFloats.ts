@@ -1,9 +1,11 @@
-import { describeValue } from '../describeValue.js'
+import { type OptionKeys, optionalOptions } from '../arguments/options.js'
+import { optionalBoolean, requireInteger, wrongType } from '../arguments/scalars.js'
 import { decodeFloat, encodeFloat, type FloatFormat } from './floatFormat.js'
 
 /** The dtypes that JavaScript has no number type for; typed arrays hold their bits. */
 export type NarrowFloat = 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2'
 
+/** How numbers that a narrow float cannot hold are encoded. */
 export interface EncodeOptions {
   /**
    * Whether magnitudes beyond the largest finite value become that value, infinity included, as in CUDA's conversions
@@ -32,16 +34,16 @@ export function saturatesByDefault(dtype: NarrowFloat): boolean {
  * @throws TypeError when `value` is not a number
  */
 export function encodeF16(value: number, options?: EncodeOptions): number {
-  return encodeFloat(floatFormats.f16, checkedNumber(value), options?.saturate ?? false)
+  return encode('f16', value, options, 'encodeF16')
 }
 
 /**
  * The value of f16 bits, exactly.
  *
- * @throws RangeError when `bits` is not a whole number from 0 to 65535
+ * @throws TypeError, RangeError when `bits` is not an integer from 0 to 65535
  */
 export function decodeF16(bits: number): number {
-  return decodeFloat(floatFormats.f16, checkedBits(bits, 0xffff))
+  return decodeFloat(floatFormats.f16, requireInteger(bits, 'decodeF16', 'bits', 0, 0xffff))
 }
 
 /**
@@ -50,16 +52,16 @@ export function decodeF16(bits: number): number {
  * @throws TypeError when `value` is not a number
  */
 export function encodeBF16(value: number, options?: EncodeOptions): number {
-  return encodeFloat(floatFormats.bf16, checkedNumber(value), options?.saturate ?? false)
+  return encode('bf16', value, options, 'encodeBF16')
 }
 
 /**
  * The value of bf16 bits, exactly.
  *
- * @throws RangeError when `bits` is not a whole number from 0 to 65535
+ * @throws TypeError, RangeError when `bits` is not an integer from 0 to 65535
  */
 export function decodeBF16(bits: number): number {
-  return decodeFloat(floatFormats.bf16, checkedBits(bits, 0xffff))
+  return decodeFloat(floatFormats.bf16, requireInteger(bits, 'decodeBF16', 'bits', 0, 0xffff))
 }
 
 /**
@@ -69,16 +71,16 @@ export function decodeBF16(bits: number): number {
  * @throws TypeError when `value` is not a number
  */
 export function encodeF8E4M3(value: number, options?: EncodeOptions): number {
-  return encodeFloat(floatFormats.f8e4m3, checkedNumber(value), options?.saturate ?? true)
+  return encode('f8e4m3', value, options, 'encodeF8E4M3')
 }
 
 /**
  * The value of f8e4m3 bits, exactly.
  *
- * @throws RangeError when `bits` is not a whole number from 0 to 255
+ * @throws TypeError, RangeError when `bits` is not an integer from 0 to 255
  */
 export function decodeF8E4M3(bits: number): number {
-  return decodeFloat(floatFormats.f8e4m3, checkedBits(bits, 0xff))
+  return decodeFloat(floatFormats.f8e4m3, requireInteger(bits, 'decodeF8E4M3', 'bits', 0, 0xff))
 }
 
 /**
@@ -88,26 +90,27 @@ export function decodeF8E4M3(bits: number): number {
  * @throws TypeError when `value` is not a number
  */
 export function encodeF8E5M2(value: number, options?: EncodeOptions): number {
-  return encodeFloat(floatFormats.f8e5m2, checkedNumber(value), options?.saturate ?? true)
+  return encode('f8e5m2', value, options, 'encodeF8E5M2')
 }
 
 /**
  * The value of f8e5m2 bits, exactly.
  *
- * @throws RangeError when `bits` is not a whole number from 0 to 255
+ * @throws TypeError, RangeError when `bits` is not an integer from 0 to 255
  */
 export function decodeF8E5M2(bits: number): number {
-  return decodeFloat(floatFormats.f8e5m2, checkedBits(bits, 0xff))
+  return decodeFloat(floatFormats.f8e5m2, requireInteger(bits, 'decodeF8E5M2', 'bits', 0, 0xff))
 }
 
-function checkedNumber(value: unknown): number {
-  if (typeof value !== 'number') throw new TypeError(`expected a number, got ${describeValue(value)}`)
-  return value
+const encodeKeys: OptionKeys<EncodeOptions> = { saturate: true }
+
+function encode(dtype: NarrowFloat, value: number, options: EncodeOptions | undefined, api: string): number {
+  if (typeof value !== 'number') throw wrongType(api, 'value', 'a number', value)
+  return encodeFloat(floatFormats[dtype], value, readSaturate(options, dtype, api))
 }
 
-function checkedBits(bits: unknown, largest: number): number {
-  if (typeof bits !== 'number' || !Number.isInteger(bits) || bits < 0 || bits > largest) {
-    throw new RangeError(`bits must be a whole number from 0 to ${largest}, got ${describeValue(bits)}`)
-  }
-  return bits
+/** Whether magnitudes beyond the largest are cut to it: as the options say, else as is usual for the dtype. @throws TypeError */
+export function readSaturate(options: EncodeOptions | undefined, dtype: NarrowFloat, api: string): boolean {
+  const { saturate } = optionalOptions(options, api, encodeKeys)
+  return optionalBoolean(saturate, api, 'saturate', saturatesByDefault(dtype))
 }

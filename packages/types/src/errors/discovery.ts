@@ -36,7 +36,7 @@ export interface LibraryNotFoundErrorOptions {
   readonly cause?: unknown
 }
 
-/** A shared library could not be loaded. The message lists every place tried and the ways out. */
+/** A shared library could not be loaded. The message lists every place tried and what to do. */
 export class LibraryNotFoundError extends ShoalError {
   static {
     nameErrorClass(LibraryNotFoundError, 'LibraryNotFoundError')
@@ -49,15 +49,15 @@ export class LibraryNotFoundError extends ShoalError {
   declare readonly environment?: string
 
   constructor(options: LibraryNotFoundErrorOptions) {
-    const wayOut = []
-    if (options.hint) wayOut.push(options.hint)
+    const hints = []
+    if (options.hint) hints.push(options.hint)
     if (options.environment) {
-      wayOut.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
+      hints.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
     }
-    wayOut.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
+    hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
     super(
       `Cannot load ${options.library}. Tried, in this order:\n${formatLoadAttempts(options.attempts)}\n` +
-        `What to do:\n${wayOut.map((way) => `  - ${way}`).join('\n')}`,
+        `What to do:\n${hints.map((hint) => `  - ${hint}`).join('\n')}`,
       options,
     )
     this.library = options.library
@@ -132,7 +132,7 @@ export class AddonLoadError extends ShoalError {
 
   constructor(options: AddonLoadErrorOptions) {
     const platform = options.platform ?? `${process.platform}-${process.arch}`
-    const wayOut = [
+    const hints = [
       ...(options.hints ?? []),
       'Reinstall @shoal/ffi on this machine: the package carries its addon, and a copy that leaves out *.node files loses it.',
       'Where it has none for this platform, build it, with a C++17 compiler and make: npm install node-addon-api ' +
@@ -141,7 +141,7 @@ export class AddonLoadError extends ShoalError {
     ]
     super(
       `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version}). Tried, in this order:\n` +
-        `${formatLoadAttempts(options.attempts)}\nWhat to do:\n${wayOut.map((way) => `  - ${way}`).join('\n')}`,
+        `${formatLoadAttempts(options.attempts)}\nWhat to do:\n${hints.map((hint) => `  - ${hint}`).join('\n')}`,
       options,
     )
     this.attempts = options.attempts

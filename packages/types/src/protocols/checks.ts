@@ -1,43 +1,41 @@
-import { describeValue } from '../describeValue.js'
+import { requireAddress, requireInteger, wrongType } from '../arguments/scalars.js'
+
+/** Ordinals and -1 for "none" go up to what a C `int` holds. */
+const largestOrdinal = 0x7fff_ffff
 
 const maxAddress = (1n << 64n) - 1n
 
+// Every call with memory or a stream comes through here: the names for errors are put together only where there is one.
+
 /** Refuses what is not an object of protocol version 0. */
-export function checkVersion(answer: unknown, protocol: string): void {
-  if (typeof answer === 'function') {
-    throw new TypeError(`[Symbol.for('${protocol}')] must be a property or getter that gives the data, not a method`)
-  }
-  if (typeof answer !== 'object' || answer === null) {
-    throw new TypeError(`[Symbol.for('${protocol}')] must give an object, got ${describeValue(answer)}`)
-  }
+export function checkVersion(answer: unknown, protocol: string, api: string, name: string): void {
+  if (typeof answer === 'object' && answer !== null && (answer as { version?: unknown }).version === 0) return
+  const property = `${name}[Symbol.for('${protocol}')]`
+  if (typeof answer === 'function') throw wrongType(api, property, 'a property or getter that gives the data', answer)
+  if (typeof answer !== 'object' || answer === null) throw wrongType(api, property, 'an object', answer)
   const { version } = answer as { version?: unknown }
-  if (version !== 0) {
-    throw new TypeError(`version ${describeValue(version)} of the ${protocol} protocol is not known here, only 0`)
-  }
+  throw wrongType(api, `${property}.version`, '0, the only one known here', version)
 }
 
-/** Refuses what is not a 64-bit unsigned bigint. */
-export function checkAddress(value: unknown, what: string): asserts value is bigint {
-  if (typeof value !== 'bigint') throw new TypeError(`${what} must be a bigint, got ${describeValue(value)}`)
-  if (value < 0n || value > maxAddress) throw new RangeError(`${what} must be from 0 to 2^64-1, got ${value}n`)
+/** Refuses what is not a 64-bit unsigned bigint in a property of an answer. */
+export function checkAddress(value: unknown, api: string, name: string, property: string): void {
+  if (typeof value !== 'bigint' || value < 0n || value > maxAddress) requireAddress(value, api, `${name}.${property}`)
 }
 
-export function checkContext(value: unknown, what: string): asserts value is bigint {
-  checkAddress(value, what)
+/** Refuses what is not a device ordinal, or -1 where there is none or it is not known. */
+export function checkOrdinal(value: unknown, api: string, name: string): void {
+  if (typeof value === 'number' && (value | 0) === value && value >= -1) return
+  requireInteger(value, api, `${name}.deviceOrdinal`, -1, largestOrdinal)
 }
 
-/** Refuses what is not a device ordinal, or -1 for "none". */
-export function checkOrdinal(value: unknown, what: string): asserts value is number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < -1 || value > 0x7fff_ffff) {
-    throw new TypeError(`${what} must be a device ordinal, or -1 for none, got ${describeValue(value)}`)
-  }
+/** Refuses what is not a number of bytes or elements in a property of an answer. */
+export function checkCount(value: unknown, api: string, name: string, property: string): void {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) requireInteger(value, api, `${name}.${property}`, 0)
 }
 
-/** Refuses what is not a byte or element count. */
-export function checkCount(value: unknown, what: string): asserts value is number {
-  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) {
-    throw new TypeError(`${what} must be a whole number from 0, got ${describeValue(value)}`)
-  }
+/** A device ordinal. Whether there is such a device is for the driver to say. @throws TypeError, RangeError */
+export function requireOrdinal(value: unknown, api: string, name: string): number {
+  return requireInteger(value, api, name, 0, largestOrdinal)
 }
 
 /** Whether a value is the plain descriptor of the given kind. */
@@ -46,8 +44,14 @@ export function isPlain<K extends string>(value: unknown, kind: K): value is { r
 }
 
 /** Handles and addresses mean something else, or nothing, in another process. */
-export function checkSameProcess(descriptor: { readonly process: number }, what: string, wayOut: string): void {
-  if (descriptor.process !== process.pid) {
-    throw new TypeError(`this ${what} was described in process ${descriptor.process}, not in ${process.pid}. ${wayOut}`)
-  }
+export function checkSameProcess(
+  descriptor: { readonly process: number },
+  api: string,
+  name: string,
+  hint: string,
+): void {
+  if (descriptor.process === process.pid) return
+  throw new TypeError(
+    `${api}: ${name} must be of this process, ${process.pid}, not described in process ${descriptor.process}. ${hint}`,
+  )
 }

@@ -1,5 +1,5 @@
-import { describeValue } from '../describeValue.js'
-import { checkVersion } from './checks.js'
+import { wrongType } from '../arguments/scalars.js'
+import { checkVersion, requireOrdinal } from './checks.js'
 
 /** Key of the device protocol: `Symbol.for('cuda.device')`. */
 export const deviceProtocol: unique symbol = Symbol.for('cuda.device')
@@ -24,27 +24,16 @@ export function isDeviceLike(value: unknown): value is DeviceLike {
 /**
  * The ordinal behind a device object or a bare ordinal. Whether such a device exists is for the driver to say.
  *
- * @throws TypeError when `device` is neither
- * @throws RangeError when the ordinal is negative, fractional or beyond a C `int`
+ * @param api - the function, and `name` its parameter, that an error names
+ * @throws TypeError when `device` is neither, or the ordinal is no integer
+ * @throws RangeError when the ordinal is negative or beyond a C `int`
  */
-export function toDeviceOrdinal(device: DeviceLike | number): number {
-  if (typeof device === 'number') return checkedOrdinal(device)
-  if (isDeviceLike(device)) {
-    const answer = device[deviceProtocol]
-    checkVersion(answer, 'cuda.device')
-    if (typeof answer.ordinal !== 'number') {
-      throw new TypeError(`cuda.device ordinal must be a number, got ${describeValue(answer.ordinal)}`)
-    }
-    return checkedOrdinal(answer.ordinal)
+export function toDeviceOrdinal(device: DeviceLike | number, api = 'toDeviceOrdinal', name = 'device'): number {
+  if (typeof device === 'number') return requireOrdinal(device, api, name)
+  if (!isDeviceLike(device)) {
+    throw wrongType(api, name, "an object with [Symbol.for('cuda.device')], or an ordinal", device)
   }
-  throw new TypeError(
-    `expected a device: an object with [Symbol.for('cuda.device')] or an ordinal; got ${describeValue(device)}`,
-  )
-}
-
-function checkedOrdinal(ordinal: number): number {
-  if (!Number.isInteger(ordinal) || ordinal < 0 || ordinal > 0x7fff_ffff) {
-    throw new RangeError(`a device ordinal is a whole number from 0, got ${ordinal}`)
-  }
-  return ordinal
+  const answer = device[deviceProtocol]
+  checkVersion(answer, 'cuda.device', api, name)
+  return requireOrdinal(answer.ordinal, api, `${name}.ordinal`)
 }

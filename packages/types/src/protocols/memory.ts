@@ -1,14 +1,6 @@
-import { describeValue } from '../describeValue.js'
+import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
-import {
-  checkAddress,
-  checkContext,
-  checkCount,
-  checkOrdinal,
-  checkSameProcess,
-  checkVersion,
-  isPlain,
-} from './checks.js'
+import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
 
 /** Key of the memory protocol: `Symbol.for('cuda.memory')`, so that offering memory needs no import of Shoal. */
 export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
@@ -16,7 +8,7 @@ export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
 /** What an object answers at `Symbol.for('cuda.memory')`: memory that CUDA functions can reach by address. */
 export interface MemoryRange {
   readonly version: 0
-  /** First byte: a `CUdeviceptr`, or a host address when `device` is -1. */
+  /** First byte: a `CUdeviceptr`, or a host address when `deviceOrdinal` is -1. */
   readonly address: bigint
   readonly byteLength: number
   /** Ordinal of the device that holds it; -1 for host memory. */
@@ -65,22 +57,26 @@ export function isMemoryLike(value: unknown): value is MemoryLike {
  * The range behind anything that counts as memory CUDA can reach: an object with the memory protocol, or a descriptor
  * from another thread of this process.
  *
+ * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is neither, or the protocol's answer is malformed
  * @throws RangeError when its numbers contradict each other
  * @throws DisposedError when the memory was disposed
  */
-export function toMemoryRange(memory: MemoryLike | MemoryDescriptor): MemoryRange {
-  if (isMemoryLike(memory)) return checkedRange(memory[memoryProtocol])
+export function toMemoryRange(
+  memory: MemoryLike | MemoryDescriptor,
+  api = 'toMemoryRange',
+  name = 'memory',
+): MemoryRange {
+  if (isMemoryLike(memory)) return checkedRange(memory[memoryProtocol], api, name)
   if (isPlain(memory, 'cuda.memory')) {
-    checkSameProcess(memory, 'memory', 'Open its IPC handle there instead of using its address.')
-    return checkedRange(memory)
+    checkSameProcess(memory, api, name, 'Open its IPC handle there instead of using its address.')
+    return checkedRange(memory, api, name)
   }
-  const wayOut = ArrayBuffer.isView(memory)
-    ? ' Copy host arrays to the device first; copies and transfers take pinned memory as well.'
-    : ''
-  throw new TypeError(
-    `expected memory: an object with [Symbol.for('cuda.memory')]; got ${describeValue(memory)}.${wayOut}`,
-  )
+  const error = wrongType(api, name, "an object with [Symbol.for('cuda.memory')]", memory)
+  if (ArrayBuffer.isView(memory)) {
+    error.message += '. Copy host arrays to the device first; copies and transfers take pinned memory as well.'
+  }
+  throw error
 }
 
 /**
@@ -90,12 +86,15 @@ export function toMemoryRange(memory: MemoryLike | MemoryDescriptor): MemoryRang
  * @throws TypeError when `memory` is not memory, or `ipc.handle` is not 64 bytes long
  */
 export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: MemoryIpc): MemoryDescriptor {
-  const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly } = toMemoryRange(memory)
+  const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly } = toMemoryRange(
+    memory,
+    'describeMemory',
+  )
   if (ipc !== undefined) {
     if (!(ipc.handle instanceof Uint8Array) || ipc.handle.length !== 64) {
-      throw new TypeError(`an IPC handle is a Uint8Array of 64 bytes, got ${describeValue(ipc.handle)}`)
+      throw wrongType('describeMemory', 'ipc.handle', 'a Uint8Array of 64 bytes', ipc.handle)
     }
-    checkCount(ipc.offset, 'IPC offset')
+    requireInteger(ipc.offset, 'describeMemory', 'ipc.offset', 0)
   }
   return {
     kind: 'cuda.memory',
@@ -112,20 +111,19 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
   }
 }
 
-function checkedRange(answer: MemoryRange): MemoryRange {
-  checkVersion(answer, 'cuda.memory')
+function checkedRange(answer: MemoryRange, api: string, name: string): MemoryRange {
+  checkVersion(answer, 'cuda.memory', api, name)
   const { address, byteLength, deviceOrdinal, context, dtype, length } = answer
-  checkAddress(address, 'cuda.memory address')
-  checkCount(byteLength, 'cuda.memory byteLength')
-  checkOrdinal(deviceOrdinal, 'cuda.memory device')
-  checkContext(context, 'cuda.memory context')
-  if (dtype !== undefined && !isDType(dtype)) {
-    throw new TypeError(`cuda.memory dtype must be the name of a dtype, got ${describeValue(dtype)}`)
-  }
+  checkAddress(address, api, name, 'address')
+  checkCount(byteLength, api, name, 'byteLength')
+  checkOrdinal(deviceOrdinal, api, name)
+  checkAddress(context, api, name, 'context')
+  if (dtype !== undefined && !isDType(dtype)) throw wrongType(api, `${name}.dtype`, 'the name of a dtype', dtype)
   if (length !== undefined) {
-    checkCount(length, 'cuda.memory length')
+    checkCount(length, api, name, 'length')
     if (dtype !== undefined && length * dtypeInfo(dtype).bytes > byteLength) {
-      throw new RangeError(`cuda.memory of ${byteLength} bytes cannot hold ${length} elements of ${dtype}`)
+      const most = Math.floor(byteLength / dtypeInfo(dtype).bytes)
+      throw outOfRange(api, `${name}.length`, `at most ${most}, as ${dtype} in ${byteLength} bytes`, length)
     }
   }
   return answer

@@ -1,6 +1,6 @@
-import { describeValue } from '../describeValue.js'
+import { requireAddress, wrongType } from '../arguments/scalars.js'
 import { streamMode } from '../streamMode.js'
-import { checkAddress, checkContext, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
+import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
 
 /** Key of the stream protocol: `Symbol.for('cuda.stream')`, so that offering a stream needs no import of Shoal. */
 export const streamProtocol: unique symbol = Symbol.for('cuda.stream')
@@ -51,25 +51,28 @@ export function isStreamLike(value: unknown): value is StreamLike {
  * The handle behind anything that counts as a stream: an object with the stream protocol, a descriptor from another
  * thread of this process, a bare `CUstream` as bigint, or null for the default stream of the current stream mode.
  *
+ * @param api - the function, and `name` its parameter, that an error names
  * @throws TypeError when it is none of these, or the protocol's answer is malformed
  * @throws DisposedError when the stream was disposed
  */
-export function toStreamHandle(stream: StreamLike | StreamDescriptor | bigint | null): StreamHandle {
+export function toStreamHandle(
+  stream: StreamLike | StreamDescriptor | bigint | null,
+  api = 'toStreamHandle',
+  name = 'stream',
+): StreamHandle {
   // Named explicitly in per-thread mode: NCCL and NVSHMEM are built for the legacy meaning of 0.
   if (stream === null) return streamMode() === 'per-thread' ? perThreadDefault : legacyDefault
   if (typeof stream === 'bigint') {
-    checkAddress(stream, 'stream handle')
+    requireAddress(stream, api, name)
     return { version: 0, handle: stream, deviceOrdinal: -1, context: 0n }
   }
-  if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol])
+  if (isStreamLike(stream)) return checkedHandle(stream[streamProtocol], api, name)
   if (isPlain(stream, 'cuda.stream')) {
-    checkSameProcess(stream, 'stream', 'A stream cannot be used outside its process.')
-    return checkedHandle(stream)
+    checkSameProcess(stream, api, name, 'A stream cannot be used outside its process.')
+    return checkedHandle(stream, api, name)
   }
-  throw new TypeError(
-    "expected a stream: an object with [Symbol.for('cuda.stream')], a CUstream handle as bigint, or null for the " +
-      `default stream; got ${describeValue(stream)}`,
-  )
+  const expected = "an object with [Symbol.for('cuda.stream')], a CUstream as bigint, or null for the default stream"
+  throw wrongType(api, name, expected, stream)
 }
 
 /**
@@ -79,17 +82,19 @@ export function toStreamHandle(stream: StreamLike | StreamDescriptor | bigint | 
  * every thread
  */
 export function describeStream(stream: StreamLike | StreamDescriptor | bigint | null): StreamDescriptor {
-  const { handle, deviceOrdinal, context } = toStreamHandle(stream)
+  const { handle, deviceOrdinal, context } = toStreamHandle(stream, 'describeStream')
   if (handle === perThreadDefaultStream) {
-    throw new TypeError('the per-thread default stream is another stream on every thread; describe a created stream')
+    throw new TypeError(
+      'describeStream: stream must be a created stream, not the per-thread default stream, which every thread has its own of',
+    )
   }
   return { kind: 'cuda.stream', version: 0, process: process.pid, handle, deviceOrdinal, context }
 }
 
-function checkedHandle(answer: StreamHandle): StreamHandle {
-  checkVersion(answer, 'cuda.stream')
-  checkAddress(answer.handle, 'cuda.stream handle')
-  checkOrdinal(answer.deviceOrdinal, 'cuda.stream device')
-  checkContext(answer.context, 'cuda.stream context')
+function checkedHandle(answer: StreamHandle, api: string, name: string): StreamHandle {
+  checkVersion(answer, 'cuda.stream', api, name)
+  checkAddress(answer.handle, api, name, 'handle')
+  checkOrdinal(answer.deviceOrdinal, api, name)
+  checkAddress(answer.context, api, name, 'context')
   return answer
 }

@@ -1,11 +1,17 @@
+import { isPlainObject, type OptionKeys, optionalOptions } from '../arguments/options.js'
+import { outOfRange, requireArrayLike, wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
+import type { OwnedArrayOf } from '../dtypes/dtype.js'
 import { type FieldCodec, fieldCodec, type StructWithCodec } from './fieldCodec.js'
 import type { StructField, StructFields, StructInput, StructType, StructValue } from './types.js'
 
+/** How a struct is laid out where C's own rules are not meant. */
 export interface StructOptions {
   /** Least alignment in bytes, a power of two: `alignas(16)`, or `__align__(16)` in CUDA C++. */
   readonly align?: number
 }
+
+const optionKeys: OptionKeys<StructOptions> = { align: true }
 
 interface LaidOutField extends StructField {
   readonly codec: FieldCodec
@@ -16,11 +22,10 @@ interface LaidOutField extends StructField {
  * A plain-data struct for device memory elements and kernel arguments, laid out as a C compiler does: every field at
  * the next multiple of its alignment, the size a multiple of the largest one.
  *
- * ```ts
+ * @example
  * const Particle = defineStruct('Particle', { position: ['f32', 3], id: 'u64', alive: 'bool' })
  * Particle.bytes // 32
  * const bytes = Particle.encode({ position: [0, 0, 1], id: 7n, alive: true })
- * ```
  *
  * @throws TypeError when a name is not a C identifier, a type is unknown, there is no field, or `align` is no power of
  * two
@@ -28,15 +33,16 @@ interface LaidOutField extends StructField {
 export function defineStruct<const F extends StructFields>(
   name: string,
   fields: F,
-  options: StructOptions = {},
+  options?: StructOptions,
 ): StructType<F> {
-  checkName(name, 'a struct')
+  requireIdentifier(name, 'name')
   const laidOut: LaidOutField[] = []
   let end = 0
-  let alignment = checkedAlign(options.align ?? 1)
+  let alignment = requireAlignment(optionalOptions(options, 'defineStruct', optionKeys).align ?? 1)
+  if (!isPlainObject(fields)) throw wrongType('defineStruct', 'fields', "a plain object such as { x: 'f32' }", fields)
   for (const [fieldName, type] of Object.entries(fields)) {
     // Names that are numbers would also lose their order in the object.
-    checkName(fieldName, `a field of ${name}`)
+    requireIdentifier(fieldName, `a field of ${name}`)
     const path = `${name}.${fieldName}`
     const codec = fieldCodec(type, path)
     const offset = roundUp(end, codec.alignment)
@@ -44,7 +50,8 @@ export function defineStruct<const F extends StructFields>(
     end = offset + codec.bytes
     alignment = Math.max(alignment, codec.alignment)
   }
-  if (laidOut.length === 0) throw new TypeError(`struct ${name} has no fields`)
+  if (laidOut.length === 0)
+    throw new TypeError(`defineStruct: fields must have at least one field, ${name} has no fields`)
   return new Struct(name, roundUp(end, alignment), alignment, laidOut) as unknown as StructType<F>
 }
 
@@ -86,28 +93,36 @@ class Struct implements StructWithCodec {
   }
 
   write(target: ArrayBufferView | ArrayBufferLike, value: StructInput<StructFields>, byteOffset = 0): void {
-    const view = viewOf(target)
+    const view = viewOf(target, this.name)
     this.#checkRoom(view, byteOffset)
     this.#writeFields(view, byteOffset, value, this.name)
   }
 
   read(source: ArrayBufferView | ArrayBufferLike, byteOffset = 0): StructValue<StructFields> {
-    const view = viewOf(source)
+    const view = viewOf(source, this.name)
     this.#checkRoom(view, byteOffset)
     return this.#readFields(view, byteOffset)
   }
 
-  encode(...values: readonly StructInput<StructFields>[]): Uint8Array {
-    const bytes = new Uint8Array(this.bytes * values.length)
-    const view = viewOf(bytes)
-    for (const [index, value] of values.entries()) this.#writeFields(view, index * this.bytes, value, this.name)
+  encode(...values: readonly StructInput<StructFields>[]): OwnedArrayOf<'u8'> {
+    return this.encodeArray(values)
+  }
+
+  encodeArray(values: ArrayLike<StructInput<StructFields>>): OwnedArrayOf<'u8'> {
+    const count = requireArrayLike(values, `${this.name}.encodeArray`, 'values').length
+    const bytes = new Uint8Array(this.bytes * count)
+    const view = viewOf(bytes, this.name)
+    for (let index = 0; index < count; index += 1) {
+      this.#writeFields(view, index * this.bytes, values[index], this.name)
+    }
     return bytes
   }
 
   decode(source: ArrayBufferView | ArrayBufferLike): StructValue<StructFields>[] {
-    const view = viewOf(source)
+    const view = viewOf(source, this.name)
     if (view.byteLength % this.bytes !== 0) {
-      throw new RangeError(`${view.byteLength} bytes are no whole number of ${this.name} of ${this.bytes} bytes`)
+      const whole = `a multiple of ${this.bytes} bytes long`
+      throw new RangeError(`${this.name}.decode: source must be ${whole}, not ${view.byteLength}`)
     }
     return Array.from({ length: view.byteLength / this.bytes }, (_, index) =>
       this.#readFields(view, index * this.bytes),
@@ -116,10 +131,11 @@ class Struct implements StructWithCodec {
 
   #writeFields(view: DataView, base: number, value: unknown, path: string): void {
     if (typeof value !== 'object' || value === null) {
-      throw new TypeError(`${path} takes an object with its fields, got ${describeValue(value)}`)
+      throw new TypeError(`${path} must be an object with its fields, not ${describeValue(value)}`)
     }
     for (const name of Object.keys(value)) {
-      if (!this.#names.has(name)) throw new TypeError(`${this.name} has no field ${name}`)
+      if (!this.#names.has(name))
+        throw new TypeError(`${path} must have only the fields of ${this.name}, not '${name}'`)
     }
     const values = value as { readonly [name: string]: unknown }
     for (const field of this.#laidOut) {
@@ -137,40 +153,30 @@ class Struct implements StructWithCodec {
 
   #checkRoom(view: DataView, byteOffset: number): void {
     if (!Number.isSafeInteger(byteOffset) || byteOffset < 0 || byteOffset + this.bytes > view.byteLength) {
-      throw new RangeError(
-        `${this.name} of ${this.bytes} bytes does not fit at byte ${byteOffset} of ${view.byteLength}`,
-      )
+      const room = `an integer from 0 to ${view.byteLength - this.bytes} for ${this.bytes} bytes in ${view.byteLength}`
+      throw outOfRange(this.name, 'byteOffset', room, byteOffset)
     }
   }
 }
 
-function viewOf(memory: ArrayBufferView | ArrayBufferLike): DataView {
+function viewOf(memory: ArrayBufferView | ArrayBufferLike, name: string): DataView {
   if (ArrayBuffer.isView(memory)) return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
   // By tag, since a buffer of another realm (node:vm) is no instance of this one's class.
   const tag = Object.prototype.toString.call(memory)
   if (tag === '[object ArrayBuffer]' || tag === '[object SharedArrayBuffer]') return new DataView(memory)
-  throw new TypeError(`expected a view or buffer, got ${describeValue(memory)}`)
+  throw wrongType(name, 'memory', 'a view or a buffer', memory)
 }
 
 function roundUp(value: number, multiple: number): number {
   return Math.ceil(value / multiple) * multiple
 }
 
-function checkName(name: unknown, what: string): void {
-  if (typeof name !== 'string' || !/^[A-Za-z_]\w*$/.test(name) || name === '__proto__') {
-    throw new TypeError(`the name of ${what} must be a C identifier, got ${describeValue(name)}`)
-  }
+function requireIdentifier(value: unknown, name: string): void {
+  if (typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value) && value !== '__proto__') return
+  throw wrongType('defineStruct', name, 'a C identifier', value)
 }
 
-function checkedAlign(align: unknown): number {
-  if (
-    typeof align !== 'number' ||
-    !Number.isInteger(align) ||
-    align < 1 ||
-    align > 4096 ||
-    (align & (align - 1)) !== 0
-  ) {
-    throw new TypeError(`align must be a power of two from 1 to 4096, got ${describeValue(align)}`)
-  }
-  return align
+function requireAlignment(align: unknown): number {
+  if (typeof align === 'number' && align >= 1 && align <= 4096 && Number.isInteger(Math.log2(align))) return align
+  throw wrongType('defineStruct', 'align', 'a power of two from 1 to 4096', align)
 }

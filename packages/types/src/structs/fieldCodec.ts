@@ -1,3 +1,4 @@
+import { wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
 import { decodeFloat, encodeFloat } from '../dtypes/floatFormat.js'
@@ -17,17 +18,18 @@ export interface StructWithCodec extends StructType {
   readonly codec: FieldCodec
 }
 
+/** Whether a value is a struct made with `defineStruct`, by this or another copy of the package. */
+export function isStructType(value: unknown): value is StructType {
+  return typeof value === 'object' && value !== null && (value as StructType).kind === 'struct' && 'codec' in value
+}
+
 /** The codec of a field type; `path` names the field in errors. */
 export function fieldCodec(type: FieldType, path: string): FieldCodec {
   if (type === 'ptr') return pointerCodec
   if (isDType(type)) return scalarCodecs[type]
   if (Array.isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
-  if (typeof type === 'object' && type !== null && (type as StructType).kind === 'struct' && 'codec' in type) {
-    return (type as StructWithCodec).codec
-  }
-  throw new TypeError(
-    `${path}: expected a dtype, 'ptr', a struct of defineStruct or [type, count], got ${describeValue(type)}`,
-  )
+  if (isStructType(type)) return (type as StructWithCodec).codec
+  throw wrongType('defineStruct', path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
 }
 
 type Getter = (view: DataView, offset: number) => number
@@ -43,7 +45,7 @@ function integer(dtype: DType, least: number, most: number, get: Getter, set: Se
     dtype,
     (view, offset, value, path) => {
       if (typeof value !== 'number') throw wrongKind(path, 'a number', value)
-      if (!Number.isInteger(value) || value < least || value > most) throw doesNotFit(path, dtype, value)
+      if (!Number.isInteger(value) || value < least || value > most) throw doesNotFit(path, least, most, value)
       set(view, offset, value)
     },
     get,
@@ -51,7 +53,6 @@ function integer(dtype: DType, least: number, most: number, get: Getter, set: Se
 }
 
 function bigInteger(
-  dtype: DType | 'ptr',
   least: bigint,
   most: bigint,
   get: (view: DataView, offset: number) => bigint,
@@ -65,7 +66,7 @@ function bigInteger(
       if (typeof value === 'bigint') whole = value
       else if (Number.isSafeInteger(value)) whole = BigInt(value as number)
       else throw wrongKind(path, 'a bigint or safe integer', value)
-      if (whole < least || whole > most) throw doesNotFit(path, dtype, value)
+      if (whole < least || whole > most) throw doesNotFit(path, least, most, value)
       set(view, offset, whole)
     },
     read: get,
@@ -114,7 +115,6 @@ function complex(dtype: DType, part: FieldCodec): FieldCodec {
 
 const maxU64 = (1n << 64n) - 1n
 const pointerCodec = bigInteger(
-  'ptr',
   0n,
   maxU64,
   (view, offset) => view.getBigUint64(offset, true),
@@ -176,14 +176,12 @@ const scalarCodecs: { readonly [D in DType]: FieldCodec } = {
     (v, o, x) => v.setUint32(o, x, true),
   ),
   i64: bigInteger(
-    'i64',
     -(1n << 63n),
     (1n << 63n) - 1n,
     (v, o) => v.getBigInt64(o, true),
     (v, o, x) => v.setBigInt64(o, x, true),
   ),
   u64: bigInteger(
-    'u64',
     0n,
     maxU64,
     (v, o) => v.getBigUint64(o, true),
@@ -210,9 +208,7 @@ const scalarCodecs: { readonly [D in DType]: FieldCodec } = {
 function arrayCodec(type: FieldArray, path: string): FieldCodec {
   const [elementType, count] = type
   if (type.length !== 2 || !Number.isSafeInteger(count) || count < 1) {
-    throw new TypeError(
-      `${path}: an array is [type, count] with a count from 1, got a count of ${describeValue(count)}`,
-    )
+    throw wrongType('defineStruct', path, '[type, count] with a count from 1', count)
   }
   const element = fieldCodec(elementType, `${path}[]`)
   return {
@@ -224,7 +220,7 @@ function arrayCodec(type: FieldArray, path: string): FieldCodec {
       }
       const values = value as ArrayLike<unknown>
       if (values.length !== count) {
-        throw new RangeError(`${fieldPath} takes ${count} entries, got ${values.length}`)
+        throw new RangeError(`${fieldPath} must be an array of ${count}, not of ${values.length}`)
       }
       for (let index = 0; index < count; index += 1) {
         element.write(view, offset + index * element.bytes, values[index], `${fieldPath}[${index}]`)
@@ -236,9 +232,9 @@ function arrayCodec(type: FieldArray, path: string): FieldCodec {
 }
 
 function wrongKind(path: string, wanted: string, value: unknown): TypeError {
-  return new TypeError(`${path} takes ${wanted}, got ${describeValue(value)}`)
+  return new TypeError(`${path} must be ${wanted}, not ${describeValue(value)}`)
 }
 
-function doesNotFit(path: string, type: string, value: unknown): RangeError {
-  return new RangeError(`${path} is ${type}, which cannot hold ${describeValue(value)}`)
+function doesNotFit(path: string, least: number | bigint, most: number | bigint, value: unknown): RangeError {
+  return new RangeError(`${path} must be an integer from ${least} to ${most}, not ${describeValue(value)}`)
 }

@@ -1,4 +1,4 @@
-import type { DType } from '../dtypes/dtype.js'
+import type { DType, OwnedArrayOf } from '../dtypes/dtype.js'
 
 /** Type of a struct's field: a dtype, `'ptr'` (a 64-bit address), another struct, or an array `[type, count]`. */
 export type FieldType = DType | 'ptr' | StructType | FieldArray
@@ -87,7 +87,9 @@ export interface StructType<F extends StructFields = StructFields> {
    */
   read(source: ArrayBufferView | ArrayBufferLike, byteOffset?: number): StructValue<F>
   /** The bytes of structs one after the other, padding zero. Throws as `write`. */
-  encode(...values: readonly StructInput<F>[]): Uint8Array
+  encode(...values: readonly StructInput<F>[]): OwnedArrayOf<'u8'>
+  /** The same for a list, which may be longer than a call can have arguments. */
+  encodeArray(values: ArrayLike<StructInput<F>>): OwnedArrayOf<'u8'>
   /**
    * All structs that lie one after the other.
    *

@@ -1,4 +1,4 @@
-import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
 /** A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it. */
 export class CudaVersion extends LibraryVersion {
@@ -10,20 +10,19 @@ export class CudaVersion extends LibraryVersion {
    * @throws RangeError when it is no version, such as the 0 that stands for "no driver installed"
    */
   static from(value: number): CudaVersion {
-    checkVersionNumber(value, 'CUDA', 1000)
+    checkVersionNumber(value, 'CudaVersion', 1000)
     return new CudaVersion(value, Math.trunc(value / 1000), Math.trunc((value % 1000) / 10), 0)
   }
 
   /** From major and minor: `of(12, 8)`. */
   static of(major: number, minor = 0): CudaVersion {
-    checkParts(major, minor)
-    checkLimits('CUDA', [major, minor], [999, 99])
+    requireParts('CudaVersion.of', major, minor)
     return CudaVersion.from(major * 1000 + minor * 10)
   }
 
   /** From text such as `'12.8'`. A third part is ignored: CUDA's number has none. */
   static parse(text: string): CudaVersion {
-    const [major, minor] = parseParts(text)
+    const [major, minor] = parseParts(text, 'CudaVersion')
     return CudaVersion.of(major, minor)
   }
 

@@ -1,4 +1,4 @@
-import { describeValue } from '../describeValue.js'
+import { wrongType } from '../arguments/scalars.js'
 import { FeatureNotSupportedError } from '../errors/version.js'
 import { CudaVersion } from './cudaVersion.js'
 import type { LibraryVersion, VersionedLibrary } from './libraryVersion.js'
@@ -70,6 +70,7 @@ export const Feature = {
   nvshmemUniqueId: 'nvshmem-unique-id',
 } as const
 
+/** The name of a feature, such as `'nccl-windows'`. */
 export type Feature = (typeof Feature)[keyof typeof Feature]
 
 /** What is known about a feature. */
@@ -180,9 +181,13 @@ function rows(
  * @throws TypeError when `feature` is not one of `Feature`
  */
 export function featureInfo(feature: Feature): FeatureInfo {
+  return infoOf(feature, 'featureInfo')
+}
+
+function infoOf(feature: Feature, api: string): FeatureInfo {
   const info = table.get(feature)
   if (info === undefined) {
-    throw new TypeError(`unknown feature ${describeValue(feature)}; there are ${[...table.keys()].join(', ')}`)
+    throw wrongType(api, 'feature', `one of ${[...table.keys()].join(', ')}`, feature)
   }
   return info
 }
@@ -193,7 +198,7 @@ export function featureInfo(feature: Feature): FeatureInfo {
  * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
  */
 export function supports(version: LibraryVersion, feature: Feature): boolean {
-  return version.atLeast(featureInfo(feature).since)
+  return version.atLeast(infoOf(feature, 'supports').since)
 }
 
 /**
@@ -204,7 +209,7 @@ export function supports(version: LibraryVersion, feature: Feature): boolean {
  * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
  */
 export function requireFeature(version: LibraryVersion, feature: Feature, library?: string): void {
-  const info = featureInfo(feature)
+  const info = infoOf(feature, 'requireFeature')
   if (version.atLeast(info.since)) return
   const name = library ?? libraryTitle[info.library]
   throw new FeatureNotSupportedError({

@@ -1,4 +1,5 @@
-import { describeValue } from '../describeValue.js'
+import { inspectKey, inspectLine } from '../arguments/instances.js'
+import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 
 /** Libraries whose versions Shoal compares. The CUDA driver and the CUDA runtime count alike. */
 export type VersionedLibrary = 'cuda' | 'nccl' | 'nvshmem'
@@ -27,7 +28,7 @@ export abstract class LibraryVersion {
   compare(other: LibraryVersion): number {
     // By name and not by class, so that versions from two installed copies of this package compare as well.
     if (other?.library !== this.library) {
-      throw new TypeError(`expected a version of ${this.library}, got ${describeValue(other)}`)
+      throw wrongType('LibraryVersion.compare', 'other', `a version of ${this.library}`, other)
     }
     return this.major - other.major || this.minor - other.minor || this.patch - other.patch
   }
@@ -37,7 +38,7 @@ export abstract class LibraryVersion {
   atLeast(major: number, minor?: number, patch?: number): boolean
   atLeast(other: LibraryVersion | number, minor = 0, patch = 0): boolean {
     if (typeof other !== 'number') return this.compare(other) >= 0
-    checkParts(other, minor, patch)
+    requireParts('LibraryVersion.atLeast', other, minor, patch)
     return (this.major - other || this.minor - minor || this.patch - patch) >= 0
   }
 
@@ -48,39 +49,31 @@ export abstract class LibraryVersion {
   toJSON(): string {
     return this.toString()
   }
-}
 
-/** Refuses version parts that are not whole numbers from 0. */
-export function checkParts(...parts: readonly unknown[]): void {
-  for (const part of parts) {
-    if (typeof part !== 'number' || !Number.isInteger(part) || part < 0) {
-      throw new RangeError(`a part of a version is a whole number from 0, got ${describeValue(part)}`)
-    }
+  [inspectKey](): string {
+    return inspectLine(this.constructor.name, { version: this.toString() })
   }
 }
 
-/** Refuses parts that would run into their neighbour in the library's number. */
-export function checkLimits(library: string, parts: readonly number[], limits: readonly number[]): void {
-  for (const [index, limit] of limits.entries()) {
-    const part = parts[index] as number
-    if (part > limit)
-      throw new RangeError(`a ${library} version cannot hold ${part} in part ${index + 1} (at most ${limit})`)
-  }
+const partNames = ['major', 'minor', 'patch'] as const
+/** Two digits each for minor and patch: a larger one would run into its neighbour in the library's number. */
+const limits = [999, 99, 99]
+
+/** Major, minor and patch as given. @throws TypeError, RangeError */
+export function requireParts(api: string, ...parts: readonly unknown[]): void {
+  for (const [index, part] of parts.entries()) requireInteger(part, api, partNames[index] as string, 0, limits[index])
 }
 
 /** The parts of a version as people write it, such as `'2.30.7'`; a leading `v` and anything after the numbers is ignored. */
-export function parseParts(text: string): readonly [number, number, number] {
+export function parseParts(text: string, className: string): readonly [number, number, number] {
   const match = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])/.exec(String(text))
   if (match === null) {
-    throw new RangeError(`cannot read a version from ${describeValue(text)}; expected one like 12.8 or 2.30.7`)
+    throw outOfRange(`${className}.parse`, 'text', 'a version such as 12.8 or 2.30.7', text)
   }
   return [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)]
 }
 
 /** Refuses numbers that no version of the library has. */
-export function checkVersionNumber(value: unknown, library: string, least: number): asserts value is number {
-  if (typeof value !== 'number' || !Number.isInteger(value)) {
-    throw new TypeError(`the number of a ${library} version must be a whole number, got ${describeValue(value)}`)
-  }
-  if (value < least || value > 0x7fff_ffff) throw new RangeError(`${value} is not the number of a ${library} version`)
+export function checkVersionNumber(value: unknown, className: string, least: number): asserts value is number {
+  requireInteger(value, `${className}.from`, 'value', least, 0x7fff_ffff)
 }

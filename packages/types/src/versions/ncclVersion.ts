@@ -1,4 +1,4 @@
-import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
 /** A version of NCCL, as `ncclGetVersion` reports it. */
 export class NcclVersion extends LibraryVersion {
@@ -10,21 +10,20 @@ export class NcclVersion extends LibraryVersion {
    * @throws RangeError when it is no version
    */
   static from(value: number): NcclVersion {
-    checkVersionNumber(value, 'NCCL', 1000)
+    checkVersionNumber(value, 'NcclVersion', 1000)
     const unit = value < 10_000 ? 1000 : 10_000
     return new NcclVersion(value, Math.trunc(value / unit), Math.trunc((value % unit) / 100), value % 100)
   }
 
   /** From major, minor and patch: `of(2, 30, 7)`. */
   static of(major: number, minor = 0, patch = 0): NcclVersion {
-    checkParts(major, minor, patch)
-    checkLimits('NCCL', [major, minor, patch], [999, 99, 99])
+    requireParts('NcclVersion.of', major, minor, patch)
     const unit = major <= 2 && minor <= 8 ? 1000 : 10_000
     return NcclVersion.from(major * unit + minor * 100 + patch)
   }
 
   /** From text such as `'2.30.7'` or `'2.30'`. */
   static parse(text: string): NcclVersion {
-    return NcclVersion.of(...parseParts(text))
+    return NcclVersion.of(...parseParts(text, 'NcclVersion'))
   }
 }

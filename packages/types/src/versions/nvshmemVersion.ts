@@ -1,4 +1,4 @@
-import { checkLimits, checkParts, checkVersionNumber, LibraryVersion, parseParts } from './libraryVersion.js'
+import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
 /**
  * A version of NVIDIA's NVSHMEM, as `nvshmemx_vendor_get_version_info` reports it. Not the version of the OpenSHMEM
@@ -13,19 +13,18 @@ export class NvshmemVersion extends LibraryVersion {
    * @throws RangeError when it is no version
    */
   static from(value: number): NvshmemVersion {
-    checkVersionNumber(value, 'NVSHMEM', 10_000)
+    checkVersionNumber(value, 'NvshmemVersion', 10_000)
     return new NvshmemVersion(value, Math.trunc(value / 10_000), Math.trunc((value % 10_000) / 100), value % 100)
   }
 
   /** From major, minor and patch: `of(3, 4, 5)`. */
   static of(major: number, minor = 0, patch = 0): NvshmemVersion {
-    checkParts(major, minor, patch)
-    checkLimits('NVSHMEM', [major, minor, patch], [999, 99, 99])
+    requireParts('NvshmemVersion.of', major, minor, patch)
     return NvshmemVersion.from(major * 10_000 + minor * 100 + patch)
   }
 
   /** From text such as `'3.4.5'`. */
   static parse(text: string): NvshmemVersion {
-    return NvshmemVersion.of(...parseParts(text))
+    return NvshmemVersion.of(...parseParts(text, 'NvshmemVersion'))
   }
 }

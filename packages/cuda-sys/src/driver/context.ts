@@ -1,6 +1,6 @@
 import { enterContext, leaveContext, readCString, type StatusWords, setContextFunctions } from '@shoal/ffi'
-import { type CUresult, cuGetErrorName, cuGetErrorString } from './driver/generated/index.gen.js'
-import { driver } from './driver/library.js'
+import { type CUresult, cuGetErrorName, cuGetErrorString } from './generated/index.gen.js'
+import { driver } from './library.js'
 
 let isSet = false
 
