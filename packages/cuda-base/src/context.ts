@@ -167,17 +167,25 @@ export class Context {
 
   /** Reads a limit in its own unit, mostly bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
   getLimit(limit: ContextLimit): number {
-    const code = limitCode(limit, 'Context.getLimit')
-    const out = scratch()
-    this._call('ctxGetLimit', out, code)
-    return Number(out.u64[0])
+    return this._getLimit(limitCode(limit, 'Context.getLimit'))
   }
 
   /** Asks for a limit; the driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
   setLimit(limit: ContextLimit, value: number): void {
-    const code = limitCode(limit, 'Context.setLimit')
-    requireInteger(value, 'Context.setLimit', 'value', 0)
-    this._call('ctxSetLimit', code, value)
+    this._setLimit(limitCode(limit, 'Context.setLimit'), value, 'Context.setLimit')
+  }
+
+  /** @internal The same by the code, which both libraries number alike. */
+  _getLimit(code: number): number {
+    const out = scratch()
+    this._call('ctxGetLimit', out, code as CUlimit)
+    return Number(out.u64[0])
+  }
+
+  /** @internal */
+  _setLimit(code: number, value: number, api: string): void {
+    requireInteger(value, api, 'value', 0)
+    this._call('ctxSetLimit', code as CUlimit, value)
   }
 
   /**
@@ -216,7 +224,10 @@ export class Context {
 
   [inspectKey](): string {
     const { disposed } = this
-    return inspectLine('Context', { device: this.device.ordinal, ...(disposed ? { disposed } : { handle: this._handle }) })
+    return inspectLine('Context', {
+      device: this.device.ordinal,
+      ...(disposed ? { disposed } : { handle: this._handle }),
+    })
   }
 
   /** @internal */

@@ -1,9 +1,9 @@
 export {
   type AccessGrant,
   AddressRange,
-  allocationGranularity,
   type AllocationOptions,
   type AllocationProperties,
+  allocationGranularity,
   availableSharedMemory,
   type BindOptions,
   type BlockSizeOptions,
@@ -15,16 +15,16 @@ export {
   DescriptorHandle,
   Device,
   type DeviceAttribute,
-  deviceAttributeNames,
   DeviceBuffer,
   DeviceInUseError,
   type DeviceOrContext,
+  deviceAttributeNames,
   driverVersion,
-  elapsedMs,
   type ElementValue,
   Event,
   type EventLike,
   type EventOptions,
+  elapsedMs,
   FabricHandle,
   type Granularity,
   GrowableBuffer,
@@ -46,46 +46,46 @@ export {
   type ManagedPlace,
   type MapOptions,
   MappedRange,
-  maxActiveBlocks,
   type MemoryAccess,
   type MemoryLocation,
   type MemoryPlace,
   MemoryPool,
   type MemoryPoolOptions,
-  multicastGranularity,
   MulticastObject,
   type MulticastProperties,
+  maxActiveBlocks,
+  multicastGranularity,
   type OccupancyOptions,
   type PeerAttribute,
   PhysicalMemory,
   PinnedBuffer,
   type PinnedOptions,
-  platformHandleKind,
   type PointerAttribute,
-  pointerAttribute,
-  pointerAttributes,
   type PointerAttributes,
-  pointerInfo,
   type PointerInfo,
   type PoolPointer,
   type PoolUsage,
   type PotentialBlockSize,
+  platformHandleKind,
+  pointerAttribute,
+  pointerAttributes,
+  pointerInfo,
   type QueueOptions,
   type RangeAttribute,
-  rangeAttribute,
-  rangeAttributes,
   type RangeAttributes,
   type RangeLocationType,
-  receiveHandle,
   type ReserveOptions,
   type Resource,
   type ReusePolicy,
-  sendHandle,
-  setPointerAttribute,
+  rangeAttribute,
+  rangeAttributes,
+  receiveHandle,
   type ShareableHandle,
   type ShareableHandleOf,
   Stream,
   type StreamOptions,
+  sendHandle,
+  setPointerAttribute,
   type ViewOptions,
   WindowsHandle,
 } from '@shoal/cuda-base'
@@ -117,6 +117,7 @@ export {
   type StreamLike,
   type StructType,
   SymbolNotFoundError,
+  SystemError,
   setStreamMode,
   streamMode,
   TimeoutError,
@@ -124,13 +125,19 @@ export {
   VersionTooOldError,
   type WaitOptions,
 } from '@shoal/types'
-export type { ModuleImage } from './image.js'
 export { initialize } from './init.js'
 export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
 export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
-export type { JitOptions } from './jit.js'
-export { Kernel, type KernelAttribute } from './kernel.js'
-export type { Dimensions, LaunchConfig } from './launch.js'
-export { Module } from './module.js'
-export type { PreparedLaunch } from './preparedLaunch.js'
-export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './signature.js'
+export { Kernel, type KernelAttribute } from './launch/kernel.js'
+export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
+export type { PreparedLaunch } from './launch/preparedLaunch.js'
+export type {
+  KernelArgument,
+  KernelArguments,
+  KernelParameter,
+  KernelSignature,
+  PointerValue,
+} from './launch/signature.js'
+export type { ModuleImage } from './module/image.js'
+export type { JitOptions } from './module/jit.js'
+export { Module } from './module/module.js'

@@ -5,17 +5,26 @@ export {
   type AllocationProperties,
   type BindOptions,
   type Context,
+  type CopySource,
+  type CopyTarget,
   DescriptorHandle,
   DeviceInUseError,
   type ElementValue,
   type EventLike,
+  elapsedMs,
   FabricHandle,
   type Granularity,
   type HandleContent,
   type HandleDescription,
   type HandleFacts,
   type HandleKind,
+  type HostArrayOf,
   type HostNode,
+  type KernelHandle,
+  type ManagedAdvice,
+  type ManagedAttachment,
+  type ManagedAttributes,
+  type ManagedPlace,
   type MapOptions,
   MappedRange,
   type MemoryAccess,
@@ -24,9 +33,11 @@ export {
   MulticastObject,
   type MulticastProperties,
   multicastGranularity,
+  type PointerInfo,
   type PoolPointer,
   type PoolUsage,
   platformHandleKind,
+  type QueueOptions,
   type ReserveOptions,
   type Resource,
   type ReusePolicy,
@@ -34,8 +45,6 @@ export {
   type ShareableHandle,
   type ShareableHandleOf,
   sendHandle,
-  type ViewOptions,
-  type WaitOptions,
   WindowsHandle,
 } from '@shoal/cuda-base'
 export {
@@ -53,6 +62,8 @@ export {
   type DeviceLike,
   DisposedError,
   type DType,
+  defineStruct,
+  type ElementType,
   FeatureNotSupportedError,
   LibraryNotFoundError,
   type LoadAttempt,
@@ -62,6 +73,7 @@ export {
   StatusError,
   type StreamHandle,
   type StreamLike,
+  type StructType,
   SymbolNotFoundError,
   setStreamMode,
   streamMode,
@@ -69,37 +81,31 @@ export {
   type TypedArrayOf,
   VersionTooNewError,
   VersionTooOldError,
+  type WaitOptions,
 } from '@shoal/types'
-export { currentDevice, setDevice, withDevice } from './currentDevice.js'
-export { Device } from './device.js'
-export { type DeviceAttribute, type DeviceLimit, deviceAttributeNames, type PeerAttribute } from './deviceAttributes.js'
-export type { DeviceProperties } from './deviceProperties.js'
+export { currentDevice, type DeviceOption, setDevice, withDevice } from './device/currentDevice.js'
+export {
+  Device,
+  type DeviceAttribute,
+  type DeviceLimit,
+  deviceAttributeNames,
+  type PeerAttribute,
+} from './device/device.js'
+export type { DeviceProperties } from './device/deviceProperties.js'
 export { lastError, peekLastError } from './errors.js'
-export { Event, type EventOptions, elapsedMs } from './event.js'
-export {
-  type CopySource,
-  type CopyTarget,
-  DeviceMemory,
-  type DeviceOption,
-  type QueueOptions,
-} from './memory/deviceMemory.js'
-export {
-  type ManagedAdvice,
-  type ManagedAttachment,
-  type ManagedAttributes,
-  ManagedMemory,
-  type ManagedOptions,
-  type ManagedPlace,
-} from './memory/managedMemory.js'
+export { Event, type EventOptions } from './event/event.js'
+export { initialize, runtimeVersion } from './initialize.js'
+export { type BorrowOptions, DeviceBuffer, type ViewOptions } from './memory/deviceBuffer.js'
+export { ManagedBuffer, type ManagedOptions } from './memory/managedBuffer.js'
 export { MemoryPool, type MemoryPoolOptions } from './memory/memoryPool.js'
-export { PinnedMemory, type PinnedOptions } from './memory/pinnedMemory.js'
-export { type PointerInfo, pointerInfo } from './memory/pointer.js'
-export { initialize, runtimeVersion } from './start.js'
-export { Stream, type StreamOptions } from './stream.js'
+export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
+export { availableSharedMemory, maxActiveBlocks, type OccupancyOptions } from './occupancy/occupancy.js'
+export { pointerInfo } from './pointer/pointer.js'
+export { Stream, type StreamOptions } from './stream/stream.js'
 export {
   allocationGranularity,
   type GrowableOptions,
   GrowableRange,
   PhysicalMemory,
   type PlaceOption,
-} from './virtualMemory.js'
+} from './vmm/virtualMemory.js'

@@ -1,8 +1,8 @@
 import {
-  cuCtxDisablePeerAccess,
-  cuCtxEnablePeerAccess,
   type CUdevice,
   type CUdeviceptr,
+  cuCtxDisablePeerAccess,
+  cuCtxEnablePeerAccess,
   cuDevicePrimaryCtxReset,
   cuInit,
   cuMemcpyAsync,

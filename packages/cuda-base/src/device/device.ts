@@ -1,8 +1,8 @@
 import { isMainThread } from 'node:worker_threads'
 import {
+  type CUdevice,
   CUdevice_attribute,
   CUdevice_P2PAttribute,
-  type CUdevice,
   cuDeviceGet,
   cuDeviceGetLuid,
   cuDeviceGetName,
@@ -13,8 +13,8 @@ import {
 import { offThread } from '@shoal/ffi'
 import {
   type DeviceLike,
-  type ElementType,
   deviceProtocol,
+  type ElementType,
   inspectKey,
   loadedFrom,
   requireInstance,
@@ -237,7 +237,9 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** One attribute by name; yes and no are 1 and 0 (`cuDeviceGetAttribute`, `cudaDeviceGetAttribute`). */
   attribute(attribute: DeviceAttribute): number {
-    return this._attribute(this._codeOf('Device.attribute', 'attribute', CUdevice_attribute, attributePrefix, attribute))
+    return this._attribute(
+      this._codeOf('Device.attribute', 'attribute', CUdevice_attribute, attributePrefix, attribute),
+    )
   }
 
   /** Whether kernels of this device can use memory of `peer` directly (`cuDeviceCanAccessPeer`, `cudaDeviceCanAccessPeer`). */
@@ -374,7 +376,10 @@ export class Device implements DeviceWithContext, DeviceLike {
     const other = this.#peer(peer, 'Device.peerAttribute')
     const out = scratch()
     const { calls } = this._cuda
-    this.#check(calls.deviceGetP2PAttribute(out, code as CUdevice_P2PAttribute, this.#argument, other), 'deviceGetP2PAttribute')
+    this.#check(
+      calls.deviceGetP2PAttribute(out, code as CUdevice_P2PAttribute, this.#argument, other),
+      'deviceGetP2PAttribute',
+    )
     return out.i32[0] as number
   }
 

@@ -1,4 +1,11 @@
-import { type CUdeviceptr, type CUstream, cuMemsetD2D8Async, cuMemsetD2D32Async, cuMemsetD16Async, cuMemsetD32Async } from '@shoal/cuda-sys/driver'
+import {
+  type CUdeviceptr,
+  type CUstream,
+  cuMemsetD2D8Async,
+  cuMemsetD2D32Async,
+  cuMemsetD16Async,
+  cuMemsetD32Async,
+} from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import type { Context } from '../context.js'
 import { check, Status } from '../errors.js'

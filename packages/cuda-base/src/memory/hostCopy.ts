@@ -34,12 +34,7 @@ function toHost(
 }
 
 /** Queues a copy to the device. What the array holds now is what arrives, except for page-locked arrays. */
-export function queueUpload(
-  context: Context,
-  stream: CUstream,
-  target: bigint,
-  source: ArrayBufferView,
-): void {
+export function queueUpload(context: Context, stream: CUstream, target: bigint, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   const pinned = pinnedOwnerOf(source)
@@ -135,12 +130,7 @@ function requireArrived({ _cuda: cuda }: Context, status: number): void {
 }
 
 /** Copies to the device and waits for it: a plain copy may return before the last bytes have arrived. */
-export function uploadNow(
-  context: Context,
-  stream: CUstream,
-  target: bigint,
-  source: ArrayBufferView,
-): void {
+export function uploadNow(context: Context, stream: CUstream, target: bigint, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   toDevice(context, stream, target, source, byteLength)
@@ -148,12 +138,7 @@ export function uploadNow(
 }
 
 /** Copies to the host and waits for it. */
-export function downloadNow(
-  context: Context,
-  stream: CUstream,
-  source: bigint,
-  target: ArrayBufferView,
-): void {
+export function downloadNow(context: Context, stream: CUstream, source: bigint, target: ArrayBufferView): void {
   if (byteLengthOf(target) === 0) return
   toHost(context, stream, target, source, byteLengthOf(target))
   context._call('streamSynchronize', stream)

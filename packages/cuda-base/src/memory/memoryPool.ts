@@ -84,12 +84,7 @@ export class MemoryPool extends Resource {
   #wasExported = false
 
   /** @param handleTypes kinds it can be exported as, where that is known. */
-  private constructor(
-    context: Context,
-    handle: CUmemoryPool,
-    origin: PoolOrigin,
-    handleTypes?: readonly HandleKind[],
-  ) {
+  private constructor(context: Context, handle: CUmemoryPool, origin: PoolOrigin, handleTypes?: readonly HandleKind[]) {
     super()
     this.#handleTypes = handleTypes
     this.#handle = handle

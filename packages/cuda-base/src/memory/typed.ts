@@ -78,7 +78,12 @@ export function reinterpretedLength(address: bigint, byteLength: number, dtype: 
     throw outOfRange(api, 'dtype', `a type of which ${byteLength} bytes are whole elements`, nameOfType(dtype))
   }
   if (address % BigInt(alignment) !== 0n) {
-    throw outOfRange(api, 'dtype', `a type that may start at an address aligned less than ${alignment}`, nameOfType(dtype))
+    throw outOfRange(
+      api,
+      'dtype',
+      `a type that may start at an address aligned less than ${alignment}`,
+      nameOfType(dtype),
+    )
   }
   return byteLength / bytes
 }

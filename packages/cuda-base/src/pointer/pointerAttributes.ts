@@ -1,11 +1,17 @@
-import { type CUdeviceptr, CUpointer_attribute, cuPointerGetAttribute, cuPointerGetAttributes, cuPointerSetAttribute } from '@shoal/cuda-sys/driver'
+import {
+  type CUdeviceptr,
+  CUpointer_attribute,
+  cuPointerGetAttribute,
+  cuPointerGetAttributes,
+  cuPointerSetAttribute,
+} from '@shoal/cuda-sys/driver'
 import { requireAddress, requireBoolean, requireKeyOf, requireOneOf } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context.js'
 import { check, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import { type MemoryAccess, readAccess } from '../vmm/access.js'
 import { type HandleKind, handleKindsOf } from '../vmm/handleKinds.js'
-import { type Reader, readFlag, readOrdinal, readSize, readWord, requireNames, ResultCells } from './resultCells.js'
+import { type Reader, ResultCells, readFlag, readOrdinal, readSize, readWord, requireNames } from './resultCells.js'
 
 /** The attributes of an address by name, `CUpointer_attribute` without its prefix, and what each is. */
 export interface PointerAttributes {

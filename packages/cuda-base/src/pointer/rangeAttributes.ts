@@ -1,15 +1,10 @@
-import {
-  type CUdeviceptr,
-  CUmem_range_attribute,
-  CUmemLocationType,
-  cuDeviceGetCount,
-} from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, CUmem_range_attribute, CUmemLocationType, cuDeviceGetCount } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { type MemoryLike, requireKeyOf, toMemoryRange } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
-import { type Reader, readFlag, readOrdinal, requireNames, ResultCells } from './resultCells.js'
+import { type Reader, ResultCells, readFlag, readOrdinal, requireNames } from './resultCells.js'
 
 /** What was advised for managed memory, by name: `CUmem_range_attribute` without its prefix. */
 export interface RangeAttributes {

@@ -10,7 +10,7 @@ import { describeValue } from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
-import { type U64Halves, halvesOf } from '../u64Halves.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type MemoryPlace, placeKey, type ResolvedPlace, resolvePlace } from './location.js'
 
 /** What a device may do with mapped memory. */

@@ -12,7 +12,7 @@ import {
   watchLater,
 } from '../lifetime.js'
 import { startDriver } from '../start.js'
-import { type U64Halves, halvesOf } from '../u64Halves.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
 import { resolveDevice } from './location.js'

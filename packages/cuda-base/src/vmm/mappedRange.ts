@@ -1,9 +1,4 @@
-import {
-  type CUmemGenericAllocationHandle,
-  CUmemLocationType,
-  cuMemMap,
-  cuMemUnmap,
-} from '@shoal/cuda-sys/driver'
+import { type CUmemGenericAllocationHandle, CUmemLocationType, cuMemMap, cuMemUnmap } from '@shoal/cuda-sys/driver'
 import { describeValue, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
 import { requireOptions } from '../checks.js'
 import type { Context } from '../context.js'

@@ -12,7 +12,7 @@ import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
-import { type U64Halves, halvesOf } from '../u64Halves.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
 import {
   locationOf,

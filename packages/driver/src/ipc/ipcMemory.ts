@@ -1,11 +1,12 @@
 import {
+  type Context,
+  type Device,
+  DeviceBuffer,
   forgetLeak,
   giveBackUnused,
   processIsEnding,
   Resource,
   requireDevice,
-  requireInteger,
-  requireName,
   Status,
   scratch,
   uuidOf,
@@ -13,14 +14,7 @@ import {
   watchForLeak,
   withReason,
 } from '@shoal/cuda-base'
-import {
-  type CUdeviceptr,
-  cuCtxSynchronize,
-  cuIpcCloseMemHandle,
-  cuIpcGetMemHandle,
-  cuIpcOpenMemHandle,
-  cuMemGetAddressRange,
-} from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import {
   type DType,
   describeValue,
@@ -29,10 +23,9 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  requireInteger,
+  requireText,
 } from '@shoal/types'
-import type { Context } from '../context.js'
-import type { Device } from '../device.js'
-import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
 /** What another process on this machine opens a buffer with. Plain data: JSON and `postMessage` carry it. */
@@ -65,11 +58,9 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
   if (buffer.byteLength === 0) throw new RangeError('a buffer without elements has no memory to share')
   const { context } = buffer
   const out = scratch()
-  context._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
+  context._callDriver('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
   const byteOffset = Number(address - (out.u64[0] as bigint))
-  withReason([Status.invalidValue], onlyAllocated, () =>
-    context._call('cuIpcGetMemHandle', () => cuIpcGetMemHandle(out, address)),
-  )
+  withReason([Status.invalidValue], onlyAllocated, () => context._call('ipcGetMemHandle', out, address))
   const handle = encodeHandle(new Uint8Array(out.buffer, 0, handleBytes))
   const deviceUuid = uuidOf(buffer.device.handle)
   return { type: 'ipc-memory', handle, byteOffset, dtype: buffer.dtype, length: buffer.length, deviceUuid }
@@ -107,19 +98,21 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
    * StatusError, also for a handle of this very process.
    */
   static open<D extends DType>(device: Device, handle: IpcMemoryHandle<D>): IpcMemory<D> {
-    const bytes = checkHandle(requireDevice(device, 'device'), handle)
+    const bytes = checkHandle(requireDevice(device, 'IpcMemory.open'), handle)
     const out = scratch()
     const { primaryContext } = device
     withReason([Status.invalidContext], 'a process cannot open handles of its own', () =>
-      primaryContext._call('cuIpcOpenMemHandle', () => cuIpcOpenMemHandle(out, bytes, lazyPeerAccess)),
+      primaryContext._call('ipcOpenMemHandle', out, bytes, lazyPeerAccess),
     )
     const base = out.u64[0] as CUdeviceptr
     try {
-      primaryContext._call('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, base))
+      primaryContext._callDriver('cuMemGetAddressRange', () =>
+        cuMemGetAddressRange(out.address, out.address + 8n, base),
+      )
       requireWithin(handle, Number(out.u64[1]))
       return new IpcMemory(device, base, handle)
     } catch (error) {
-      const close = (): void => primaryContext._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(base))
+      const close = (): void => primaryContext._release('ipcCloseMemHandle', base)
       giveBackUnused('IpcMemory', close)
       throw error
     }
@@ -145,19 +138,15 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     }
   }
 
-  get [Symbol.toStringTag](): string {
-    return 'IpcMemory'
-  }
-
   /** Closes it (`cuIpcCloseMemHandle`): blocks until the work of the device has ended. */
   protected release(): void {
     forgetLeak(this)
     const context = this.#context
     if (processIsEnding()) return
-    const close = (): void => context._release('cuIpcCloseMemHandle', () => cuIpcCloseMemHandle(this.#base))
+    const close = (): void => context._release('ipcCloseMemHandle', this.#base)
     try {
       try {
-        context._release('cuCtxSynchronize', () => cuCtxSynchronize())
+        context._release('ctxSynchronize')
       } catch (error) {
         giveBackUnused('IpcMemory', close)
         throw error
@@ -182,12 +171,12 @@ function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
     throw new TypeError(`handle must be what ipcMemoryHandle() gave, not ${describeValue(handle)}`)
   }
   const { bytes, alignment } = dtypeInfo(handle.dtype)
-  requireInteger(handle.length, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
-  requireInteger(handle.byteOffset, 'byteOffset', 0, Number.MAX_SAFE_INTEGER)
+  requireInteger(handle.length, 'IpcMemory.open', 'handle.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  requireInteger(handle.byteOffset, 'IpcMemory.open', 'handle.byteOffset', 0)
   if (handle.byteOffset % alignment !== 0) {
     throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${handle.dtype}, not ${handle.byteOffset}`)
   }
-  requireName(handle.deviceUuid, 'deviceUuid')
+  requireText(handle.deviceUuid, 'IpcMemory.open', 'handle.deviceUuid')
   const uuid = uuidOf(device.handle)
   if (handle.deviceUuid !== uuid) {
     const isVisible = visibleUuids().includes(handle.deviceUuid)

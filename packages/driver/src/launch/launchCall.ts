@@ -1,7 +1,7 @@
 import { driver } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
-import type { LaunchShape } from './launch.js'
+import type { LaunchShape } from './launchConfig.js'
 
 let launch: NativeCall | undefined
 

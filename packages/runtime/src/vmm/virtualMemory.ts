@@ -6,11 +6,10 @@ import {
   allocationGranularity as baseGranularity,
   type Granularity,
   type MemoryPlace,
-  requireOptions,
   type ShareableHandle,
 } from '@shoal/cuda-base'
-import { currentDevice, deviceOrCurrent } from './currentDevice.js'
-import type { DeviceOption } from './memory/deviceMemory.js'
+import type { DeviceOption } from '../device/currentDevice.js'
+import { currentDevice, deviceOrCurrent } from '../device/currentDevice.js'
 
 /** Where physical memory is made. */
 export interface PlaceOption {
@@ -25,7 +24,6 @@ export interface PlaceOption {
 export function allocationGranularity(
   options: AllocationOptions & PlaceOption & { readonly granularity?: Granularity | undefined } = {},
 ): number {
-  requireOptions(options, 'options', '{ granularity }')
   const { place, ...rest } = options
   return baseGranularity(place ?? currentDevice(), rest)
 }
@@ -39,7 +37,6 @@ export const PhysicalMemory = {
    * @throws RangeError for another length, StatusError when there is not as much.
    */
   create(byteLength: number, options: AllocationOptions & PlaceOption = {}): PhysicalMemory {
-    requireOptions(options, 'options', '{ handleTypes }')
     const { place, ...rest } = options
     return BasePhysicalMemory.create(place ?? currentDevice(), byteLength, rest)
   },
@@ -49,7 +46,6 @@ export const PhysicalMemory = {
    * @throws StatusError for an address where nothing is mapped.
    */
   retain(address: bigint, byteLength: number, options: PlaceOption = {}): PhysicalMemory {
-    requireOptions(options, 'options', '{ place }')
     return BasePhysicalMemory.retain(address, byteLength, options.place ?? currentDevice())
   },
 
@@ -59,7 +55,6 @@ export const PhysicalMemory = {
    * @throws TypeError for a handle of something else, StatusError for one that the driver does not take.
    */
   import(handle: ShareableHandle<'memory'>, options: DeviceOption = {}): PhysicalMemory {
-    requireOptions(options, 'options', '{ device }')
     return BasePhysicalMemory.import(handle, deviceOrCurrent(options.device))
   },
 
@@ -76,7 +71,6 @@ export type GrowableRange = BaseGrowableRange
 export const GrowableRange = {
   /** Reserves the addresses, for memory of the current device or of the one named. @throws RangeError, TypeError, StatusError */
   reserve(options: GrowableOptions): GrowableRange {
-    requireOptions(options, 'options', '{ maximumBytes }')
     const { device, ...rest } = options
     return BaseGrowableRange.reserve(deviceOrCurrent(device), rest)
   },

@@ -1,14 +1,24 @@
-import { requireInteger } from '@shoal/cuda-base'
+import { streamFor } from '@shoal/cuda-base'
 import type { CUstream } from '@shoal/cuda-sys/driver'
-import type { StreamLike } from '@shoal/types'
+import { inspectKey, inspectLine, loadedFrom, requireInteger, type StreamLike } from '@shoal/types'
 import { ArgumentBlock } from './argumentBlock.js'
 import type { Kernel } from './kernel.js'
-import type { LaunchShape } from './launch.js'
+import type { LaunchShape } from './launchConfig.js'
 import type { KernelArgument, KernelArguments, KernelSignature } from './signature.js'
-import { streamFor } from './stream.js'
 
-/** A launch whose sizes and arguments are checked and packed already. Made by `kernel.prepare()`. */
+/**
+ * A launch whose sizes and arguments are checked and packed already. Made by `kernel.prepare()`.
+ *
+ * @example
+ * ```ts
+ * const step = axpy.prepare({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
+ * for (let i = 0; i < 1000; i += 1) step.launch()
+ * step.set(0, 0.5).launch() // with another factor
+ * ```
+ */
 export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
+  /** @internal */
+  static readonly [loadedFrom] = import.meta.url
   readonly kernel: Kernel<S>
   readonly #shape: LaunchShape
   readonly #stream: StreamLike | undefined
@@ -24,7 +34,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     this.#block = new ArgumentBlock(kernel.module.context, kernel.signature)
     this.#memory = new Array(args.length).fill(undefined)
     this.#hasMemory = kernel.signature.includes('ptr')
-    for (let index = 0; index < args.length; index += 1) this.#write(index, args[index])
+    for (let index = 0; index < args.length; index += 1) this.#write(index, args[index], 'Kernel.prepare')
     this.#handle()
   }
 
@@ -40,12 +50,15 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
 
   /** Changes one argument of the launches that follow. @throws TypeError, RangeError, DisposedError */
   set<I extends number & keyof S>(index: I, value: KernelArgument<S[I]>): this {
-    requireInteger(index, 'index', 0, this.#block.length - 1)
-    this.#write(index, value)
+    requireInteger(index, 'PreparedLaunch.set', 'index', 0, this.#block.length - 1)
+    this.#write(index, value, 'PreparedLaunch.set')
     return this
   }
 
-  /** Queues the kernel again (`cuLaunchKernel`). @throws DisposedError when an argument is gone, StatusError. */
+  /**
+   * Queues the kernel again and returns at once (`cuLaunchKernel`).
+   * @throws DisposedError when the module, the stream or memory among the arguments is gone; StatusError
+   */
   launch(): void {
     this.kernel.module._requireUsable()
     const block = this.#block
@@ -53,18 +66,28 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
       const memory = this.#memory
       for (let index = 0; index < memory.length; index += 1) {
         const value = memory[index]
-        if (value !== undefined) block.recheck(index, value)
+        if (value !== undefined) block.recheck(index, value, 'PreparedLaunch.launch')
       }
     }
     this.kernel._launch(this.#shape, this.#handle(), block)
   }
 
-  #handle(): CUstream {
-    return streamFor(this.kernel.module.context, this.#stream)
+  get [Symbol.toStringTag](): string {
+    return 'PreparedLaunch'
   }
 
-  #write(index: number, value: unknown): void {
-    this.#block.write(index, value)
+  [inspectKey](): string {
+    const { gridX, gridY, gridZ, blockX, blockY, blockZ } = this.#shape
+    const grid = `${gridX} × ${gridY} × ${gridZ}`
+    return inspectLine('PreparedLaunch', { kernel: this.kernel.name, grid, block: `${blockX} × ${blockY} × ${blockZ}` })
+  }
+
+  #handle(): CUstream {
+    return streamFor(this.kernel.module.context, this.#stream, 'PreparedLaunch.launch')
+  }
+
+  #write(index: number, value: unknown, api: string): void {
+    this.#block.write(index, value, api)
     this.#memory[index] =
       typeof value === 'object' && value !== null && this.kernel.signature[index] === 'ptr' ? value : undefined
   }

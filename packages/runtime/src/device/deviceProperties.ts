@@ -1,6 +1,6 @@
 import { type HandleKind, handleKindsOf } from '@shoal/cuda-base'
 import { cudaDeviceProp, cudaGetDeviceProperties } from '@shoal/cuda-sys/runtime'
-import { check } from './errors.js'
+import { check } from '../calls/runtimeLibrary.js'
 
 const flags = [
   'integrated',

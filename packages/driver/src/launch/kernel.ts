@@ -1,4 +1,4 @@
-import { check, driverError, Status, scratch } from '@shoal/cuda-base'
+import { type Context, check, driverError, Status, scratch, streamFor } from '@shoal/cuda-base'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -7,15 +7,27 @@ import {
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
 } from '@shoal/cuda-sys/driver'
-import { describeValue, isDType, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
-import { ArgumentBlock, parameterBytes } from './argumentBlock.js'
-import type { Context } from './context.js'
-import { type LaunchConfig, LaunchShape } from './launch.js'
+import {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  outOfRange,
+  SymbolNotFoundError,
+  VersionTooOldError,
+  wrongType,
+} from '@shoal/types'
+import type { Module } from '../module/module.js'
+import { ArgumentBlock } from './argumentBlock.js'
 import { launchCall } from './launchCall.js'
-import type { Module } from './module.js'
+import { type LaunchConfig, LaunchShape } from './launchConfig.js'
 import { PreparedLaunch } from './preparedLaunch.js'
-import type { KernelArguments, KernelSignature } from './signature.js'
-import { streamFor } from './stream.js'
+import {
+  type KernelArguments,
+  type KernelSignature,
+  parameterBytes,
+  parameterName,
+  requireSignature,
+} from './signature.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
@@ -24,8 +36,22 @@ export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attr
 
 const maxDynamicSharedSize = 8
 
-/** A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive. */
+/**
+ * A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive.
+ *
+ * @example
+ * ```ts
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * axpy.launch({ grid: 4096, block: 256, stream }, 2, x, y, x.length)
+ *
+ * const Params = defineStruct('Params', { scale: 'f32', offset: ['i32', 3] })
+ * const scale = module.kernel('scale', [Params, 'ptr'])
+ * scale.launch({ grid: 1, block: 32 }, { scale: 2, offset: [0, 0, 1] }, x)
+ * ```
+ */
 export class Kernel<const S extends KernelSignature = KernelSignature> {
+  /** @internal */
+  static readonly [loadedFrom] = import.meta.url
   readonly module: Module
   readonly name: string
   readonly signature: S
@@ -41,7 +67,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   private constructor(module: Module, name: string, handle: CUfunction, signature: S) {
     this.module = module
     this.name = name
-    this.signature = requireSignature(signature)
+    this.signature = requireSignature(signature, 'Module.kernel')
     this.#handle = handle
     this.#context = module.context
     this.#checkParameters()
@@ -66,43 +92,45 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   }
 
   /**
-   * Queues one run of the kernel and returns at once (`cuLaunchKernel`). What is wrong with the sizes or arguments is
-   * found before the call. A failure while it runs shows at the next wait on the stream.
+   * Queues one run of the kernel and returns at once (`cuLaunchKernel`). Sizes and arguments are checked before the call.
+   * A failure while the kernel runs shows at the next wait on the stream.
    * @throws TypeError, RangeError, DisposedError, StatusError
    */
   launch(config: LaunchConfig, ...args: KernelArguments<S>): void {
     this.module._requireUsable()
     const block = this.#block
-    if (args.length !== block.length) refuseCount(this.name, args.length, block.length)
-    for (let index = 0; index < args.length; index += 1) block.write(index, args[index])
+    if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
+    for (let index = 0; index < args.length; index += 1) block.write(index, args[index], 'Kernel.launch')
     const shape = this.#shape
-    shape.set(config, this.maxThreadsPerBlock)
-    if (shape.sharedMemory > this.#sharedMemoryLimit) this._allowSharedMemory(shape.sharedMemory)
-    this._launch(shape, streamFor(this.#context, config.stream), block)
+    const stream = shape.set(config, this.maxThreadsPerBlock, 'Kernel.launch')
+    if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
+    this._launch(shape, streamFor(this.#context, stream, 'Kernel.launch'), block)
   }
 
   /**
    * Checks and packs a launch once, to be repeated with `launch()`; `set()` changes one argument. Cheaper than
    * {@link launch} when little changes between runs.
+   * @throws TypeError, RangeError, DisposedError
    */
   prepare(config: LaunchConfig, ...args: KernelArguments<S>): PreparedLaunch<S> {
     this.module._requireUsable()
-    if (args.length !== this.signature.length) refuseCount(this.name, args.length, this.signature.length)
+    if (args.length !== this.signature.length) this.#refuseCount(args.length, 'Kernel.prepare')
     const shape = new LaunchShape()
-    shape.set(config, this.maxThreadsPerBlock)
-    if (shape.sharedMemory > this.#sharedMemoryLimit) this._allowSharedMemory(shape.sharedMemory)
-    return PreparedLaunch._create(this, shape, config.stream, args)
+    const stream = shape.set(config, this.maxThreadsPerBlock, 'Kernel.prepare')
+    if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.prepare')
+    return PreparedLaunch._create(this, shape, stream, args)
   }
 
-  /** One attribute by name (`cuFuncGetAttribute`). */
+  /** One attribute by name (`cuFuncGetAttribute`). @throws TypeError for an unknown name, DisposedError, StatusError */
   attribute(attribute: KernelAttribute): number {
-    const code = (CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>)[
-      `CU_FUNC_ATTRIBUTE_${String(attribute)}`
-    ]
-    if (code === undefined) throw new TypeError(`unknown kernel attribute ${describeValue(attribute)}`)
+    const codes = CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>
+    const code = typeof attribute === 'string' ? codes[`CU_FUNC_ATTRIBUTE_${attribute}`] : undefined
+    if (code === undefined) {
+      throw wrongType('Kernel.attribute', 'attribute', "a CUfunction_attribute such as 'NUM_REGS'", attribute)
+    }
     const { handle } = this
     const out = scratch()
-    this.#context._call('cuFuncGetAttribute', () => cuFuncGetAttribute(out, code, handle))
+    this.#context._callDriver('cuFuncGetAttribute', () => cuFuncGetAttribute(out, code, handle))
     return out.i32[0] as number
   }
 
@@ -110,8 +138,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return 'Kernel'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return `Kernel ${this.name}(${this.signature.join(', ')})`
+  [inspectKey](): string {
+    return inspectLine('Kernel', { name: this.name, parameters: this.signature.map(parameterName).join(', ') })
   }
 
   /** @internal */
@@ -120,23 +148,27 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
   }
 
-  /** @internal Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */
-  _allowSharedMemory(byteLength: number): void {
+  /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */
+  #allowSharedMemory(byteLength: number, api: string): void {
     const { device } = this.#context
     const statically = this.attribute('SHARED_SIZE_BYTES')
     const most = device.attribute('MAX_SHARED_MEMORY_PER_BLOCK_OPTIN') - statically
     if (byteLength > most) {
-      throw new RangeError(
-        `sharedMemory is ${byteLength} bytes; device ${device.ordinal} has ${most} for this kernel, ` +
-          `besides ${statically} it uses statically`,
-      )
+      const expected = `at most ${most}, what device ${device.ordinal} has for this kernel besides its ${statically} static bytes`
+      throw outOfRange(api, 'sharedMemory', expected, byteLength)
     }
     const present = this.attribute('MAX_DYNAMIC_SHARED_SIZE_BYTES')
     if (byteLength > present) {
       const { handle } = this
-      this.#context._call('cuFuncSetAttribute', () => cuFuncSetAttribute(handle, maxDynamicSharedSize, byteLength))
+      this.#context._callDriver('cuFuncSetAttribute', () =>
+        cuFuncSetAttribute(handle, maxDynamicSharedSize, byteLength),
+      )
     }
     this.#sharedMemoryLimit = Math.max(byteLength, present)
+  }
+
+  #refuseCount(given: number, api: string): never {
+    throw new TypeError(`${api}: args must be the ${this.signature.length} arguments of ${this.name}, not ${given}`)
   }
 
   /** Compares the signature with what the image says, on drivers that can tell. */
@@ -144,20 +176,19 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const { signature, name } = this
     const sizes = this.#declaredSizes(signature.length + 1)
     if (sizes === undefined) return
-    if (sizes.length > signature.length) {
-      const actual = this.#declaredSizes(4096)?.length
-      throw new TypeError(`${name} has ${actual} parameters; the signature names ${signature.length}`)
-    }
-    if (sizes.length < signature.length) {
-      throw new TypeError(`${name} has ${sizes.length} parameters; the signature names ${signature.length}`)
+    if (sizes.length !== signature.length) {
+      const count = sizes.length < signature.length ? sizes.length : this.#declaredSizes(4096)?.length
+      throw new TypeError(
+        `Module.kernel: signature must name all parameters of ${name}, which has ${count}, not ${signature.length}`,
+      )
     }
     for (const [index, parameter] of signature.entries()) {
       const bytes = parameterBytes(parameter)
-      if (sizes[index] !== bytes) {
-        throw new TypeError(
-          `parameter ${index} of ${name} has ${sizes[index]} bytes; the signature says ${parameter}, which has ${bytes}`,
-        )
-      }
+      if (sizes[index] === bytes) continue
+      throw new TypeError(
+        `Module.kernel: signature[${index}] must have ${sizes[index]} bytes, as in ${name}, ` +
+          `not the ${bytes} of ${parameterName(parameter)}`,
+      )
     }
   }
 
@@ -182,18 +213,4 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     }
     return sizes
   }
-}
-
-function requireSignature<S extends KernelSignature>(signature: S): S {
-  if (!Array.isArray(signature)) throw new TypeError(`signature must be an array, not ${describeValue(signature)}`)
-  for (const [index, parameter] of signature.entries()) {
-    if (parameter !== 'ptr' && !isDType(parameter)) {
-      throw new TypeError(`signature[${index}] must be a dtype or 'ptr', not ${describeValue(parameter)}`)
-    }
-  }
-  return Object.freeze([...signature]) as unknown as S
-}
-
-function refuseCount(name: string, given: number, expected: number): never {
-  throw new TypeError(`${name} takes ${expected} arguments, not ${given}`)
 }

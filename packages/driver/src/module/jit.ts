@@ -1,7 +1,7 @@
-import { optionalBoolean, requireInteger, requireOptions } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
+import { type OptionKeys, optionalBoolean, requireInteger, requireOptions } from '@shoal/types'
 
-/** How the driver compiles PTX. */
+/** How the driver compiles PTX; of no effect on binary code. */
 export interface JitOptions {
   /** The most registers a thread may use. */
   readonly maxRegisters?: number | undefined
@@ -13,6 +13,14 @@ export interface JitOptions {
   readonly lineInfo?: boolean | undefined
   /** A longer compiler log. Default: false. */
   readonly verbose?: boolean | undefined
+}
+
+const jitKeys: OptionKeys<JitOptions> = {
+  maxRegisters: true,
+  optimizationLevel: true,
+  debugInfo: true,
+  lineInfo: true,
+  verbose: true,
 }
 
 // CUjit_option.
@@ -40,17 +48,13 @@ export class JitBlock {
   readonly #errorOffset = maximumOptions * 12 + logBytes
   #count = 0
 
-  constructor(options: JitOptions) {
-    requireOptions(options, 'options', '{ optimizationLevel }')
-    const maxRegisters =
-      options.maxRegisters === undefined ? undefined : requireInteger(options.maxRegisters, 'maxRegisters', 1, 255)
-    const level =
-      options.optimizationLevel === undefined
-        ? undefined
-        : requireInteger(options.optimizationLevel, 'optimizationLevel', 0, 4)
-    const debugInfo = optionalBoolean(options.debugInfo, 'debugInfo', false)
-    const lineInfo = optionalBoolean(options.lineInfo, 'lineInfo', false)
-    const verbose = optionalBoolean(options.verbose, 'verbose', false)
+  constructor(given: JitOptions, api: string) {
+    const options = requireOptions<JitOptions>(given, api, jitKeys)
+    const maxRegisters = optionalInteger(options.maxRegisters, api, 'maxRegisters', 1, 255)
+    const level = optionalInteger(options.optimizationLevel, api, 'optimizationLevel', 0, 4)
+    const debugInfo = optionalBoolean(options.debugInfo, api, 'debugInfo', false)
+    const lineInfo = optionalBoolean(options.lineInfo, api, 'lineInfo', false)
+    const verbose = optionalBoolean(options.verbose, api, 'verbose', false)
     this.result = NativeMemory.allocate(8)
     this.#memory = NativeMemory.allocate(maximumOptions * 12 + 2 * logBytes)
     const { address } = this.#memory
@@ -102,4 +106,8 @@ export class JitBlock {
     const end = bytes.indexOf(0)
     return new TextDecoder().decode(bytes.subarray(0, end < 0 ? bytes.length : end)).trim()
   }
+}
+
+function optionalInteger(value: unknown, api: string, name: string, least: number, most: number): number | undefined {
+  return value === undefined ? undefined : requireInteger(value, api, name, least, most)
 }

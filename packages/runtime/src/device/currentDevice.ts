@@ -1,9 +1,8 @@
 import { scratch } from '@shoal/cuda-base'
 import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime'
-import { type DeviceLike, describeValue } from '@shoal/types'
+import { type DeviceLike, isPlainObject, requireFunction, requireOptions, wrongType } from '@shoal/types'
+import { check, runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { Device } from './device.js'
-import { check } from './errors.js'
-import { initialize } from './start.js'
 
 function currentOrdinal(): number {
   const out = scratch()
@@ -13,7 +12,7 @@ function currentOrdinal(): number {
 
 /** The device that this JavaScript thread works on where none is named; device 0 at first (`cudaGetDevice`). */
 export function currentDevice(): Device {
-  initialize()
+  runtimeLibrary.start()
   return Device.get(currentOrdinal())
 }
 
@@ -32,7 +31,7 @@ export function setDevice(device: DeviceLike | number): Device {
  * @throws TypeError when `fn` gives a promise.
  */
 export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) => T): T {
-  if (typeof fn !== 'function') throw new TypeError(`fn must be a function, not ${describeValue(fn)}`)
+  requireFunction(fn, 'withDevice', 'fn')
   const target = Device.from(device)
   const before = currentOrdinal()
   try {
@@ -45,7 +44,28 @@ export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) 
   }
 }
 
+/** Where something is made. */
+export interface DeviceOption {
+  /** A device of any package, or its ordinal. Default: the current device. */
+  readonly device?: DeviceLike | number | undefined
+}
+
 /** The device named, or the current one. */
 export function deviceOrCurrent(device: DeviceLike | number | undefined): Device {
   return device === undefined ? currentDevice() : Device.from(device)
+}
+
+/** Takes the option `device` out of an options object: the device it names, or the current one, and the rest. */
+export function ownerAndRest<O extends DeviceOption>(
+  options: O,
+  api: string,
+): [owner: Device, rest: Omit<O, 'device'>] {
+  if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { device }', options)
+  const { device, ...rest } = options
+  return [deviceOrCurrent(device), rest]
+}
+
+/** The device that the option names, or the current one, where there is no other option. */
+export function onlyOwner(options: DeviceOption, api: string): Device {
+  return deviceOrCurrent(requireOptions<DeviceOption>(options, api, { device: true }).device)
 }

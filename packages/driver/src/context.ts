@@ -1,1 +1,0 @@
-export { Context, contextOf, type DeviceOrContext as ContextSource } from '@shoal/cuda-base'

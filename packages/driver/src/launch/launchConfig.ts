@@ -1,0 +1,98 @@
+import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamLike, wrongType } from '@shoal/types'
+
+/** One, two or three sizes; those left out are 1. */
+export type Dimensions = number | readonly [x: number, y?: number, z?: number]
+
+/** How a kernel is launched. */
+export interface LaunchConfig {
+  /** Blocks in the grid. */
+  readonly grid: Dimensions
+  /** Threads in a block. */
+  readonly block: Dimensions
+  /** Bytes of dynamic shared memory a block; above 48 KiB the kernel is opted in. Default: 0. */
+  readonly sharedMemory?: number | undefined
+  /** Default: the default stream of the kernel's device. */
+  readonly stream?: StreamLike | undefined
+}
+
+const configKeys: OptionKeys<LaunchConfig> = { grid: true, block: true, sharedMemory: true, stream: true }
+
+/** The limits CUDA sets for every device; those of a kernel are narrower. */
+const gridLimits = [2 ** 31 - 1, 65535, 65535] as const
+const blockLimits = [1024, 1024, 64] as const
+
+/** Sizes of a launch, checked; filled in place so that a launch allocates nothing. */
+export class LaunchShape {
+  gridX = 1
+  gridY = 1
+  gridZ = 1
+  blockX = 1
+  blockY = 1
+  blockZ = 1
+  sharedMemory = 0
+
+  /** Takes over the sizes and gives the stream. @throws TypeError or RangeError naming the key that is wrong. */
+  set(config: LaunchConfig, maxThreadsPerBlock: number, api: string): StreamLike | undefined {
+    // Counting the keys is many times cheaper than looking each one up: what is not as expected is looked into.
+    let unexpected = -2
+    for (const _ in config) unexpected += 1
+    if (unexpected === -2) requireConfig(config, api)
+    const { grid, block, sharedMemory, stream } = config
+    if (sharedMemory !== undefined) unexpected -= 1
+    if (stream !== undefined) unexpected -= 1
+    if (unexpected !== 0 || grid === undefined || block === undefined) requireConfig(config, api)
+    if (typeof grid === 'number' && (grid | 0) === grid && grid > 0) {
+      this.gridX = grid
+      this.gridY = 1
+      this.gridZ = 1
+    } else {
+      this.gridX = size(grid, 0, api, 'grid', gridLimits)
+      this.gridY = size(grid, 1, api, 'grid', gridLimits)
+      this.gridZ = size(grid, 2, api, 'grid', gridLimits)
+    }
+    if (typeof block === 'number' && (block | 0) === block && block > 0 && block <= 1024) {
+      this.blockX = block
+      this.blockY = 1
+      this.blockZ = 1
+    } else {
+      this.blockX = size(block, 0, api, 'block', blockLimits)
+      this.blockY = size(block, 1, api, 'block', blockLimits)
+      this.blockZ = size(block, 2, api, 'block', blockLimits)
+    }
+    const threads = this.blockX * this.blockY * this.blockZ
+    if (threads > maxThreadsPerBlock) {
+      throw outOfRange(
+        api,
+        'block',
+        `at most ${maxThreadsPerBlock} threads, which is what this kernel can have`,
+        threads,
+      )
+    }
+    this.sharedMemory =
+      sharedMemory === undefined || sharedMemory === 0
+        ? 0
+        : requireInteger(sharedMemory, api, 'sharedMemory', 0, 2 ** 31 - 1)
+    return stream
+  }
+}
+
+function requireConfig(config: LaunchConfig, api: string): void {
+  requireOptions<LaunchConfig>(config, api, configKeys, 'config')
+}
+
+function size(
+  dimensions: Dimensions,
+  axis: 0 | 1 | 2,
+  api: string,
+  name: string,
+  limits: readonly [number, number, number],
+): number {
+  if (typeof dimensions === 'number') {
+    return axis === 0 ? requireInteger(dimensions, api, name, 1, limits[0]) : 1
+  }
+  if (!Array.isArray(dimensions) || dimensions.length < 1 || dimensions.length > 3) {
+    throw wrongType(api, name, 'a number or one to three numbers', dimensions)
+  }
+  const value = (dimensions as readonly (number | undefined)[])[axis]
+  return value === undefined && axis > 0 ? 1 : requireInteger(value, api, `${name}[${axis}]`, 1, limits[axis])
+}

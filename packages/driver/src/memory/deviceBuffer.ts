@@ -1,1 +1,0 @@
-export { DeviceBuffer } from '@shoal/cuda-base'

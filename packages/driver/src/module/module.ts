@@ -1,0 +1,201 @@
+import {
+  type Context,
+  checkRelease,
+  contextOf,
+  DeviceBuffer,
+  type DeviceOrContext,
+  driverError,
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  requireElementType,
+  Status,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  type CUmodule,
+  cuModuleGetFunction,
+  cuModuleGetGlobal,
+  cuModuleLoadDataEx,
+  cuModuleUnload,
+} from '@shoal/cuda-sys/driver'
+import { offThread } from '@shoal/ffi'
+import { type ElementType, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
+import { Kernel } from '../launch/kernel.js'
+import type { KernelSignature } from '../launch/signature.js'
+import { imageMemory, type ModuleImage } from './image.js'
+import { JitBlock, type JitOptions } from './jit.js'
+
+/**
+ * Code loaded onto a device, from PTX, a cubin or a fat binary.
+ *
+ * @example
+ * ```ts
+ * using module = await Module.loadFile(device, 'axpy.ptx')
+ * const axpy = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+ * const table = module.global('table', 'f32')
+ * ```
+ */
+export class Module extends Resource {
+  /** @internal */
+  static override readonly [loadedFrom]: string = import.meta.url
+  protected readonly kind = 'Module'
+  readonly context: Context
+  /** What the compiler of the driver said while it compiled PTX; empty for binary code. */
+  readonly compilerLog: string
+  readonly #handle: CUmodule
+  readonly #globals: DeviceBuffer[] = []
+
+  private constructor(context: Context, handle: CUmodule, compilerLog: string) {
+    super()
+    this.context = context
+    this.compilerLog = compilerLog
+    this.#handle = handle
+    context._addChild()
+    watchForLeak(this, `A Module on device ${context.device.ordinal}`, () => {
+      // Its kernels may still run and its globals may still be in use: unloading waits for the context to end.
+      return 'its code stays loaded until the context is released'
+    })
+  }
+
+  /**
+   * Loads code and compiles PTX for the device, on a native thread: the event loop goes on (`cuModuleLoadDataEx`).
+   * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
+   */
+  static async load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
+    return Module.#load(owner, image, options, 'Module.load')
+  }
+
+  /** Like {@link load}, but blocks the thread for as long as it takes. */
+  static loadSync(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Module {
+    const context = contextOf(owner, 'Module.loadSync')
+    const memory = imageMemory(image, 'Module.loadSync')
+    const jit = new JitBlock(options, 'Module.loadSync')
+    try {
+      const status: number = context.run(() =>
+        cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
+      )
+      return Module.#loaded(context, status, jit)
+    } finally {
+      memory.dispose()
+      jit.dispose()
+    }
+  }
+
+  /**
+   * Reads a file of PTX, a cubin or a fat binary and loads it like {@link load}.
+   * @throws SystemError when the file cannot be read, such as `ENOENT`; what {@link load} throws
+   */
+  static async loadFile(owner: DeviceOrContext, path: string | URL, options: JitOptions = {}): Promise<Module> {
+    const context = contextOf(owner, 'Module.loadFile')
+    const isFileUrl = path instanceof URL && path.protocol === 'file:'
+    if (!isFileUrl) {
+      if (typeof path !== 'string') throw wrongType('Module.loadFile', 'path', 'a string or a file: URL', path)
+      requireText(path, 'Module.loadFile', 'path')
+    }
+    // Loaded here and not above: every program that imports this package would pay for it.
+    const { readFile } = await import('node:fs/promises')
+    const image = await readFile(path).catch((cause: unknown) => {
+      throw new SystemError({ api: 'Module.loadFile', parameter: 'path', value: String(path), cause })
+    })
+    return Module.#load(context, image, options, 'Module.loadFile')
+  }
+
+  static async #load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions, api: string): Promise<Module> {
+    const context = contextOf(owner, api)
+    const memory = imageMemory(image, api)
+    const jit = new JitBlock(options, api)
+    context._addWait()
+    try {
+      const [status = Status.success] = await offThread({ context: context._handle }, () =>
+        cuModuleLoadDataEx(jit.result, memory, jit.count, jit.options, jit.values),
+      )
+      return Module.#loaded(context, status, jit)
+    } finally {
+      context._endWait()
+      memory.dispose()
+      jit.dispose()
+    }
+  }
+
+  static #loaded(context: Context, status: number, jit: JitBlock): Module {
+    if (status !== Status.success) throw driverError(status, 'cuModuleLoadDataEx', jit.errorLog)
+    return new Module(context, jit.result.u64[0] as CUmodule, jit.infoLog)
+  }
+
+  /** The `CUmodule`. @throws DisposedError */
+  get handle(): CUmodule {
+    this._requireUsable()
+    return this.#handle
+  }
+
+  get device(): Context['device'] {
+    return this.context.device
+  }
+
+  /**
+   * A kernel by its name in the image and the types of its parameters (`cuModuleGetFunction`). Their number and sizes are
+   * checked against the image on drivers from 12.4. A C++ kernel has its mangled name unless it is `extern "C"`.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; TypeError when the types do not fit
+   */
+  kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S> {
+    requireText(name, 'Module.kernel', 'name')
+    const { handle } = this
+    const out = scratch()
+    const status: number = this.context.run(() => cuModuleGetFunction(out, handle, name))
+    if (status !== Status.success) throw driverError(status, 'cuModuleGetFunction', `kernel: ${name}`)
+    return Kernel._create(this, name, out.u64[0] as bigint, signature)
+  }
+
+  /**
+   * A `__device__` or `__constant__` variable of the image as a buffer (`cuModuleGetGlobal`). The variable ends with the
+   * module, not with the buffer.
+   * @throws StatusError (`CUDA_ERROR_NOT_FOUND`) when there is none of this name; RangeError when its bytes are no whole
+   * number of elements; TypeError
+   */
+  global<E extends ElementType = 'u8'>(name: string, dtype: E = 'u8' as E): DeviceBuffer<E> {
+    requireText(name, 'Module.global', 'name')
+    const type = requireElementType(dtype, 'Module.global')
+    const { handle } = this
+    const out = scratch()
+    const status: number = this.context.run(() => cuModuleGetGlobal(out.address, out.address + 8n, handle, name))
+    if (status !== Status.success) throw driverError(status, 'cuModuleGetGlobal', `variable: ${name}`)
+    const address = out.u64[0] as bigint
+    const byteLength = Number(out.u64[1])
+    const { bytes } = type
+    if (byteLength % bytes !== 0) {
+      throw new RangeError(
+        `Module.global: dtype must fit ${name}, whose ${byteLength} bytes are no whole number of ${type.name}`,
+      )
+    }
+    const buffer = DeviceBuffer.fromAddress(this.context, address, dtype, byteLength / bytes, { keep: this })
+    this.#globals.push(buffer)
+    return buffer
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.device.ordinal }
+  }
+
+  /** @internal */
+  _requireUsable(): void {
+    this._requireAlive()
+    this.context._requireAlive()
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    for (const { _allocation } of this.#globals.splice(0)) _allocation.freed = true
+    try {
+      if (!this.context.disposed && !processIsEnding()) {
+        checkRelease(
+          this.context.run(() => cuModuleUnload(this.#handle)),
+          'cuModuleUnload',
+        )
+      }
+    } finally {
+      this.context._removeChild()
+    }
+  }
+}

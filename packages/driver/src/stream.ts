@@ -1,1 +1,0 @@
-export { Stream, streamFor } from '@shoal/cuda-base'

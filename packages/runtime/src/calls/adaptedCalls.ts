@@ -1,0 +1,41 @@
+import type { AdaptedCalls } from '@shoal/cuda-base'
+import {
+  cudaDeviceDisablePeerAccess,
+  cudaDeviceEnablePeerAccess,
+  cudaDeviceReset,
+  cudaMemcpyAsync,
+  cudaMemcpyKind,
+  cudaMemcpyPeerAsync,
+} from '@shoal/cuda-sys/runtime'
+
+const { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault } = cudaMemcpyKind
+
+/** What libcudart does with other arguments than libcuda, each with what is different. */
+export const adaptedCalls: AdaptedCalls = {
+  // One function for all directions, which it is told.
+  memcpyHtoDAsync: (to, from, byteLength, stream) =>
+    cudaMemcpyAsync(to, from, byteLength, cudaMemcpyHostToDevice, stream),
+  memcpyDtoHAsync: (to, from, byteLength, stream) =>
+    cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDeviceToHost, stream),
+  memcpyDtoDAsync: (to, from, byteLength, stream) => cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDefault, stream),
+  memcpyAsync: (to, from, byteLength, stream) => cudaMemcpyAsync(to, from, byteLength, cudaMemcpyDefault, stream),
+  // Devices by ordinal, where libcuda takes contexts.
+  memcpyPeerAsync: (to, toDevice, { address, deviceOrdinal, byteLength }, stream) =>
+    cudaMemcpyPeerAsync(to, toDevice.ordinal, address, deviceOrdinal, byteLength, stream),
+  ctxEnablePeerAccess: (peer) => cudaDeviceEnablePeerAccess(peer.ordinal, 0),
+  ctxDisablePeerAccess: (peer) => cudaDeviceDisablePeerAccess(peer.ordinal),
+  // Of the current device, where libcuda takes one.
+  devicePrimaryCtxReset: () => cudaDeviceReset(),
+}
+
+/** What they are called in C. */
+export const adaptedNames: { readonly [K in keyof AdaptedCalls]: string } = {
+  memcpyHtoDAsync: 'cudaMemcpyAsync',
+  memcpyDtoHAsync: 'cudaMemcpyAsync',
+  memcpyDtoDAsync: 'cudaMemcpyAsync',
+  memcpyAsync: 'cudaMemcpyAsync',
+  memcpyPeerAsync: 'cudaMemcpyPeerAsync',
+  ctxEnablePeerAccess: 'cudaDeviceEnablePeerAccess',
+  ctxDisablePeerAccess: 'cudaDeviceDisablePeerAccess',
+  devicePrimaryCtxReset: 'cudaDeviceReset',
+}

@@ -1,0 +1,8 @@
+import { type PointerInfo, pointerInfo as pointerInfoOf } from '@shoal/cuda-base'
+import type { MemoryLike } from '@shoal/types'
+import { currentDevice } from '../device/currentDevice.js'
+
+/** Asks what lies at an address (`cuPointerGetAttributes`). An address that CUDA does not know is no error. */
+export function pointerInfo(pointer: bigint | MemoryLike): PointerInfo {
+  return pointerInfoOf(currentDevice(), pointer)
+}
