@@ -57,7 +57,7 @@ describe('a context that failed', () => {
     const device = Device.get(1)
     const stream = device.createStream({ nonBlocking: true })
     const buffer = DeviceBuffer.zeros(device, 'u8', 1000)
-    const onStream = DeviceBuffer.allocateAsync(stream, 'u8', 1000)
+    const onStream = DeviceBuffer.allocateOn(stream, 'u8', 1000)
     const pinned = PinnedBuffer.allocate(device, 'u8', 1000)
     const mark = stream.record()
     delay(stream, 5_000)

@@ -108,11 +108,11 @@ test('a current pool that is disposed of gives way to the default one, whether m
     const { handle } = pool
     pool.setCurrent()
     const own = isInUse ? pool.allocate(stream, 'u8', 1000) : undefined
-    const before = DeviceBuffer.allocateAsync(stream, 'u8', 1000).fill(1, { stream })
+    const before = DeviceBuffer.allocateOn(stream, 'u8', 1000).fill(1, { stream })
     pool.dispose()
     expect(device.memoryPool.handle).toBe(ordinary)
     const { current } = device.defaultMemoryPool.used
-    const after = DeviceBuffer.allocateAsync(stream, 'u8', 1000).fill(2, { stream })
+    const after = DeviceBuffer.allocateOn(stream, 'u8', 1000).fill(2, { stream })
     expect(device.defaultMemoryPool.used.current).toBe(current + 1000)
     own?.dispose()
     expect(statusOf(handle)).not.toBe(0)

@@ -23,7 +23,7 @@ function readAgain(memory: MemoryLike): void {
 describe('memory that was read before', () => {
   test.each([
     ['DeviceBuffer', () => DeviceBuffer.allocate(device, 'f32', 100)],
-    ['stream-ordered DeviceBuffer', () => DeviceBuffer.allocateAsync(device.createStream(), 'f32', 100)],
+    ['stream-ordered DeviceBuffer', () => DeviceBuffer.allocateOn(device.createStream(), 'f32', 100)],
   ])('of a %s is refused once that, or what it is a slice of, was disposed of', (_, make) => {
     const whole = make()
     const [kept, given] = [whole.slice(10), whole.slice(20)]

@@ -293,7 +293,7 @@ test('nothing is left of what was refused', () => {
 
 test('handles of one thing do not pass for those of another', () => {
   // @ts-expect-error a handle of memory is none of a pool
-  expect(() => MemoryPool.import(exported, device)).toThrow('the handle is of memory, not of a pool')
+  expect(() => MemoryPool.import(device, exported)).toThrow('the handle is of memory, not of a pool')
   // @ts-expect-error nor of a multicast object
   expect(() => MulticastObject.import(exported)).toThrow('the handle is of memory, not of a multicast object')
   const handle = multicast.export()

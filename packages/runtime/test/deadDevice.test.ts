@@ -3,7 +3,7 @@ import { delay, injectError } from './support/sim.js'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 process.env['SHOAL_SIM_DEVICES'] = '4'
-const { Device, DeviceMemory, DisposedError, Event, ManagedMemory, MemoryPool, PinnedMemory, StatusError, Stream } =
+const { Device, DeviceBuffer, DisposedError, Event, ManagedBuffer, MemoryPool, PinnedBuffer, StatusError, Stream } =
   await import('@shoal/runtime')
 const driver = await import('@shoal/driver')
 
@@ -29,9 +29,9 @@ describe('a device that was reset', () => {
     const context = device.primaryContext
     const stream = Stream.create({ device })
     const event = Event.create({ device, timing: true })
-    const memory = DeviceMemory.zeros('u8', 100, { device })
-    const pinned = PinnedMemory.allocate('u8', 100, { device })
-    const managed = ManagedMemory.allocate('u8', 100, { device })
+    const memory = DeviceBuffer.zeros('u8', 100, { device })
+    const pinned = PinnedBuffer.allocate('u8', 100, { device })
+    const managed = ManagedBuffer.allocate('u8', 100, { device })
     const theirs = driver.DeviceBuffer.zeros(driver.Device.get(0), 'u8', 100)
     const theirStream = driver.Device.get(0).createStream()
     const arrays = [pinned.array, managed.array]
@@ -51,7 +51,7 @@ describe('a device that was reset', () => {
     await expect(stream.synchronize()).rejects.toThrow(DisposedError)
     for (const object of [stream, event, memory, pinned, managed, theirs, theirStream]) object.dispose()
 
-    using fresh = DeviceMemory.from(Uint8Array.of(1, 2, 3), { device })
+    using fresh = DeviceBuffer.from(Uint8Array.of(1, 2, 3), { device })
     expect(() => fresh.fill(1, { stream })).toThrow(DisposedError)
     expect(await fresh.toArray()).toEqual(Uint8Array.of(1, 2, 3))
     using again = driver.DeviceBuffer.from(driver.Device.get(0), Uint8Array.of(4))
@@ -59,12 +59,12 @@ describe('a device that was reset', () => {
   })
 
   test('a reset through the driver is learned of here', async () => {
-    const memory = DeviceMemory.zeros('u8', 10, { device: 0 })
-    const pinned = PinnedMemory.allocate('u8', 10, { device: 0 })
+    const memory = DeviceBuffer.zeros('u8', 10, { device: 0 })
+    const pinned = PinnedBuffer.allocate('u8', 10, { device: 0 })
     await driver.Device.get(0).reset()
     expect(() => memory.address).toThrow(DisposedError)
     expect(() => pinned.array).toThrow(DisposedError)
-    using fresh = DeviceMemory.from(Uint8Array.of(1), { device: 0 })
+    using fresh = DeviceBuffer.from(Uint8Array.of(1), { device: 0 })
     expect(fresh.toArraySync()).toEqual(Uint8Array.of(1))
     memory.dispose()
     pinned.dispose()
@@ -87,10 +87,10 @@ describe('a device that failed', () => {
   test('every wait and call is a sticky StatusError, none hangs, and dispose() stays silent', async () => {
     const device = Device.get(1)
     const stream = Stream.create({ nonBlocking: true, device })
-    const memory = DeviceMemory.zeros('u8', 1000, { device })
-    const onStream = DeviceMemory.allocateAsync(stream, 'u8', 1000)
-    const pinned = PinnedMemory.allocate('u8', 1000, { device })
-    const managed = ManagedMemory.allocate('u8', 1000, { device })
+    const memory = DeviceBuffer.zeros('u8', 1000, { device })
+    const onStream = DeviceBuffer.allocateOn(stream, 'u8', 1000)
+    const pinned = PinnedBuffer.allocate('u8', 1000, { device })
+    const managed = ManagedBuffer.allocate('u8', 1000, { device })
     const pool = MemoryPool.create({ device })
     const mark = stream.record()
     delay(stream, 5_000)
@@ -114,7 +114,7 @@ describe('a device that failed', () => {
     expect(thrownBy(() => stream.query())).toSatisfy(lost)
     expect(thrownBy(() => stream.synchronizeSync())).toSatisfy(lost)
     expect(thrownBy(() => mark.query())).toSatisfy(lost)
-    expect(thrownBy(() => DeviceMemory.allocate('u8', 10, { device }))).toSatisfy(lost)
+    expect(thrownBy(() => DeviceBuffer.allocate('u8', 10, { device }))).toSatisfy(lost)
     expect(thrownBy(() => device.synchronizeSync())).toSatisfy(lost)
     await expect(device.synchronize()).rejects.toSatisfy(lost)
 
@@ -123,7 +123,7 @@ describe('a device that failed', () => {
   })
 
   test('other devices go on', async () => {
-    using memory = DeviceMemory.from(Uint8Array.of(1, 2), { device: 2 })
+    using memory = DeviceBuffer.from(Uint8Array.of(1, 2), { device: 2 })
     expect(await memory.toArray()).toEqual(Uint8Array.of(1, 2))
   })
 })
@@ -133,7 +133,7 @@ describe('parents that are disposed of first', () => {
     const device = Device.get(3)
     const context = device.primaryContext
     const stream = Stream.create({ device })
-    const memory = DeviceMemory.allocateAsync(stream, 'u8', 100)
+    const memory = DeviceBuffer.allocateOn(stream, 'u8', 100)
     const pool = MemoryPool.create({ device })
     const fromPool = pool.allocate(stream, 'u8', 100)
     device.dispose()

@@ -60,10 +60,10 @@ describe('objects that are dropped', () => {
       expect.stringContaining('A MemoryPool of device 0 was dropped without dispose()'),
       expect.stringContaining('A Stream of device 0 was dropped without dispose()'),
       expect.stringContaining('An Event of device 0 was dropped without dispose()'),
-      expect.stringContaining('DeviceMemory of 20000000 bytes on device 0 was dropped without dispose()'),
-      expect.stringContaining('DeviceMemory of 40000000 bytes on device 0 was dropped without dispose()'),
-      expect.stringContaining('ManagedMemory of 3000000 bytes was dropped without dispose()'),
-      expect.stringContaining('PinnedMemory of 1000 bytes was dropped without dispose()'),
+      expect.stringContaining('DeviceBuffer of 20000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('DeviceBuffer of 40000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('ManagedBuffer of 3000000 bytes was dropped without dispose()'),
+      expect.stringContaining('PinnedBuffer of 1000 bytes was dropped without dispose()'),
     ])
     expect(before - after).toBeLessThan(1_000_000)
   })

@@ -2,7 +2,7 @@ import { DisposedError, type MemoryLike, memoryProtocol } from '@shoal/types'
 import { expect, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { AddressRange, allocationGranularity, DeviceMemory, PhysicalMemory } = await import('@shoal/runtime')
+const { AddressRange, allocationGranularity, DeviceBuffer, PhysicalMemory } = await import('@shoal/runtime')
 
 const unit = allocationGranularity()
 const read = (memory: MemoryLike) => memory[memoryProtocol]
@@ -15,7 +15,7 @@ function readAgain(memory: MemoryLike): void {
 }
 
 test('memory that was read before is refused once it, or what it is a slice of, was disposed of', () => {
-  const whole = DeviceMemory.allocate('f32', 100)
+  const whole = DeviceBuffer.allocate('f32', 100)
   const [kept, given] = [whole.slice(10), whole.slice(20)]
   for (const memory of [whole, kept, given]) readAgain(memory)
   given.dispose()
@@ -29,7 +29,7 @@ test('mapped memory that was read before is refused once it is not mapped, also 
   using range = AddressRange.reserve(unit)
   using physical = PhysicalMemory.create(unit)
   const mapped = range.map(physical)
-  const view = DeviceMemory.view(mapped, 'u8')
+  const view = DeviceBuffer.view(mapped, 'u8')
   const part = view.slice(5)
   for (const memory of [mapped, view, part]) readAgain(memory)
   mapped.dispose()

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
-const { currentDevice, DeviceMemory, setDevice } = await import('@shoal/runtime')
+const { currentDevice, DeviceBuffer, setDevice } = await import('@shoal/runtime')
 
 test('each thread has a current device of its own', async () => {
   setDevice(0)
@@ -16,7 +16,7 @@ test('each thread has a current device of its own', async () => {
     return [message, code]
   })
   for (let round = 0; round < 20; round += 1) {
-    using memory = DeviceMemory.from(Float64Array.of(round, 1, 2))
+    using memory = DeviceBuffer.from(Float64Array.of(round, 1, 2))
     expect(await memory.toArray()).toEqual(Float64Array.of(round, 1, 2))
     expect(currentDevice().ordinal).toBe(0)
   }
@@ -27,6 +27,6 @@ test('a worker terminated with waits in flight leaves the rest of the process wo
   const worker = new Worker(new URL('./fixtures/worker.mjs', import.meta.url), { workerData: { seed: 1, way: 'wait' } })
   expect(await once(worker, 'message')).toEqual(['waiting'])
   expect(await worker.terminate()).toBe(1)
-  using memory = DeviceMemory.from(Float32Array.of(1, 2, 3), { device: 1 })
+  using memory = DeviceBuffer.from(Float32Array.of(1, 2, 3), { device: 1 })
   expect(await memory.toArray()).toEqual(Float32Array.of(1, 2, 3))
 })

@@ -220,7 +220,7 @@ function prepare(device: Device, kernels: string | undefined): Loops {
       for (let i = 0; i < calls; i += 1) stream.query()
     },
     pool: (calls) => {
-      for (let i = 0; i < calls; i += 1) DeviceBuffer.allocateAsync(stream, 'u8', poolBytes).disposeOn(stream)
+      for (let i = 0; i < calls; i += 1) DeviceBuffer.allocateOn(stream, 'u8', poolBytes).disposeOn(stream)
     },
   }
   const prepared: Record<string, Loop> = {}

@@ -147,7 +147,7 @@ const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<T
     const { pointer, sha256 } = await peer.answer<{ pointer: PoolPointer<'u8'>; sha256: string }>()
     const handle = await receiveHandle(peer.socket, 'pool', travel)
     try {
-      const pool = MemoryPool.import(handle, device)
+      const pool = MemoryPool.import(device, handle)
       const stream = device.createStream()
       const buffer = pool.importPointer(stream, pointer)
       return {

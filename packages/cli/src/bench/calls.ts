@@ -70,8 +70,8 @@ function measure(device: Device, { iterations, warmUps }: BenchOptions, tell: (r
     [`buffer.copyFrom(other, { stream }), ${copyBytes} B`, () => void to.copyFrom(from, queued)],
     ['buffer.fill(0, { stream })', () => void to.fill(0, queued)],
     [
-      'DeviceBuffer.allocateAsync + disposeOn, 4 KiB',
-      () => DeviceBuffer.allocateAsync(stream, 'u8', 4096).disposeOn(stream),
+      'DeviceBuffer.allocateOn + disposeOn, 4 KiB',
+      () => DeviceBuffer.allocateOn(stream, 'u8', 4096).disposeOn(stream),
     ],
   ]
   // The software device runs no kernels.

@@ -1,6 +1,6 @@
 import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
-import { DisposedError, type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
+import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
 import type { Context } from '../context.js'
 import { isGone, Status } from '../errors.js'

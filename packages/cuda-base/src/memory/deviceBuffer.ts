@@ -2,7 +2,6 @@ import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import {
   DisposedError,
-  type DType,
   dtypeOf,
   type ElementArrayOf,
   type ElementInputOf,
@@ -18,7 +17,6 @@ import {
   requireOptions,
   type StorageArray,
   type StreamLike,
-  type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context.js'
 import { Status } from '../errors.js'

@@ -42,7 +42,7 @@ export const argumentSuite: Suite = {
         assert.throws(() => DeviceBuffer.from(t.device, new Float32Array(3), { dtype: 'complex64' }), RangeError)
         assert.throws(() => DeviceBuffer.fromAddress(t.device, 5 as unknown as bigint, 'u8', 1), TypeError)
         assert.throws(() => DeviceBuffer.fromAddress(t.device, -1n, 'u8', 1), RangeError)
-        assert.throws(() => DeviceBuffer.allocateAsync({} as Stream, 'u8', 1), TypeError)
+        assert.throws(() => DeviceBuffer.allocateOn({} as Stream, 'u8', 1), TypeError)
       },
     },
     {
@@ -181,7 +181,7 @@ export const argumentSuite: Suite = {
         assert.throws(() => buffer.fill(1, { stream }), DisposedError)
         assert.throws(() => buffer.copyFrom(new Uint8Array(3), { stream }), DisposedError)
         await assert.rejects(buffer.toArray({ stream }), DisposedError)
-        assert.throws(() => DeviceBuffer.allocateAsync(stream, 'u8', 3), DisposedError)
+        assert.throws(() => DeviceBuffer.allocateOn(stream, 'u8', 3), DisposedError)
         assert.throws(() => stream.id, DisposedError)
       },
     },

@@ -176,7 +176,7 @@ export const memorySuite: Suite = {
         const stream = t.own(t.device.createStream({ nonBlocking: true }))
         for (const length of lengths(t)) {
           const data = t.random.array('u16', length)
-          const buffer = DeviceBuffer.allocateAsync(stream, 'u16', length)
+          const buffer = DeviceBuffer.allocateOn(stream, 'u16', length)
           buffer.copyFrom(data, { stream })
           const result = buffer.toArray({ stream })
           buffer.dispose()
@@ -190,7 +190,7 @@ export const memorySuite: Suite = {
       name: 'memory allocated on a stream outlives the stream',
       async run(t) {
         const stream = t.device.createStream()
-        const buffer = DeviceBuffer.allocateAsync(stream, 'f32', 100)
+        const buffer = DeviceBuffer.allocateOn(stream, 'f32', 100)
         buffer.fill(2, { stream })
         await stream.synchronize()
         stream.dispose()
@@ -203,7 +203,7 @@ export const memorySuite: Suite = {
       requires: { delay: true },
       async run(t) {
         const stream = t.own(t.device.createStream({ nonBlocking: true }))
-        const buffer = DeviceBuffer.allocateAsync(stream, 'u8', 4096)
+        const buffer = DeviceBuffer.allocateOn(stream, 'u8', 4096)
         await queueDelay(stream, 50)
         buffer.fill(3, { stream })
         const start = performance.now()

@@ -118,7 +118,7 @@ export const memoryPoolSuite: Suite = {
         assert.equal(device.memoryPool.handle, own.handle)
         assert.notEqual(device.defaultMemoryPool.handle, own.handle)
         const stream = t.own(device.createStream())
-        const buffer = t.own(DeviceBuffer.allocateAsync(stream, 'u8', 1000))
+        const buffer = t.own(DeviceBuffer.allocateOn(stream, 'u8', 1000))
         await stream.synchronize()
         assert.ok(own.used.current >= 1000, 'it came from the current pool')
         // Neither is the program's to destroy.

@@ -3,11 +3,11 @@ import { DeviceBuffer, PinnedBuffer, rangeAttribute, rangeAttributes } from '@sh
 import {
   currentDevice,
   Device,
-  DeviceMemory,
+  DeviceBuffer,
   DisposedError,
   lastError,
-  ManagedMemory,
-  PinnedMemory,
+  ManagedBuffer,
+  PinnedBuffer,
   pointerInfo,
   StatusError,
   Stream,
@@ -26,8 +26,8 @@ export const memorySuite: Suite = {
         const before = currentDevice()
         t.defer(() => void setDevice(before))
         setDevice(1)
-        const here = t.own(DeviceMemory.from(new Int32Array([1, 2, 3])))
-        const there = t.own(DeviceMemory.zeros('i32', 3, { device: t.device }))
+        const here = t.own(DeviceBuffer.from(new Int32Array([1, 2, 3])))
+        const there = t.own(DeviceBuffer.zeros('i32', 3, { device: t.device }))
         assert.equal(here.device, Device.get(1))
         assert.equal(there.device, Device.get(0))
         setDevice(0)
@@ -44,16 +44,16 @@ export const memorySuite: Suite = {
         const stream = t.own(Stream.create({ nonBlocking: true }))
         const length = t.random.integer(1, 100_000)
         const data = Float64Array.from({ length }, (_, index) => index * 1.5)
-        const memory = t.own(DeviceMemory.allocate('f64', length))
+        const memory = t.own(DeviceBuffer.allocate('f64', length))
         memory.copyFrom(data, { stream })
         assert.deepEqual(await memory.toArray({ stream }), data)
         assert.deepEqual(
           memory.copyFromSync(data.map((value) => -value)).toArraySync()[length - 1],
           -(data.at(-1) ?? 0),
         )
-        const pinned = t.own(PinnedMemory.from(data))
+        const pinned = t.own(PinnedBuffer.from(data))
         memory.copyFrom(pinned, { stream })
-        const back = t.own(PinnedMemory.allocate('f64', length))
+        const back = t.own(PinnedBuffer.allocate('f64', length))
         assert.equal(await memory.copyTo(back, { stream }), back)
         assert.deepEqual(back.array, data)
       },
@@ -74,7 +74,7 @@ export const memorySuite: Suite = {
           ['u32', 0],
         ]
         for (const [dtype, value] of cases) {
-          const memory = t.own(DeviceMemory.zeros(dtype, 37))
+          const memory = t.own(DeviceBuffer.zeros(dtype, 37))
           memory.slice(1, 36).fillSync(value as never)
           const expected = t.own(DeviceBuffer.zeros(t.device, dtype, 37))
           expected.slice(1, 36).fillSync(value as never)
@@ -85,7 +85,7 @@ export const memorySuite: Suite = {
     {
       name: 'views share the memory, and end with it',
       run(t) {
-        const memory = DeviceMemory.from(new Uint32Array([1, 2, 3, 4]))
+        const memory = DeviceBuffer.from(new Uint32Array([1, 2, 3, 4]))
         const view = memory.slice(-2)
         assert.deepEqual([...view.toArraySync()], [3, 4])
         view.fillSync(9)
@@ -94,7 +94,7 @@ export const memorySuite: Suite = {
         assert.throws(() => memory.slice(3, 2), RangeError)
         assert.throws(() => memory.slice(0, 5), RangeError)
         assert.throws(() => memory.slice(1, 2).reinterpret('u64'), RangeError)
-        const other = t.own(DeviceMemory.zeros('u32', 2))
+        const other = t.own(DeviceBuffer.zeros('u32', 2))
         memory.dispose()
         memory.dispose()
         for (const gone of [memory, view]) {
@@ -110,12 +110,12 @@ export const memorySuite: Suite = {
       name: 'zero elements are no allocation, and too many are refused by name',
       run(t) {
         lastError()
-        const none = t.own(DeviceMemory.allocate('f32', 0))
+        const none = t.own(DeviceBuffer.allocate('f32', 0))
         assert.equal(none.address, 0n)
         assert.deepEqual([...none.fillSync(1).toArraySync()], [])
         const wrong = 2 ** 45
         assert.throws(
-          () => DeviceMemory.allocate('u8', wrong),
+          () => DeviceBuffer.allocate('u8', wrong),
           (error: unknown) => {
             assert.ok(error instanceof StatusError)
             assert.equal(error.code, 'cudaErrorMemoryAllocation')
@@ -130,74 +130,74 @@ export const memorySuite: Suite = {
       name: 'lengths, dtypes and arrays that are none',
       run(t) {
         for (const length of [Number.NaN, 1.5, '3', null, undefined, 3n]) {
-          assert.throws(() => DeviceMemory.allocate('f32', length as number), TypeError)
-          assert.throws(() => PinnedMemory.allocate('f32', length as number), TypeError)
-          assert.throws(() => ManagedMemory.allocate('f32', length as number), TypeError)
+          assert.throws(() => DeviceBuffer.allocate('f32', length as number), TypeError)
+          assert.throws(() => PinnedBuffer.allocate('f32', length as number), TypeError)
+          assert.throws(() => ManagedBuffer.allocate('f32', length as number), TypeError)
         }
         for (const length of [-1, Number.POSITIVE_INFINITY, 2 ** 53]) {
-          assert.throws(() => DeviceMemory.allocate('f32', length), RangeError)
-          assert.throws(() => ManagedMemory.allocate('f32', length), RangeError)
+          assert.throws(() => DeviceBuffer.allocate('f32', length), RangeError)
+          assert.throws(() => ManagedBuffer.allocate('f32', length), RangeError)
         }
-        const memory = t.own(DeviceMemory.zeros('f32', 3))
-        assert.throws(() => DeviceMemory.allocate('float' as DType, 3), TypeError)
-        assert.throws(() => DeviceMemory.from([1, 2] as unknown as Float32Array), TypeError)
+        const memory = t.own(DeviceBuffer.zeros('f32', 3))
+        assert.throws(() => DeviceBuffer.allocate('float' as DType, 3), TypeError)
+        assert.throws(() => DeviceBuffer.from([1, 2] as unknown as Float32Array), TypeError)
         assert.throws(
-          () => DeviceMemory.allocate('f32', 3, Stream.defaultOf() as object),
+          () => DeviceBuffer.allocate('f32', 3, Stream.defaultOf() as object),
           /^TypeError: options must be/,
         )
         assert.throws(() => memory.copyFrom(new Float32Array(4)), RangeError)
         assert.throws(() => memory.copyFrom(new Float64Array(3) as unknown as Float32Array), TypeError)
         assert.throws(() => memory.copyToSync(new Float32Array(2)), RangeError)
         assert.throws(() => memory.fill('1' as unknown as number), TypeError)
-        assert.throws(() => DeviceMemory.fromAddress(-1n, 'u8', 1), RangeError)
-        assert.throws(() => DeviceMemory.fromAddress(5 as unknown as bigint, 'u8', 1), TypeError)
-        assert.throws(() => DeviceMemory.allocateAsync({} as Stream, 'u8', 1), TypeError)
-        assert.throws(() => DeviceMemory.view({} as DeviceMemory, 'u8'), TypeError)
+        assert.throws(() => DeviceBuffer.fromAddress(-1n, 'u8', 1), RangeError)
+        assert.throws(() => DeviceBuffer.fromAddress(5 as unknown as bigint, 'u8', 1), TypeError)
+        assert.throws(() => DeviceBuffer.allocateOn({} as Stream, 'u8', 1), TypeError)
+        assert.throws(() => DeviceBuffer.view({} as DeviceBuffer, 'u8'), TypeError)
       },
     },
     {
       name: 'stream-ordered memory is used on its stream and freed on it',
       async run(t) {
         const stream = t.own(Stream.create({ nonBlocking: true }))
-        const memory = DeviceMemory.allocateAsync(stream, 'i32', 1000)
+        const memory = DeviceBuffer.allocateOn(stream, 'i32', 1000)
         memory.fill(5, { stream })
         const result = memory.toArray({ stream })
         memory.dispose()
         assert.equal((await result)[999], 5)
-        const other = DeviceMemory.allocate('i32', 4)
+        const other = DeviceBuffer.allocate('i32', 4)
         other.fill(1, { stream })
         other.disposeOn(stream)
         assert.equal(other.disposed, true)
         await stream.synchronize()
-        await using _ = DeviceMemory.allocate('i32', 4)
+        await using _ = DeviceBuffer.allocate('i32', 4)
       },
     },
     {
       name: 'page-locked memory is an ArrayBuffer until it is disposed of',
       async run(t) {
-        const pinned = PinnedMemory.allocate('i32', 4, { mapped: true })
+        const pinned = PinnedBuffer.allocate('i32', 4, { mapped: true })
         const { array, buffer } = pinned
         array.set([1, 2, 3, 4])
         assert.equal(buffer.byteLength, 16)
         assert.equal(pointerInfo(pinned.address).type, 'host')
         assert.ok(pinned.deviceAddress > 0n)
-        const memory = t.own(DeviceMemory.from(pinned.array))
+        const memory = t.own(DeviceBuffer.from(pinned.array))
         assert.deepEqual([...memory.toArraySync()], [1, 2, 3, 4])
         pinned.dispose()
         assert.equal(array.length, 0)
         assert.throws(() => pinned.array, DisposedError)
         assert.throws(() => memory.copyFrom(pinned), DisposedError)
-        const plain = t.own(PinnedMemory.allocate('u8', 4))
+        const plain = t.own(PinnedBuffer.allocate('u8', 4))
         assert.throws(() => plain.deviceAddress, TypeError)
       },
     },
     {
       name: 'managed memory is seen by host and device',
       async run(t) {
-        const managed = ManagedMemory.allocate('f32', 1024)
+        const managed = ManagedBuffer.allocate('f32', 1024)
         const { array, memory } = managed
         array.fill(2)
-        const copy = t.own(DeviceMemory.allocate('f32', 1024))
+        const copy = t.own(DeviceBuffer.allocate('f32', 1024))
         copy.copyFromSync(managed)
         assert.equal(copy.toArraySync()[1023], 2)
         memory.fillSync(3)
@@ -219,7 +219,7 @@ export const memorySuite: Suite = {
         assert.throws(() => managed.advise('accessedBy'), TypeError)
         assert.throws(() => managed.prefetch(99), RangeError)
         assert.throws(() => managed.prefetch('moon' as 'host'), TypeError)
-        assert.throws(() => ManagedMemory.allocate('f32', 0), RangeError)
+        assert.throws(() => ManagedBuffer.allocate('f32', 0), RangeError)
         managed.dispose()
         assert.equal(array.length, 0)
         assert.throws(() => memory.address, DisposedError)
@@ -229,7 +229,7 @@ export const memorySuite: Suite = {
     {
       name: 'advice that the runtime gave is read through the driver',
       async run(t) {
-        const managed = t.own(ManagedMemory.allocate('f32', 4096))
+        const managed = t.own(ManagedBuffer.allocate('f32', 4096))
         managed.array.fill(1)
         managed.advise('readMostly').advise('preferredLocation', t.device).advise('accessedBy', t.device)
         managed.prefetch(0)
@@ -239,14 +239,14 @@ export const memorySuite: Suite = {
         const names = ['ACCESSED_BY', 'LAST_PREFETCH_LOCATION', 'PREFERRED_LOCATION_TYPE'] as const
         const all = rangeAttributes(t.device, managed, names)
         assert.deepEqual(all, { ACCESSED_BY: [0], LAST_PREFETCH_LOCATION: 0, PREFERRED_LOCATION_TYPE: 'device' })
-        const plain = t.own(DeviceMemory.allocate('u8', 16))
+        const plain = t.own(DeviceBuffer.allocate('u8', 16))
         assert.throws(() => rangeAttribute(t.device, plain, 'READ_MOSTLY'), { name: 'StatusError' })
       },
     },
     {
       name: 'managed memory is attached to the host and to a stream',
       async run(t) {
-        const managed = t.own(ManagedMemory.allocate('u8', 64, { attach: 'host' }))
+        const managed = t.own(ManagedBuffer.allocate('u8', 64, { attach: 'host' }))
         managed.array.fill(1)
         const stream = t.own(Stream.create())
         managed.attachTo(stream)
@@ -256,13 +256,13 @@ export const memorySuite: Suite = {
         assert.equal(managed.array[63], 9)
         assert.throws(() => managed.attachTo({} as Stream), TypeError)
         assert.throws(() => managed.attachTo(stream, 'all' as 'single'), TypeError)
-        assert.throws(() => ManagedMemory.allocate('u8', 64, { attach: 'all' as 'host' }), TypeError)
+        assert.throws(() => ManagedBuffer.allocate('u8', 64, { attach: 'all' as 'host' }), TypeError)
       },
     },
     {
       name: 'pointers are told apart',
       run(t) {
-        const memory = t.own(DeviceMemory.zeros('u8', 10))
+        const memory = t.own(DeviceBuffer.zeros('u8', 10))
         const info = pointerInfo(memory.slice(3))
         assert.equal(info.type, 'device')
         assert.equal(info.device, 0)
@@ -277,8 +277,8 @@ export const memorySuite: Suite = {
       name: 'memory of the driver and of the runtime is each other’s, without a copy',
       async run(t) {
         const buffer = DeviceBuffer.from(t.device, new Int32Array([1, 2, 3]))
-        const ours = t.own(DeviceMemory.from(new Int32Array([4, 5, 6])))
-        const theirsHere = DeviceMemory.view(buffer, 'i32')
+        const ours = t.own(DeviceBuffer.from(new Int32Array([4, 5, 6])))
+        const theirsHere = DeviceBuffer.view(buffer, 'i32')
         const oursThere = DeviceBuffer.view(t.device, ours, 'i32')
         assert.equal(theirsHere.address, buffer.address)
         assert.equal(oursThere.address, ours.address)
@@ -292,7 +292,7 @@ export const memorySuite: Suite = {
         const stream = t.own(t.device.createStream())
         ours.copyFrom(pinned, { stream })
         assert.deepEqual([...(await oursThere.toArray({ stream }))], [7, 7, 1])
-        const pinnedHere = t.own(PinnedMemory.allocate('i32', 3))
+        const pinnedHere = t.own(PinnedBuffer.allocate('i32', 3))
         await oursThere.copyTo(pinnedHere.array, { stream })
         assert.deepEqual([...pinnedHere.array], [7, 7, 1])
         buffer.dispose()
@@ -305,7 +305,7 @@ export const memorySuite: Suite = {
       name: 'a stream of another device is refused',
       requires: { devices: 2 },
       run(t) {
-        const memory = t.own(DeviceMemory.zeros('u8', 4, { device: 0 }))
+        const memory = t.own(DeviceBuffer.zeros('u8', 4, { device: 0 }))
         const stream = t.own(Stream.create({ device: 1 }))
         assert.throws(() => memory.fill(1, { stream }), /the stream belongs to device 1/)
         assert.throws(() => memory.disposeOn(stream), TypeError)

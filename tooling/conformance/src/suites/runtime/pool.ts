@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { MemoryPool as DriverPool } from '@shoal/driver'
-import { Device, DeviceMemory, DisposedError, MemoryPool, type PoolPointer, StatusError, Stream } from '@shoal/runtime'
+import { Device, DeviceBuffer, DisposedError, MemoryPool, type PoolPointer, StatusError, Stream } from '@shoal/runtime'
 import type { Suite } from '../../suite.js'
 
 export const poolSuite: Suite = {
@@ -59,7 +59,7 @@ export const poolSuite: Suite = {
         try {
           assert.equal(MemoryPool.currentOf().handle, pool.handle)
           const stream = t.own(Stream.create())
-          const memory = DeviceMemory.allocateAsync(stream, 'u8', 1000)
+          const memory = DeviceBuffer.allocateOn(stream, 'u8', 1000)
           assert.ok(pool.used.current >= 1000)
           memory.dispose()
           await stream.synchronize()

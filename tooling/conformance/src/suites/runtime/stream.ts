@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Event as DriverEvent, Stream as DriverStream } from '@shoal/driver'
 import {
   AbortedError,
-  DeviceMemory,
+  DeviceBuffer,
   DisposedError,
   Event,
   elapsedMs,
@@ -77,7 +77,7 @@ export const streamSuite: Suite = {
           t.own(Stream.create({ nonBlocking: true })),
           t.own(Stream.create({ nonBlocking: true })),
         ]
-        const memory = t.own(DeviceMemory.zeros('u8', 1))
+        const memory = t.own(DeviceBuffer.zeros('u8', 1))
         await delay(t, producer, 60)
         memory.fill(1, { stream: producer })
         consumer.waitEvent(producer.record())
@@ -123,7 +123,7 @@ export const streamSuite: Suite = {
       async run(t) {
         const stream = Stream.create()
         const event = Event.create()
-        const memory = t.own(DeviceMemory.zeros('u8', 3))
+        const memory = t.own(DeviceBuffer.zeros('u8', 3))
         stream.dispose()
         stream.dispose()
         event.dispose()
@@ -135,7 +135,7 @@ export const streamSuite: Suite = {
         assert.throws(() => other.record(event), DisposedError)
         await assert.rejects(event.synchronize(), DisposedError)
         await assert.rejects(stream.synchronize(), DisposedError)
-        assert.throws(() => DeviceMemory.allocateAsync(stream, 'u8', 3), DisposedError)
+        assert.throws(() => DeviceBuffer.allocateOn(stream, 'u8', 3), DisposedError)
         for (const wrong of [{}, 5, null]) {
           assert.throws(() => other.waitEvent(wrong as unknown as Event), TypeError)
           assert.throws(() => other.record(wrong as unknown as Event), TypeError)

@@ -4,7 +4,7 @@ import {
   allocationGranularity,
   currentDevice,
   Device,
-  DeviceMemory,
+  DeviceBuffer,
   DisposedError,
   GrowableRange,
   MulticastObject,
@@ -28,9 +28,9 @@ export const virtualMemorySuite: Suite = {
         const range = t.own(AddressRange.reserve(2 * granularity))
         const first = t.own(range.map(physical))
         const second = t.own(range.map(physical, { offset: granularity }))
-        const memory = DeviceMemory.view(first, 'u32')
+        const memory = DeviceBuffer.view(first, 'u32')
         memory.fillSync(0x01020304)
-        const alias = DeviceMemory.view(second, 'u32')
+        const alias = DeviceBuffer.view(second, 'u32')
         assert.equal(alias.toArraySync().at(-1), 0x01020304)
         assert.equal(first.getAccess(Device.get(0)), 'readWrite')
         const retained = t.own(PhysicalMemory.retain(first.address, granularity))
@@ -64,13 +64,13 @@ export const virtualMemorySuite: Suite = {
         assert.deepEqual(physical.properties.location, { type: 'device', device: 1 })
         const range = t.own(AddressRange.reserve(granularity))
         const mapped = t.own(range.map(physical))
-        const memory = DeviceMemory.view(mapped, 'u8')
+        const memory = DeviceBuffer.view(mapped, 'u8')
         assert.equal(memory.device, Device.get(1))
         memory.fillSync(4)
         assert.equal(mapped.getAccess(Device.get(0)), 'none')
         if (!Device.get(0).canAccessPeer(1)) return
         mapped.setAccess(Device.get(0), 'readWrite')
-        const there = DeviceMemory.view(mapped, 'u8', { device: 0 })
+        const there = DeviceBuffer.view(mapped, 'u8', { device: 0 })
         assert.equal(there.slice(0, 1).toArraySync()[0], 4)
       },
     },
@@ -84,8 +84,8 @@ export const virtualMemorySuite: Suite = {
         const range = t.own(AddressRange.reserve(2 * granularity))
         const here = t.own(range.map(physical))
         const there = t.own(range.map(imported, { offset: granularity }))
-        DeviceMemory.view(here, 'u8').fillSync(6)
-        assert.equal(DeviceMemory.view(there, 'u8').slice(0, 1).toArraySync()[0], 6)
+        DeviceBuffer.view(here, 'u8').fillSync(6)
+        assert.equal(DeviceBuffer.view(there, 'u8').slice(0, 1).toArraySync()[0], 6)
       },
     },
     {
@@ -94,11 +94,11 @@ export const virtualMemorySuite: Suite = {
         const growable = t.own(GrowableRange.reserve({ maximumBytes: 1 << 23 }))
         const { address } = growable
         growable.resize(1000)
-        const memory = DeviceMemory.view(growable, 'u8')
+        const memory = DeviceBuffer.view(growable, 'u8')
         memory.fillSync(2)
         growable.resize(1 << 22)
         assert.equal(growable.address, address)
-        assert.equal(DeviceMemory.view(growable, 'u8').slice(0, 1).toArraySync()[0], 2)
+        assert.equal(DeviceBuffer.view(growable, 'u8').slice(0, 1).toArraySync()[0], 2)
         growable.resize(500)
         assert.throws(() => memory.address, RangeError)
       },
@@ -115,11 +115,11 @@ export const virtualMemorySuite: Suite = {
           const physical = t.own(PhysicalMemory.create(byteLength, { place: device }))
           object.bindMemory(physical)
           const range = t.own(AddressRange.reserve(byteLength))
-          return DeviceMemory.view(t.own(range.map(physical)), 'u32')
+          return DeviceBuffer.view(t.own(range.map(physical)), 'u32')
         })
         const range = t.own(AddressRange.reserve(byteLength))
         const mapped = t.own(range.map(object))
-        DeviceMemory.view(mapped, 'u32', { device: 0 }).fillSync(0xabcdef01)
+        DeviceBuffer.view(mapped, 'u32', { device: 0 }).fillSync(0xabcdef01)
         for (const view of views) assert.equal(view.toArraySync().at(-1), 0xabcdef01)
       },
     },

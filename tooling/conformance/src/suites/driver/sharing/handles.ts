@@ -45,7 +45,7 @@ export const handleCases: readonly ConformanceCase[] = [
         for (const content of ['pool', 'multicast']) {
           refuse(openNull({ content }), (error) => error instanceof TypeError && /not of memory/.test(error.message))
         }
-        assert.throws(() => MemoryPool.import(handle as never, t.device), TypeError)
+        assert.throws(() => MemoryPool.import(t.device, handle as never), TypeError)
         // Of a size that it cannot have.
         const odd = unit + 1
         refuse(openNull({ byteLength: odd }), (error) => {

@@ -64,7 +64,7 @@ export const ipcCases: readonly ConformanceCase[] = [
         assert.throws(bad({ deviceUuid: 'GPU-0' }), FeatureNotSupportedError)
         assert.throws(() => IpcMemory.open(t.device, undefined as never), TypeError)
         const stream = t.device.createStream()
-        const ordered = DeviceBuffer.allocateAsync(stream, 'u8', 100)
+        const ordered = DeviceBuffer.allocateOn(stream, 'u8', 100)
         await stream.synchronize()
         assert.throws(() => ipcMemoryHandle(ordered), StatusError)
         ordered.dispose()

@@ -92,7 +92,7 @@ answerCommands({
   async receivePool({ device = 0 }: Taking) {
     const handle = await receiveHandle(line(), 'pool')
     try {
-      pool = own(MemoryPool.import(handle, Device.get(device)))
+      pool = own(MemoryPool.import(Device.get(device), handle))
     } finally {
       if ('dispose' in handle) handle.dispose()
     }
