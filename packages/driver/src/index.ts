@@ -52,6 +52,7 @@ export {
   type DeviceLike,
   DisposedError,
   type DType,
+  defineStruct,
   FeatureNotSupportedError,
   LibraryNotFoundError,
   type LoadAttempt,
@@ -61,6 +62,7 @@ export {
   StatusError,
   type StreamHandle,
   type StreamLike,
+  type StructType,
   SymbolNotFoundError,
   SystemError,
   setStreamMode,
@@ -73,13 +75,19 @@ export { Context, type ContextLimit, type ContextSource } from './context.js'
 export { Device, type PeerAttribute } from './device.js'
 export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.js'
 export { Event, type EventOptions, elapsedMs } from './event.js'
-export type { ModuleImage } from './module/image.js'
 export { driverVersion, initialize } from './init.js'
 export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
 export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
-export type { JitOptions } from './module/jit.js'
 export { Kernel, type KernelAttribute } from './launch/kernel.js'
 export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
+export type { PreparedLaunch } from './launch/preparedLaunch.js'
+export type {
+  KernelArgument,
+  KernelArguments,
+  KernelParameter,
+  KernelSignature,
+  PointerValue,
+} from './launch/signature.js'
 export {
   type CopySource,
   type CopyTarget,
@@ -96,6 +104,8 @@ export {
   type ReusePolicy,
 } from './memory/memoryPool.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
+export type { ModuleImage } from './module/image.js'
+export type { JitOptions } from './module/jit.js'
 export { Module } from './module/module.js'
 export {
   type PointerAttribute,
@@ -111,6 +121,4 @@ export {
   rangeAttributes,
   setPointerAttribute,
 } from './pointer.js'
-export type { PreparedLaunch } from './launch/preparedLaunch.js'
-export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './launch/signature.js'
 export { Stream, type StreamOptions } from './stream.js'

@@ -30,49 +30,59 @@ export class LaunchShape {
   blockY = 1
   blockZ = 1
   sharedMemory = 0
+  readonly #api: string
+  /** The configuration whose keys were looked at last: programs launch with the same one again and again. */
+  #known: LaunchConfig | undefined
+
+  constructor(api: string) {
+    this.#api = api
+  }
 
   /** Takes over the sizes and gives the stream. @throws TypeError or RangeError naming the key that is wrong. */
-  set(config: LaunchConfig, maxThreadsPerBlock: number, api: string): StreamLike | undefined {
-    // Counting the keys is many times cheaper than looking each one up: what is not as expected is looked into.
-    let unexpected = -2
-    for (const _ in config) unexpected += 1
-    if (unexpected === -2) requireConfig(config, api)
-    const { grid, block, sharedMemory, stream } = config
-    if (sharedMemory !== undefined) unexpected -= 1
-    if (stream !== undefined) unexpected -= 1
-    if (unexpected !== 0 || grid === undefined || block === undefined) requireConfig(config, api)
+  set(config: LaunchConfig, maxThreadsPerBlock: number): StreamLike | undefined {
+    const { grid, block, sharedMemory, stream } = config ?? this.#requireOptions(config)
+    if (config !== this.#known) {
+      // Counting the keys is many times cheaper than looking each one up, which is left for when the count is wrong.
+      let unexpected = sharedMemory === undefined ? -2 : -3
+      if (stream !== undefined) unexpected -= 1
+      for (const _ in config) unexpected += 1
+      if (unexpected !== 0 || config.constructor !== Object) this.#requireOptions(config)
+      this.#known = config
+    }
     if (typeof grid === 'number' && (grid | 0) === grid && grid > 0) {
       this.gridX = grid
       this.gridY = 1
       this.gridZ = 1
     } else {
-      this.gridX = size(grid, 0, api, 'grid', gridLimits)
-      this.gridY = size(grid, 1, api, 'grid', gridLimits)
-      this.gridZ = size(grid, 2, api, 'grid', gridLimits)
+      this.gridX = size(grid, 0, this.#api, 'grid', gridLimits)
+      this.gridY = size(grid, 1, this.#api, 'grid', gridLimits)
+      this.gridZ = size(grid, 2, this.#api, 'grid', gridLimits)
     }
     if (typeof block === 'number' && (block | 0) === block && block > 0 && block <= 1024) {
       this.blockX = block
       this.blockY = 1
       this.blockZ = 1
     } else {
-      this.blockX = size(block, 0, api, 'block', blockLimits)
-      this.blockY = size(block, 1, api, 'block', blockLimits)
-      this.blockZ = size(block, 2, api, 'block', blockLimits)
+      this.blockX = size(block, 0, this.#api, 'block', blockLimits)
+      this.blockY = size(block, 1, this.#api, 'block', blockLimits)
+      this.blockZ = size(block, 2, this.#api, 'block', blockLimits)
     }
-    const threads = this.blockX * this.blockY * this.blockZ
-    if (threads > maxThreadsPerBlock) {
-      throw outOfRange(api, 'block', `at most ${maxThreadsPerBlock} threads, which is what this kernel can have`, threads)
-    }
+    if (this.blockX * this.blockY * this.blockZ > maxThreadsPerBlock) this.#refuseBlock(maxThreadsPerBlock)
     this.sharedMemory =
       sharedMemory === undefined || sharedMemory === 0
         ? 0
-        : requireInteger(sharedMemory, api, 'sharedMemory', 0, 2 ** 31 - 1)
+        : requireInteger(sharedMemory, this.#api, 'sharedMemory', 0, 2 ** 31 - 1)
     return stream
   }
-}
 
-function requireConfig(config: LaunchConfig, api: string): void {
-  requireOptions<LaunchConfig>(config, api, configKeys, 'config')
+  #requireOptions(config: LaunchConfig): LaunchConfig {
+    return requireOptions<LaunchConfig>(config, this.#api, configKeys, 'config')
+  }
+
+  #refuseBlock(most: number): never {
+    const threads = this.blockX * this.blockY * this.blockZ
+    throw outOfRange(this.#api, 'block', `at most ${most} threads, which is what this kernel can have`, threads)
+  }
 }
 
 function size(
