@@ -102,7 +102,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.module._requireUsable()
     const block = this.#block
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
-    for (let index = 0; index < args.length; index += 1) block.write(index, args[index])
+    block.write(args)
     const shape = this.#shape
     const stream = shape.set(config, this.maxThreadsPerBlock)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')

@@ -89,7 +89,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   }
 
   #write(index: number, value: unknown): void {
-    this.#block.write(index, value)
+    this.#block.write([value], index)
     this.#memory[index] =
       typeof value === 'object' && value !== null && this.kernel.signature[index] === 'ptr' ? value : undefined
   }
