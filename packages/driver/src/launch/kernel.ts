@@ -102,7 +102,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.module._requireUsable()
     const block = this.#block
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
-    block.write(args)
+    if (args.length > 0) block.write(args)
     const shape = this.#shape
     const stream = shape.set(config, this.maxThreadsPerBlock)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
