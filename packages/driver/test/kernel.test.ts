@@ -1,10 +1,11 @@
-import { type DType, decodeBF16, decodeF8E4M3, decodeF8E5M2, decodeF16, dtypeInfo } from '@shoal/types'
+import { inspect } from 'node:util'
+import { type DType, decodeBF16, decodeF8E4M3, decodeF8E5M2, decodeF16, defineStruct, dtypeInfo } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { compile, lastLaunch, shimEnvironment } from './support/shim.js'
 
 const shim = compile('kernelShim')
 Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '2' })
-const { Device, DeviceBuffer, DisposedError, Module, PinnedBuffer, StatusError } = await import('@shoal/driver')
+const { Device, DeviceBuffer, DisposedError, Module, PinnedBuffer } = await import('@shoal/driver')
 type Kernel<S extends readonly (DType | 'ptr')[]> = import('@shoal/driver').Kernel<S>
 
 const good = { grid: 1, block: 32 }
@@ -13,7 +14,7 @@ let module: import('@shoal/driver').Module
 
 beforeAll(() => {
   device = Device.get(0)
-  module = Module.load(device, '.version 8.0')
+  module = Module.loadSync(device, '.version 8.0')
 })
 
 afterAll(() => {
@@ -60,12 +61,17 @@ describe('launch', () => {
     expect(lastLaunch().sharedMemory).toBe(most)
     expect(kernel.attribute('MAX_DYNAMIC_SHARED_SIZE_BYTES')).toBe(most)
     expect(() => kernel.launch({ ...good, sharedMemory: most + 1 }, 1)).toThrow(RangeError)
+    expect(() => kernel.prepare({ ...good, sharedMemory: most + 1 }, 1)).toThrow(
+      `Kernel.prepare: sharedMemory must be at most ${most}, what device 0 has for this kernel besides its 256 static`,
+    )
   })
 
   test('refuses more threads than the kernel can have', () => {
     const kernel = module.kernel('args_4', ['i32'])
     expect(kernel.maxThreadsPerBlock).toBe(512)
-    expect(() => kernel.launch({ grid: 1, block: 513 }, 1)).toThrow(/513 threads; this kernel can have 512/)
+    expect(() => kernel.launch({ grid: 1, block: 513 }, 1)).toThrow(
+      new RangeError('Kernel.launch: block must be at most 512 threads, which is what this kernel can have, not 513'),
+    )
     expect(() => kernel.launch({ grid: 1, block: [32, 32] }, 1)).toThrow(RangeError)
   })
 
@@ -86,12 +92,67 @@ describe('launch', () => {
     [{ ...good, sharedMemory: -1 }, RangeError],
     [{ ...good, sharedMemory: Number.NaN }, TypeError],
     [{ ...good, stream: {} as never }, TypeError],
+    [{ ...good, sharedBytes: 1024 } as typeof good, TypeError],
+    [{ ...good, sharedMemory: 1024, stream: undefined, streams: 1 } as typeof good, TypeError],
+    [{ grid: 1, threads: 32 } as unknown as typeof good, TypeError],
+    [Object.assign(Object.create({ blocks: 1 }), good), TypeError],
+    [
+      new (class Config {
+        readonly grid = 1
+        readonly block = 32
+      })(),
+      TypeError,
+    ],
+    [undefined as unknown as typeof good, TypeError],
+    [null as unknown as typeof good, TypeError],
+    [5 as unknown as typeof good, TypeError],
+    [[1, 32] as unknown as typeof good, TypeError],
+    [{} as typeof good, TypeError],
   ])('refuses %o before the call', (config, kind) => {
     const kernel = module.kernel('args_4', ['i32'])
     const { launches } = lastLaunch()
     expect(() => kernel.launch(config, 1)).toThrow(kind)
     expect(() => kernel.prepare(config, 1)).toThrow(kind)
     expect(lastLaunch().launches).toBe(launches)
+  })
+
+  test('an unknown key is named, also when the same object was launched with before', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const refusal = 'config must have only the keys grid, block, sharedMemory, stream, not '
+    const launch = (config: object) => () => kernel.launch(config as typeof good, 1)
+    expect(launch({ ...good, sharedBytes: 1024 })).toThrow(new TypeError(`Kernel.launch: ${refusal}'sharedBytes'`))
+    expect(() => kernel.prepare({ ...good, threads: 1 } as typeof good, 1)).toThrow(
+      `Kernel.prepare: ${refusal}'threads'`,
+    )
+    const config: Record<string, unknown> = { ...good }
+    launch(config)()
+    config['sharedBytes'] = 1024
+    launch(good)()
+    expect(launch(config)).toThrow(`Kernel.launch: ${refusal}'sharedBytes'`)
+  })
+
+  test('keys that are undefined count as left out, and objects without a prototype are plain', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const { launches } = lastLaunch()
+    kernel.launch({ ...good, sharedMemory: undefined, stream: undefined }, 1)
+    kernel.launch(Object.assign(Object.create(null), good), 1)
+    expect(lastLaunch().launches).toBe(launches + 2)
+  })
+
+  test('what a getter of the configuration throws reaches the caller, and nothing is launched', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const { launches } = lastLaunch()
+    const thrown = new Error('from the getter')
+    const config = {
+      ...good,
+      get stream(): never {
+        throw thrown
+      },
+    }
+    expect(() => kernel.launch(config, 1)).toThrow(thrown)
+    expect(lastLaunch().launches).toBe(launches)
+    kernel.launch(good, 7)
+    expect(argument('i32').getInt32(0, true)).toBe(7)
   })
 })
 
@@ -123,6 +184,19 @@ describe('scalar arguments', () => {
   test.each([0, 1, 2 ** 31, 2 ** 32, 2 ** 53 - 1, 2n ** 64n - 1n])('u64 %s', (value) => {
     module.kernel('args_8', ['u64']).launch(good, value)
     expect(argument('u64').getBigUint64(0, true)).toBe(BigInt(value))
+  })
+
+  test('a small i64 or u64 after a large one has nothing left of it', () => {
+    const unsigned = module.kernel('args_8', ['u64'])
+    const signed = module.kernel('args_8', ['i64'])
+    unsigned.launch(good, 2n ** 64n - 1n)
+    unsigned.launch(good, 5)
+    expect(argument('u64').getBigUint64(0, true)).toBe(5n)
+    for (const value of [-1, 5, -(2 ** 31), 2 ** 31 - 1]) {
+      signed.launch(good, 2n ** 62n + 3n)
+      signed.launch(good, value)
+      expect(argument('i64').getBigInt64(0, true)).toBe(BigInt(value))
+    }
   })
 
   test('bool and complex', () => {
@@ -177,14 +251,18 @@ describe('scalar arguments', () => {
     const kernel = module.kernel(`args_${bytes}`, [type]) as unknown as Kernel<['f32']>
     const { launches } = lastLaunch()
     expect(() => kernel.launch(good, value as number)).toThrow(kind)
+    expect(() => kernel.launch(good, value as number)).toThrow(/^Kernel\.launch: args\[0\]/)
+    expect(() => kernel.prepare(good, value as number)).toThrow(/^Kernel\.prepare: args\[0\]/)
     expect(lastLaunch().launches).toBe(launches)
   })
 
   test('too few and too many are refused', () => {
     const kernel = module.kernel('args_4_4', ['i32', 'i32'])
     const launch = kernel.launch.bind(kernel) as (...values: unknown[]) => void
-    expect(() => launch(good, 1)).toThrow(/takes 2 arguments, not 1/)
+    expect(() => launch(good, 1)).toThrow('Kernel.launch: args must be the 2 arguments of args_4_4, not 1')
     expect(() => launch(good, 1, 2, 3)).toThrow(TypeError)
+    const prepare = kernel.prepare.bind(kernel) as (...values: unknown[]) => void
+    expect(() => prepare(good, 1)).toThrow('Kernel.prepare: args must be the 2 arguments of args_4_4, not 1')
   })
 
   test('types are known at compile time', () => {
@@ -207,7 +285,7 @@ describe('pointer arguments', () => {
     using buffer = DeviceBuffer.zeros(device, 'f64', 10)
     using pinned = PinnedBuffer.allocate(device, 'u8', 10, { mapped: true })
     const foreign = {
-      [Symbol.for('cuda.memory')]: { version: 0, address: 64n, byteLength: 8, device: 0, context: 0n },
+      [Symbol.for('cuda.memory')]: { version: 0, address: 64n, byteLength: 8, deviceOrdinal: 0, context: 0n },
     }
     for (const [value, address] of [
       [buffer, buffer.address],
@@ -231,15 +309,26 @@ describe('pointer arguments', () => {
     expect(() => kernel.launch(good, view)).toThrow(DisposedError)
   })
 
+  test('a disposed view is refused, the buffer goes on', () => {
+    const kernel = module.kernel('args_8', ['ptr'])
+    using buffer = DeviceBuffer.zeros(device, 'f64', 10)
+    const view = buffer.slice(1)
+    view.dispose()
+    expect(() => kernel.launch(good, view)).toThrow(DisposedError)
+    kernel.launch(good, buffer)
+  })
+
   test('memory of another device needs peer access', () => {
     const other = Device.get(1)
     const kernel = module.kernel('args_8', ['ptr'])
     using buffer = DeviceBuffer.zeros(other, 'f64', 10)
     const foreign = {
-      [Symbol.for('cuda.memory')]: { version: 0, address: 64n, byteLength: 8, device: 1, context: 0n },
+      [Symbol.for('cuda.memory')]: { version: 0, address: 64n, byteLength: 8, deviceOrdinal: 1, context: 0n },
     } as never
-    expect(() => kernel.launch(good, buffer)).toThrow(/memory of device 1, the kernel runs on device 0/)
-    expect(() => kernel.launch(good, foreign)).toThrow(TypeError)
+    expect(() => kernel.launch(good, buffer)).toThrow(
+      /args\[0\] must be memory that device 0, where the kernel runs, can use, not memory of device 1/,
+    )
+    expect(() => kernel.launch(good, foreign)).toThrow(/not memory of device 1/)
     device.enablePeerAccess(other)
     kernel.launch(good, buffer)
     kernel.launch(good, foreign)
@@ -255,95 +344,92 @@ describe('pointer arguments', () => {
   })
 })
 
-describe('prepared launches', () => {
-  test('repeat what was packed, and change what is set', () => {
-    using buffer = DeviceBuffer.zeros(device, 'f32', 4)
-    const prepared = module.kernel('args_4_8', ['f32', 'ptr']).prepare({ grid: 3, block: 32 }, 1.5, buffer)
+const Params = defineStruct('Params', { count: 'u8', scale: 'f64', offset: ['i16', 3], data: 'ptr' })
+const Aligned = defineStruct('Aligned', { x: 'f32', y: 'f32', z: 'f32' }, { align: 16 })
+
+describe('struct arguments', () => {
+  test('are objects, laid out as C does, between other arguments', () => {
+    const kernel = module.kernel('args_4_32_8_16_2', ['i32', Params, 'ptr', Aligned, 'u16'])
+    kernel.launch(good, -1, { count: 7, scale: 0.1, offset: [1, -2, 3], data: 99n }, 5n, { x: 1, y: 2, z: 3 }, 65535)
+    const { arguments: bytes } = lastLaunch()
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    expect(bytes.length).toBe(4 + 32 + 8 + 16 + 2)
+    expect(view.getInt32(0, true)).toBe(-1)
+    expect(Params.read(bytes, 4)).toEqual({ count: 7, scale: 0.1, offset: [1, -2, 3], data: 99n })
+    expect(view.getBigUint64(36, true)).toBe(5n)
+    expect(Aligned.read(bytes, 44)).toEqual({ x: 1, y: 2, z: 3 })
+    expect(view.getUint16(60, true)).toBe(65535)
+  })
+
+  test('larger than everything else, twice, do not touch each other', () => {
+    const Large = defineStruct('Large', { values: ['u32', 60] })
+    const kernel = module.kernel('args_240_240', [Large, Large])
+    const values = (first: number) => ({ values: Array.from({ length: 60 }, (_, index) => first + index) })
+    kernel.launch(good, values(1), values(1000))
+    expect(Large.decode(lastLaunch().arguments)).toEqual([values(1), values(1000)])
+  })
+
+  test.each([
+    [{ count: 7, scale: 1, offset: [1, 2, 3] }, TypeError, 'Params.data'],
+    [{ count: 256, scale: 1, offset: [1, 2, 3], data: 0n }, RangeError, 'Params.count'],
+    [{ count: 7, scale: '1', offset: [1, 2, 3], data: 0n }, TypeError, 'Params.scale'],
+    [{ count: 7, scale: 1, offset: [1, 2], data: 0n }, RangeError, 'Params.offset'],
+    [{ count: 7, scale: 1, offset: [1, 2, 3], data: 0n, size: 1 }, TypeError, 'size'],
+    [5, TypeError, 'Params'],
+    [null, TypeError, 'Params'],
+    [undefined, TypeError, 'Params'],
+  ])('%o is refused before the call', (value, kind, field) => {
+    const kernel = module.kernel('args_32', [Params])
     const { launches } = lastLaunch()
-    prepared.launch()
-    prepared.launch()
-    expect(lastLaunch()).toMatchObject({ launches: launches + 2, grid: [3, 1, 1] })
-    prepared.set(0, 2.5).launch()
-    const bytes = lastLaunch().arguments
-    const view = new DataView(bytes.buffer, bytes.byteOffset)
-    expect(view.getFloat32(0, true)).toBe(2.5)
-    expect(view.getBigUint64(4, true)).toBe(buffer.address)
-    expect(() => prepared.set(0, '1' as unknown as number)).toThrow(TypeError)
-    expect(() => prepared.set(2 as 0, 1)).toThrow(RangeError)
-    expect(() => prepared.set(0.5 as 0, 1)).toThrow(TypeError)
+    expect(() => kernel.launch(good, value as never)).toThrow(kind)
+    expect(() => kernel.launch(good, value as never)).toThrow(/^Kernel\.launch: args\[0\]: /)
+    expect(() => kernel.launch(good, value as never)).toThrow(field)
+    expect(lastLaunch().launches).toBe(launches)
   })
 
-  test('notice that an argument or the stream is gone', () => {
-    const buffer = DeviceBuffer.zeros(device, 'f32', 4)
-    const stream = device.createStream()
-    const kernel = module.kernel('args_8', ['ptr'])
-    const withBuffer = kernel.prepare(good, buffer)
-    const onStream = kernel.prepare({ ...good, stream }, null)
-    buffer.dispose()
-    stream.dispose()
-    expect(() => withBuffer.launch()).toThrow(DisposedError)
-    expect(() => onStream.launch()).toThrow(DisposedError)
-    withBuffer.set(0, null).launch()
+  test('their size is checked against the image', () => {
+    expect(() => module.kernel('args_24', [Params])).toThrow(
+      'Module.kernel: signature[0] must have 24 bytes, as in args_24, not the 32 of Params',
+    )
   })
 
-  test('do not disturb each other or plain launches', () => {
-    const kernel = module.kernel('args_4', ['i32'])
-    const [first, second] = [kernel.prepare(good, 1), kernel.prepare(good, 2)]
-    kernel.launch(good, 3)
-    first.launch()
-    expect(argument('i32').getInt32(0, true)).toBe(1)
-    second.launch()
-    expect(argument('i32').getInt32(0, true)).toBe(2)
+  test('their fields are known at compile time', () => {
+    const kernel = module.kernel('args_16_4', [Aligned, 'i32'])
+    expectTypeOf(kernel.launch)
+      .parameter(1)
+      .toEqualTypeOf<{ readonly x: number; readonly y: number; readonly z: number }>()
+    // @ts-expect-error z is missing
+    expect(() => kernel.launch(good, { x: 1, y: 2 }, 3)).toThrow(TypeError)
+    // @ts-expect-error a struct takes an object
+    expect(() => kernel.launch(good, null, 3)).toThrow(TypeError)
   })
 })
 
-describe('modules', () => {
-  test('a signature is checked against the image', () => {
-    expect(() => module.kernel('args_4_8', ['f32'])).toThrow(/has 2 parameters; the signature names 1/)
-    expect(() => module.kernel('args_4', ['f32', 'f32'])).toThrow(/has 1 parameters; the signature names 2/)
-    expect(() => module.kernel('args_4', ['f64'])).toThrow(/parameter 0 of args_4 has 4 bytes; the signature says f64/)
-    expect(() => module.kernel('args_4', 'f32' as unknown as [])).toThrow(TypeError)
+describe('a kernel', () => {
+  test('tells its attributes by name', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    expect(kernel.attribute('SHARED_SIZE_BYTES')).toBe(256)
+    for (const name of ['REGISTERS', '', 5, Symbol('NUM_REGS'), Object.create(null), undefined]) {
+      expect(() => kernel.attribute(name as 'NUM_REGS')).toThrow(/^Kernel\.attribute: attribute must be /)
+    }
   })
 
-  test('names are checked, and one that is not there is named', () => {
-    expect(() => module.kernel('args_4\0', ['f32'])).toThrow(TypeError)
-    expect(() => module.kernel('', [])).toThrow(RangeError)
-    expect(() => module.kernel(5 as unknown as string, [])).toThrow(TypeError)
-    expect(() => module.kernel('missing', [])).toThrow(/cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND.*\n?.*missing/)
-    expect(() => module.global('missing')).toThrow(StatusError)
-  })
-
-  test('variables of the image are buffers that end with the module', async () => {
-    const own = Module.load(device, '.version 8.0')
-    const variable = own.global('variable', 'u32')
-    expect(variable.length).toBe(4)
-    expect(() => own.global('variable', 'complex128').length).not.toThrow()
-    variable.dispose()
-    const again = own.global('variable', 'u32')
+  test('is printed in one line, also after its module was disposed of', () => {
+    const own = Module.loadSync(device, '.version 8.0')
+    const kernel = own.kernel('args_4_8_16', ['i32', 'ptr', Aligned])
+    expect(inspect(kernel)).toBe("Kernel { name: 'args_4_8_16', parameters: 'i32, ptr, Aligned' }")
     own.dispose()
-    expect(() => again.address).toThrow(DisposedError)
-    expect(() => own.kernel('args_4', ['i32'])).toThrow(DisposedError)
+    expect(inspect(kernel)).toBe("Kernel { name: 'args_4_8_16', parameters: 'i32, ptr, Aligned' }")
+    expect(String(kernel)).toBe('[object Kernel]')
   })
 
-  test('the log of the compiler is in the error, or on the module', async () => {
-    const refused = (load: () => unknown) => expect(load).toThrow(/CUDA_ERROR_INVALID_PTX \(218\)[\s\S]*this is wrong/)
-    refused(() => Module.load(device, 'wrong'))
-    await expect(Module.loadAsync(device, 'wrong')).rejects.toThrow(/this is wrong/)
-    using loaded = Module.load(device, 'right', { maxRegisters: 32, optimizationLevel: 2, lineInfo: true })
-    expect(loaded.compilerLog).toBe('compiled with 7 options')
-    using later = await Module.loadAsync(device, new TextEncoder().encode('right'), { debugInfo: true, verbose: true })
-    expect(later.compilerLog).toBe('compiled with 6 options')
-  })
-
-  test('a kernel is refused after its module was disposed of', () => {
-    const own = Module.load(device, '.version 8.0')
+  test('is refused after its module was disposed of', () => {
+    const own = Module.loadSync(device, '.version 8.0')
     const kernel = own.kernel('args_4', ['i32'])
-    const prepared = kernel.prepare(good, 1)
-    own.dispose()
     own.dispose()
     expect(() => kernel.launch(good, 1)).toThrow(DisposedError)
     expect(() => kernel.prepare(good, 1)).toThrow(DisposedError)
-    expect(() => prepared.launch()).toThrow(DisposedError)
+    expect(() => kernel.attribute('NUM_REGS')).toThrow(DisposedError)
     expect(() => kernel.handle).toThrow(DisposedError)
   })
 })

@@ -226,7 +226,7 @@ function prepare(device: Device, kernels: string | undefined): Loops {
   const prepared: Record<string, Loop> = {}
   let module: Module | undefined
   if (kernels !== undefined) {
-    module = Module.load(device, readFileSync(join(kernels, 'empty.ptx')))
+    module = Module.loadSync(device, readFileSync(join(kernels, 'empty.ptx')))
     const empty0 = module.kernel('empty0', [])
     const empty4 = module.kernel('empty4', ['f32', 'ptr', 'ptr', 'i32'])
     Object.assign(raw, rawLaunches(empty0, empty4, streamHandle, source, target))

@@ -38,7 +38,7 @@ if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ length, seed, results }))
 process.exitCode = results.length > 0 && results.every(({ mismatches }) => mismatches === 0) ? 0 : 1
 
 async function runAxpy(device, image) {
-  const module = Module.load(device, image)
+  const module = await Module.load(device, image)
   const kernel = module.kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
   const stream = device.createStream()
   const deviceX = DeviceBuffer.from(device, x)

@@ -75,7 +75,7 @@ function measure(device: Device, { iterations, warmUps }: BenchOptions, tell: (r
     ],
   ]
   // The software device runs no kernels.
-  const module = device.isSoftware ? undefined : Module.load(device, emptyKernel)
+  const module = device.isSoftware ? undefined : Module.loadSync(device, emptyKernel)
   if (module !== undefined) {
     const kernel = module.kernel('empty', ['ptr', 'ptr', 'i32'])
     const config = { grid: 1, block: 32, stream }

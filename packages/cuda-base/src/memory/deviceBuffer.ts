@@ -2,6 +2,7 @@ import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
 import {
   DisposedError,
+  type DType,
   dtypeOf,
   type ElementArrayOf,
   type ElementInputOf,
@@ -17,6 +18,8 @@ import {
   requireOptions,
   type StorageArray,
   type StreamLike,
+  type StructType,
+  type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context.js'
 import { Status } from '../errors.js'
@@ -69,7 +72,7 @@ export interface BorrowOptions {
  * x.slice(1, 3).fill(0)
  * console.log(await x.toArray()) // Float32Array [1, 0, 0, 4]
  */
-export class DeviceBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike {
+export class DeviceBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   /** The type of its elements. */
   readonly dtype: E
   /** Number of elements. */
@@ -126,17 +129,22 @@ export class DeviceBuffer<E extends ElementType = ElementType> extends Resource 
    * `'bf16'` for a `Uint16Array`, or which struct the objects of a list are; default: the array's own type.
    * @throws TypeError for an array of another type, RangeError when its elements are not whole; as {@link allocate}
    */
-  static from<E extends ElementType>(
+  static from<D extends DType>(
     owner: DeviceOrContext,
-    array: ElementInputOf<E> | HostArrayOf<E>,
-    options: { readonly dtype: E },
-  ): DeviceBuffer<E>
+    array: TypedArrayOf<D>,
+    options: { readonly dtype: D },
+  ): DeviceBuffer<D>
+  static from<S extends StructType>(
+    owner: DeviceOrContext,
+    values: ElementInputOf<S> | Uint8Array,
+    options: { readonly dtype: S },
+  ): DeviceBuffer<S>
   static from<A extends StorageArray>(owner: DeviceOrContext, array: A): DeviceBuffer<DTypeOfArray<A>>
   static from(
     owner: DeviceOrContext,
     array: StorageArray | ArrayLike<object>,
     options: { readonly dtype?: ElementType } = {},
-  ): DeviceBuffer {
+  ): DeviceBuffer<ElementType> {
     const api = 'DeviceBuffer.from'
     const context = contextOf(owner, api)
     requireOptions(options, api, { dtype: true })
@@ -486,12 +494,12 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 }
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(memory: DeviceBuffer, options: QueueOptions, api: string): CUstream {
+function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): CUstream {
   requireOptions(options, api, queueKeys)
   return streamFor(memory.context, options.stream, api)
 }
 
-function finish(memory: DeviceBuffer, options: QueueOptions, api: string): void {
+function finish(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): void {
   memory.context._call('streamSynchronize', queueFor(memory, options, api))
 }
 
@@ -516,7 +524,7 @@ function queueCopy(context: Context, stream: CUstream, target: bigint, source: M
 }
 
 /** Writes to memory that nobody else knows yet, and waits for nobody's work but this. Disposes of it on failure. */
-function startWith(memory: DeviceBuffer, write: (stream: CUstream) => void): void {
+function startWith(memory: DeviceBuffer<ElementType>, write: (stream: CUstream) => void): void {
   try {
     write(transferStream(memory.context).handle)
   } catch (error) {

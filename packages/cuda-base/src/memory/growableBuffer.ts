@@ -1,4 +1,5 @@
 import {
+  type DType,
   type ElementType,
   type MemoryLike,
   type MemoryRange,
@@ -50,7 +51,7 @@ const mostBytes = 2 ** 47
  * using cache = GrowableBuffer.reserve(device, 'f32', { maximumLength: 2 ** 30 }) // addresses alone
  * cache.resize(1_000_000).buffer.fill(0)
  */
-export class GrowableBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike {
+export class GrowableBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'GrowableBuffer'
   /** The context whose memory it has. */
   readonly context: Context

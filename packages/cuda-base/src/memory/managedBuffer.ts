@@ -10,6 +10,7 @@ import {
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DeviceLike,
+  type DType,
   type ElementType,
   FeatureNotSupportedError,
   isDeviceLike,
@@ -92,7 +93,7 @@ const largestView = 2 ** 32
  * await stream.synchronize()
  * console.log(values.array[0])
  */
-export class ManagedBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike {
+export class ManagedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'ManagedBuffer'
   /** The type of its elements. */
   readonly dtype: E

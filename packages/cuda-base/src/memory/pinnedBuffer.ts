@@ -1,5 +1,6 @@
 import type { CUdeviceptr } from '@shoal/cuda-sys/driver'
 import {
+  type DType,
   dtypeOf,
   type ElementInputOf,
   type ElementType,
@@ -11,6 +12,8 @@ import {
   requireCount,
   requireOptions,
   type StorageArray,
+  type StructType,
+  type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context.js'
 import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
@@ -43,7 +46,7 @@ export const pinnedKeys: OptionKeys<PinnedOptions> = { portable: true, mapped: t
  * staging.array.fill(1)
  * buffer.copyFrom(staging, { stream }) // returns at once
  */
-export class PinnedBuffer<E extends ElementType = ElementType> extends Resource implements MemoryLike, PinnedOwner {
+export class PinnedBuffer<E extends ElementType = DType> extends Resource implements MemoryLike, PinnedOwner {
   protected readonly kind = 'PinnedBuffer'
   /** The context it was made in. */
   readonly context: Context
@@ -104,11 +107,16 @@ export class PinnedBuffer<E extends ElementType = ElementType> extends Resource 
    * A page-locked copy of an array. `dtype` says what the bits of the array mean, or which struct the objects of a list
    * are; default: the array's own type. @throws as {@link allocate}
    */
-  static from<E extends ElementType>(
+  static from<D extends DType>(
     owner: DeviceOrContext,
-    array: ElementInputOf<E> | HostArrayOf<E>,
-    options: PinnedOptions & { readonly dtype: E },
-  ): PinnedBuffer<E>
+    array: TypedArrayOf<D>,
+    options: PinnedOptions & { readonly dtype: D },
+  ): PinnedBuffer<D>
+  static from<S extends StructType>(
+    owner: DeviceOrContext,
+    values: ElementInputOf<S> | Uint8Array,
+    options: PinnedOptions & { readonly dtype: S },
+  ): PinnedBuffer<S>
   static from<A extends StorageArray>(
     owner: DeviceOrContext,
     array: A,
@@ -118,7 +126,7 @@ export class PinnedBuffer<E extends ElementType = ElementType> extends Resource 
     owner: DeviceOrContext,
     array: StorageArray | ArrayLike<object>,
     options: PinnedOptions & { readonly dtype?: ElementType } = {},
-  ): PinnedBuffer {
+  ): PinnedBuffer<ElementType> {
     const api = 'PinnedBuffer.from'
     requireOptions(options, api, { ...pinnedKeys, dtype: true })
     const { dtype = dtypeOf(array as StorageArray, api, 'array'), ...rest } = options

@@ -1,19 +1,10 @@
 import { type Context, DeviceBuffer, writeElement } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
-import {
-  DisposedError,
-  type DType,
-  type MemoryLike,
-  type MemoryRange,
-  requireAddress,
-  type StructType,
-  toMemoryRange,
-  wrongType,
-} from '@shoal/types'
+import { DisposedError, type DType, type MemoryLike, requireAddress, toMemoryRange, wrongType } from '@shoal/types'
 import type { KernelSignature } from './signature.js'
 
 // The common types have a way of their own, because every launch goes through it.
-const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, struct: 7, other: 8 } as const
+const kindOf = { pointer: 0, f32: 1, i32: 2, u32: 3, f64: 4, i64: 5, u64: 6, other: 7 } as const
 const common: { readonly [dtype: string]: number } = {
   ptr: kindOf.pointer,
   f32: kindOf.f32,
@@ -32,10 +23,14 @@ export class ArgumentBlock {
   /** Address of the pointer array. */
   readonly pointers: bigint
   readonly length: number
+  /** The function that errors name. */
+  api: string
   readonly #signature: KernelSignature
   readonly #context: Context
   /** Where each value lies in the memory. */
   readonly #offsets: readonly number[]
+  /** What each argument is called in errors. */
+  readonly #names: readonly string[]
   /** Held because the collector frees the memory with it. */
   readonly memory: NativeMemory
   readonly #kinds: Uint8Array
@@ -43,11 +38,10 @@ export class ArgumentBlock {
   readonly #f64: Float64Array
   readonly #i32: Int32Array
   readonly #u32: Uint32Array
-  readonly #i64: BigInt64Array
   readonly #u64: BigUint64Array
   readonly #view: DataView
 
-  constructor(context: Context, signature: KernelSignature) {
+  constructor(context: Context, signature: KernelSignature, api: string) {
     const count = signature.length
     const valuesOffset = roundUp(count * 8, bytesPerArgument)
     let end = valuesOffset + Math.max(count, 1) * bytesPerArgument
@@ -61,131 +55,132 @@ export class ArgumentBlock {
     for (const [index, offset] of offsets.entries()) memory.u64[index] = memory.address + BigInt(offset)
     const { buffer } = memory
     this.length = count
+    this.api = api
     this.pointers = memory.address
     this.memory = memory
     this.#signature = signature
     this.#context = context
     this.#offsets = offsets
+    this.#names = offsets.map((_, index) => `args[${index}]`)
     this.#kinds = Uint8Array.from(
       signature,
-      (type) => (typeof type === 'string' ? common[type] : kindOf.struct) ?? kindOf.other,
+      (type) => (typeof type === 'string' ? common[type] : undefined) ?? kindOf.other,
     )
     this.#f32 = new Float32Array(buffer, valuesOffset)
     this.#f64 = new Float64Array(buffer, valuesOffset)
     this.#i32 = new Int32Array(buffer, valuesOffset)
     this.#u32 = new Uint32Array(buffer, valuesOffset)
-    this.#i64 = new BigInt64Array(buffer, valuesOffset)
     this.#u64 = new BigUint64Array(buffer, valuesOffset)
     this.#view = new DataView(buffer)
   }
 
-  /** Checks and writes one argument. @throws TypeError, RangeError, DisposedError */
-  write(index: number, value: unknown, api: string): void {
-    switch (this.#kinds[index]) {
-      case kindOf.pointer:
-        this.#u64[index * 2] = this.#address(index, value, api)
-        return
-      case kindOf.f32:
-        if (typeof value !== 'number') break
-        this.#f32[index * 4] = value
-        return
-      case kindOf.i32:
-        if (typeof value !== 'number' || (value | 0) !== value) break
-        this.#i32[index * 4] = value
-        return
-      case kindOf.u32:
-        if (typeof value !== 'number' || value >>> 0 !== value) break
-        this.#u32[index * 4] = value
-        return
-      case kindOf.f64:
-        if (typeof value !== 'number') break
-        this.#f64[index * 2] = value
-        return
-      case kindOf.i64:
-        if (typeof value !== 'number' || (value | 0) !== value) break
-        this.#i32[index * 4] = value
-        this.#i32[index * 4 + 1] = value >> 31
-        return
-      case kindOf.u64:
-        if (typeof value !== 'number' || value >>> 0 !== value) break
-        this.#u32[index * 4] = value
-        this.#u32[index * 4 + 1] = 0
-        return
-      case kindOf.struct:
-        this.#writeStruct(index, value, api)
-        return
+  /**
+   * Checks and writes arguments, from the one of number `first` on. One function, and not one an argument: V8 then makes
+   * one piece of code of all the rest that a launch does.
+   * @throws TypeError, RangeError, DisposedError
+   */
+  write(values: readonly unknown[], first = 0): void {
+    for (let at = 0; at < values.length; at += 1) {
+      const index = first + at
+      const value = values[at]
+      const kind = this.#kinds[index]
+      if (kind === kindOf.pointer) {
+        this.#u64[index * 2] = this.#address(index, value)
+        continue
+      }
+      if (typeof value === 'number') {
+        switch (kind) {
+          case kindOf.f32:
+            this.#f32[index * 4] = value
+            continue
+          case kindOf.i32:
+            if ((value | 0) !== value) break
+            this.#i32[index * 4] = value
+            continue
+          case kindOf.u32:
+            if (value >>> 0 !== value) break
+            this.#u32[index * 4] = value
+            continue
+          case kindOf.f64:
+            this.#f64[index * 2] = value
+            continue
+          case kindOf.i64:
+            if ((value | 0) !== value) break
+            this.#i32[index * 4] = value
+            this.#i32[index * 4 + 1] = value >> 31
+            continue
+          case kindOf.u64:
+            if (value >>> 0 !== value) break
+            this.#u32[index * 4] = value
+            this.#u32[index * 4 + 1] = 0
+            continue
+        }
+      }
+      this.#writeOther(index, value)
     }
-    // The slow way knows every type and says what is wrong.
-    const offset = this.#offsets[index] as number
-    writeElement(this.#view, offset, this.#signature[index] as DType, value, api, `args[${index}]`)
-  }
-
-  /** Encoded first and then copied, so that what is refused halfway leaves the value that was there. */
-  #writeStruct(index: number, value: unknown, api: string): void {
-    const struct = this.#signature[index] as StructType
-    let bytes: Uint8Array
-    try {
-      bytes = struct.encode(value as never)
-    } catch (error) {
-      throw withArgument(error, api, index)
-    }
-    this.memory.bytes.set(bytes, this.#offsets[index] as number)
   }
 
   /** Makes sure that memory written before is still there. @throws DisposedError, TypeError */
-  recheck(index: number, value: unknown, api: string): void {
-    if (value instanceof DeviceBuffer) this.#requireUsable(index, value, api)
-    else this.write(index, value, api)
+  recheck(index: number, value: unknown): void {
+    if (value instanceof DeviceBuffer) this.#requireUsable(index, value)
+    else this.write([value], index)
   }
 
-  #requireUsable(index: number, buffer: DeviceBuffer, api: string): void {
+  /** The slow way, which knows every type and says what is wrong. */
+  #writeOther(index: number, value: unknown): void {
+    const [type, offset, name] = [this.#signature[index], this.#offsets[index] as number, this.#name(index)]
+    if (typeof type !== 'object') {
+      writeElement(this.#view, offset, type as DType, value, this.api, name)
+      return
+    }
+    try {
+      // Encoded and then copied, so that what is refused halfway leaves the value that was there.
+      this.memory.bytes.set(type.encode(value as never), offset)
+    } catch (error) {
+      if (error instanceof TypeError || error instanceof RangeError) {
+        error.message = `${this.api}: ${name}: ${error.message}`
+      }
+      throw error
+    }
+  }
+
+  #requireUsable(index: number, buffer: DeviceBuffer): void {
     const allocation = buffer._allocation
     if (buffer._disposed || allocation.freed) {
-      throw new DisposedError({ object: `the DeviceBuffer args[${index}]`, operation: api })
+      throw new DisposedError({ object: `the DeviceBuffer ${this.#name(index)}`, operation: this.api })
     }
     if (allocation.context === this.#context) return
     allocation.context._requireAlive()
-    this.#requireReachable(index, allocation.context.device.ordinal, api)
+    this.#requireReachable(index, allocation.context.device.ordinal)
   }
 
-  #address(index: number, value: unknown, api: string): bigint {
+  #address(index: number, value: unknown): bigint {
     if (value instanceof DeviceBuffer) {
-      this.#requireUsable(index, value, api)
+      this.#requireUsable(index, value)
       return value._address
     }
     if (value === null) return 0n
-    if (typeof value === 'bigint') return requireAddress(value, api, `args[${index}]`)
+    if (typeof value === 'bigint') return requireAddress(value, this.api, this.#name(index))
     if (typeof value !== 'object') {
-      throw wrongType(api, `args[${index}]`, 'memory, a bigint address or null', value)
+      throw wrongType(this.api, this.#name(index), 'memory, a bigint address or null', value)
     }
-    const range = rangeOf(value as MemoryLike, api, index)
-    if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal, api)
+    const range = toMemoryRange(value as MemoryLike, this.api, this.#names[index])
+    if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
     return range.address
   }
 
-  #requireReachable(index: number, deviceOrdinal: number, api: string): void {
+  #name(index: number): string {
+    return this.#names[index] as string
+  }
+
+  #requireReachable(index: number, deviceOrdinal: number): void {
     const own = this.#context.device.ordinal
     if (deviceOrdinal === own || this.#context._peers.has(deviceOrdinal)) return
     throw new TypeError(
-      `${api}: args[${index}] must be memory that device ${own}, where the kernel runs, can use, not memory of device ` +
+      `${this.api}: ${this.#name(index)} must be memory that device ${own}, where the kernel runs, can use, not memory of device ` +
         `${deviceOrdinal}; enablePeerAccess() lets it use that where the devices can`,
     )
   }
-}
-
-function rangeOf(memory: MemoryLike, api: string, index: number): MemoryRange {
-  try {
-    return toMemoryRange(memory)
-  } catch (error) {
-    throw withArgument(error, api, index)
-  }
-}
-
-/** Puts the function and the argument in front of what a general check says. */
-function withArgument(error: unknown, api: string, index: number): unknown {
-  if (error instanceof TypeError || error instanceof RangeError)
-    error.message = `${api}: args[${index}]: ${error.message}`
-  return error
 }
 
 function roundUp(value: number, multiple: number): number {

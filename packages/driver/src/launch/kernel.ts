@@ -60,7 +60,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   readonly #handle: CUfunction
   readonly #context: Context
   readonly #block: ArgumentBlock
-  readonly #shape = new LaunchShape()
+  readonly #shape = new LaunchShape('Kernel.launch')
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
   #sharedMemoryLimit = 0
 
@@ -72,7 +72,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.#context = module.context
     this.#checkParameters()
     this.maxThreadsPerBlock = this.attribute('MAX_THREADS_PER_BLOCK')
-    this.#block = new ArgumentBlock(module.context, this.signature)
+    this.#block = new ArgumentBlock(module.context, this.signature, 'Kernel.launch')
   }
 
   /** @internal */
@@ -100,9 +100,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.module._requireUsable()
     const block = this.#block
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
-    for (let index = 0; index < args.length; index += 1) block.write(index, args[index], 'Kernel.launch')
+    if (args.length > 0) block.write(args)
     const shape = this.#shape
-    const stream = shape.set(config, this.maxThreadsPerBlock, 'Kernel.launch')
+    const stream = shape.set(config, this.maxThreadsPerBlock)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
     this._launch(shape, streamFor(this.#context, stream, 'Kernel.launch'), block)
   }
@@ -115,8 +115,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   prepare(config: LaunchConfig, ...args: KernelArguments<S>): PreparedLaunch<S> {
     this.module._requireUsable()
     if (args.length !== this.signature.length) this.#refuseCount(args.length, 'Kernel.prepare')
-    const shape = new LaunchShape()
-    const stream = shape.set(config, this.maxThreadsPerBlock, 'Kernel.prepare')
+    const shape = new LaunchShape('Kernel.prepare')
+    const stream = shape.set(config, this.maxThreadsPerBlock)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.prepare')
     return PreparedLaunch._create(this, shape, stream, args)
   }

@@ -30,54 +30,66 @@ export class LaunchShape {
   blockY = 1
   blockZ = 1
   sharedMemory = 0
+  readonly #api: string
+  /** The configuration whose keys were looked at last: programs launch with the same one again and again. */
+  #known: LaunchConfig | undefined
+
+  constructor(api: string) {
+    this.#api = api
+  }
 
   /** Takes over the sizes and gives the stream. @throws TypeError or RangeError naming the key that is wrong. */
-  set(config: LaunchConfig, maxThreadsPerBlock: number, api: string): StreamLike | undefined {
-    // Counting the keys is many times cheaper than looking each one up: what is not as expected is looked into.
-    let unexpected = -2
-    for (const _ in config) unexpected += 1
-    if (unexpected === -2) requireConfig(config, api)
+  set(config: LaunchConfig, maxThreadsPerBlock: number): StreamLike | undefined {
+    // What is rarely needed stands in methods of its own: V8 then makes one piece of code of all a launch does.
+    if (config !== this.#known) this.#checkKeys(config)
     const { grid, block, sharedMemory, stream } = config
-    if (sharedMemory !== undefined) unexpected -= 1
-    if (stream !== undefined) unexpected -= 1
-    if (unexpected !== 0 || grid === undefined || block === undefined) requireConfig(config, api)
     if (typeof grid === 'number' && (grid | 0) === grid && grid > 0) {
       this.gridX = grid
       this.gridY = 1
       this.gridZ = 1
-    } else {
-      this.gridX = size(grid, 0, api, 'grid', gridLimits)
-      this.gridY = size(grid, 1, api, 'grid', gridLimits)
-      this.gridZ = size(grid, 2, api, 'grid', gridLimits)
-    }
-    if (typeof block === 'number' && (block | 0) === block && block > 0 && block <= 1024) {
+    } else this.#setGrid(grid)
+    if (typeof block === 'number' && (block | 0) === block && block > 0) {
       this.blockX = block
       this.blockY = 1
       this.blockZ = 1
-    } else {
-      this.blockX = size(block, 0, api, 'block', blockLimits)
-      this.blockY = size(block, 1, api, 'block', blockLimits)
-      this.blockZ = size(block, 2, api, 'block', blockLimits)
-    }
-    const threads = this.blockX * this.blockY * this.blockZ
-    if (threads > maxThreadsPerBlock) {
-      throw outOfRange(
-        api,
-        'block',
-        `at most ${maxThreadsPerBlock} threads, which is what this kernel can have`,
-        threads,
-      )
-    }
-    this.sharedMemory =
-      sharedMemory === undefined || sharedMemory === 0
-        ? 0
-        : requireInteger(sharedMemory, api, 'sharedMemory', 0, 2 ** 31 - 1)
+    } else this.#setBlock(block)
+    if (this.blockX * this.blockY * this.blockZ > maxThreadsPerBlock) this.#refuseBlock(maxThreadsPerBlock)
+    this.sharedMemory = sharedMemory === undefined ? 0 : this.#sharedBytes(sharedMemory)
     return stream
   }
-}
 
-function requireConfig(config: LaunchConfig, api: string): void {
-  requireOptions<LaunchConfig>(config, api, configKeys, 'config')
+  #checkKeys(config: LaunchConfig): void {
+    // Counting the keys is many times cheaper than looking each one up, which is left for when the count is wrong.
+    let unexpected = -2
+    for (const _ in config) unexpected += 1
+    if (config?.sharedMemory !== undefined) unexpected -= 1
+    if (config?.stream !== undefined) unexpected -= 1
+    if (unexpected !== 0 || config.constructor !== Object) {
+      requireOptions<LaunchConfig>(config, this.#api, configKeys, 'config')
+    }
+    this.#known = config
+  }
+
+  #setGrid(grid: Dimensions): void {
+    this.gridX = size(grid, 0, this.#api, 'grid', gridLimits)
+    this.gridY = size(grid, 1, this.#api, 'grid', gridLimits)
+    this.gridZ = size(grid, 2, this.#api, 'grid', gridLimits)
+  }
+
+  #setBlock(block: Dimensions): void {
+    this.blockX = size(block, 0, this.#api, 'block', blockLimits)
+    this.blockY = size(block, 1, this.#api, 'block', blockLimits)
+    this.blockZ = size(block, 2, this.#api, 'block', blockLimits)
+  }
+
+  #sharedBytes(byteLength: number): number {
+    return requireInteger(byteLength, this.#api, 'sharedMemory', 0, 2 ** 31 - 1)
+  }
+
+  #refuseBlock(most: number): never {
+    const threads = this.blockX * this.blockY * this.blockZ
+    throw outOfRange(this.#api, 'block', `at most ${most} threads, which is what this kernel can have`, threads)
+  }
 }
 
 function size(

@@ -31,10 +31,10 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     this.kernel = kernel
     this.#shape = shape
     this.#stream = stream
-    this.#block = new ArgumentBlock(kernel.module.context, kernel.signature)
+    this.#block = new ArgumentBlock(kernel.module.context, kernel.signature, 'Kernel.prepare')
     this.#memory = new Array(args.length).fill(undefined)
     this.#hasMemory = kernel.signature.includes('ptr')
-    for (let index = 0; index < args.length; index += 1) this.#write(index, args[index], 'Kernel.prepare')
+    for (let index = 0; index < args.length; index += 1) this.#write(index, args[index])
     this.#handle()
   }
 
@@ -51,7 +51,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   /** Changes one argument of the launches that follow. @throws TypeError, RangeError, DisposedError */
   set<I extends number & keyof S>(index: I, value: KernelArgument<S[I]>): this {
     requireInteger(index, 'PreparedLaunch.set', 'index', 0, this.#block.length - 1)
-    this.#write(index, value, 'PreparedLaunch.set')
+    this.#block.api = 'PreparedLaunch.set'
+    this.#write(index, value)
     return this
   }
 
@@ -62,11 +63,12 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   launch(): void {
     this.kernel.module._requireUsable()
     const block = this.#block
+    block.api = 'PreparedLaunch.launch'
     if (this.#hasMemory) {
       const memory = this.#memory
       for (let index = 0; index < memory.length; index += 1) {
         const value = memory[index]
-        if (value !== undefined) block.recheck(index, value, 'PreparedLaunch.launch')
+        if (value !== undefined) block.recheck(index, value)
       }
     }
     this.kernel._launch(this.#shape, this.#handle(), block)
@@ -86,8 +88,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     return streamFor(this.kernel.module.context, this.#stream, 'PreparedLaunch.launch')
   }
 
-  #write(index: number, value: unknown, api: string): void {
-    this.#block.write(index, value, api)
+  #write(index: number, value: unknown): void {
+    this.#block.write([value], index)
     this.#memory[index] =
       typeof value === 'object' && value !== null && this.kernel.signature[index] === 'ptr' ? value : undefined
   }

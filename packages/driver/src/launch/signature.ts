@@ -1,8 +1,10 @@
 import type { ElementValue } from '@shoal/cuda-base'
 import {
   type DType,
-  dtypeInfo,
+  type ElementType,
+  elementLayout,
   isDType,
+  isStructType,
   type MemoryLike,
   type StructInput,
   type StructType,
@@ -10,7 +12,7 @@ import {
 } from '@shoal/types'
 
 /** The type of one kernel parameter: a scalar, a struct of `defineStruct`, or `'ptr'` for an address. */
-export type KernelParameter = DType | 'ptr' | StructType
+export type KernelParameter = ElementType | 'ptr'
 
 /** The types of a kernel's parameters, in order, such as `['f32', 'ptr', 'ptr', 'i32']`. */
 export type KernelSignature = readonly KernelParameter[]
@@ -33,21 +35,15 @@ export function requireSignature<S extends KernelSignature>(value: S, api: strin
   if (!Array.isArray(value)) throw wrongType(api, 'signature', "an array such as ['f32', 'ptr']", value)
   const signature: readonly unknown[] = Object.freeze([...value])
   for (const [index, parameter] of signature.entries()) {
-    if (parameter === 'ptr' || isDType(parameter) || isStruct(parameter)) continue
+    if (parameter === 'ptr' || isDType(parameter) || isStructType(parameter)) continue
     throw wrongType(api, `signature[${index}]`, "a dtype, 'ptr' or a struct of defineStruct", parameter)
   }
   return signature as S
 }
 
-// By what it is, not by its class: it may come from another copy of @shoal/types.
-function isStruct(parameter: unknown): boolean {
-  return typeof parameter === 'object' && parameter !== null && (parameter as { kind?: unknown }).kind === 'struct'
-}
-
 /** Bytes of a parameter as the image declares it. */
 export function parameterBytes(parameter: KernelParameter): number {
-  if (parameter === 'ptr') return 8
-  return typeof parameter === 'object' ? parameter.bytes : dtypeInfo(parameter).bytes
+  return parameter === 'ptr' ? 8 : elementLayout(parameter).bytes
 }
 
 /** A parameter's type as text: the dtype, `ptr`, or the name of the struct. */

@@ -45,7 +45,7 @@ export class Module extends Resource {
   /** What the compiler of the driver said while it compiled PTX; empty for binary code. */
   readonly compilerLog: string
   readonly #handle: CUmodule
-  readonly #globals: DeviceBuffer[] = []
+  readonly #globals: DeviceBuffer<ElementType>[] = []
 
   private constructor(context: Context, handle: CUmodule, compilerLog: string) {
     super()

@@ -2,10 +2,12 @@
 // package hands to them. A kernel's name tells its parameters: "args_4_8" has one of 4 and one of 8 bytes.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, NOT_FOUND = 500, MAX_PARAMETERS = 32, MAX_KERNELS = 1024 };
@@ -28,7 +30,7 @@ typedef struct {
 static Kernel kernels[MAX_KERNELS];
 static int kernelCount;
 static Launch lastLaunch;
-static int moduleCount;
+static atomic_int moduleCount;
 static uint32_t variable[4] = {1, 2, 3, 4};
 
 static void* sim(void) {
@@ -42,6 +44,7 @@ EXPORT int shimModules(void) { return moduleCount; }
 
 static int moduleLoad(void** module, const char* image, unsigned count, const int* options, void** values) {
   unsigned index;
+  if (strcmp(image, "slow") == 0) usleep(100000);
   if (strstr(image, "wrong") != NULL) {
     for (index = 0; index < count; ++index) {
       if (options[index] == 5) snprintf(values[index], 64, "ptxas: line 1: this is wrong");
@@ -52,7 +55,7 @@ static int moduleLoad(void** module, const char* image, unsigned count, const in
     if (options[index] == 3) snprintf(values[index], 64, "compiled with %u options", count);
   }
   moduleCount += 1;
-  *module = &moduleCount;
+  *module = (void*)&moduleCount;
   return SUCCESS;
 }
 
@@ -84,9 +87,9 @@ static int getFunction(Kernel** function, void* module, const char* name) {
 
 static int getGlobal(uint64_t* address, size_t* bytes, void* module, const char* name) {
   (void)module;
-  if (strcmp(name, "variable") != 0) return NOT_FOUND;
+  if (strcmp(name, "variable") != 0 && strcmp(name, "odd") != 0) return NOT_FOUND;
   *address = (uint64_t)(uintptr_t)variable;
-  *bytes = sizeof variable;
+  *bytes = strcmp(name, "odd") == 0 ? 6 : sizeof variable;
   return SUCCESS;
 }
 

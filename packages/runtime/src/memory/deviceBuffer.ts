@@ -3,10 +3,18 @@ import {
   DeviceBuffer as BaseBuffer,
   type ViewOptions as BaseViewOptions,
   type DTypeOfArray,
-  type HostArrayOf,
   type Stream,
 } from '@shoal/cuda-base'
-import { type ElementInputOf, type ElementType, type MemoryLike, type StorageArray, toMemoryRange } from '@shoal/types'
+import {
+  type DType,
+  type ElementInputOf,
+  type ElementType,
+  type MemoryLike,
+  type StorageArray,
+  type StructType,
+  type TypedArrayOf,
+  toMemoryRange,
+} from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -16,21 +24,25 @@ export interface ViewOptions extends BaseViewOptions, DeviceOption {}
 /** Memory of somebody else, as elements. */
 export interface BorrowOptions extends BaseBorrowOptions, DeviceOption {}
 
-function from<E extends ElementType>(
-  array: ElementInputOf<E> | HostArrayOf<E>,
-  options: DeviceOption & { readonly dtype: E },
-): DeviceBuffer<E>
+function from<D extends DType>(array: TypedArrayOf<D>, options: DeviceOption & { readonly dtype: D }): DeviceBuffer<D>
+function from<S extends StructType>(
+  values: ElementInputOf<S> | Uint8Array,
+  options: DeviceOption & { readonly dtype: S },
+): DeviceBuffer<S>
 function from<A extends StorageArray>(array: A, options?: DeviceOption): DeviceBuffer<DTypeOfArray<A>>
-function from(array: StorageArray, options: DeviceOption & { readonly dtype?: ElementType } = {}): DeviceBuffer {
+function from(
+  array: StorageArray,
+  options: DeviceOption & { readonly dtype?: ElementType } = {},
+): DeviceBuffer<ElementType> {
   const [owner, rest] = ownerAndRest(options, 'DeviceBuffer.from')
-  return BaseBuffer.from(owner, array, rest as { readonly dtype: ElementType })
+  return BaseBuffer.from(owner, array, rest as { readonly dtype: DType })
 }
 
 /**
  * Typed linear memory of a device, or a view of a part of it. Work named with a stream is only queued; methods that end
  * in `Sync` block the thread; methods that return a promise wait without blocking it.
  */
-export type DeviceBuffer<E extends ElementType = ElementType> = BaseBuffer<E>
+export type DeviceBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const DeviceBuffer = withFactories(BaseBuffer, {
   /** Memory for `length` elements on the current device, with whatever was there before (`cudaMalloc`). */
   allocate<E extends ElementType>(dtype: E, length: number, options: DeviceOption = {}): DeviceBuffer<E> {

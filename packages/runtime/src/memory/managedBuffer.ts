@@ -1,5 +1,5 @@
 import { ManagedBuffer as BaseBuffer, type ManagedOptions as BaseOptions } from '@shoal/cuda-base'
-import type { ElementType } from '@shoal/types'
+import type { DType, ElementType } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -10,7 +10,7 @@ export interface ManagedOptions extends BaseOptions, DeviceOption {}
  * Memory that moves between the host and the devices by itself (`cudaMallocManaged`): a real `ArrayBuffer` here, and
  * device memory there. What work in flight writes is seen once that work has ended. dispose() detaches the buffer.
  */
-export type ManagedBuffer<E extends ElementType = ElementType> = BaseBuffer<E>
+export type ManagedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const ManagedBuffer = withFactories(BaseBuffer, {
   /**
    * Managed memory for `length` elements, at least one; its contents are whatever was there.

@@ -1,31 +1,30 @@
-import {
-  PinnedBuffer as BaseBuffer,
-  type PinnedOptions as BaseOptions,
-  type DTypeOfArray,
-  type HostArrayOf,
-} from '@shoal/cuda-base'
-import type { ElementInputOf, ElementType, StorageArray } from '@shoal/types'
+import { PinnedBuffer as BaseBuffer, type PinnedOptions as BaseOptions, type DTypeOfArray } from '@shoal/cuda-base'
+import type { DType, ElementInputOf, ElementType, StorageArray, StructType, TypedArrayOf } from '@shoal/types'
 import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
 /** How page-locked memory is made. */
 export interface PinnedOptions extends BaseOptions, DeviceOption {}
 
-function from<E extends ElementType>(
-  array: ElementInputOf<E> | HostArrayOf<E>,
-  options: PinnedOptions & { readonly dtype: E },
-): PinnedBuffer<E>
+function from<D extends DType>(array: TypedArrayOf<D>, options: PinnedOptions & { readonly dtype: D }): PinnedBuffer<D>
+function from<S extends StructType>(
+  values: ElementInputOf<S> | Uint8Array,
+  options: PinnedOptions & { readonly dtype: S },
+): PinnedBuffer<S>
 function from<A extends StorageArray>(array: A, options?: PinnedOptions): PinnedBuffer<DTypeOfArray<A>>
-function from(array: StorageArray, options: PinnedOptions & { readonly dtype?: ElementType } = {}): PinnedBuffer {
+function from(
+  array: StorageArray,
+  options: PinnedOptions & { readonly dtype?: ElementType } = {},
+): PinnedBuffer<ElementType> {
   const [owner, rest] = ownerAndRest(options, 'PinnedBuffer.from')
-  return BaseBuffer.from(owner, array, rest as BaseOptions & { readonly dtype: ElementType })
+  return BaseBuffer.from(owner, array, rest as BaseOptions & { readonly dtype: DType })
 }
 
 /**
  * Page-locked host memory (`cudaHostAlloc`) as a real `ArrayBuffer`: copies between it and the device do not block the
  * thread and need no staging. dispose() detaches the buffer: its arrays become empty.
  */
-export type PinnedBuffer<E extends ElementType = ElementType> = BaseBuffer<E>
+export type PinnedBuffer<E extends ElementType = DType> = BaseBuffer<E>
 export const PinnedBuffer = withFactories(BaseBuffer, {
   /** Page-locked memory for `length` elements; its contents are whatever was there. */
   allocate<E extends ElementType>(dtype: E, length: number, options: PinnedOptions = {}): PinnedBuffer<E> {

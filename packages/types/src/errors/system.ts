@@ -24,7 +24,7 @@ export class SystemError extends ShoalError {
   constructor(options: SystemErrorOptions) {
     const { api, parameter, value, cause } = options
     const { code, message } = cause as { readonly code?: string; readonly message?: string }
-    super(`${api}: ${parameter} '${value}': ${message ?? String(cause)}`, options)
+    super(`${api}: ${parameter} '${value}' is refused by the system: ${message ?? String(cause)}`, options)
     this.code = code ?? 'SHOAL_SYSTEM'
     this.api = api
     this.parameter = parameter

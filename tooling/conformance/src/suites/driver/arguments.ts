@@ -99,9 +99,15 @@ export const argumentSuite: Suite = {
           assert.throws(() => DeviceBuffer.from(t.device, array, options as { dtype: 'u8' }), refusal)
           assert.throws(() => PinnedBuffer.allocate(t.device, 'u8', 1, options), refusal)
           assert.throws(() => PinnedBuffer.from(t.device, array, options), refusal)
-          assert.throws(() => Module.load(t.device, '.version 8.0', options), refusal)
-          await assert.rejects(Module.loadAsync(t.device, '.version 8.0', options), refusal)
+          const refusalOf = (api: string) => ({
+            name: 'TypeError',
+            message: new RegExp(`^${api}: options must be a plain object`),
+          })
+          assert.throws(() => Module.loadSync(t.device, '.version 8.0', options), refusalOf('Module.loadSync'))
+          await assert.rejects(Module.load(t.device, '.version 8.0', options), refusalOf('Module.load'))
         }
+        const unknown = { name: 'TypeError', message: /options must have only the keys .*, not 'registers'$/ }
+        assert.throws(() => Module.loadSync(t.device, '.version 8.0', { registers: 32 } as object), unknown)
         assert.deepEqual([...buffer.toArraySync(Object.create(null))], [0, 0, 0])
         assert.deepEqual([...buffer.toArraySync(undefined)], [0, 0, 0])
       },

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Device, DeviceBuffer, DisposedError, type Kernel, Module, StatusError } from '@shoal/driver'
+import {
+  type Device,
+  DeviceBuffer,
+  DisposedError,
+  defineStruct,
+  type Kernel,
+  Module,
+  StatusError,
+  SystemError,
+} from '@shoal/driver'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 
@@ -12,6 +21,38 @@ const ptx = `.version 7.0
 .target sm_70
 .address_size 64
 .visible .entry nothing() { ret; }
+`
+
+const Line = defineStruct('Line', { count: 'u8', slope: 'f64', bias: 'i32' })
+
+/** count × slope + bias of a `Line` by value, between two other parameters, times the first of them. */
+const linePtx = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry line(
+  .param .f32 factor,
+  .param .align 8 .b8 line[24],
+  .param .u64 result
+) {
+  .reg .b16 %rs<2>;
+  .reg .b32 %r<2>;
+  .reg .f32 %f<2>;
+  .reg .f64 %fd<7>;
+  .reg .b64 %rd<3>;
+  ld.param.f32 %f1, [factor];
+  ld.param.u8 %rs1, [line];
+  ld.param.f64 %fd1, [line+8];
+  ld.param.u32 %r1, [line+16];
+  ld.param.u64 %rd1, [result];
+  cvta.to.global.u64 %rd2, %rd1;
+  cvt.rn.f64.u16 %fd2, %rs1;
+  cvt.rn.f64.s32 %fd3, %r1;
+  fma.rn.f64 %fd4, %fd2, %fd1, %fd3;
+  cvt.f64.f32 %fd5, %f1;
+  mul.rn.f64 %fd6, %fd4, %fd5;
+  st.global.f64 [%rd2], %fd6;
+  ret;
+}
 `
 
 async function loadAxpy(t: CaseContext, file = 'axpy.ptx', device: Device = t.device): Promise<Axpy> {
@@ -67,8 +108,8 @@ export const kernelSuite: Suite = {
           error.code === 'CUDA_ERROR_UNSUPPORTED_PTX_VERSION' &&
           error.api === 'cuModuleLoadDataEx' &&
           error.description.includes('the Shoal software device runs no kernels yet')
-        assert.throws(() => Module.load(t.device, ptx), refused)
-        await assert.rejects(Module.loadAsync(t.device, ptx), refused)
+        assert.throws(() => Module.loadSync(t.device, ptx), refused)
+        await assert.rejects(Module.load(t.device, ptx), refused)
         t.own(DeviceBuffer.zeros(t.device, 'u8', 3))
       },
     },
@@ -79,19 +120,22 @@ export const kernelSuite: Suite = {
         elf.set([0x7f, 0x45, 0x4c, 0x46])
         new DataView(elf.buffer).setBigUint64(0x28, 1000n, true)
         new DataView(elf.buffer).setUint32(0x3a, (3 << 16) | 64, true)
-        assert.throws(() => Module.load(t.device, elf), RangeError)
+        assert.throws(() => Module.loadSync(t.device, elf), RangeError)
         const fat = Uint8Array.of(0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 255, 255, 0, 0, 0, 0, 0, 0)
-        assert.throws(() => Module.load(t.device, fat), RangeError)
-        assert.throws(() => Module.load(t.device, fat.subarray(0, 10)), RangeError)
-        assert.throws(() => Module.load(t.device, ''), RangeError)
-        assert.throws(() => Module.load(t.device, new Uint8Array(0)), RangeError)
-        assert.throws(() => Module.load(t.device, `${ptx}\0`), TypeError)
-        assert.throws(() => Module.load(t.device, Uint8Array.of(1, 0, 2)), TypeError)
-        assert.throws(() => Module.load(t.device, 5 as unknown as string), TypeError)
-        assert.throws(() => Module.load(t.device, ptx, { maxRegisters: Number.NaN }), TypeError)
-        assert.throws(() => Module.load(t.device, ptx, { optimizationLevel: 5 }), RangeError)
-        assert.throws(() => Module.load(t.device, 'this is not PTX'), StatusError)
-        await assert.rejects(Module.loadFile(t.device, '/nowhere/axpy.ptx'), { code: 'ENOENT' })
+        assert.throws(() => Module.loadSync(t.device, fat), RangeError)
+        assert.throws(() => Module.loadSync(t.device, fat.subarray(0, 10)), RangeError)
+        assert.throws(() => Module.loadSync(t.device, ''), RangeError)
+        assert.throws(() => Module.loadSync(t.device, new Uint8Array(0)), RangeError)
+        assert.throws(() => Module.loadSync(t.device, `${ptx}\0`), TypeError)
+        assert.throws(() => Module.loadSync(t.device, Uint8Array.of(1, 0, 2)), TypeError)
+        assert.throws(() => Module.loadSync(t.device, 5 as unknown as string), TypeError)
+        assert.throws(() => Module.loadSync(t.device, ptx, { maxRegisters: Number.NaN }), TypeError)
+        assert.throws(() => Module.loadSync(t.device, ptx, { optimizationLevel: 5 }), RangeError)
+        assert.throws(() => Module.loadSync(t.device, 'this is not PTX'), StatusError)
+        await assert.rejects(
+          Module.loadFile(t.device, '/nowhere/axpy.ptx'),
+          (error) => error instanceof SystemError && error.code === 'ENOENT' && error.api === 'Module.loadFile',
+        )
       },
     },
     {
@@ -144,6 +188,22 @@ export const kernelSuite: Suite = {
       },
     },
     {
+      name: 'a struct by value arrives as C lays it out',
+      requires: { kernels: true },
+      async run(t) {
+        const module = t.own(await Module.load(t.device, linePtx))
+        const kernel = module.kernel('line', ['f32', Line, 'ptr'])
+        const result = t.own(DeviceBuffer.zeros(t.device, 'f64', 2))
+        kernel.launch({ grid: 1, block: 1 }, 2, { count: 200, slope: 0.1, bias: -3 }, result)
+        const prepared = kernel.prepare({ grid: 1, block: 1 }, -1, { count: 1, slope: 2, bias: 3 }, result.slice(1))
+        assert.throws(() => prepared.set(1, { count: 256, slope: 2, bias: 3 }), RangeError)
+        prepared.set(1, { count: 4, slope: 0.5, bias: 5 }).launch()
+        assertSameBits(await result.toArray(), Float64Array.of(34, -7), 'result')
+        const Small = defineStruct('Small', { count: 'u8', slope: 'f32', bias: 'i32' })
+        assert.throws(() => module.kernel('line', ['f32', Small, 'ptr']), TypeError)
+      },
+    },
+    {
       name: "a signature that is not the image's is refused",
       requires: { kernels: true },
       async run(t) {
@@ -178,6 +238,11 @@ export const kernelSuite: Suite = {
           { ...good, sharedMemory: -1 },
           { ...good, sharedMemory: 1 << 30 },
         ]
+        const unknown = { ...good, sharedBytes: 64 } as typeof good
+        assert.throws(
+          () => axpy.launch(unknown, 1, x, x, 8),
+          /^TypeError: Kernel\.launch: config .* not 'sharedBytes'$/,
+        )
         for (const config of range) assert.throws(() => axpy.launch(config, 1, x, x, 8), RangeError)
         for (const grid of [Number.NaN, 1.5, '1', [], [1, 2, 3, 4], null]) {
           assert.throws(() => axpy.launch({ ...good, grid: grid as number }, 1, x, x, 8), TypeError)
@@ -221,7 +286,7 @@ export const kernelSuite: Suite = {
       run(t) {
         const text = readFileSync(join(t.kernels, 'axpy.ptx'), 'utf8').replace('ld.param', 'ld.parum')
         assert.throws(
-          () => Module.load(t.device, text),
+          () => Module.loadSync(t.device, text),
           (error) => error instanceof StatusError && /ptxas|parum|line/.test(error.description),
         )
       },
