@@ -74,8 +74,6 @@ export { type DeviceAttribute, deviceAttributeNames } from './deviceAttributes.j
 export { Event, type EventOptions, elapsedMs } from './event.js'
 export type { ModuleImage } from './image.js'
 export { driverVersion, initialize } from './init.js'
-export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
-export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
 export type { JitOptions } from './jit.js'
 export { Kernel, type KernelAttribute } from './kernel.js'
 export type { Dimensions, LaunchConfig } from './launch.js'
@@ -111,5 +109,7 @@ export {
   setPointerAttribute,
 } from './pointer.js'
 export type { PreparedLaunch } from './preparedLaunch.js'
+export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './share/ipcEvent.js'
+export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './share/ipcMemory.js'
 export type { KernelArgument, KernelArguments, KernelParameter, KernelSignature, PointerValue } from './signature.js'
 export { Stream, type StreamOptions } from './stream.js'

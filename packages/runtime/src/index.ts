@@ -96,10 +96,5 @@ export { PinnedMemory, type PinnedOptions } from './memory/pinnedMemory.js'
 export { type PointerInfo, pointerInfo } from './memory/pointer.js'
 export { initialize, runtimeVersion } from './start.js'
 export { Stream, type StreamOptions } from './stream.js'
-export {
-  allocationGranularity,
-  type GrowableOptions,
-  GrowableRange,
-  PhysicalMemory,
-  type PlaceOption,
-} from './virtualMemory.js'
+export { type GrowableOptions, GrowableRange } from './vmm/growableRange.js'
+export { allocationGranularity, PhysicalMemory, type PlaceOption } from './vmm/physicalMemory.js'

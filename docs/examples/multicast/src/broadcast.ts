@@ -43,7 +43,7 @@ class Replica {
     this.#buffer = DeviceBuffer.view(device, mapped, 'u32')
     this.#buffer.fill(0)
     device.primaryContext.synchronizeSync()
-    multicast.bindMemory(memory)
+    multicast.bindMemorySync(memory)
     this.#release = () => mapped.dispose()
   }
 

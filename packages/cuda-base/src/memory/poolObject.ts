@@ -5,9 +5,9 @@ import type { Context, DeviceWithContext } from '../context.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle } from '../share/exchange.js'
+import { type HandleKind, platformHandleKind } from '../share/handleKinds.js'
 import type { ShareableHandleOf } from '../share/handles.js'
-import { type AccessGrant, type MemoryAccess, readAccess, resolveGrants, writeGrants } from '../vmm/access.js'
-import { type HandleKind, platformHandleKind } from '../vmm/handleKinds.js'
+import { type MemoryAccess, readAccess, resolveSameAccess, writeGrants } from '../vmm/access.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { PoolLife } from './poolLife.js'
 import type { PoolUsage, ReusePolicy } from './poolTypes.js'
@@ -145,16 +145,14 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   /** Lets further devices use what is allocated from the pool, or takes that back. */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
     const { handle } = this
-    const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
-    const grants: AccessGrant[] = list.map((place) => ({ place, access }))
-    const { memory, count } = writeGrants(resolveGrants(grants))
+    const { memory, count } = writeGrants(resolveSameAccess(places, access, 'MemoryPool.setAccess'))
     if (count > 0) this.#calls.setAccess(this._context, handle, memory.bytes, count)
   }
 
   /** What a device may do with what is allocated from the pool. */
   getAccess(place: MemoryPlace): MemoryAccess {
     const { handle } = this
-    const { type, id } = resolvePlace(place, 'place')
+    const { type, id } = resolvePlace(place, 'MemoryPool.getAccess', 'place')
     const out = scratch()
     out.u64[0] = 0n
     this.#calls.getAccess(this._context, handle, out, CUmemLocation.allocate({ type, id }))
@@ -164,13 +162,10 @@ export abstract class MemoryPoolObject<D extends DeviceWithContext = DeviceWithC
   /** A handle another process can import. Default: the platform's own kind. It is the caller's to dispose of. */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'pool'> {
     const { handle } = this
-    const exported = exportHandle(
-      'pool',
-      kind,
-      0,
-      this.device.ordinal,
-      () => this.#handleTypes,
-      (out, code) => this.#calls.exportTo(this._context, handle, out, code),
+    const handleTypes = (): readonly HandleKind[] | undefined => this.#handleTypes
+    const thing = { content: 'pool', byteLength: 0, deviceOrdinal: this.device.ordinal, handleTypes } as const
+    const exported = exportHandle(kind, 'MemoryPool.export', thing, (out, code) =>
+      this.#calls.exportTo(this._context, handle, out, code),
     )
     this.#wasExported = true
     return exported

@@ -1,6 +1,6 @@
 import { type DType, describeValue, dtypeInfo } from '@shoal/types'
 import { requireLength } from '../checks.js'
-import type { HandleKind } from '../vmm/handleKinds.js'
+import type { HandleKind } from '../share/handleKinds.js'
 
 /** How a pool is made. */
 export interface MemoryPoolOptions {

@@ -7,7 +7,6 @@ import {
   importHandle,
   MemoryPoolObject,
   type MemoryPoolOptions,
-  makeForKinds,
   onlyItsOwn,
   type PoolCalls,
   type PoolOrigin,
@@ -18,16 +17,16 @@ import {
   requireImported,
   requireInteger,
   requireOptions,
-  resolvePlace,
+  resolveDevice,
   type ShareableHandle,
   Status,
   scratch,
   startDriver,
+  withCreateReason,
   withReason,
 } from '@shoal/cuda-base'
 import {
   type CUdeviceptr,
-  type CUmemAllocationHandleType,
   CUmemAllocationType,
   type CUmemoryPool,
   type CUmemPool_attribute,
@@ -89,8 +88,8 @@ export class MemoryPool extends MemoryPoolObject<Device> {
   static create(device: Device, options: MemoryPoolOptions = {}): MemoryPool {
     requireOptions(options, 'options', '{ handleTypes }')
     startDriver()
-    const { type, id } = resolvePlace(requireDevice(device, 'device'), 'device')
-    const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
+    const { type, id } = resolveDevice(requireDevice(device, 'device'), 'MemoryPool.create')
+    const handleTypes = handleKindBits(options.handleTypes ?? [], 'MemoryPool.create')
     const maximum = requireInteger(options.maximumBytes ?? 0, 'maximumBytes', 0, Number.MAX_SAFE_INTEGER)
     const properties = CUmemPoolProps.allocate({
       allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -99,7 +98,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
       maxSize: BigInt(maximum),
     })
     const out = scratch()
-    makeForKinds(handleTypes, () => check(cuMemPoolCreate(out, properties), 'cuMemPoolCreate'))
+    withCreateReason(handleTypes, () => check(cuMemPoolCreate(out, properties), 'cuMemPoolCreate'))
     return new MemoryPool(device, out.u64[0] as CUmemoryPool, 'owned', handleKindsOf(handleTypes))
   }
 
@@ -126,7 +125,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
   static import(handle: ShareableHandle<'pool'>, device: Device): MemoryPool {
     startDriver()
     requireDevice(device, 'device')
-    const imported = importHandle(handle, 'pool', (from, kind) => {
+    const imported = importHandle(handle, 'MemoryPool.import', 'pool', (from, kind) => {
       const out = scratch()
       const { primaryContext } = device
       primaryContext._call('cuMemPoolImportFromShareableHandle', () =>

@@ -337,6 +337,6 @@ function locationBytes(place: ManagedPlace | undefined): Uint8Array {
 }
 
 function placeOf(ordinal: number): MemoryLocation | undefined {
-  if (ordinal >= 0) return { type: 'device', device: ordinal }
+  if (ordinal >= 0) return { type: 'device', deviceOrdinal: ordinal }
   return ordinal === -1 ? { type: 'host' } : undefined
 }

@@ -6,7 +6,6 @@ import {
   handleKindsOf,
   importHandle,
   MemoryPoolObject,
-  makeForKinds,
   onlyItsOwn,
   type PoolCalls,
   type PoolOrigin,
@@ -16,10 +15,11 @@ import {
   requireImported,
   requireInteger,
   requireOptions,
-  resolvePlace,
+  resolveDevice,
   type ShareableHandle,
   Status,
   scratch,
+  withCreateReason,
   withReason,
 } from '@shoal/cuda-base'
 import { cuMemPoolDestroy } from '@shoal/cuda-sys/driver'
@@ -99,9 +99,9 @@ export class MemoryPool extends MemoryPoolObject<Device> {
   static create(options: MemoryPoolOptions = {}): MemoryPool {
     requireOptions(options, 'options', '{ handleTypes }')
     const maximum = requireInteger(options.maximumBytes ?? 0, 'maximumBytes', 0, Number.MAX_SAFE_INTEGER)
-    const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as cudaMemAllocationHandleType
+    const handleTypes = handleKindBits(options.handleTypes ?? [], 'MemoryPool.create') as cudaMemAllocationHandleType
     const device = deviceOrCurrent(options.device)
-    const { type, id } = resolvePlace(device, 'device')
+    const { type, id } = resolveDevice(device, 'MemoryPool.create')
     const properties = cudaMemPoolProps.allocate({
       allocType: cudaMemAllocationType.cudaMemAllocationTypePinned,
       handleTypes,
@@ -111,7 +111,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
     const out = scratch()
     const create = (): void =>
       callOn(device.primaryContext, 'cudaMemPoolCreate', () => cudaMemPoolCreate(out, properties))
-    makeForKinds(handleTypes, create)
+    withCreateReason(handleTypes, create)
     return new MemoryPool(device, out.u64[0] as cudaMemPool_t, 'owned', handleKindsOf(handleTypes))
   }
 
@@ -153,7 +153,7 @@ export class MemoryPool extends MemoryPoolObject<Device> {
     requireOptions(options, 'options', '{ device }')
     const device = deviceOrCurrent(options.device)
     const { primaryContext } = device
-    const imported = importHandle(handle, 'pool', (from, kind) => {
+    const imported = importHandle(handle, 'MemoryPool.import', 'pool', (from, kind) => {
       const out = scratch()
       callOn(primaryContext, 'cudaMemPoolImportFromShareableHandle', () =>
         cudaMemPoolImportFromShareableHandle(out, from, kind as cudaMemAllocationHandleType, 0),

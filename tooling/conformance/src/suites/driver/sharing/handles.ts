@@ -30,7 +30,7 @@ export const handleCases: readonly ConformanceCase[] = [
         const physical = PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' })
         const handle = physical.export()
         const facts = { content: 'memory', byteLength: unit, deviceUuid: t.device.uuid } as const
-        const take = (what: unknown) => () => PhysicalMemory.import(what as ShareableHandle<'memory'>, t.device)
+        const take = (what: unknown) => () => PhysicalMemory.import(t.device, what as ShareableHandle<'memory'>)
         // What is no handle.
         for (const bad of [undefined, null, 5, {}, handle.descriptor, handle.toJSON()]) {
           assert.throws(take(bad), TypeError)
@@ -73,7 +73,7 @@ export const handleCases: readonly ConformanceCase[] = [
         refuse(openNull({ deviceUuid }), (error) => {
           return error instanceof FeatureNotSupportedError && error.message.includes(deviceUuid)
         })
-        assert.throws(() => PhysicalMemory.import(handle, 0 as unknown as Device), TypeError)
+        assert.throws(() => PhysicalMemory.import(0 as unknown as Device, handle), TypeError)
         // Kinds that Linux has not.
         assert.throws(take(new WindowsHandle('win32', 4n, facts)), StatusError)
         const garbage = new FabricHandle(t.random.bytes(64), facts)
@@ -100,7 +100,7 @@ export const handleCases: readonly ConformanceCase[] = [
       const longer = t.own(await retold(handle, { content: 'memory', byteLength: unit * 2 }))
       let imported: PhysicalMemory
       try {
-        imported = PhysicalMemory.import(longer, t.device)
+        imported = PhysicalMemory.import(t.device, longer)
       } catch (error) {
         assert.ok(error instanceof RangeError || error instanceof StatusError)
         return

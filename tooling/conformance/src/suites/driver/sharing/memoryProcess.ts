@@ -59,7 +59,7 @@ function map(physical: PhysicalMemory, device: Device, access: 'read' | 'readWri
 async function takeMemory(handle: ShareableHandle<'memory'>, ordinal: number, access?: 'read'): Promise<number> {
   const device = Device.get(ordinal)
   try {
-    return map(own(PhysicalMemory.import(handle, device)), device, access)
+    return map(own(PhysicalMemory.import(device, handle)), device, access)
   } finally {
     if ('dispose' in handle) handle.dispose()
   }
@@ -146,7 +146,7 @@ answerCommands({
     const physical = own(PhysicalMemory.create(on, multicast.byteLength, { handleTypes: 'posix-fd' }))
     map(physical, on)
     memory().fillSync(0)
-    multicast.bindMemory(physical)
+    multicast.bindMemorySync(physical)
   },
 
   read: () => memory().toArraySync(),

@@ -20,7 +20,7 @@ export const mappingCases: readonly ConformanceCase[] = [
           version: 0,
           address: mapped.address,
           byteLength,
-          device: device.ordinal,
+          deviceOrdinal: device.ordinal,
           context: device.primaryContext.handle,
         })
         const data = t.random.bytes(byteLength)

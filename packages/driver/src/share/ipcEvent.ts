@@ -1,7 +1,7 @@
-import { requireDevice, Status, scratch, withReason } from '@shoal/cuda-base'
+import { resolveDevice, Status, scratch, withReason } from '@shoal/cuda-base'
 import { type CUevent, cuIpcGetEventHandle, cuIpcOpenEventHandle } from '@shoal/cuda-sys/driver'
-import { describeValue } from '@shoal/types'
-import type { Device } from '../device.js'
+import { requireInstance, wrongType } from '@shoal/types'
+import type { Context, ContextSource } from '../context.js'
 import { Event } from '../event.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
@@ -13,12 +13,14 @@ export interface IpcEventHandle {
 }
 
 /**
- * A handle for an event (`cuIpcGetEventHandle`), which must have been made with `interprocess: true`.
- * @throws StatusError for another one.
+ * A handle that another process on this machine opens the event with (`cuIpcGetEventHandle`).
+ * @throws TypeError; StatusError unless the event was made with `interprocess: true`; DisposedError
+ * @example
+ * using event = device.createEvent({ interprocess: true, timing: false })
+ * socket.send({ bytes: Buffer.from(JSON.stringify(ipcEventHandle(event))) })
  */
 export function ipcEventHandle(event: Event): IpcEventHandle {
-  if (!(event instanceof Event)) throw new TypeError(`event must be an Event, not ${describeValue(event)}`)
-  const { handle, context } = event
+  const { handle, context } = requireInstance<Event>(event, 'ipcEventHandle', 'event', Event)
   const out = scratch()
   withReason([Status.invalidHandle, Status.invalidValue], 'the event was not made with { interprocess: true }', () =>
     context._call('cuIpcGetEventHandle', () => cuIpcGetEventHandle(out, handle)),
@@ -26,13 +28,17 @@ export function ipcEventHandle(event: Event): IpcEventHandle {
   return { type: 'ipc-event', handle: encodeHandle(new Uint8Array(out.buffer, 0, handleBytes)) }
 }
 
-/** Opens an event of another process (`cuIpcOpenEventHandle`). */
-export function openIpcEvent(device: Device, handle: IpcEventHandle): Event {
+/**
+ * Opens an event of another process (`cuIpcOpenEventHandle`).
+ * @throws TypeError, RangeError for what is no such handle; StatusError
+ */
+export function openIpcEvent(device: ContextSource, handle: IpcEventHandle): Event {
+  const api = 'openIpcEvent'
+  const context = resolveDevice(device, api).context as Context
   if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-event') {
-    throw new TypeError(`handle must be what ipcEventHandle() gave, not ${describeValue(handle)}`)
+    throw wrongType(api, 'handle', 'what ipcEventHandle() returned', handle)
   }
-  const bytes = decodeHandle(handle.handle, 'handle')
-  const context = requireDevice(device, 'device').primaryContext
+  const bytes = decodeHandle(handle.handle, api)
   const out = scratch()
   context._call('cuIpcOpenEventHandle', () => cuIpcOpenEventHandle(out, bytes))
   return Event._adopt(context, out.u64[0] as CUevent)
