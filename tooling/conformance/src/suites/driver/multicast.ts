@@ -156,9 +156,11 @@ export const multicastSuite: Suite = {
         all.fillSync(9)
         check('not bound any more', first, data.subarray(unit * 2, unit * 3))
         check('still bound', second, new Uint8Array(unit).fill(9))
-        object.bindMemorySync(first.physical, { offset: unit * 2 })
+        const raw = first.physical.handle
+        assert.throws(() => object.bindMemorySync(raw, { offset: unit * 2 }), TypeError)
+        object.bindMemorySync(raw, { offset: unit * 2, byteLength: unit * 2 })
         all.fillSync(7)
-        assertSameBits(first.bytes.toArraySync(), new Uint8Array(unit * 2).fill(7), 'bound again, all of it')
+        assertSameBits(first.bytes.toArraySync(), new Uint8Array(unit * 2).fill(7), 'bound again, all of it, by its raw handle')
       },
     },
     {
@@ -226,9 +228,9 @@ export const multicastSuite: Suite = {
           assert.throws(() => object.bindMemorySync(physical, options), outOfRange(...words))
           assert.throws(() => object.bindAddressSync(mapped, options), outOfRange(...words))
         }
-        refuse({}, 'beyond the multicast object', unit * 4, unit * 2)
-        refuse({ offset: unit * 2, byteLength: unit }, 'beyond the multicast object', unit * 2)
-        refuse({ memoryOffset: unit * 4, byteLength: unit }, 'beyond the memory', unit * 4)
+        refuse({}, 'within the multicast object', unit * 4, unit * 2)
+        refuse({ offset: unit * 2, byteLength: unit }, 'within the multicast object', unit * 2)
+        refuse({ memoryOffset: unit * 4, byteLength: unit }, 'within the memory', unit * 4)
         refuse({ offset: 5, byteLength: unit }, 'offset', 'multiple', 5)
         refuse({ memoryOffset: 5, byteLength: unit }, 'memoryOffset', 'multiple', 5)
         refuse({ byteLength: unit - 1 }, 'byteLength', 'multiple', unit - 1)
@@ -237,10 +239,10 @@ export const multicastSuite: Suite = {
         assert.throws(() => object.bindMemorySync(physical, 5 as never), TypeError)
         object.bindMemorySync(physical, { offset: unit, byteLength: unit })
         refuse({ byteLength: unit * 2 }, 'overlap', unit)
-        assert.throws(() => object.unbind(device), outOfRange('nothing bound', 0))
+        assert.throws(() => object.unbind(device), outOfRange(`device ${device.ordinal} has memory bound at`, 0))
         assert.throws(() => object.unbind(device, { offset: unit, byteLength: unit * 2 }), outOfRange(unit * 2))
         object.unbind(device, { offset: unit, byteLength: unit })
-        assert.throws(() => object.unbind(device, { offset: unit }), outOfRange('nothing bound'))
+        assert.throws(() => object.unbind(device, { offset: unit }), outOfRange(`device ${device.ordinal} has memory bound at`, unit))
         const gone = PhysicalMemory.create(device, unit)
         gone.dispose()
         assert.throws(() => object.bindMemorySync(gone), DisposedError)
@@ -249,7 +251,7 @@ export const multicastSuite: Suite = {
         const foreign = mapNew(t, second, unit)
         assert.throws(
           () => object.bindMemorySync(foreign.physical),
-          outOfRange(`device ${second.ordinal}`, 'not added'),
+          outOfRange(`not on device ${second.ordinal}`, 'was added'),
         )
         assert.throws(() => object.addDevice(second), outOfRange('1 devices'))
         assert.throws(() => object.unbind(second), RangeError)
@@ -267,9 +269,8 @@ export const multicastSuite: Suite = {
         const ready = child.run('receiveMulticast', { device: 1 })
         await hand(socket, object.export())
         await ready
-        await child.run('bindMulticast', { device: 1 })
         const mine = mapNew(t, first, byteLength, { isShared: true })
-        object.bindMemorySync(mine.physical)
+        await Promise.all([child.run('bindMulticast', { device: 1 }), object.bindMemory(mine.physical)])
         const range = t.own(AddressRange.reserve(byteLength))
         const all = DeviceBuffer.view(first, t.own(range.map(object)), 'u8')
         const data = t.random.bytes(byteLength)

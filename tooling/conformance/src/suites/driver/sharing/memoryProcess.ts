@@ -61,7 +61,7 @@ async function takeMemory(handle: ShareableHandle<'memory'>, ordinal: number, ac
   try {
     return map(own(PhysicalMemory.import(device, handle)), device, access)
   } finally {
-    if ('dispose' in handle) handle.dispose()
+    handle.dispose()
   }
 }
 
@@ -94,7 +94,7 @@ answerCommands({
     try {
       pool = own(MemoryPool.import(handle, Device.get(device)))
     } finally {
-      if ('dispose' in handle) handle.dispose()
+      handle.dispose()
     }
   },
 
@@ -136,17 +136,17 @@ answerCommands({
   async receiveMulticast({ device = 0 }: Taking) {
     const handle = await receiveHandle(line(), 'multicast')
     multicast = own(MulticastObject.import(handle))
-    if ('dispose' in handle) handle.dispose()
+    handle.dispose()
     multicast.addDevice(Device.get(device))
   },
 
-  bindMulticast({ device = 0 }: Taking) {
+  async bindMulticast({ device = 0 }: Taking) {
     if (multicast === undefined) throw new Error('there is no multicast object yet')
     const on = Device.get(device)
     const physical = own(PhysicalMemory.create(on, multicast.byteLength, { handleTypes: 'posix-fd' }))
     map(physical, on)
     memory().fillSync(0)
-    multicast.bindMemorySync(physical)
+    await multicast.bindMemory(physical)
   },
 
   read: () => memory().toArraySync(),

@@ -95,7 +95,7 @@ export const lifetimeCases: readonly ConformanceCase[] = [
       assert.throws(() => PhysicalMemory.retain(t.device, at, 0), RangeError)
       assert.throws(() => PhysicalMemory.retain(t.device, 5 as unknown as bigint, byteLength), TypeError)
       assert.throws(() => PhysicalMemory.retain(t.device, -5n, byteLength), RangeError)
-      assert.throws(() => PhysicalMemory.retain('host', at, byteLength), outOfRange('lies on device 0', 'the host'))
+      assert.throws(() => PhysicalMemory.retain('host', at, byteLength), outOfRange('lies, on device 0', 'the host'))
       const second = t.devices[1]
       if (second === undefined) return
       assert.throws(() => PhysicalMemory.retain(second, at, byteLength), outOfRange('device 0', 'device 1'))
