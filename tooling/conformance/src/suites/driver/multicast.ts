@@ -160,7 +160,11 @@ export const multicastSuite: Suite = {
         assert.throws(() => object.bindMemorySync(raw, { offset: unit * 2 }), TypeError)
         object.bindMemorySync(raw, { offset: unit * 2, byteLength: unit * 2 })
         all.fillSync(7)
-        assertSameBits(first.bytes.toArraySync(), new Uint8Array(unit * 2).fill(7), 'bound again, all of it, by its raw handle')
+        assertSameBits(
+          first.bytes.toArraySync(),
+          new Uint8Array(unit * 2).fill(7),
+          'bound again, all of it, by its raw handle',
+        )
       },
     },
     {
@@ -242,7 +246,10 @@ export const multicastSuite: Suite = {
         assert.throws(() => object.unbind(device), outOfRange(`device ${device.ordinal} has memory bound at`, 0))
         assert.throws(() => object.unbind(device, { offset: unit, byteLength: unit * 2 }), outOfRange(unit * 2))
         object.unbind(device, { offset: unit, byteLength: unit })
-        assert.throws(() => object.unbind(device, { offset: unit }), outOfRange(`device ${device.ordinal} has memory bound at`, unit))
+        assert.throws(
+          () => object.unbind(device, { offset: unit }),
+          outOfRange(`device ${device.ordinal} has memory bound at`, unit),
+        )
         const gone = PhysicalMemory.create(device, unit)
         gone.dispose()
         assert.throws(() => object.bindMemorySync(gone), DisposedError)

@@ -43,7 +43,10 @@ export const handleCases: readonly ConformanceCase[] = [
         }
         // Of something else.
         for (const content of ['pool', 'multicast']) {
-          refuse(openNull({ content }), (error) => error instanceof TypeError && /must be one of memory/.test(error.message))
+          refuse(
+            openNull({ content }),
+            (error) => error instanceof TypeError && /must be one of memory/.test(error.message),
+          )
         }
         assert.throws(() => MemoryPool.import(handle as never, t.device), TypeError)
         // Of a size that it cannot have.
