@@ -37,6 +37,11 @@ export {
   type HandleKind,
   type HostArrayOf,
   type HostNode,
+  type IpcEventHandle,
+  IpcMemory,
+  type IpcMemoryHandle,
+  ipcEventHandle,
+  ipcMemoryHandle,
   type KernelHandle,
   type ManagedAdvice,
   type ManagedAttachment,
@@ -56,6 +61,7 @@ export {
   maxActiveBlocks,
   multicastGranularity,
   type OccupancyOptions,
+  openIpcEvent,
   type PeerAttribute,
   PhysicalMemory,
   PinnedBuffer,
@@ -126,8 +132,6 @@ export {
   type WaitOptions,
 } from '@shoal/types'
 export { initialize } from './init.js'
-export { type IpcEventHandle, ipcEventHandle, openIpcEvent } from './ipc/ipcEvent.js'
-export { IpcMemory, type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
 export { Kernel, type KernelAttribute } from './launch/kernel.js'
 export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
 export type { PreparedLaunch } from './launch/preparedLaunch.js'

@@ -37,7 +37,7 @@ async function makeWhatStays(devices: readonly import('@shoal/driver').Device[],
     DeviceBuffer.view(device, mapped, 'u8').slice(0, 9).fillSync(1)
     await mapped[Symbol.asyncDispose]()
     using multicast = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' })
-    multicast.addDevice(device).bindMemory(memory)
+    multicast.addDevice(device).bindMemorySync(memory)
   }
 }
 

@@ -42,6 +42,10 @@ const exported = memory.export()
 const facts = exported.toJSON()
 const folder = openSync('.', 'r')
 const [socket, otherEnd] = DescriptorSocket.pair()
+// Kept here: a handle that is dropped closes its descriptor.
+const closedHandle = new DescriptorHandle(0x7fff_fffe, facts)
+const folderHandle = new DescriptorHandle(folder, facts)
+const socketHandle = new DescriptorHandle(socket.descriptor, facts)
 const event = device.createEvent()
 const ofHost = PhysicalMemory.create('host', unit)
 
@@ -51,25 +55,25 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'options that are none',
     () => allocationGranularity(device, wrong(null)),
     'TypeError',
-    'options must be an object such as { granularity }, not null',
+    'allocationGranularity: options must be a plain object such as { handleTypes, gpuDirectRdma, compressible }, not null',
   ],
   [
     'a part that begins beyond the memory',
     () => range.map(memory, { memoryOffset: 2 * unit }),
     'RangeError',
-    `memoryOffset ${2 * unit} lies beyond the memory, which has ${unit} bytes`,
+    `AddressRange.map: memoryOffset must be within the memory of ${unit} bytes, not ${2 * unit}`,
   ],
   [
     'a part that begins at its end',
     () => range.map(memory, { memoryOffset: unit }),
     'RangeError',
-    `memoryOffset ${unit} lies beyond the memory, which has ${unit} bytes`,
+    `AddressRange.map: memoryOffset must be within the memory of ${unit} bytes, not ${unit}`,
   ],
   [
     'the same for a multicast object',
-    () => multicast.bindMemory(memory, { memoryOffset: 2 * unit }),
+    () => multicast.bindMemorySync(memory, { memoryOffset: 2 * unit }),
     'RangeError',
-    `memoryOffset ${2 * unit} lies beyond the memory, which has ${unit} bytes`,
+    `MulticastObject.bindMemorySync: memoryOffset must be within the memory of ${unit} bytes, not ${2 * unit}`,
   ],
   [
     'a kind of handle of another platform',
@@ -88,26 +92,26 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'memory that was made for another kind',
     () => memory.export('fabric'),
     'StatusError',
-    `${invalid}it was made for handles of kind posix-fd, not fabric`,
+    `${invalid}it was made with handles of kind posix-fd, not fabric`,
   ],
   [
     'memory that was made for none',
     () => closed.export(),
     'StatusError',
-    `${invalid}it was made for no handles, not posix-fd`,
+    `${invalid}it was made with no handles, not posix-fd`,
   ],
   [
     'a multicast object that was made for another kind',
     () => multicast.export('win32'),
     'StatusError',
-    `${invalid}it was made for handles of kind posix-fd, not win32`,
+    `${invalid}it was made with handles of kind posix-fd, not win32`,
   ],
   [
     'a pool that was made for none',
     () => pool.export(),
     'StatusError',
     'cuMemPoolExportToShareableHandle failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
-      'it was made for no handles, not posix-fd',
+      'it was made with no handles, not posix-fd',
   ],
   [
     'flags without a meaning',
@@ -119,19 +123,19 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'flags that are none',
     () => MulticastObject.create({ deviceCount: 1, byteLength: unit, flags: wrong('0') }),
     'TypeError',
-    "flags must be a number, not '0'",
+    "MulticastObject.create: flags must be an integer from 0 to 2^53 - 1, not '0'",
   ],
   [
     'a device that is none, for memory',
-    () => PhysicalMemory.import(exported, wrong(undefined)),
+    () => PhysicalMemory.import(wrong(undefined), exported),
     'TypeError',
-    'device must be a Device, not undefined',
+    'PhysicalMemory.import: device must be a Device or a Context, not undefined',
   ],
   [
     'the host, for memory that was exported',
-    () => PhysicalMemory.import(exported, wrong('host')),
+    () => PhysicalMemory.import(wrong('host'), exported),
     'TypeError',
-    "device must be a Device, not 'host'",
+    "PhysicalMemory.import: device must be a Device or a Context, not 'host'",
   ],
   [
     'memory of the host with handles',
@@ -142,22 +146,22 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
   ],
   [
     'memory of the host for a multicast object',
-    () => multicast.bindMemory(ofHost),
+    () => multicast.bindMemorySync(ofHost),
     'RangeError',
-    'the memory lies on the host, not on a device that was added',
+    'MulticastObject.bindMemorySync: memory must lie on a device that was added, not on the host',
   ],
   [
     'memory without handles for a multicast object with them',
-    () => multicast.bindMemory(closed),
+    () => multicast.bindMemorySync(closed),
     'StatusError',
     'cuMulticastBindMem failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument\n' +
-      'the object was made for handles of kind posix-fd, the memory for none',
+      'the object was made with handles of kind posix-fd, the memory with no handles',
   ],
   [
     'a device for a multicast object once more',
     () => multicast.addDevice(device),
     'RangeError',
-    'device 0 was added already',
+    'MulticastObject.addDevice: device must be another one, not device 0, which was added already',
   ],
   [
     'a pointer to memory that is of no pool',
@@ -184,7 +188,7 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'a legacy handle to where no such element can be',
     () => IpcMemory.open(device, { ...ipc, dtype: 'f32', byteOffset: 3 }),
     'RangeError',
-    'byteOffset must be a multiple of 4 for f32, not 3',
+    'IpcMemory.open: handle.byteOffset must be a multiple of 4 for f32, not 3',
   ],
   [
     'an event that other processes cannot open',
@@ -195,33 +199,33 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
   ],
   [
     'a descriptor that is closed',
-    () => PhysicalMemory.import(new DescriptorHandle(0x7fff_fffe, facts), device),
+    () => PhysicalMemory.import(device, closedHandle),
     'TypeError',
-    `descriptor ${0x7fff_fffe} is not open`,
+    `PhysicalMemory.import: handle must have an open descriptor, and ${0x7fff_fffe} is not open`,
   ],
   [
     'a descriptor of a folder',
-    () => PhysicalMemory.import(new DescriptorHandle(folder, facts), device),
+    () => PhysicalMemory.import(device, folderHandle),
     'TypeError',
-    `descriptor ${folder} is of a folder, not of shared memory`,
+    `PhysicalMemory.import: handle must have a descriptor of shared memory, and ${folder} is of a folder`,
   ],
   [
     'a descriptor of a socket',
-    () => PhysicalMemory.import(new DescriptorHandle(socket.descriptor, facts), device),
+    () => PhysicalMemory.import(device, socketHandle),
     'TypeError',
-    `descriptor ${socket.descriptor} is of a socket, not of shared memory`,
+    `PhysicalMemory.import: handle must have a descriptor of shared memory, and ${socket.descriptor} is of a socket`,
   ],
   [
     'a device that is none, for an event',
     () => openIpcEvent(wrong(null), eventHandle),
     'TypeError',
-    'device must be a Device, not null',
+    'openIpcEvent: device must be a Device or a Context, not null',
   ],
   [
     'a device that is none, for legacy handles',
     () => IpcMemory.open(wrong(undefined), ipc),
     'TypeError',
-    'device must be a Device, not undefined',
+    'IpcMemory.open: device must be a Device or a Context, not undefined',
   ],
   [
     'a device that is none, for a pool',
@@ -245,7 +249,7 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'a legacy handle that does not name its device',
     () => IpcMemory.open(device, { ...ipc, deviceUuid: wrong(undefined) }),
     'TypeError',
-    'deviceUuid must be a string, not undefined',
+    'IpcMemory.open: handle.deviceUuid must be a string, not undefined',
   ],
   [
     'a threshold below zero',
@@ -293,12 +297,18 @@ test('nothing is left of what was refused', () => {
 
 test('handles of one thing do not pass for those of another', () => {
   // @ts-expect-error a handle of memory is none of a pool
-  expect(() => MemoryPool.import(device, exported)).toThrow('the handle is of memory, not of a pool')
+  expect(() => MemoryPool.import(device, exported)).toThrow(
+    'MemoryPool.import: handle must be one of a pool, not of memory',
+  )
   // @ts-expect-error nor of a multicast object
-  expect(() => MulticastObject.import(exported)).toThrow('the handle is of memory, not of a multicast object')
+  expect(() => MulticastObject.import(exported)).toThrow(
+    'MulticastObject.import: handle must be one of a multicast object, not of memory',
+  )
   const handle = multicast.export()
   // @ts-expect-error nor the other way round
-  expect(() => PhysicalMemory.import(handle, device)).toThrow('the handle is of a multicast object, not of memory')
+  expect(() => PhysicalMemory.import(device, handle)).toThrow(
+    'PhysicalMemory.import: handle must be one of memory, not of a multicast object',
+  )
   handle.dispose()
   // A descriptor has no bytes, and a fabric handle no descriptor.
   // @ts-expect-error
@@ -306,11 +316,18 @@ test('handles of one thing do not pass for those of another', () => {
 })
 
 test('what is no handle, or goes into no socket, is refused before anything is sent', async () => {
-  const closedHandle = new DescriptorHandle(0x7fff_fffe, facts)
-  await expect(sendHandle(wrong(null), exported)).rejects.toThrow('socket must be a DescriptorSocket, not null')
-  await expect(receiveHandle(wrong(5), 'memory')).rejects.toThrow('socket must be a DescriptorSocket, not 5')
-  await expect(receiveHandle(socket, wrong('memry'))).rejects.toThrow('content must be one of memory, pool, multicast')
-  await expect(sendHandle(socket, closedHandle)).rejects.toThrow(`descriptor ${0x7fff_fffe} is not open`)
+  await expect(sendHandle(wrong(null), exported)).rejects.toThrow(
+    'sendHandle: socket must be a DescriptorSocket, not null',
+  )
+  await expect(receiveHandle(wrong(5), 'memory')).rejects.toThrow(
+    'receiveHandle: socket must be a DescriptorSocket, not 5',
+  )
+  await expect(receiveHandle(socket, wrong('memry'))).rejects.toThrow(
+    "receiveHandle: content must be 'memory', 'pool' or 'multicast', not 'memry'",
+  )
+  await expect(sendHandle(socket, closedHandle)).rejects.toThrow(
+    `sendHandle: handle must have an open descriptor, and ${0x7fff_fffe} is not open`,
+  )
   await expect(receiveHandle(otherEnd, 'memory', { timeout: 10 })).rejects.toThrow('did not end within 10 ms')
 })
 
@@ -320,12 +337,13 @@ test('memory whose handle does not say where it lies is asked', () => {
   expect(handle.toJSON()).not.toHaveProperty('deviceUuid')
   const other = PhysicalMemory.create(second, unit, { handleTypes: 'posix-fd' })
   const otherHandle = other.export()
-  const unsaid = new DescriptorHandle(otherHandle.descriptor, { content: 'memory', byteLength: unit })
-  const [host, elsewhere] = [PhysicalMemory.import(handle, device), PhysicalMemory.import(unsaid, device)]
+  const descriptor = openSync(`/proc/self/fd/${otherHandle.descriptor}`, 'r+')
+  const unsaid = new DescriptorHandle(descriptor, { content: 'memory', byteLength: unit })
+  const [host, elsewhere] = [PhysicalMemory.import(device, handle), PhysicalMemory.import(device, unsaid)]
   const fresh = MulticastObject.create({ deviceCount: 1, byteLength: unit }).addDevice(device)
-  expect(() => fresh.bindMemory(host)).toThrow('the memory lies on the host')
-  expect(() => fresh.bindMemory(elsewhere)).toThrow('the memory lies on device 1, which was not added')
-  for (const resource of [fresh, host, elsewhere, node, other, handle, otherHandle]) resource.dispose()
+  expect(() => fresh.bindMemorySync(host)).toThrow('memory must lie on a device that was added, not on the host')
+  expect(() => fresh.bindMemorySync(elsewhere)).toThrow('memory must lie on a device that was added, not on device 1')
+  for (const resource of [fresh, host, elsewhere, node, other, handle, otherHandle, unsaid]) resource.dispose()
 })
 
 test('a multicast object tells what it was made for', () => {

@@ -102,10 +102,5 @@ export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
 export { availableSharedMemory, maxActiveBlocks, type OccupancyOptions } from './occupancy/occupancy.js'
 export { pointerInfo } from './pointer/pointer.js'
 export { Stream, type StreamOptions } from './stream/stream.js'
-export {
-  allocationGranularity,
-  type GrowableOptions,
-  GrowableRange,
-  PhysicalMemory,
-  type PlaceOption,
-} from './vmm/virtualMemory.js'
+export { type GrowableOptions, GrowableRange } from './vmm/growableRange.js'
+export { allocationGranularity, PhysicalMemory, type PlaceOption } from './vmm/physicalMemory.js'

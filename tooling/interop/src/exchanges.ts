@@ -134,7 +134,7 @@ const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<T
     const { sha256 } = await peer.answer<{ sha256: string }>()
     const handle = await receiveHandle(peer.socket, 'memory', travel)
     try {
-      const memory = PhysicalMemory.import(handle, device)
+      const memory = PhysicalMemory.import(device, handle)
       const shared = mapped(device, memory)
       memory.dispose()
       return { sha256, shared }

@@ -43,7 +43,8 @@ class Replica {
     this.#buffer = DeviceBuffer.view(device, mapped, 'u32')
     this.#buffer.fill(0)
     device.primaryContext.synchronizeSync()
-    multicast.bindMemory(memory)
+    // All devices were added, so this does not wait.
+    multicast.bindMemorySync(memory)
     this.#release = () => mapped.dispose()
   }
 

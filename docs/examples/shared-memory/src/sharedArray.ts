@@ -44,7 +44,7 @@ export class SharedArray {
 
   /** Maps memory of another process. The handle stays the caller's. */
   static open(device: Device, handle: ShareableHandle<'memory'>): SharedArray {
-    return SharedArray.#map(device, PhysicalMemory.import(handle, device))
+    return SharedArray.#map(device, PhysicalMemory.import(device, handle))
   }
 
   /** Writes `valueFor(index)` to every element. */

@@ -69,10 +69,7 @@ function measure(device: Device, { iterations, warmUps }: BenchOptions, tell: (r
     ['stream.record(event)', () => void stream.record(event)],
     [`buffer.copyFrom(other, { stream }), ${copyBytes} B`, () => void to.copyFrom(from, queued)],
     ['buffer.fill(0, { stream })', () => void to.fill(0, queued)],
-    [
-      'DeviceBuffer.allocateOn + disposeOn, 4 KiB',
-      () => DeviceBuffer.allocateOn(stream, 'u8', 4096).disposeOn(stream),
-    ],
+    ['DeviceBuffer.allocateOn + disposeOn, 4 KiB', () => DeviceBuffer.allocateOn(stream, 'u8', 4096).disposeOn(stream)],
   ]
   // The software device runs no kernels.
   const module = device.isSoftware ? undefined : Module.loadSync(device, emptyKernel)

@@ -30,7 +30,7 @@ export interface GrowableBufferOptions extends AllocationOptions {
   readonly sharedWith?: readonly MemoryPlace[] | undefined
 }
 
-export const growableKeys: OptionKeys<GrowableBufferOptions> = {
+export const growableBufferKeys: OptionKeys<GrowableBufferOptions> = {
   maximumLength: true,
   length: true,
   stepBytes: true,
@@ -79,7 +79,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   ): GrowableBuffer<E> {
     const api = 'GrowableBuffer.reserve'
     const context = contextOf(owner, api)
-    requireOptions(options, api, growableKeys)
+    requireOptions(options, api, growableBufferKeys)
     const { bytes } = requireElementType(dtype, api)
     const { maximumLength, length = 0, sharedWith, stepBytes, handleTypes, gpuDirectRdma, compressible } = options
     const mostElements = Math.floor(mostBytes / bytes)

@@ -314,11 +314,11 @@ function locationBytes(place: ManagedPlace | undefined, api: string): Uint8Array
     if (id >= count) throw outOfRange(api, 'place', `the ordinal of one of the ${count} devices`, id)
     return CUmemLocation.allocate({ type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id })
   }
-  const { type, id } = resolvePlace(place as 'host' | HostNode, `${api}: place`)
+  const { type, id } = resolvePlace(place as 'host' | HostNode, api, 'place')
   return CUmemLocation.allocate({ type, id })
 }
 
 function locationAt(ordinal: number): MemoryLocation | undefined {
-  if (ordinal >= 0) return { type: 'device', device: ordinal }
+  if (ordinal >= 0) return { type: 'device', deviceOrdinal: ordinal }
   return ordinal === -1 ? { type: 'host' } : undefined
 }

@@ -1,7 +1,6 @@
 import {
   type CUdevice,
   type CUdeviceptr,
-  type CUmemAllocationHandleType,
   CUmemAllocationType,
   CUmemLocation,
   type CUmemoryPool,
@@ -22,17 +21,17 @@ import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle, importHandle } from '../share/exchange.js'
-import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
-import type { Stream } from '../stream/stream.js'
-import { type AccessGrant, type MemoryAccess, readAccess, resolveGrants, writeGrants } from '../vmm/access.js'
 import {
   type HandleKind,
   handleKindBits,
   handleKindsOf,
-  makeForKinds,
   platformHandleKind,
+  withCreateReason,
   withReason,
-} from '../vmm/handleKinds.js'
+} from '../share/handleKinds.js'
+import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
+import type { Stream } from '../stream/stream.js'
+import { type MemoryAccess, readAccess, resolveSameAccess, writeGrants } from '../vmm/access.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { Allocation, requireImported } from './allocation.js'
 import { DeviceBuffer, requireStream } from './deviceBuffer.js'
@@ -106,8 +105,8 @@ export class MemoryPool extends Resource {
     const api = 'MemoryPool.create'
     const context = contextOf(owner, api)
     requireOptions(options, api, poolKeys)
-    const { type, id } = resolvePlace(context.device, 'owner')
-    const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
+    const { type, id } = resolvePlace(context, api, 'owner')
+    const handleTypes = handleKindBits(options.handleTypes ?? [], api)
     const maximum = requireInteger(options.maximumBytes ?? 0, api, 'options.maximumBytes', 0)
     const properties = CUmemPoolProps.allocate({
       allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -116,7 +115,7 @@ export class MemoryPool extends Resource {
       maxSize: BigInt(maximum),
     })
     const out = scratch()
-    makeForKinds(handleTypes, () => context._call('memPoolCreate', out, properties))
+    withCreateReason(handleTypes, () => context._call('memPoolCreate', out, properties))
     return new MemoryPool(context, out.u64[0] as CUmemoryPool, 'owned', handleKindsOf(handleTypes))
   }
 
@@ -158,8 +157,9 @@ export class MemoryPool extends Resource {
    * caller's.
    */
   static import(owner: DeviceOrContext, handle: ShareableHandle<'pool'>): MemoryPool {
-    const context = contextOf(owner, 'MemoryPool.import')
-    const imported = importHandle(handle, 'pool', (from, kind) => {
+    const api = 'MemoryPool.import'
+    const context = contextOf(owner, api)
+    const imported = importHandle(handle, api, 'pool', (from, kind) => {
       const out = scratch()
       context._call('memPoolImportFromShareableHandle', out, from, kind, 0)
       return out.u64[0] as CUmemoryPool
@@ -240,35 +240,36 @@ export class MemoryPool extends Resource {
     this.context._call('memPoolTrimTo', this.handle, bytesToKeep)
   }
 
-  /** Lets further devices use what is allocated from the pool, or takes that back. */
+  /**
+   * Lets further devices use what is allocated from the pool, or takes that back (`cuMemPoolSetAccess`,
+   * `cudaMemPoolSetAccess`).
+   */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
     const { handle } = this
-    const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
-    const grants: AccessGrant[] = list.map((place) => ({ place, access }))
-    const { memory, count } = writeGrants(resolveGrants(grants))
+    const { memory, count } = writeGrants(resolveSameAccess(places, access, 'MemoryPool.setAccess'))
     if (count > 0) this.context._call('memPoolSetAccess', handle, memory.bytes, count)
   }
 
-  /** What a device may do with what is allocated from the pool. */
+  /** What a device may do with what is allocated from the pool (`cuMemPoolGetAccess`, `cudaMemPoolGetAccess`). */
   getAccess(place: MemoryPlace): MemoryAccess {
     const { handle } = this
-    const { type, id } = resolvePlace(place, 'place')
+    const { type, id } = resolvePlace(place, 'MemoryPool.getAccess', 'place')
     const out = scratch()
     out.u64[0] = 0n
     this.context._call('memPoolGetAccess', out, handle, CUmemLocation.allocate({ type, id }))
     return readAccess(out.u32[0] as number)
   }
 
-  /** A handle another process can import. Default: the platform's own kind. It is the caller's to dispose of. */
+  /**
+   * A handle another process can import (`cuMemPoolExportToShareableHandle`, `cudaMemPoolExportToShareableHandle`).
+   * Default: the platform's own kind. It is the caller's to dispose of.
+   */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'pool'> {
-    const { handle } = this
-    const exported = exportHandle(
-      'pool',
-      kind,
-      0,
-      this.context.device.ordinal,
-      () => this.#handleTypes,
-      (out, code) => this.context._call('memPoolExportToShareableHandle', out, handle, code, 0),
+    const { handle, context } = this
+    const handleTypes = (): readonly HandleKind[] | undefined => this.#handleTypes
+    const thing = { content: 'pool', byteLength: 0, deviceOrdinal: context.device.ordinal, handleTypes } as const
+    const exported = exportHandle(kind, 'MemoryPool.export', thing, (out, code) =>
+      context._call('memPoolExportToShareableHandle', out, handle, code, 0),
     )
     this.#wasExported = true
     return exported

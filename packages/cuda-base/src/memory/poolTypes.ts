@@ -1,5 +1,5 @@
 import { type DType, dtypeInfo, type OptionKeys, outOfRange, requireInteger, wrongType } from '@shoal/types'
-import type { HandleKind } from '../vmm/handleKinds.js'
+import type { HandleKind } from '../share/handleKinds.js'
 
 /** How a pool is made. */
 export interface MemoryPoolOptions {

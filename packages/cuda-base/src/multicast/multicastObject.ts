@@ -1,14 +1,7 @@
 import {
-  type CUdevice,
-  CUdevice_attribute,
   type CUdeviceptr,
   type CUmemGenericAllocationHandle,
-  CUmulticastGranularity_flags,
-  CUmulticastObjectProp,
   CUpointer_attribute,
-  cuDeviceGet,
-  cuDeviceGetAttribute,
-  cuDeviceGetCount,
   cuMemExportToShareableHandle,
   cuMemImportFromShareableHandle,
   cuMemRelease,
@@ -16,144 +9,83 @@ import {
   cuMulticastBindAddr,
   cuMulticastBindMem,
   cuMulticastCreate,
-  cuMulticastGetGranularity,
   cuMulticastUnbind,
   cuPointerGetAttribute,
 } from '@shoal/cuda-sys/driver'
-import { describeValue, FeatureNotSupportedError, type MemoryLike, toMemoryRange } from '@shoal/types'
-import { requireInteger, requireOptions } from '../checks.js'
-import { type Context, contextOf, type DeviceWithContext } from '../context.js'
+import { offThread } from '@shoal/ffi'
+import {
+  type MemoryLike,
+  type OptionKeys,
+  optionalOptions,
+  outOfRange,
+  requireAddress,
+  requireInstance,
+  requireInteger,
+  toMemoryRange,
+} from '@shoal/types'
+import type { Context, DeviceOrContext } from '../context.js'
 import { check, checkRelease, Status } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
-import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
-import { driverVersion, startDriver } from '../start.js'
 import {
-  bindAs,
+  bindReason,
   type HandleKind,
-  handleKindBits,
   handleKindsOf,
-  makeForKinds,
   platformHandleKind,
-} from '../vmm/handleKinds.js'
-import { PhysicalMemory } from '../vmm/physicalMemory.js'
-import { type Granularity, requireMultiple, requirePart } from '../vmm/properties.js'
+  withCreateReason,
+} from '../share/handleKinds.js'
+import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
+import { resolveDevice } from '../vmm/location.js'
+import { deviceOrdinalOf, PhysicalMemory } from '../vmm/physicalMemory.js'
+import { requireMultiple, requirePart, requireRoom } from '../vmm/properties.js'
+import { granularityOfMulticast, type MulticastProperties, requireMulticast, resolveMulticast } from './granularity.js'
 
-/** What a multicast object is to be. */
-export interface MulticastProperties {
-  /** How many devices will be added. */
-  readonly deviceCount: number
-  /** A multiple of {@link multicastGranularity}. */
-  readonly byteLength: number
-  /** Kinds of handle it can be exported as. Default: none. */
-  readonly handleTypes?: HandleKind | readonly HandleKind[] | undefined
-  /** Bits of the driver's; none has a meaning so far, and drivers refuse others than 0. Default: 0. */
-  readonly flags?: number | undefined
-}
-
-/** Which part of a multicast object and of the memory bound to it. */
+/** Which part of a multicast object and of the memory is bound. */
 export interface BindOptions {
   /** Bytes from the start of the multicast object. Default: 0. */
   readonly offset?: number | undefined
   /** Bytes from the start of the memory. Default: 0. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on. */
+  /** Default: all of the memory from `memoryOffset` on. Memory given by its raw handle has no default. */
   readonly byteLength?: number | undefined
 }
 
+/** Which binding of a device is undone. */
+export interface UnbindOptions {
+  /** Where it begins, in bytes from the start of the multicast object. Default: 0. */
+  readonly offset?: number | undefined
+  /** Its length, to be sure. */
+  readonly byteLength?: number | undefined
+}
+
+const bindKeys: OptionKeys<BindOptions> = { offset: true, memoryOffset: true, byteLength: true }
+const unbindKeys: OptionKeys<UnbindOptions> = { offset: true, byteLength: true }
+
 interface Binding {
-  readonly device: number | undefined
+  readonly deviceOrdinal: number | undefined
   readonly offset: number
   readonly byteLength: number
 }
 
-const firstVersion = 12010
-
-/**
- * Refuses where there is no multicast, and says what is missing: the driver's version or the device's attribute.
- * @throws FeatureNotSupportedError
- */
-export function requireMulticast(device?: DeviceWithContext): void {
-  startDriver()
-  const version = driverVersion()
-  if (version.value < firstVersion) throw refusal(`the driver is for CUDA ${version}; they came with 12.1`)
-  if (device !== undefined && !hasMulticast(device.handle)) {
-    throw refusal(`device ${device.ordinal} does not have the attribute MULTICAST_SUPPORTED`)
-  }
-}
-
-const notSupported = 801
-
-/** The driver does not say what it lacks: that no device can. */
-function requireAnyDevice(): void {
-  const out = scratch()
-  check(cuDeviceGetCount(out), 'cuDeviceGetCount')
-  const count = out.i32[0] as number
-  for (let ordinal = 0; ordinal < count; ordinal += 1) {
-    check(cuDeviceGet(out, ordinal), 'cuDeviceGet')
-    if (hasMulticast(out.i32[0] as CUdevice)) return
-  }
-  throw refusal('no device has the attribute MULTICAST_SUPPORTED')
-}
-
-function hasMulticast(device: CUdevice): boolean {
-  const out = scratch()
-  const attribute = CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
-  check(cuDeviceGetAttribute(out, attribute, device), 'cuDeviceGetAttribute')
-  return out.i32[0] !== 0
-}
-
-function refusal(reason: string): FeatureNotSupportedError {
-  return new FeatureNotSupportedError({
-    library: 'NVIDIA CUDA driver',
-    api: 'multicast objects',
-    reason,
-    since: '12.1',
-    installed: driverVersion().toString(),
-  })
-}
-
-function resolve(properties: MulticastProperties): Uint8Array<ArrayBuffer> {
-  requireOptions(properties, 'properties', '{ deviceCount, byteLength }')
-  const { deviceCount, byteLength, handleTypes = [], flags = 0 } = properties
-  return CUmulticastObjectProp.allocate({
-    numDevices: requireInteger(deviceCount, 'deviceCount', 1, 0xffff_ffff),
-    size: BigInt(requireInteger(byteLength, 'byteLength', 1, Number.MAX_SAFE_INTEGER)),
-    handleTypes: BigInt(handleKindBits(handleTypes, 'handleTypes')),
-    flags: BigInt(requireInteger(flags, 'flags', 0, Number.MAX_SAFE_INTEGER)),
-  })
-}
-
-function granularityOf(memory: Uint8Array, granularity: Granularity): number {
-  if (granularity !== 'minimum' && granularity !== 'recommended') {
-    throw new TypeError(`granularity must be 'minimum' or 'recommended', not ${describeValue(granularity)}`)
-  }
-  const out = scratch()
-  const { CU_MULTICAST_GRANULARITY_MINIMUM: minimum, CU_MULTICAST_GRANULARITY_RECOMMENDED: recommended } =
-    CUmulticastGranularity_flags
-  const code = granularity === 'minimum' ? minimum : recommended
-  const status: number = cuMulticastGetGranularity(out, memory, code)
-  if (status === notSupported) requireAnyDevice()
-  check(status, 'cuMulticastGetGranularity')
-  return Number(out.u64[0])
-}
-
-/**
- * Bytes that sizes and offsets of such a multicast object must be a multiple of (`cuMulticastGetGranularity`).
- * @throws FeatureNotSupportedError below CUDA 12.1.
- */
-export function multicastGranularity(
-  properties: MulticastProperties,
-  granularity: Granularity = 'recommended',
-): number {
-  requireMulticast()
-  return granularityOf(resolve(properties), granularity)
+/** A call that binds memory, with its arguments checked. */
+interface BindCall {
+  readonly api: string
+  call(): number
+  readonly binding: Binding
+  /** The memory, which must not be released while the call is under way. */
+  readonly memory?: PhysicalMemory | undefined
+  readonly handleTypes?: (() => readonly HandleKind[]) | undefined
 }
 
 /**
  * Memory of several devices behind one address: what is written through a mapping of it lands in the memory that each
- * device has bound. Add every device, bind memory of each, map it into an `AddressRange`.
+ * device has bound. Add every device, bind memory of each, and map it into an `AddressRange`.
+ * @example
+ * using object = MulticastObject.create({ deviceCount: 2, byteLength })
+ * object.addDevice(first).addDevice(second)
+ * await Promise.all([object.bindMemory(memoryOfFirst), object.bindMemory(memoryOfSecond)])
+ * using mapped = range.map(object)
  */
 export class MulticastObject extends Resource {
   protected readonly kind = 'MulticastObject'
@@ -170,61 +102,67 @@ export class MulticastObject extends Resource {
   readonly #bindings: Binding[] = []
   /** Other processes may add devices of theirs, so nothing can be said about how many there are. */
   #isShared: boolean
+  /** Calls on native threads that use the handle. It is released when they have ended. */
+  #pendingCalls = 0
 
   private constructor(
     handle: CUmemGenericAllocationHandle,
     byteLength: number,
     granularity: number,
-    properties?: MulticastProperties,
+    deviceCount?: number,
+    handleTypes?: readonly HandleKind[],
   ) {
     super()
     this.#handle = handle
     this.byteLength = byteLength
-    this.deviceCount = properties?.deviceCount
-    this.handleTypes =
-      properties === undefined ? undefined : handleKindsOf(handleKindBits(properties.handleTypes ?? [], 'handleTypes'))
+    this.deviceCount = deviceCount
+    this.handleTypes = handleTypes
     this._granularity = granularity
-    this.#isShared = properties === undefined
+    this.#isShared = deviceCount === undefined
     const contexts = this._contexts
     watchForLeak(this, `A MulticastObject of ${byteLength} bytes`, () => {
-      try {
-        checkRelease(cuMemRelease(handle), 'cuMemRelease')
-      } finally {
-        for (const context of contexts) context._removeChild()
-      }
+      releaseHandle(handle, contexts)
       return 'it is freed as soon as nothing maps it'
     })
   }
 
   /**
    * Makes a multicast object (`cuMulticastCreate`).
-   * @throws FeatureNotSupportedError below CUDA 12.1; RangeError for a size that is no multiple of the granularity.
+   * @throws TypeError; RangeError for a size that is no multiple of the granularity; FeatureNotSupportedError below CUDA
+   * 12.1, or where no device has multicast; StatusError
    */
   static create(properties: MulticastProperties): MulticastObject {
+    const api = 'MulticastObject.create'
     requireMulticast()
-    const memory = resolve(properties)
-    const granularity = granularityOf(memory, 'minimum')
-    requireMultiple(properties.byteLength, 'byteLength', granularity)
+    const resolved = resolveMulticast(properties, api)
+    const { struct, deviceCount, byteLength, handleTypes } = resolved
+    const granularity = granularityOfMulticast(resolved, api)
+    requireMultiple(byteLength, api, 'byteLength', granularity)
     const out = scratch()
-    const handleTypes = handleKindBits(properties.handleTypes ?? [], 'handleTypes')
-    makeForKinds(handleTypes, () => check(cuMulticastCreate(out, memory), 'cuMulticastCreate'))
+    withCreateReason(handleTypes, () => check(cuMulticastCreate(out, struct), 'cuMulticastCreate'))
     const handle = out.u64[0] as CUmemGenericAllocationHandle
-    return new MulticastObject(handle, properties.byteLength, granularity, properties)
+    return new MulticastObject(handle, byteLength, granularity, deviceCount, handleKindsOf(handleTypes))
   }
 
-  /** A multicast object that another process exported (`cuMemImportFromShareableHandle`). */
+  /**
+   * A multicast object that another process exported (`cuMemImportFromShareableHandle`). The handle stays the caller's to
+   * dispose of.
+   * @throws TypeError for a handle of something else; RangeError for a size that it cannot have; FeatureNotSupportedError;
+   * StatusError for a handle that the driver refuses.
+   */
   static import(handle: ShareableHandle<'multicast'>): MulticastObject {
+    const api = 'MulticastObject.import'
     requireMulticast()
-    requireHandle(handle, 'multicast')
-    const memory = resolve({ deviceCount: 1, byteLength: handle.byteLength, handleTypes: handle.type })
-    const granularity = granularityOf(memory, 'minimum')
-    requireMultiple(handle.byteLength, 'byteLength of the handle', granularity)
-    const imported = importHandle(handle, 'multicast', (from, kind) => {
+    requireHandle(handle, api, 'multicast')
+    const { byteLength, type: handleTypes } = handle
+    const granularity = granularityOfMulticast(resolveMulticast({ deviceCount: 1, byteLength, handleTypes }, api), api)
+    requireMultiple(byteLength, api, 'handle.byteLength', granularity)
+    const imported = importHandle(handle, api, 'multicast', (from, kind) => {
       const out = scratch()
       check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
       return out.u64[0] as CUmemGenericAllocationHandle
     })
-    return new MulticastObject(imported, handle.byteLength, granularity)
+    return new MulticastObject(imported, byteLength, granularity)
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
@@ -235,114 +173,195 @@ export class MulticastObject extends Resource {
   }
 
   /** Ordinals of the devices that were added here. */
-  get devices(): readonly number[] {
+  get deviceOrdinals(): readonly number[] {
     return this._contexts.map((context) => context.device.ordinal)
   }
 
   /**
    * Adds a device (`cuMulticastAddDevice`). All must be added before memory is bound.
-   * @throws FeatureNotSupportedError for a device without multicast, RangeError for one too many or one twice.
+   * @throws TypeError; RangeError for one too many or one twice; FeatureNotSupportedError for a device without multicast;
+   * StatusError, DisposedError
    */
-  addDevice(device: DeviceWithContext): this {
+  addDevice(device: DeviceOrContext): this {
+    const api = 'MulticastObject.addDevice'
     const { handle } = this
-    const context = contextOf(device, 'MulticastObject.addDevice', 'device')
-    // The device of another package is the same one.
-    if (this.devices.includes(context.device.ordinal))
-      throw new RangeError(`device ${device.ordinal} was added already`)
-    if (this.deviceCount !== undefined && this._contexts.length >= this.deviceCount) {
-      throw new RangeError(`the object is for ${this.deviceCount} devices, and as many were added`)
+    const { context } = resolveDevice(device, api)
+    const { ordinal } = context.device
+    if (this.deviceOrdinals.includes(ordinal)) {
+      throw new RangeError(`${api}: device must be another one, not device ${ordinal}, which was added already`)
     }
-    requireMulticast(device)
-    check(cuMulticastAddDevice(handle, device.handle), 'cuMulticastAddDevice')
+    if (this.deviceCount !== undefined && this._contexts.length >= this.deviceCount) {
+      throw new RangeError(`${api}: device must be one of the object's ${this.deviceCount} devices, and all were added`)
+    }
+    requireMulticast(context.device)
+    check(cuMulticastAddDevice(handle, context.device.handle), 'cuMulticastAddDevice')
     context._addChild()
     this._contexts.push(context)
     return this
   }
 
   /**
-   * Binds physical memory of one of the devices (`cuMulticastBindMem`). The object keeps it.
-   * @throws RangeError before all devices are added, and for what does not fit or overlaps; StatusError.
+   * Binds physical memory of a device (`cuMulticastBindMem`, on a native thread). It waits until all devices were added,
+   * also by other processes; nothing ends that wait early. The object keeps the memory, which may be disposed of.
+   * @param memory an object, or the raw `CUmemGenericAllocationHandle` of memory of this process; its size is not known, so
+   * `byteLength` is needed then.
+   * @throws TypeError; RangeError where it does not fit, overlaps other memory of the device, or no other process can add the
+   * missing devices; StatusError, DisposedError
    */
-  bindMemory(memory: PhysicalMemory, options: BindOptions = {}): this {
-    if (!(memory instanceof PhysicalMemory)) {
-      throw new TypeError(`memory must be PhysicalMemory, not ${describeValue(memory)}`)
-    }
-    const { handle } = this
-    const device = memory._device
-    if (device === undefined) throw new RangeError('the memory lies on the host, not on a device that was added')
-    const region = this.#region(options, memory.byteLength, device)
-    const { offset, memoryOffset, byteLength } = region
-    const from = memory.handle
-    bindAs(
-      this.handleTypes,
-      () => memory.properties.handleTypes,
-      () => check(cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0), 'cuMulticastBindMem'),
-    )
-    this.#bindings.push({ device, offset, byteLength })
-    return this
+  async bindMemory(memory: PhysicalMemory | bigint, options?: BindOptions): Promise<this> {
+    return this.#bind(this.#memoryCall(memory, options, 'MulticastObject.bindMemory'))
   }
 
-  /** Binds memory that is mapped already, by its address (`cuMulticastBindAddr`). */
-  bindAddress(memory: MemoryLike, options: BindOptions = {}): this {
-    const { handle } = this
-    const range = toMemoryRange(memory)
-    const device = this.#deviceAt(range.address as CUdeviceptr)
-    const { offset, memoryOffset, byteLength } = this.#region(options, range.byteLength, device)
-    const address = range.address + BigInt(memoryOffset)
-    check(cuMulticastBindAddr(handle, offset, address, byteLength, 0), 'cuMulticastBindAddr')
-    this.#bindings.push({ device, offset, byteLength })
-    return this
+  /** The same, blocking the thread until all devices were added (`cuMulticastBindMem`). */
+  bindMemorySync(memory: PhysicalMemory | bigint, options?: BindOptions): this {
+    return this.#bindSync(this.#memoryCall(memory, options, 'MulticastObject.bindMemorySync'))
   }
 
   /**
-   * Takes what a device has bound out again (`cuMulticastUnbind`); blocks until the work of the devices has ended.
-   * @throws RangeError for a region that was not bound as such.
+   * Binds memory that is mapped already, by its address (`cuMulticastBindAddr`, on a native thread). It waits as
+   * {@link bindMemory} does; the memory must not be disposed of before.
+   * @throws TypeError, RangeError, StatusError, DisposedError as {@link bindMemory}
    */
-  unbind(device: DeviceWithContext, options: { readonly offset?: number; readonly byteLength?: number } = {}): this {
+  async bindAddress(memory: MemoryLike, options?: BindOptions): Promise<this> {
+    return this.#bind(this.#addressCall(memory, options, 'MulticastObject.bindAddress'))
+  }
+
+  /** The same, blocking the thread until all devices were added (`cuMulticastBindAddr`). */
+  bindAddressSync(memory: MemoryLike, options?: BindOptions): this {
+    return this.#bindSync(this.#addressCall(memory, options, 'MulticastObject.bindAddressSync'))
+  }
+
+  /**
+   * Undoes one binding of a device (`cuMulticastUnbind`). Blocks until the work of the devices that were added here has ended.
+   * @throws TypeError; RangeError where the device has nothing bound; StatusError, DisposedError
+   */
+  unbind(device: DeviceOrContext, options?: UnbindOptions): this {
+    const api = 'MulticastObject.unbind'
     const { handle } = this
-    const { ordinal } = contextOf(device, 'MulticastObject.addDevice', 'device').device
-    requireOptions(options, 'options', '{ offset }')
-    const offset = requireInteger(options.offset ?? 0, 'offset', 0, this.byteLength - 1)
+    const { ordinal, handle: deviceHandle } = resolveDevice(device, api).context.device
+    const chosen = optionalOptions(options, api, unbindKeys)
+    const offset = requireInteger(chosen.offset ?? 0, api, 'offset', 0, this.byteLength - 1)
+    const { byteLength } = chosen
     const index = this.#bindings.findIndex(
       (binding) =>
-        binding.device === ordinal &&
+        binding.deviceOrdinal === ordinal &&
         binding.offset === offset &&
-        (options.byteLength === undefined || binding.byteLength === options.byteLength),
+        (byteLength === undefined || binding.byteLength === byteLength),
     )
     const binding = this.#bindings[index]
     if (binding === undefined) {
-      const size = options.byteLength === undefined ? '' : `, ${options.byteLength} bytes`
-      throw new RangeError(`device ${ordinal} has nothing bound at offset ${offset}${size}`)
+      const size = byteLength === undefined ? 'memory' : `${byteLength} bytes`
+      throw outOfRange(api, 'offset', `one that device ${ordinal} has ${size} bound at`, offset)
     }
     this.#wait()
-    check(cuMulticastUnbind(handle, device.handle, offset, binding.byteLength), 'cuMulticastUnbind')
+    check(cuMulticastUnbind(handle, deviceHandle, offset, binding.byteLength), 'cuMulticastUnbind')
     this.#bindings.splice(index, 1)
     return this
   }
 
-  /** A handle another process can import. It is the caller's to dispose of. Default: the platform's own kind. */
+  /**
+   * A handle that another process can import (`cuMemExportToShareableHandle`). It is the caller's to dispose of.
+   * @param kind one of the `handleTypes` the object was made with. Default: the platform's own.
+   * @throws TypeError; StatusError when the object was not made with this kind; DisposedError
+   */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'multicast'> {
-    const { handle } = this
-    const made = (): readonly HandleKind[] | undefined => this.handleTypes
-    const exported = exportHandle('multicast', kind, this.byteLength, undefined, made, (out, code) =>
+    const { handle, byteLength } = this
+    const handleTypes = (): readonly HandleKind[] | undefined => this.handleTypes
+    const thing = { content: 'multicast', byteLength, handleTypes } as const
+    const exported = exportHandle(kind, 'MulticastObject.export', thing, (out, code) =>
       check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
     )
     this.#isShared = true
     return exported
   }
 
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { byteLength, deviceCount } = this
+    const deviceOrdinals = this.deviceOrdinals.join(', ') || undefined
+    return { byteLength, deviceCount, deviceOrdinals }
+  }
+
   protected release(): void {
     forgetLeak(this)
-    if (processIsEnding()) return
+    if (!processIsEnding() && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts)
+  }
+
+  /** @internal The driver waits until all devices were added: for ever where no other process can add them. */
+  _requireComplete(api: string): void {
+    if (this.#isShared || this.deviceCount === undefined || this._contexts.length >= this.deviceCount) return
+    throw new RangeError(`${api}: all ${this.deviceCount} devices must be added before; ${this._contexts.length} are`)
+  }
+
+  #memoryCall(memory: PhysicalMemory | bigint, options: BindOptions | undefined, api: string): BindCall {
+    const { handle } = this
+    const chosen = optionalOptions(options, api, bindKeys)
+    if (typeof memory === 'bigint') {
+      const raw = requireAddress(memory, api, 'memory') as CUmemGenericAllocationHandle
+      const byteLength = requireInteger(chosen.byteLength, api, 'byteLength', 1)
+      const deviceOrdinal = requireOnDevice(deviceOrdinalOf(raw), api)
+      const binding = this.#region({ ...chosen, byteLength }, Number.MAX_SAFE_INTEGER, deviceOrdinal, api)
+      const { offset, memoryOffset } = binding
+      const call = (): number => cuMulticastBindMem(handle, offset, raw, memoryOffset, byteLength, 0)
+      return { api: 'cuMulticastBindMem', call, binding }
+    }
+    requireInstance(memory, api, 'memory', PhysicalMemory, 'PhysicalMemory or its raw handle')
+    const from = memory.handle
+    const binding = this.#region(chosen, memory.byteLength, requireOnDevice(memory._deviceOrdinal, api), api)
+    const { offset, memoryOffset, byteLength } = binding
+    const call = (): number => cuMulticastBindMem(handle, offset, from, memoryOffset, byteLength, 0)
+    return { api: 'cuMulticastBindMem', call, binding, memory, handleTypes: () => memory.properties.handleTypes }
+  }
+
+  #addressCall(memory: MemoryLike, options: BindOptions | undefined, api: string): BindCall {
+    const { handle } = this
+    const chosen = optionalOptions(options, api, bindKeys)
+    const range = toMemoryRange(memory)
+    const deviceOrdinal = this.#deviceOrdinalAt(range.address as CUdeviceptr)
+    const binding = this.#region(chosen, range.byteLength, deviceOrdinal, api)
+    const { offset, memoryOffset, byteLength } = binding
+    const address = range.address + BigInt(memoryOffset)
+    const call = (): number => cuMulticastBindAddr(handle, offset, address, byteLength, 0)
+    return { api: 'cuMulticastBindAddr', call, binding }
+  }
+
+  #bindSync(bind: BindCall): this {
+    this.#finish(bind, bind.call())
+    this.#bindings.push(bind.binding)
+    return this
+  }
+
+  async #bind(bind: BindCall): Promise<this> {
+    const contexts = [...this._contexts]
+    // Known as bound from now on, so that nothing is bound over it meanwhile.
+    this.#bindings.push(bind.binding)
+    this.#pendingCalls += 1
+    bind.memory?._hold()
+    for (const context of contexts) context._addWait()
     try {
-      checkRelease(cuMemRelease(this.#handle), 'cuMemRelease')
+      const [status = Status.success] = await offThread({}, () => bind.call())
+      this.#finish(bind, status)
+    } catch (error) {
+      this.#bindings.splice(this.#bindings.indexOf(bind.binding), 1)
+      throw error
     } finally {
-      for (const context of this._contexts.splice(0)) context._removeChild()
+      bind.memory?._endHold()
+      this.#pendingCalls -= 1
+      for (const context of contexts) context._endWait()
+      if (this.disposed && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts)
+    }
+    return this
+  }
+
+  #finish({ api, handleTypes }: BindCall, status: number): void {
+    try {
+      check(status, api)
+    } catch (error) {
+      throw handleTypes === undefined ? error : bindReason(error, this.handleTypes, handleTypes)
     }
   }
 
-  /** Where memory lies, which its user need not be; undefined for an address that is no memory of a device. */
-  #deviceAt(address: CUdeviceptr): number | undefined {
+  /** Where memory lies, which need not be where it is used; undefined for an address that is no memory of a device. */
+  #deviceOrdinalAt(address: CUdeviceptr): number | undefined {
     const out = scratch()
     const attribute = CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     const ask = (): number => cuPointerGetAttribute(out, attribute, address)
@@ -355,39 +374,42 @@ export class MulticastObject extends Resource {
     for (const context of this._contexts) context._release('ctxSynchronize')
   }
 
-  /** @internal The driver waits, on this thread, until all devices were added: for ever when nobody else can add them. */
-  _requireComplete(what: string): void {
-    if (this.#isShared || this.deviceCount === undefined || this._contexts.length >= this.deviceCount) return
-    throw new RangeError(`all ${this.deviceCount} devices must be added before ${what}; ${this._contexts.length} are`)
-  }
-
   /** Checks a region against the object, the memory and what is bound. */
   #region(
     options: BindOptions,
     available: number,
-    device: number | undefined,
-  ): Required<Record<keyof BindOptions, number>> {
-    requireOptions(options, 'options', '{ offset }')
-    this._requireComplete('memory is bound')
-    if (device !== undefined && !this.#isShared && !this.devices.includes(device)) {
-      throw new RangeError(`the memory lies on device ${device}, which was not added`)
+    deviceOrdinal: number | undefined,
+    api: string,
+  ): Binding & { readonly memoryOffset: number } {
+    this._requireComplete(api)
+    if (deviceOrdinal !== undefined && !this.#isShared && !this.deviceOrdinals.includes(deviceOrdinal)) {
+      throw new RangeError(`${api}: memory must lie on a device that was added, not on device ${deviceOrdinal}`)
     }
     const unit = this._granularity
-    const offset = requireMultiple(options.offset ?? 0, 'offset', unit, 0)
-    const { memoryOffset, byteLength } = requirePart(options.memoryOffset, options.byteLength, available, unit)
-    if (offset + byteLength > this.byteLength) {
-      throw new RangeError(
-        `offset ${offset} and ${byteLength} bytes end beyond the multicast object, which has ${this.byteLength} bytes`,
-      )
-    }
-    const overlap = this.#bindings.find(
-      (one) => one.device === device && offset < one.offset + one.byteLength && one.offset < offset + byteLength,
+    const offset = requireMultiple(options.offset ?? 0, api, 'offset', unit, 0)
+    const { memoryOffset, byteLength } = requirePart(options.memoryOffset, options.byteLength, available, unit, api)
+    requireRoom(api, 'offset', offset, byteLength, this.byteLength, 'multicast object')
+    const other = this.#bindings.find(
+      (one) =>
+        one.deviceOrdinal === deviceOrdinal && offset < one.offset + one.byteLength && one.offset < offset + byteLength,
     )
-    if (overlap !== undefined) {
-      throw new RangeError(
-        `${byteLength} bytes at offset ${offset} overlap what device ${device} has bound at ${overlap.offset}`,
-      )
+    if (other !== undefined) {
+      const bound = `the ${other.byteLength} bytes that device ${deviceOrdinal} has bound at ${other.offset}`
+      throw outOfRange(api, 'offset', `such that ${byteLength} bytes do not overlap ${bound}`, offset)
     }
-    return { offset, memoryOffset, byteLength }
+    return { deviceOrdinal, offset, memoryOffset, byteLength }
+  }
+}
+
+function requireOnDevice(deviceOrdinal: number | undefined, api: string): number {
+  if (deviceOrdinal !== undefined) return deviceOrdinal
+  throw new RangeError(`${api}: memory must lie on a device that was added, not on the host`)
+}
+
+function releaseHandle(handle: CUmemGenericAllocationHandle, contexts: Context[]): void {
+  try {
+    checkRelease(cuMemRelease(handle), 'cuMemRelease')
+  } finally {
+    for (const context of contexts.splice(0)) context._removeChild()
   }
 }

@@ -9,8 +9,8 @@ import { requireAddress, requireBoolean, requireKeyOf, requireOneOf } from '@sho
 import { contextOf, type DeviceOrContext } from '../context.js'
 import { check, Status } from '../errors.js'
 import { scratch } from '../native.js'
+import { type HandleKind, handleKindsOf } from '../share/handleKinds.js'
 import { type MemoryAccess, readAccess } from '../vmm/access.js'
-import { type HandleKind, handleKindsOf } from '../vmm/handleKinds.js'
 import { type Reader, ResultCells, readFlag, readOrdinal, readSize, readWord, requireNames } from './resultCells.js'
 
 /** The attributes of an address by name, `CUpointer_attribute` without its prefix, and what each is. */

@@ -3,16 +3,16 @@ import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'
 
-const known = new Map<number, string>()
+const uuids = new Map<number, string>()
 
 /** The UUID of a device as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */
 export function deviceUuid(ordinal: number): string {
-  let uuid = known.get(ordinal)
+  let uuid = uuids.get(ordinal)
   if (uuid === undefined) {
     const out = scratch()
     check(cuDeviceGet(out, ordinal), 'cuDeviceGet')
     uuid = uuidOf(out.i32[0] as CUdevice)
-    known.set(ordinal, uuid)
+    uuids.set(ordinal, uuid)
   }
   return uuid
 }
@@ -25,7 +25,7 @@ export function uuidOf(device: CUdevice): string {
   return `GPU-${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** The UUIDs of all devices this process sees. */
+/** The UUIDs of all devices this process sees, in the order of their ordinals. */
 export function visibleUuids(): string[] {
   startDriver()
   const out = scratch()

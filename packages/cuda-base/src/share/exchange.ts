@@ -1,10 +1,10 @@
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import type { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
 import type { NativeMemory } from '@shoal/ffi'
-import { describeValue, FeatureNotSupportedError } from '@shoal/types'
+import { FeatureNotSupportedError, otherCopy, wrongType } from '@shoal/types'
 import { scratch } from '../native.js'
-import { exportAs, type HandleKind, handleKindCode } from '../vmm/handleKinds.js'
 import { deviceUuid, visibleUuids } from './deviceUuid.js'
+import { type HandleKind, handleKindCode, withExportReason } from './handleKinds.js'
 import {
   DescriptorHandle,
   FabricHandle,
@@ -15,27 +15,40 @@ import {
   WindowsHandle,
 } from './handles.js'
 
-/**
- * Has the driver write a handle and wraps it. `device` is the ordinal of the device the thing lies on, `made` gives the
- * kinds that it was made for, where they are known.
- */
-export function exportHandle<K extends HandleKind, C extends HandleContent>(
-  content: C,
-  kind: K,
-  byteLength: number,
-  device: number | undefined,
-  made: () => readonly HandleKind[] | undefined,
-  write: (out: NativeMemory, code: CUmemAllocationHandleType) => void,
-): ShareableHandleOf<K, C> {
-  const code = handleKindCode(kind)
-  const uuid = device === undefined ? undefined : deviceUuid(device)
-  const out = scratch()
-  exportAs(kind, made, () => write(out, code))
-  const facts = { content, byteLength, deviceUuid: uuid }
-  return wrap(kind, out, facts) as ShareableHandleOf<K, C>
+/** What is exported. */
+export interface Exportable<C extends HandleContent> {
+  readonly content: C
+  readonly byteLength: number
+  /** The device it lies on; undefined for host memory and multicast objects. */
+  readonly deviceOrdinal?: number | undefined
+  /** The kinds of handle it was made with, where they are known. Asked for when the export was refused. */
+  handleTypes(): readonly HandleKind[] | undefined
 }
 
-function wrap<C extends HandleContent>(kind: HandleKind, out: NativeMemory, facts: HandleFacts<C>): ShareableHandle<C> {
+/** Has the driver write a handle, and makes an object of it. */
+export function exportHandle<K extends HandleKind, C extends HandleContent>(
+  kind: K,
+  api: string,
+  thing: Exportable<C>,
+  write: (out: NativeMemory, code: CUmemAllocationHandleType) => void,
+): ShareableHandleOf<K, C> {
+  const code = handleKindCode(kind, api)
+  const { content, byteLength, deviceOrdinal } = thing
+  const uuid = deviceOrdinal === undefined ? undefined : deviceUuid(deviceOrdinal)
+  const out = scratch()
+  withExportReason(
+    kind,
+    () => thing.handleTypes(),
+    () => write(out, code),
+  )
+  return handleFrom(kind, out, { content, byteLength, deviceUuid: uuid }) as ShareableHandleOf<K, C>
+}
+
+function handleFrom<C extends HandleContent>(
+  kind: HandleKind,
+  out: NativeMemory,
+  facts: HandleFacts<C>,
+): ShareableHandle<C> {
   switch (kind) {
     case 'posix-fd':
       return new DescriptorHandle(out.i32[0] as number, facts)
@@ -53,72 +66,73 @@ function wrap<C extends HandleContent>(kind: HandleKind, out: NativeMemory, fact
  */
 export function importHandle<C extends HandleContent, T>(
   handle: ShareableHandle<C>,
+  api: string,
   content: C,
   read: (from: bigint | Uint8Array, code: CUmemAllocationHandleType) => T,
 ): T {
-  requireHandle(handle, content)
-  const code = handleKindCode(handle.type)
-  requireDevice(handle)
+  requireHandle(handle, api, content)
+  const code = handleKindCode(handle.type, api)
+  requireVisibleDevice(handle, api)
   if (handle instanceof FabricHandle) return read(handle.bytes, code)
   if (handle instanceof WindowsHandle) return read(handle.value, code)
-  const { descriptor } = handle
-  requireOpenDescriptor(descriptor)
-  return read(BigInt(descriptor), code)
+  return read(BigInt(requireOpenDescriptor(handle, api)), code)
 }
 
-/** @throws TypeError for what is no handle, or one of something else. */
-export function requireHandle(handle: ShareableHandle, content: HandleContent): void {
-  const isHandle =
-    handle instanceof DescriptorHandle || handle instanceof FabricHandle || handle instanceof WindowsHandle
-  if (!isHandle) {
-    throw new TypeError(
-      `handle must be a DescriptorHandle, FabricHandle or WindowsHandle, not ${describeValue(handle)}`,
-    )
+/** A handle of this content. @throws TypeError */
+export function requireHandle(handle: ShareableHandle, api: string, content: HandleContent): void {
+  const classes = [DescriptorHandle, FabricHandle, WindowsHandle]
+  if (!classes.some((one) => handle instanceof one)) {
+    for (const one of classes) {
+      const error = otherCopy(handle, api, 'handle', one)
+      if (error !== undefined) throw error
+    }
+    throw wrongType(api, 'handle', 'a DescriptorHandle, FabricHandle or WindowsHandle', handle)
   }
   if (handle.content !== content) {
-    throw new TypeError(`the handle is of ${nameOfContent[handle.content]}, not of ${nameOfContent[content]}`)
+    throw new TypeError(
+      `${api}: handle must be one of ${contentInWords[content]}, not of ${contentInWords[handle.content]}`,
+    )
   }
 }
 
-const nameOfContent: { readonly [C in HandleContent]: string } = {
+const contentInWords: { readonly [C in HandleContent]: string } = {
   memory: 'memory',
   pool: 'a pool',
   multicast: 'a multicast object',
 }
 
-function requireDevice({ deviceUuid: uuid, content }: HandleFacts): void {
+function requireVisibleDevice({ deviceUuid: uuid, content }: HandleFacts, api: string): void {
   if (uuid === undefined) return
   const visible = visibleUuids()
   if (visible.includes(uuid)) return
   throw new FeatureNotSupportedError({
     library: 'NVIDIA CUDA driver',
-    api: `importing the ${content}`,
-    reason: `it lies on device ${uuid}, and this process sees only ${visible.join(', ')}`,
+    api,
+    reason: `the ${content} lies on device ${uuid}, and this process sees only ${visible.join(', ')}`,
   })
 }
 
-/** @throws TypeError for a descriptor that is closed or stands for what is no memory, such as a file on disk. */
-export function requireOpenDescriptor(descriptor: number): void {
+/** The descriptor of a handle. @throws TypeError where it is closed, or of something that is no memory, such as a file. */
+export function requireOpenDescriptor({ descriptor }: DescriptorHandle, api: string): number {
   let status: Stats
   try {
     status = fstatSync(descriptor)
-  } catch (error) {
-    throw new TypeError(`descriptor ${descriptor} is not open`, { cause: error })
+  } catch (cause) {
+    throw new TypeError(`${api}: handle must have an open descriptor, and ${descriptor} is not open`, { cause })
   }
-  const other = nameOfOther(status)
-  if (other !== undefined) throw new TypeError(`descriptor ${descriptor} is of ${other}, not of shared memory`)
-  if (!status.isFile()) return
-  // A memory file counts as a file, too; only its name tells.
-  const name = nameOf(descriptor)
-  if (!name.startsWith('/memfd:')) {
-    throw new TypeError(`descriptor ${descriptor} is of the file ${name}, not of shared memory`)
-  }
+  const what = nameOfOther(status, descriptor)
+  if (what === undefined) return descriptor
+  throw new TypeError(`${api}: handle must have a descriptor of shared memory, and ${descriptor} is of ${what}`)
 }
 
-function nameOfOther(status: Stats): string | undefined {
+function nameOfOther(status: Stats, descriptor: number): string | undefined {
   if (status.isDirectory()) return 'a folder'
   if (status.isSocket()) return 'a socket'
-  return status.isFIFO() ? 'a pipe' : undefined
+  if (status.isFIFO()) return 'a pipe'
+  if (!status.isFile()) return undefined
+  // A memory file counts as a file, too; only its name tells.
+  const name = nameOf(descriptor)
+  return name.startsWith('/memfd:') ? undefined : `the file ${name}`
 }
 
 function nameOf(descriptor: number): string {

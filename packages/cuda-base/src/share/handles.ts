@@ -1,11 +1,12 @@
 import { closeSync } from 'node:fs'
-import { describeValue } from '@shoal/types'
-import { requireInteger } from '../checks.js'
+import { type OptionKeys, requireAddress, requireInteger, requireOneOf, requireOptions, wrongType } from '@shoal/types'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
-import type { HandleKind } from '../vmm/handleKinds.js'
+import type { HandleKind } from './handleKinds.js'
+
+const contents = ['memory', 'pool', 'multicast'] as const
 
 /** What a handle stands for. */
-export type HandleContent = 'memory' | 'pool' | 'multicast'
+export type HandleContent = (typeof contents)[number]
 
 /** What is known of the thing behind a handle. */
 export interface HandleFacts<C extends HandleContent = HandleContent> {
@@ -16,43 +17,69 @@ export interface HandleFacts<C extends HandleContent = HandleContent> {
   readonly deviceUuid?: string | undefined
 }
 
-/** A handle without what makes it one: what travels beside a descriptor. */
+/** A handle as plain data: all that is known of it but the handle itself. */
 export interface HandleDescription<C extends HandleContent = HandleContent> extends HandleFacts<C> {
   readonly type: HandleKind
 }
 
-/** A POSIX file descriptor. dispose() closes it; the memory behind it stays as long as somebody has it. */
-export class DescriptorHandle<C extends HandleContent = HandleContent>
-  extends Resource
-  implements HandleDescription<C>
-{
-  protected readonly kind = 'DescriptorHandle'
-  readonly type = 'posix-fd'
+const factKeys: OptionKeys<HandleDescription> = { type: true, content: true, byteLength: true, deviceUuid: true }
+
+/** What all handles have. */
+abstract class Handle<C extends HandleContent> extends Resource implements HandleDescription<C> {
+  abstract readonly type: HandleKind
   readonly content: C
   readonly byteLength: number
   readonly deviceUuid: string | undefined
-  readonly #descriptor: number
 
-  /** Takes over an open descriptor, such as one that came from another library. */
-  constructor(descriptor: number, facts: HandleFacts<C>) {
+  constructor(api: string, type: HandleKind, facts: HandleFacts<C>) {
     super()
-    this.#descriptor = requireInteger(descriptor, 'descriptor', 0, 0x7fff_ffff)
-    const { content, byteLength, deviceUuid } = checkFacts(facts)
+    const { content, byteLength, deviceUuid } = requireFacts(facts, api, type)
     this.content = content
     this.byteLength = byteLength
     this.deviceUuid = deviceUuid
-    watchForLeak(this, `DescriptorHandle ${descriptor}`, () => 'the descriptor stays open')
   }
 
-  /** The descriptor. @throws DisposedError after dispose(). */
+  /** What {@link HandleDescription} has, for `JSON.stringify`. */
+  toJSON(): HandleDescription<C> {
+    const { type, content, byteLength, deviceUuid } = this
+    return { type, content, byteLength, ...(deviceUuid === undefined ? {} : { deviceUuid }) }
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { type, content, byteLength, deviceUuid } = this
+    return { type, content, byteLength, deviceUuid }
+  }
+}
+
+/**
+ * A POSIX file descriptor that stands for memory, a pool or a multicast object. `dispose()` closes it; what it stands for
+ * stays as long as anybody uses it.
+ * @example
+ * using handle = memory.export('posix-fd')
+ * await sendHandle(socket, handle)
+ */
+export class DescriptorHandle<C extends HandleContent = HandleContent> extends Handle<C> {
+  protected readonly kind = 'DescriptorHandle'
+  readonly type = 'posix-fd'
+  readonly #descriptor: number
+
+  /**
+   * Takes over an open descriptor, such as one of another library.
+   * @throws TypeError, RangeError
+   */
+  constructor(descriptor: number, facts: HandleFacts<C>) {
+    super('DescriptorHandle', 'posix-fd', facts)
+    this.#descriptor = requireInteger(descriptor, 'DescriptorHandle', 'descriptor', 0, 0x7fff_ffff)
+    watchForLeak(this, `DescriptorHandle ${descriptor}`, () => {
+      closeSync(descriptor)
+      return 'its descriptor is closed'
+    })
+  }
+
+  /** The number of the descriptor. @throws DisposedError */
   get descriptor(): number {
     this._requireAlive()
     return this.#descriptor
-  }
-
-  /** What is to be told beside the descriptor, which itself is no data. */
-  toJSON(): HandleDescription<C> {
-    return describeHandle(this)
   }
 
   protected release(): void {
@@ -63,33 +90,35 @@ export class DescriptorHandle<C extends HandleContent = HandleContent>
 
 const fabricBytes = 64
 
-/** A fabric handle: 64 bytes that any process of the NVLink domain can import, on this machine or another. */
-export class FabricHandle<C extends HandleContent = HandleContent> implements HandleDescription<C> {
+/**
+ * A fabric handle: 64 bytes that any process of the NVLink domain can import, on this machine or another. It is plain data:
+ * `dispose()` does nothing, and is there so that `using` takes a handle of any kind.
+ * @example
+ * const text = JSON.stringify(memory.export('fabric'))
+ * // in another process
+ * const imported = PhysicalMemory.import(device, FabricHandle.fromJSON(JSON.parse(text)))
+ */
+export class FabricHandle<C extends HandleContent = HandleContent> extends Handle<C> {
+  protected readonly kind = 'FabricHandle'
   readonly type = 'fabric'
-  readonly content: C
-  readonly byteLength: number
-  readonly deviceUuid: string | undefined
   readonly #bytes: Uint8Array
 
-  /** @throws RangeError unless there are 64 bytes. */
+  /** @throws TypeError; RangeError unless there are 64 bytes. */
   constructor(bytes: Uint8Array, facts: HandleFacts<C>) {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError(`bytes must be a Uint8Array, not ${describeValue(bytes)}`)
+    super('FabricHandle', 'fabric', facts)
+    if (!(bytes instanceof Uint8Array)) throw wrongType('FabricHandle', 'bytes', 'a Uint8Array', bytes)
     if (bytes.length !== fabricBytes) {
-      throw new RangeError(`a fabric handle has ${fabricBytes} bytes, not ${bytes.length}`)
+      throw new RangeError(`FabricHandle: bytes must be ${fabricBytes} bytes, not ${bytes.length}`)
     }
-    const { content, byteLength, deviceUuid } = checkFacts(facts)
     this.#bytes = bytes.slice()
-    this.content = content
-    this.byteLength = byteLength
-    this.deviceUuid = deviceUuid
   }
 
-  /** The handle that {@link toJSON} wrote. */
+  /** The handle that {@link toJSON} wrote. @throws TypeError, RangeError */
   static fromJSON<C extends HandleContent>(data: HandleDescription<C> & { readonly handle: string }): FabricHandle<C> {
     if (typeof data !== 'object' || data === null || data.type !== 'fabric' || typeof data.handle !== 'string') {
-      throw new TypeError(`expected the JSON of a fabric handle, got ${describeValue(data)}`)
+      throw wrongType('FabricHandle.fromJSON', 'data', 'the JSON of a fabric handle', data)
     }
-    return new FabricHandle(Uint8Array.from(Buffer.from(data.handle, 'base64')), data)
+    return new FabricHandle(Uint8Array.from(Buffer.from(data.handle, 'base64')), descriptionOf(data))
   }
 
   /** A copy of the 64 bytes. */
@@ -97,56 +126,40 @@ export class FabricHandle<C extends HandleContent = HandleContent> implements Ha
     return this.#bytes.slice()
   }
 
-  toJSON(): HandleDescription<C> & { readonly handle: string } {
-    return { ...describeHandle(this), handle: Buffer.from(this.#bytes).toString('base64') }
+  override toJSON(): HandleDescription<C> & { readonly handle: string } {
+    return { ...super.toJSON(), handle: Buffer.from(this.#bytes).toString('base64') }
   }
 
-  /** Does nothing: a fabric handle is data. It is there so that `using` takes a handle of any kind. */
-  dispose(): void {
-    // Nothing to give back.
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose()
+  protected release(): void {
+    // Nothing to release: a fabric handle is data.
   }
 }
 
-/** A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. */
+/**
+ * A handle of Windows: a Win32 handle, or a Win32-KMT handle, which is the same number in every process. `dispose()` does
+ * nothing: `CloseHandle` for a Win32 handle is the caller's.
+ */
 export class WindowsHandle<
   C extends HandleContent = HandleContent,
   K extends 'win32' | 'win32-kmt' = 'win32' | 'win32-kmt',
-> implements HandleDescription<C>
-{
+> extends Handle<C> {
+  protected readonly kind = 'WindowsHandle'
   readonly type: K
-  readonly content: C
-  readonly byteLength: number
-  readonly deviceUuid: string | undefined
   readonly value: bigint
 
+  /** @throws TypeError, RangeError */
   constructor(type: K, value: bigint, facts: HandleFacts<C>) {
-    if (type !== 'win32' && type !== 'win32-kmt') {
-      throw new TypeError(`type must be 'win32' or 'win32-kmt', not ${describeValue(type)}`)
-    }
-    if (typeof value !== 'bigint') throw new TypeError(`value must be a bigint, not ${describeValue(value)}`)
-    const { content, byteLength, deviceUuid } = checkFacts(facts)
+    super('WindowsHandle', requireOneOf<HandleKind>(type, 'WindowsHandle', 'type', ['win32', 'win32-kmt']), facts)
     this.type = type
-    this.value = value
-    this.content = content
-    this.byteLength = byteLength
-    this.deviceUuid = deviceUuid
+    this.value = requireAddress(value, 'WindowsHandle', 'value')
   }
 
-  /** Does nothing: `CloseHandle` for a Win32 handle is the caller's. It is there so that `using` takes a handle of any kind. */
-  dispose(): void {
+  protected release(): void {
     // A Win32-KMT handle must not be closed, and a Win32 one may have come from elsewhere.
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose()
   }
 }
 
-/** A handle for one kind of thing. */
+/** A handle of any kind. */
 export type ShareableHandle<C extends HandleContent = HandleContent> =
   | DescriptorHandle<C>
   | FabricHandle<C>
@@ -161,28 +174,33 @@ export type ShareableHandleOf<K extends HandleKind, C extends HandleContent> = K
       ? WindowsHandle<C, K>
       : never
 
-const contents: readonly HandleContent[] = ['memory', 'pool', 'multicast']
-
-/** @throws TypeError for what no handle stands for. */
-export function requireContent(content: HandleContent): void {
-  if (contents.includes(content)) return
-  throw new TypeError(`content must be one of ${contents.join(', ')}, not ${describeValue(content)}`)
+/** @throws TypeError */
+export function requireContent<C extends HandleContent>(content: C, api: string): C {
+  return requireOneOf<HandleContent>(content, api, 'content', contents) as C
 }
 
-function checkFacts<C extends HandleContent>(facts: HandleFacts<C>): HandleFacts<C> {
-  if (typeof facts !== 'object' || facts === null) {
-    throw new TypeError(`expected { content, byteLength }, got ${describeValue(facts)}`)
-  }
-  requireContent(facts.content)
-  requireInteger(facts.byteLength, 'byteLength', facts.content === 'pool' ? 0 : 1, Number.MAX_SAFE_INTEGER)
-  const { deviceUuid } = facts
+/** A description that may have come from another version of this package, without what else it has. */
+export function descriptionOf<C extends HandleContent>(data: HandleDescription<C>): HandleDescription<C> {
+  const { type, content, byteLength, deviceUuid } = data
+  return { type, content, byteLength, deviceUuid }
+}
+
+/**
+ * The facts, and no more, of what may be the description of a handle of this type.
+ * @throws TypeError, RangeError
+ */
+function requireFacts<C extends HandleContent>(
+  facts: HandleFacts<C> & { readonly type?: HandleKind },
+  api: string,
+  type: HandleKind,
+): HandleFacts<C> {
+  requireOptions<object>(facts, api, factKeys, 'facts')
+  requireOneOf<HandleKind>(facts.type ?? type, api, 'facts.type', [type])
+  const { content, byteLength, deviceUuid } = facts
+  requireContent(content, api)
+  requireInteger(byteLength, api, 'byteLength', content === 'pool' ? 0 : 1)
   if (deviceUuid !== undefined && typeof deviceUuid !== 'string') {
-    throw new TypeError(`deviceUuid must be a string, not ${describeValue(deviceUuid)}`)
+    throw wrongType(api, 'deviceUuid', 'a string', deviceUuid)
   }
-  return facts
-}
-
-function describeHandle<C extends HandleContent>(handle: HandleDescription<C>): HandleDescription<C> {
-  const { type, content, byteLength, deviceUuid } = handle
-  return { type, content, byteLength, ...(deviceUuid === undefined ? {} : { deviceUuid }) }
+  return { content, byteLength, deviceUuid }
 }

@@ -6,7 +6,7 @@ import {
   cuMemSetAccess,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { describeValue } from '@shoal/types'
+import { type OptionKeys, requireKeyOf, requireOptions, wrongType } from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
@@ -34,46 +34,57 @@ export interface ResolvedGrant {
   readonly access: MemoryAccess
 }
 
-/** @throws TypeError for what is no access or no place. */
-export function resolveGrants(grants: readonly AccessGrant[]): ResolvedGrant[] {
-  if (!Array.isArray(grants)) throw new TypeError(`access must be a list, not ${describeValue(grants)}`)
+const grantKeys: OptionKeys<AccessGrant> = { place: true, access: true }
+
+/** @throws TypeError, RangeError; DisposedError for a context that is gone. */
+export function resolveGrants(grants: readonly AccessGrant[], api: string): ResolvedGrant[] {
+  if (!Array.isArray(grants)) throw wrongType(api, 'access', 'an array', grants)
   return grants.map((grant: AccessGrant) => {
-    if (typeof grant !== 'object' || grant === null) {
-      throw new TypeError(`access must hold { place, access }, not ${describeValue(grant)}`)
-    }
-    return { place: resolvePlace(grant.place, 'place'), access: requireAccess(grant.access) }
+    const { place, access } = requireOptions<AccessGrant>(grant, api, grantKeys, 'an element of access')
+    return { place: resolvePlace(place, api, 'place'), access: requireAccess(access, api) }
   })
 }
 
-export function requireAccess(access: MemoryAccess): MemoryAccess {
-  if (typeof access === 'string' && Object.hasOwn(codes, access)) return access
-  throw new TypeError(`access must be 'none', 'read' or 'readWrite', not ${describeValue(access)}`)
+/** The same access for one place or for several. @throws TypeError, RangeError; DisposedError */
+export function resolveSameAccess(
+  places: MemoryPlace | readonly MemoryPlace[],
+  access: MemoryAccess,
+  api: string,
+): ResolvedGrant[] {
+  const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
+  requireAccess(access, api)
+  return list.map((place) => ({ place: resolvePlace(place, api, 'place'), access }))
 }
 
-interface Written {
+function requireAccess(access: MemoryAccess, api: string): MemoryAccess {
+  requireKeyOf(access, api, 'access', codes)
+  return access
+}
+
+interface GrantStruct {
   readonly memory: NativeMemory
   readonly words: U64Halves
 }
 
-/** The struct of each grant there was: there are few, and each mapping needs one. */
-const known = new Map<number, Written>()
+/** The struct of each grant so far: there are few different ones, and each mapping needs one. */
+const grantStructs = new Map<number, GrantStruct>()
 
-function writeGrant({ place, access }: ResolvedGrant): Written {
+function structOf({ place, access }: ResolvedGrant): GrantStruct {
   const { type, id } = place
   const key = placeKey(place) * 4 + codes[access]
-  let written = known.get(key)
-  if (written === undefined) {
+  let struct = grantStructs.get(key)
+  if (struct === undefined) {
     const memory = NativeMemory.allocate(CUmemAccessDesc.size)
     memory.bytes.set(CUmemAccessDesc.allocate({ location: { type, id }, flags: codes[access] }))
-    written = { memory, words: halvesOf(memory.address) }
-    known.set(key, written)
+    struct = { memory, words: halvesOf(memory.address) }
+    grantStructs.set(key, struct)
   }
-  return written
+  return struct
 }
 
 /** Grants as the driver reads them. */
 export interface WrittenGrants {
-  /** The array of structs. It is shared: nobody writes to it. */
+  /** The array of `CUmemAccessDesc`. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
   /** Its address. */
   readonly words: U64Halves
@@ -87,12 +98,12 @@ export function writeGrants(grants: readonly ResolvedGrant[]): WrittenGrants {
   const [first] = grants
   const users = usersOf(grants)
   if (count === 1 && first !== undefined) {
-    const { memory, words } = writeGrant(first)
+    const { memory, words } = structOf(first)
     return { memory, words, count, users }
   }
   const memory = NativeMemory.allocate(count * CUmemAccessDesc.size)
   grants.forEach((grant, index) => {
-    memory.bytes.set(writeGrant(grant).memory.bytes, index * CUmemAccessDesc.size)
+    memory.bytes.set(structOf(grant).memory.bytes, index * CUmemAccessDesc.size)
   })
   return { memory, words: halvesOf(memory.address), count, users }
 }

@@ -1,30 +1,42 @@
-import { DisposedError } from '@shoal/types'
-import { requireAddress, requireInteger, requireOptions } from '../checks.js'
+import {
+  DisposedError,
+  type OptionKeys,
+  optionalOptions,
+  outOfRange,
+  requireAddress,
+  requireInteger,
+} from '@shoal/types'
 import { forgetLeak, processIsEnding, Resource, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { startDriver } from '../start.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
 import { type MapOptions, type Mappable, MappedRange } from './mappedRange.js'
-import { requireMultiple } from './properties.js'
+import { requireMultiple, requireRoom } from './properties.js'
 
 /** How addresses are reserved. */
 export interface ReserveOptions {
-  /** Bytes that the address shall be a multiple of: a power of two. Default: the driver's choice. */
+  /** Bytes the address will be a multiple of: a power of two. Default: the driver's choice. */
   readonly alignment?: number | undefined
   /** An address to try first; the driver may choose another. */
   readonly address?: bigint | undefined
 }
 
+const reserveKeys: OptionKeys<ReserveOptions> = { alignment: true, address: true }
+
 /**
- * Addresses that are reserved and nothing else, until physical memory is mapped there. Disposing of it while something
- * is mapped gives the addresses back when the last mapping goes.
+ * Reserved addresses, to map physical memory at. `dispose()` frees them; while something is mapped there, they are freed
+ * with the last mapping.
+ * @example
+ * using range = AddressRange.reserve(memory.byteLength)
+ * using mapped = range.map(memory)
+ * using floats = DeviceBuffer.view(device, mapped, 'f32')
  */
 export class AddressRange extends Resource implements ShortLived {
   protected readonly kind = 'AddressRange'
   readonly byteLength: number
   readonly #address: bigint
-  /** Offsets of what is mapped, to its length. */
+  /** The byte lengths of mappings by their offsets. */
   readonly #mapped = new Map<number, number>()
-  /** Beyond it nothing is mapped. */
+  /** Nothing is mapped from here on. */
   #mappedEnd = 0
   #isFreed = false
   #isWatched = false
@@ -43,24 +55,24 @@ export class AddressRange extends Resource implements ShortLived {
     const address = this.#address
     watchForLeak(this, `An AddressRange of ${byteLength} bytes`, () => {
       freeAddresses(address, byteLength)
-      return 'its addresses are given back'
+      return 'its addresses are freed'
     })
   }
 
   /**
    * Reserves addresses (`cuMemAddressReserve`).
    * @param byteLength a multiple of 2 MiB.
-   * @throws RangeError for another length or alignment, StatusError when there are not as many.
+   * @throws TypeError; RangeError for another length or alignment; StatusError when there are not as many addresses.
    */
-  static reserve(byteLength: number, options: ReserveOptions = {}): AddressRange {
-    requireOptions(options, 'options', '{ alignment }')
-    const { alignment = 0, address = 0n } = options
-    requireMultiple(byteLength, 'byteLength', reservationUnit)
-    requireInteger(alignment, 'alignment', 0, 2 ** 47)
+  static reserve(byteLength: number, options?: ReserveOptions): AddressRange {
+    const api = 'AddressRange.reserve'
+    const { alignment = 0, address = 0n } = optionalOptions(options, api, reserveKeys)
+    requireMultiple(byteLength, api, 'byteLength', reservationUnit)
+    requireInteger(alignment, api, 'alignment', 0, 2 ** 47)
     if (alignment !== 0 && !Number.isInteger(Math.log2(alignment))) {
-      throw new RangeError(`alignment must be a power of two, not ${alignment}`)
+      throw outOfRange(api, 'alignment', 'a power of two', alignment)
     }
-    requireAddress(address, 'address')
+    requireAddress(address, api, 'address')
     startDriver()
     return new AddressRange(reserveAddresses(byteLength, alignment, address), byteLength)
   }
@@ -79,52 +91,51 @@ export class AddressRange extends Resource implements ShortLived {
   }
 
   /**
-   * Maps physical memory, or a multicast object, at an offset (`cuMemMap`) and gives access to it (`cuMemSetAccess`). The
+   * Maps physical memory or a multicast object at an offset (`cuMemMap`) and gives access to it (`cuMemSetAccess`). The
    * same memory may be mapped several times.
-   * @throws RangeError when it does not fit or overlaps what is mapped; StatusError from the driver, with nothing mapped.
+   * @throws TypeError; RangeError where it does not fit or overlaps another mapping; StatusError, with nothing mapped;
+   * DisposedError
    */
-  map(memory: Mappable, options: MapOptions = {}): MappedRange {
-    const { address } = this
-    return MappedRange._map(this, address, memory, options)
+  map(memory: Mappable, options?: MapOptions): MappedRange {
+    return MappedRange._map(this, this.address, memory, options)
   }
 
-  /** @internal Notes a mapping. @throws RangeError when it overlaps another one or ends beyond the range. */
-  _claim(offset: number, byteLength: number): void {
-    if (offset + byteLength > this.byteLength) {
-      throw new RangeError(
-        `offset ${offset} and ${byteLength} bytes end beyond the range, which has ${this.byteLength} bytes`,
-      )
-    }
-    if (offset < this.#mappedEnd) this.#requireFree(offset, byteLength)
+  /** @internal Records a mapping. @throws RangeError when it overlaps another one or ends beyond the range. */
+  _addMapping(api: string, offset: number, byteLength: number): void {
+    requireRoom(api, 'offset', offset, byteLength, this.byteLength, 'range')
+    if (offset < this.#mappedEnd) this.#requireNoOverlap(api, offset, byteLength)
     this.#mapped.set(offset, byteLength)
     this.#mappedEnd = Math.max(this.#mappedEnd, offset + byteLength)
   }
 
-  /** @internal Takes a mapping back. */
-  _unclaim(offset: number): void {
+  /** @internal A mapping is gone. */
+  _removeMapping(offset: number): void {
     this.#mapped.delete(offset)
     if (this.#mapped.size === 0) this.#mappedEnd = 0
     if (this._disposed) this.#freeIfUnused()
   }
 
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { byteLength, mappedBytes } = this
+    return { address: this.#address, byteLength, mappedBytes }
+  }
+
   override _requireAlive(): void {
-    if (this._disposed) {
-      const left = this.#mapped.size === 0 ? '' : ' (its addresses go with its last mapping)'
-      throw new DisposedError(`AddressRange${left}`)
-    }
+    if (!this._disposed) return
+    throw new DisposedError(
+      this.#isFreed ? 'AddressRange' : 'AddressRange (its addresses are freed with its last mapping)',
+    )
   }
 
   protected release(): void {
     this.#freeIfUnused()
   }
 
-  #requireFree(offset: number, byteLength: number): void {
+  #requireNoOverlap(api: string, offset: number, byteLength: number): void {
     for (const [start, length] of this.#mapped) {
-      if (offset < start + length && start < offset + byteLength) {
-        throw new RangeError(
-          `${byteLength} bytes at offset ${offset} overlap what is mapped at ${start}, ${length} bytes`,
-        )
-      }
+      if (offset >= start + length || start >= offset + byteLength) continue
+      const expected = `such that ${byteLength} bytes do not overlap the ${length} bytes mapped at ${start}`
+      throw outOfRange(api, 'offset', expected, offset)
     }
   }
 

@@ -2,7 +2,7 @@ import { cuMemAddressFree, cuMemAddressReserve } from '@shoal/cuda-sys/driver'
 import { check, checkRelease } from '../errors.js'
 import { scratch } from '../native.js'
 
-/** What the driver reserves addresses in, in bytes. */
+/** Reservations are multiples of it, in bytes. */
 export const reservationUnit = 2 * 1024 * 1024
 
 /** Reserves addresses (`cuMemAddressReserve`). @throws StatusError when there are not as many. */
@@ -12,7 +12,7 @@ export function reserveAddresses(byteLength: number, alignment = 0, wanted = 0n)
   return out.u64[0] as bigint
 }
 
-/** Gives them back (`cuMemAddressFree`). */
+/** Frees them (`cuMemAddressFree`). */
 export function freeAddresses(address: bigint, byteLength: number): void {
   checkRelease(cuMemAddressFree(address, byteLength), 'cuMemAddressFree')
 }

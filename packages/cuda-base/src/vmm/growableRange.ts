@@ -1,6 +1,12 @@
-import { type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
-import { requireInteger, requireOptions } from '../checks.js'
-import type { Context, DeviceWithContext } from '../context.js'
+import {
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type OptionKeys,
+  requireInteger,
+  requireOptions,
+} from '@shoal/types'
+import type { Context, DeviceOrContext } from '../context.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -15,53 +21,70 @@ import { startDriver } from '../start.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { type AccessGrant, resolveGrants, type WrittenGrants, writeGrants } from './access.js'
 import { freeAddresses, reservationUnit, reserveAddresses } from './addresses.js'
-import { resolveDevice } from './location.js'
-import { mapFresh, unmapFresh } from './mappingCalls.js'
+import { type DevicePlace, resolveDevice } from './location.js'
+import { createAndMap, unmapPiece } from './mappingCalls.js'
 import {
   type AllocationOptions,
-  granularityCode,
+  allocationKeys,
+  granularityCodes,
   granularityOf,
-  isPlain,
+  hasNoOptions,
+  propertiesAt,
   type ResolvedProperties,
-  resolveProperties,
 } from './properties.js'
-import { unmapOffThread } from './unmapLater.js'
+import { unmapOffThread } from './unmapOffThread.js'
 
-/** How growable memory is made. */
+/** How growable memory is reserved. */
 export interface GrowableOptions extends AllocationOptions {
-  /** Bytes it can grow to; rounded up to the granularity. Addresses are reserved for all of them, memory is not. */
+  /** Bytes it can grow to, rounded up to the granularity. Addresses are reserved for all of them, memory is not. */
   readonly maximumBytes: number
-  /** Bytes that it grows by at least. Default: the recommended granularity. */
+  /** The least number of bytes it grows by. Default: the recommended granularity. */
   readonly stepBytes?: number | undefined
-  /** Further devices that may use it. */
+  /** Who may use it besides the device it lies on. */
   readonly access?: readonly AccessGrant[] | undefined
 }
 
-/** What there is to give back. It does not refer to the range, which the collector may take before. */
-interface Holding {
+/** The keys of {@link GrowableOptions}. */
+export const growableKeys: OptionKeys<GrowableOptions> = {
+  maximumBytes: true,
+  stepBytes: true,
+  access: true,
+  ...allocationKeys,
+}
+
+/** What has to be freed. It does not refer to the range, which may be collected before. */
+interface Pieces {
   readonly address: bigint
   readonly words: U64Halves
   /** Bytes that addresses are reserved for. */
   readonly byteLength: number
-  /** Where each piece of memory ends, in bytes from the start; the first begins there, each other where one ends. */
+  /** Where each piece of memory ends, in bytes from the start. Each begins where the one before it ends. */
   readonly ends: number[]
-  /** Contexts whose work may use the memory: it has to end before the memory goes. */
+  /** Contexts whose work may use the memory: it has to end before the memory is unmapped. */
   readonly users: readonly Context[]
 }
 
-/** Memory of a device that grows and shrinks in place: its address never changes and nothing is copied. */
+/**
+ * Memory of a device that grows and shrinks in place: its address never changes and nothing is copied. Addresses are
+ * reserved for the most there may ever be, and each growth maps another piece of physical memory behind the last.
+ * @example
+ * using range = GrowableRange.reserve(device, { maximumBytes: 2 ** 34 })
+ * range.resize(2 ** 21)
+ * const first = DeviceBuffer.view(device, range, 'f32')
+ * range.resize(2 ** 30) // the address and the contents stay
+ */
 export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'GrowableRange'
   readonly #context: Context
-  readonly #holding: Holding
-  /** What each piece is made with, and who may use it. */
+  readonly #pieces: Pieces
+  /** What each piece is created with, and who may use it. */
   readonly #properties: ResolvedProperties
   readonly #grants: WrittenGrants
   readonly #granularity: number
   readonly #step: number
   #capacity = 0
   #byteLength = 0
-  /** What the memory protocol gave, for the present length. */
+  /** The answer of the memory protocol for the present length. */
   #description: MemoryRange | undefined
   #isWatched = false
 
@@ -77,7 +100,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     super()
     const { users } = grants
     this.#context = context
-    this.#holding = { address, words: halvesOf(address), byteLength, ends: [], users }
+    this.#pieces = { address, words: halvesOf(address), byteLength, ends: [], users }
     this.#step = step
     this.#granularity = granularity
     this.#properties = properties
@@ -89,37 +112,42 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   /** @internal */
   _watch(): void {
     this.#isWatched = true
-    const holding = this.#holding
-    const what = `A GrowableRange of ${holding.byteLength} bytes`
+    const pieces = this.#pieces
+    const what = `A GrowableRange of ${pieces.byteLength} bytes`
     watchForLeak(this, what, () => {
-      reclaimLater(what, giveBackOffThread(holding))
+      reclaimLater(what, freeOffThread(pieces))
       return 'its memory is freed when the work that uses it has ended'
     })
   }
 
-  /** Reserves the addresses. @throws RangeError, TypeError, StatusError */
-  static reserve(device: DeviceWithContext, options: GrowableOptions): GrowableRange {
-    requireOptions(options, 'options', '{ maximumBytes }')
+  /**
+   * Reserves the addresses (`cuMemAddressReserve`). There is no memory until {@link resize}.
+   * @param device the device the memory will lie on, and which may read and write it.
+   * @throws TypeError, RangeError; StatusError when there are not as many addresses.
+   */
+  static reserve(device: DeviceOrContext, options: GrowableOptions): GrowableRange {
+    const api = 'GrowableRange.reserve'
+    requireOptions(options, api, growableKeys)
     startDriver()
-    const { context } = resolveDevice(device, 'device')
-    const isUsual = options.access === undefined && isPlain(options)
-    const { properties, grants, granularity } = isUsual ? plainPlan(context, device) : makePlan(device, options)
-    const step = options.stepBytes ?? granularityOf(properties, granularityCode('recommended'))
-    requireInteger(step, 'stepBytes', 1, Number.MAX_SAFE_INTEGER)
-    requireInteger(options.maximumBytes, 'maximumBytes', 1, 2 ** 47)
+    const place = resolveDevice(device, api)
+    const hasDefaults = options.access === undefined && hasNoOptions(options)
+    const { properties, grants, granularity } = hasDefaults ? defaultSetup(place) : setUp(place, options)
+    const step = options.stepBytes ?? granularityOf(properties, granularityCodes.recommended)
+    requireInteger(step, api, 'stepBytes', 1)
+    requireInteger(options.maximumBytes, api, 'maximumBytes', 1, 2 ** 47)
     const byteLength = roundUp(options.maximumBytes, Math.max(granularity, reservationUnit))
     const rounded = roundUp(step, granularity)
     const address = reserveAddresses(byteLength)
-    return new GrowableRange(context, address, byteLength, rounded, granularity, properties, grants)
+    return new GrowableRange(place.context, address, byteLength, rounded, granularity, properties, grants)
   }
 
-  /** The first address; the same for ever. @throws DisposedError */
+  /** The first address, which never changes. @throws DisposedError */
   get address(): bigint {
     this.#requireUsable()
-    return this.#holding.address
+    return this.#pieces.address
   }
 
-  /** Bytes in use, as {@link resize} was told. */
+  /** Bytes in use: what {@link resize} was called with. */
   get byteLength(): number {
     return this.#byteLength
   }
@@ -131,17 +159,18 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   /** Bytes it can grow to. */
   get maximumBytes(): number {
-    return this.#holding.byteLength
+    return this.#pieces.byteLength
   }
 
   /**
-   * Grows or shrinks it. What is beyond the old length has no defined contents. Shrinking gives whole pieces back that
-   * are not needed any more, and blocks until the work of the device has ended.
-   * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed.
+   * Grows or shrinks it to a number of bytes (`cuMemCreate`, `cuMemMap`, `cuMemSetAccess`; `cuMemUnmap`). What is added has
+   * no defined contents. Shrinking frees whole pieces that are not needed any more, and blocks until the work of the
+   * devices with access has ended.
+   * @throws RangeError above `maximumBytes`; StatusError when memory is short, with nothing changed; DisposedError
    */
   resize(byteLength: number): this {
     this.#requireUsable()
-    requireInteger(byteLength, 'byteLength', 0, this.maximumBytes)
+    requireInteger(byteLength, 'GrowableRange.resize', 'byteLength', 0, this.maximumBytes)
     if (byteLength > this.#capacity) this.#grow(byteLength)
     else if (byteLength < this.#byteLength) this.#shrink(byteLength)
     if (byteLength !== this.#byteLength) this.#description = undefined
@@ -154,7 +183,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const context = this.#context
     this.#description ??= Object.freeze({
       version: 0,
-      address: this.#holding.address,
+      address: this.#pieces.address,
       byteLength: this.#byteLength,
       deviceOrdinal: context.device.ordinal,
       context: context._handle,
@@ -162,19 +191,25 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     return this.#description
   }
 
-  /** Gives everything back without blocking the thread while work still uses it. */
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { byteLength, capacity, maximumBytes } = this
+    const { address } = this.#pieces
+    return { address, byteLength, capacity, maximumBytes }
+  }
+
+  /** Frees everything, on a native thread, once the work of the devices with access has ended. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
-    await giveBackOffThread(this.#holding)
+    await freeOffThread(this.#pieces)
   }
 
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
-    if (!processIsEnding()) giveBack(this.#holding)
+    if (!processIsEnding()) free(this.#pieces)
   }
 
   #requireUsable(): void {
@@ -184,21 +219,21 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
 
   #grow(byteLength: number): void {
     const start = this.#capacity
-    const { words, byteLength: most, ends } = this.#holding
+    const { words, byteLength: maximum, ends } = this.#pieces
     const wanted = roundUp(Math.max(byteLength - start, this.#step), this.#granularity)
-    const size = Math.min(wanted, most - start)
-    mapFresh(this.#properties, size, words, start, this.#grants)
+    const size = Math.min(wanted, maximum - start)
+    createAndMap(this.#properties, size, words, start, this.#grants)
     this.#capacity = start + size
     ends.push(this.#capacity)
   }
 
   #shrink(byteLength: number): void {
-    const { words, ends, users } = this.#holding
+    const { words, ends, users } = this.#pieces
     let start = ends.at(-2) ?? 0
     if (ends.length === 0 || start < byteLength) return
     waitFor(users)
     while (ends.length > 0 && start >= byteLength) {
-      unmapFresh(words, start, this.#capacity - start)
+      unmapPiece(words, start, this.#capacity - start)
       ends.pop()
       this.#capacity = start
       start = ends.at(-2) ?? 0
@@ -206,13 +241,13 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   }
 }
 
-/** The driver does not wait: memory that goes while a kernel uses it loses the context. */
+/** The driver itself does not wait: a kernel whose memory is unmapped ends the context. */
 function waitFor(users: readonly Context[]): void {
   for (const context of users) context._release('ctxSynchronize')
 }
 
-/** Whatever fails, the rest goes, and the first failure is thrown. */
-function giveBack({ address, words, byteLength, ends, users }: Holding): void {
+/** Frees everything, whatever fails, and throws the first failure. */
+function free({ address, words, byteLength, ends, users }: Pieces): void {
   const failures: unknown[] = []
   const attempt = (release: () => void): void => {
     try {
@@ -225,7 +260,7 @@ function giveBack({ address, words, byteLength, ends, users }: Holding): void {
   let start = 0
   for (const end of ends.splice(0)) {
     try {
-      unmapFresh(words, start, end - start)
+      unmapPiece(words, start, end - start)
     } catch (error) {
       failures.push(error)
     }
@@ -237,7 +272,7 @@ function giveBack({ address, words, byteLength, ends, users }: Holding): void {
 }
 
 /** The same on a native thread, because it waits for the devices. */
-async function giveBackOffThread({ address, byteLength, ends, users }: Holding): Promise<void> {
+async function freeOffThread({ address, byteLength, ends, users }: Pieces): Promise<void> {
   const mappings = ends.splice(0).map((end, index, all) => {
     const start = all[index - 1] ?? 0
     return { address: address + BigInt(start), byteLength: end - start }
@@ -245,29 +280,29 @@ async function giveBackOffThread({ address, byteLength, ends, users }: Holding):
   await unmapOffThread(mappings, users, () => freeAddresses(address, byteLength))
 }
 
-/** What its pieces are made with, and who may use them. */
-interface Plan {
+/** What pieces are created with, and who may use them. */
+interface Setup {
   readonly properties: ResolvedProperties
   readonly grants: WrittenGrants
   readonly granularity: number
 }
 
-/** The plan where nothing special is asked for, made once for each context. */
-const plainPlans = new WeakMap<Context, Plan>()
+/** The setup without options, once for each context. */
+const defaultSetups = new WeakMap<Context, Setup>()
 
-function plainPlan(context: Context, device: DeviceWithContext): Plan {
-  let plan = plainPlans.get(context)
-  if (plan === undefined) {
-    plan = makePlan(device, {})
-    plainPlans.set(context, plan)
+function defaultSetup(place: DevicePlace): Setup {
+  let setup = defaultSetups.get(place.context)
+  if (setup === undefined) {
+    setup = setUp(place, {})
+    defaultSetups.set(place.context, setup)
   }
-  return plan
+  return setup
 }
 
-function makePlan(device: DeviceWithContext, options: Partial<GrowableOptions>): Plan {
-  const { handleTypes, gpuDirectRdma, compressible, access = [] } = options
-  const properties = resolveProperties(device, { handleTypes, gpuDirectRdma, compressible })
-  const grants = writeGrants([...resolveGrants([{ place: device, access: 'readWrite' }]), ...resolveGrants(access)])
+function setUp(place: DevicePlace, options: Partial<GrowableOptions>): Setup {
+  const api = 'GrowableRange.reserve'
+  const properties = propertiesAt(place, options, api)
+  const grants = writeGrants([{ place, access: 'readWrite' }, ...resolveGrants(options.access ?? [], api)])
   return { properties, grants, granularity: granularityOf(properties) }
 }
 

@@ -1,7 +1,6 @@
 import { CUmemLocationType } from '@shoal/cuda-sys/driver'
-import { describeValue } from '@shoal/types'
-import { requireInteger } from '../checks.js'
-import { type Context, contextOf, type DeviceWithContext } from '../context.js'
+import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
+import { Context, contextOf, type DeviceOrContext } from '../context.js'
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
 export interface HostNode {
@@ -9,15 +8,15 @@ export interface HostNode {
 }
 
 /** Where physical memory is made: on a device, on the host, or on one NUMA node of the host. */
-export type MemoryPlace = DeviceWithContext | 'host' | HostNode
+export type MemoryPlace = DeviceOrContext | 'host' | HostNode
 
 /** Where memory lies, as plain data. */
 export type MemoryLocation =
-  | { readonly type: 'device'; readonly device: number }
+  | { readonly type: 'device'; readonly deviceOrdinal: number }
   | { readonly type: 'host' }
   | { readonly type: 'host-node'; readonly node: number | 'current' }
 
-/** A place as the driver takes it, and the context of its device. */
+/** A place as a `CUmemLocation`, and the context of its device. */
 export interface ResolvedPlace {
   readonly type: CUmemLocationType
   readonly id: number
@@ -25,45 +24,62 @@ export interface ResolvedPlace {
   readonly context: Context | undefined
 }
 
-/** A number for each place there can be, below 2^36, to look up what is known of it: a text takes longer to make. */
+/** The place that a device is. */
+export interface DevicePlace extends ResolvedPlace {
+  readonly context: Context
+}
+
+/** A number for each place, below 2^36: the key of caches. A text would take longer to make. */
 export function placeKey({ type, id }: ResolvedPlace): number {
   return id * 16 + type
 }
 
 const host: ResolvedPlace = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST, id: 0, context: undefined }
+const nodeKeys: OptionKeys<HostNode> = { hostNode: true }
 
-/** @throws TypeError for what is no place, RangeError for a node that cannot be. */
-export function resolvePlace(place: MemoryPlace, name: string): ResolvedPlace {
+/** @throws TypeError; RangeError for a node that cannot be; DisposedError for a context that is gone. */
+export function resolvePlace(place: MemoryPlace, api: string, name: string): ResolvedPlace {
   if (place === 'host') return host
-  if (typeof place === 'object' && place !== null && 'hostNode' in place) return resolveNode(place, name)
-  if (typeof place !== 'object' || place === null || !('primaryContext' in place)) {
-    throw new TypeError(`${name} must be a Device, 'host' or { hostNode }, not ${describeValue(place)}`)
-  }
-  return resolveDevice(place, name)
+  const context = contextBehind(place)
+  if (context !== undefined) return deviceOf(context)
+  if (isPlainObject(place)) return resolveNode(requireOptions<HostNode>(place, api, nodeKeys, name), api, name)
+  throw (
+    otherCopy(place, api, name, Context) ?? wrongType(api, name, "a Device, a Context, 'host' or { hostNode }", place)
+  )
 }
 
-/** The place that a device is. @throws TypeError for anything else, memory of the host included. */
-export function resolveDevice(device: DeviceWithContext, name: string): ResolvedPlace & { readonly context: Context } {
-  if (typeof device !== 'object' || device === null || !('primaryContext' in device)) {
-    throw new TypeError(`${name} must be a Device, not ${describeValue(device)}`)
+/** The place that a device is. @throws TypeError for anything else, host memory included; DisposedError */
+export function resolveDevice(device: DeviceOrContext, api: string, name = 'device'): DevicePlace {
+  return deviceOf(contextOf(device, api, name))
+}
+
+/** The context, or that of the device; undefined where it is neither. @throws DisposedError for one that is gone. */
+function contextBehind(source: unknown): Context | undefined {
+  if (source instanceof Context) {
+    source._requireAlive()
+    return source
   }
-  const context = contextOf(device, name)
+  const context = (source as { readonly primaryContext?: unknown } | null | undefined)?.primaryContext
+  return context instanceof Context ? context : undefined
+}
+
+function deviceOf(context: Context): DevicePlace {
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: context.device.ordinal, context }
 }
 
-function resolveNode({ hostNode }: HostNode, name: string): ResolvedPlace {
+function resolveNode({ hostNode }: HostNode, api: string, name: string): ResolvedPlace {
   if (hostNode === 'current') {
     return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, id: 0, context: undefined }
   }
-  const id = requireInteger(hostNode, `${name}.hostNode`, 0, 0x7fff_ffff)
+  const id = requireInteger(hostNode, api, `${name}.hostNode`, 0, 0x7fff_ffff)
   return { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA, id, context: undefined }
 }
 
-/** A location of the driver as data. */
+/** A `CUmemLocation` as data. */
 export function locationOf(type: CUmemLocationType, id: number): MemoryLocation {
   switch (type) {
     case CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE:
-      return { type: 'device', device: id }
+      return { type: 'device', deviceOrdinal: id }
     case CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA:
       return { type: 'host-node', node: id }
     case CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:

@@ -1,7 +1,15 @@
 import { type CUmemGenericAllocationHandle, CUmemLocationType, cuMemMap, cuMemUnmap } from '@shoal/cuda-sys/driver'
-import { describeValue, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
-import { requireOptions } from '../checks.js'
-import type { Context } from '../context.js'
+import {
+  loadedFrom,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  type OptionKeys,
+  optionalOptions,
+  otherCopy,
+  wrongType,
+} from '@shoal/types'
+import { Context } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,
@@ -19,6 +27,7 @@ import {
   type MemoryAccess,
   type ResolvedGrant,
   resolveGrants,
+  resolveSameAccess,
   setAccess,
   type WrittenGrants,
   writeGrants,
@@ -26,7 +35,7 @@ import {
 import type { AddressRange } from './addressRange.js'
 import { type MemoryPlace, resolvePlace } from './location.js'
 import { requireMultiple, requirePart } from './properties.js'
-import { unmapOffThread } from './unmapLater.js'
+import { unmapOffThread } from './unmapOffThread.js'
 
 /** What can be mapped: physical memory or a multicast object. */
 export interface Mappable {
@@ -34,25 +43,36 @@ export interface Mappable {
   readonly byteLength: number
   /** @internal Contexts of the devices it lies on: they get access unless told otherwise. Empty for host memory. */
   readonly _contexts: readonly Context[]
-  /** @internal Bytes that what is mapped, and where, must be a multiple of. */
+  /** @internal Bytes that sizes and offsets of mappings must be a multiple of. */
   readonly _granularity: number
   /** @internal @throws RangeError while it cannot be mapped yet. */
-  _requireComplete?(what: string): void
+  _requireComplete?(api: string): void
 }
 
-/** What is mapped where. */
+/** Which part is mapped, where, and for whom. */
 export interface MapOptions {
   /** Bytes from the start of the range. Default: 0. */
   readonly offset?: number | undefined
-  /** Bytes from the start of the memory. Drivers take only 0 so far: `CUDA_ERROR_NOT_SUPPORTED`. Default: 0. */
+  /** Bytes from the start of the memory. Default: 0, and drivers take nothing else yet: `CUDA_ERROR_NOT_SUPPORTED`. */
   readonly memoryOffset?: number | undefined
-  /** Default: all of the memory from `memoryOffset` on. Drivers take no less so far: `CUDA_ERROR_NOT_SUPPORTED`. */
+  /** Default: all of the memory from `memoryOffset` on, and drivers take no less yet: `CUDA_ERROR_NOT_SUPPORTED`. */
   readonly byteLength?: number | undefined
-  /** Who may use it. Default: the device it lies on, for reading and writing. */
+  /**
+   * Who may use it; `[]` for nobody until `setAccess` is called. Default: the devices the memory lies on, for reading and
+   * writing; for host memory nobody.
+   */
   readonly access?: readonly AccessGrant[] | undefined
 }
 
-/** Physical memory at an address. Devices with access use it like any other memory. */
+const mapKeys: OptionKeys<MapOptions> = { offset: true, memoryOffset: true, byteLength: true, access: true }
+
+/**
+ * Physical memory at an address; made by `AddressRange.map`. Devices with access use it like any other memory.
+ * @example
+ * using mapped = range.map(memory, { access: [] })
+ * mapped.setAccess([first, second], 'readWrite')
+ * console.log(mapped.getAccess(second)) // readWrite
+ */
 export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'MappedRange'
   readonly range: AddressRange
@@ -61,13 +81,13 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   readonly offset: number
   readonly byteLength: number
   readonly #address: bigint
-  /** The context it counts as memory of; none for host memory. */
+  /** The context it is memory of; none for host memory. */
   readonly #context: Context | undefined
-  /** Contexts whose work may use the memory: it has to end before the memory goes. */
+  /** Contexts whose work may use the memory: it has to end before the memory is unmapped. */
   #users: readonly Context[]
   #isWatched = false
-  /** What the collector finds of it, once it is watched. */
-  #left: { users: readonly Context[] } | undefined
+  /** What the leak watch unmaps it with. */
+  #watched: { users: readonly Context[] } | undefined
   #description: MemoryRange | undefined
 
   private constructor(
@@ -95,38 +115,40 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this.#isWatched = true
     const { range, offset, byteLength } = this
     const address = this.#address
-    const left = { users: this.#users }
-    this.#left = left
+    const watched = { users: this.#users }
+    this.#watched = watched
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
       reclaimLater(
         `A MappedRange of ${byteLength} bytes`,
-        unmapOffThread([{ address, byteLength }], left.users, () => range._unclaim(offset)),
+        unmapOffThread([{ address, byteLength }], watched.users, () => range._removeMapping(offset)),
       )
       return 'it is unmapped when the work that uses it has ended'
     })
   }
 
   /** @internal See `AddressRange.map`. */
-  static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions): MappedRange {
-    requireOptions(options, 'options', '{ offset }')
-    const { handle, granularity } = requireMappable(memory)
-    const part = requirePart(options.memoryOffset, options.byteLength, memory.byteLength, granularity)
+  static _map(range: AddressRange, start: bigint, memory: Mappable, options: MapOptions | undefined): MappedRange {
+    const api = 'AddressRange.map'
+    const chosen = optionalOptions(options, api, mapKeys)
+    const { handle, granularity } = requireMappable(memory, api)
+    const part = requirePart(chosen.memoryOffset, chosen.byteLength, memory.byteLength, granularity, api)
     const { memoryOffset, byteLength } = part
-    const offset = requireMultiple(options.offset ?? 0, 'offset', granularity, 0)
-    const grants = options.access === undefined ? ownAccess(memory) : writeGrants(resolveGrants(options.access))
+    const offset = requireMultiple(chosen.offset ?? 0, api, 'offset', granularity, 0)
+    const { access } = chosen
+    const grants = access === undefined ? defaultGrants(memory) : writeGrants(resolveGrants(access, api))
     const address = start + BigInt(offset)
-    range._claim(offset, byteLength)
+    range._addMapping(api, offset, byteLength)
     try {
       check(cuMemMap(address, byteLength, memoryOffset, handle, 0), 'cuMemMap')
     } catch (error) {
-      range._unclaim(offset)
+      range._removeMapping(offset)
       throw error
     }
     try {
       setAccess(address, byteLength, grants)
     } catch (error) {
       giveBackUnused('A MappedRange', () => checkRelease(cuMemUnmap(address, byteLength), 'cuMemUnmap'))
-      range._unclaim(offset)
+      range._removeMapping(offset)
       throw error
     }
     return new MappedRange(range, memory, address, offset, byteLength, grants.users)
@@ -140,21 +162,21 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   }
 
   /**
-   * Changes who may use the memory (`cuMemSetAccess`). Places that are not named keep what they have.
-   * @throws StatusError for a device that cannot reach the memory.
+   * Changes what some places may do with the memory (`cuMemSetAccess`); others keep what they have. Taking access away blocks
+   * until the work of the devices with access has ended.
+   * @throws TypeError, RangeError; StatusError for a device that cannot reach the memory; DisposedError
    */
   setAccess(places: MemoryPlace | readonly MemoryPlace[], access: MemoryAccess): void {
     const { address } = this
-    const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
-    const grants = writeGrants(resolveGrants(list.map((place) => ({ place, access }))))
+    const grants = writeGrants(resolveSameAccess(places, access, 'MappedRange.setAccess'))
     if (access !== 'readWrite') this.#wait()
     setAccess(address, this.byteLength, grants)
-    this.#note(grants.users)
+    this.#addUsers(grants.users)
   }
 
-  /** What a device may do with the memory (`cuMemGetAccess`). */
+  /** What a device or the host may do with the memory (`cuMemGetAccess`). @throws TypeError, RangeError; DisposedError */
   getAccess(place: MemoryPlace): MemoryAccess {
-    return getAccess(this.address, resolvePlace(place, 'place'))
+    return getAccess(this.address, resolvePlace(place, 'MappedRange.getAccess', 'place'))
   }
 
   get [memoryProtocol](): MemoryRange {
@@ -170,13 +192,23 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     return this.#description
   }
 
-  /** Unmaps it without blocking the thread while work still uses it. */
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { byteLength } = this
+    const deviceOrdinal = this.#context?.device.ordinal
+    return {
+      address: this.#address,
+      byteLength,
+      deviceOrdinal,
+    }
+  }
+
+  /** Unmaps it, on a native thread, once the work of the devices with access has ended. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this._disposed) return
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     const { range, offset, byteLength } = this
-    await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._unclaim(offset))
+    await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._removeMapping(offset))
   }
 
   /** Unmaps it (`cuMemUnmap`): blocks until the work of the devices with access has ended. */
@@ -197,44 +229,55 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
       checkRelease(cuMemUnmap(this.#address, this.byteLength), 'cuMemUnmap')
     } finally {
       for (const context of this.#users) context._removeChild()
-      this.range._unclaim(this.offset)
+      this.range._removeMapping(this.offset)
     }
   }
 
-  /** The driver does not wait: memory that goes while a kernel uses it loses the context. */
+  /** The driver itself does not wait: a kernel whose memory is unmapped ends the context. */
   #wait(): void {
     for (const context of this.#users) context._release('ctxSynchronize')
   }
 
-  #note(users: readonly Context[]): void {
+  #addUsers(users: readonly Context[]): void {
     for (const context of users) {
       if (this.#users.includes(context)) continue
       this.#users = [...this.#users, context]
-      if (this.#left !== undefined) this.#left.users = this.#users
+      if (this.#watched !== undefined) this.#watched.users = this.#users
       context._addChild()
     }
   }
 }
 
-function requireMappable(memory: Mappable): { handle: CUmemGenericAllocationHandle; granularity: number } {
+function requireMappable(
+  memory: Mappable,
+  api: string,
+): { readonly handle: CUmemGenericAllocationHandle; readonly granularity: number } {
   if (typeof memory !== 'object' || memory === null || typeof memory._granularity !== 'number') {
-    throw new TypeError(`memory must be PhysicalMemory or a MulticastObject, not ${describeValue(memory)}`)
+    throw wrongType(api, 'memory', 'PhysicalMemory or a MulticastObject', memory)
+  }
+  const [first] = memory._contexts
+  if (first !== undefined && !(first instanceof Context)) {
+    const { name } = memory.constructor
+    throw (
+      otherCopy(memory, api, 'memory', { name, [loadedFrom]: MappedRange[loadedFrom] }) ??
+      wrongType(api, 'memory', name, memory)
+    )
   }
   const { handle } = memory
-  memory._requireComplete?.('it is mapped')
+  memory._requireComplete?.(api)
   return { handle, granularity: memory._granularity }
 }
 
-/** What memory of one device alone is mapped with, unless told otherwise: for each mapping the same. */
-const known = new WeakMap<Context, WrittenGrants>()
+/** The access to memory of one device, unless told otherwise: the same for each mapping. */
+const grantsOfDevice = new WeakMap<Context, WrittenGrants>()
 
-function ownAccess({ _contexts: contexts }: Mappable): WrittenGrants {
+function defaultGrants({ _contexts: contexts }: Mappable): WrittenGrants {
   const [first] = contexts
   if (first === undefined || contexts.length > 1) return writeGrants(contexts.map(readWriteOf))
-  let grants = known.get(first)
+  let grants = grantsOfDevice.get(first)
   if (grants === undefined) {
     grants = writeGrants([readWriteOf(first)])
-    known.set(first, grants)
+    grantsOfDevice.set(first, grants)
   }
   return grants
 }

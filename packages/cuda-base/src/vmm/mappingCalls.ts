@@ -3,18 +3,18 @@ import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { check, checkRelease, isGone, Status } from '../errors.js'
 import { giveBackUnused } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { withCreateReason } from '../share/handleKinds.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import type { WrittenGrants } from './access.js'
-import { makeForKinds } from './handleKinds.js'
 import type { ResolvedProperties } from './properties.js'
 
 /**
- * The calls that memory which grows consists of, without the checks of the generated functions, whose arguments this
- * package has made or checked itself, and without a bigint: a step of growth is these four, and little else.
+ * The calls of one step of growth. They go without the checks of the generated functions, because this package has made or
+ * checked the arguments itself, and without a bigint.
  */
 let create: NativeCall | undefined
 let map: NativeCall | undefined
-let allow: NativeCall | undefined
+let setAccessCall: NativeCall | undefined
 let release: NativeCall | undefined
 let unmap: NativeCall | undefined
 let outHandle: U64Halves | undefined
@@ -27,7 +27,7 @@ const fourGiB = 2 ** 32
  * `cuMemSetAccess`). The mapping alone keeps the memory (`cuMemRelease`).
  * @throws StatusError from the driver, with nothing made.
  */
-export function mapFresh(
+export function createAndMap(
   properties: ResolvedProperties,
   byteLength: number,
   start: U64Halves,
@@ -44,22 +44,22 @@ export function mapFresh(
   let status = mapMemory(low, high, byteLength, handleLow, handleHigh)
   if (status === Status.success) {
     api = 'cuMemSetAccess'
-    status = allowAccess(low, high, byteLength, grants)
-    if (status !== Status.success) unmapUnused(low, high, byteLength)
+    status = setAccess(low, high, byteLength, grants)
+    if (status !== Status.success) unmapAfterFailure(low, high, byteLength)
   }
   const released = releaseMemory(handleLow, handleHigh)
   if (status !== Status.success) check(status, api)
   if (released === Status.success || isGone(released)) return
-  unmapUnused(low, high, byteLength)
+  unmapAfterFailure(low, high, byteLength)
   check(released, 'cuMemRelease')
 }
 
-function unmapUnused(low: number, high: number, byteLength: number): void {
+function unmapAfterFailure(low: number, high: number, byteLength: number): void {
   giveBackUnused('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
 }
 
-/** Unmaps what {@link mapFresh} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */
-export function unmapFresh(start: U64Halves, offset: number, byteLength: number): void {
+/** Unmaps what {@link createAndMap} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */
+export function unmapPiece(start: U64Halves, offset: number, byteLength: number): void {
   const status = unmapMemory(lowAt(start, offset), highAt(start, offset), byteLength)
   if (status !== Status.success) checkRelease(status, 'cuMemUnmap')
 }
@@ -85,7 +85,7 @@ export function createMemory({ words, handleTypes, place }: ResolvedProperties, 
   slots32[6] = 0
   slots32[7] = 0
   const status = create()
-  if (status !== Status.success) makeForKinds(handleTypes, () => check(status, 'cuMemCreate'), place.type)
+  if (status !== Status.success) withCreateReason(handleTypes, () => check(status, 'cuMemCreate'), place.type)
 }
 
 function mapMemory(low: number, high: number, byteLength: number, handleLow: number, handleHigh: number): number {
@@ -103,8 +103,8 @@ function mapMemory(low: number, high: number, byteLength: number, handleLow: num
   return map()
 }
 
-function allowAccess(low: number, high: number, byteLength: number, { words, count }: WrittenGrants): number {
-  allow ??= driver.bind('cuMemSetAccess', 10020, 4)
+function setAccess(low: number, high: number, byteLength: number, { words, count }: WrittenGrants): number {
+  setAccessCall ??= driver.bind('cuMemSetAccess', 10020, 4)
   slots32[0] = low
   slots32[1] = high
   slots32[2] = byteLength
@@ -113,7 +113,7 @@ function allowAccess(low: number, high: number, byteLength: number, { words, cou
   slots32[5] = words.high
   slots32[6] = count
   slots32[7] = 0
-  return allow()
+  return setAccessCall()
 }
 
 function releaseMemory(low: number, high: number): number {

@@ -7,8 +7,8 @@ import {
   cuMemRelease,
   cuMemRetainAllocationHandle,
 } from '@shoal/cuda-sys/driver'
-import { requireAddress, requireInteger } from '../checks.js'
-import type { Context, DeviceWithContext } from '../context.js'
+import { optionalOptions, requireAddress, requireInteger } from '@shoal/types'
+import type { Context, DeviceOrContext } from '../context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,
@@ -22,32 +22,43 @@ import {
 import { scratch } from '../native.js'
 import { visibleUuids } from '../share/deviceUuid.js'
 import { exportHandle, importHandle, requireHandle } from '../share/exchange.js'
+import { type HandleKind, platformHandleKind } from '../share/handleKinds.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
 import { startDriver } from '../start.js'
-import { type HandleKind, platformHandleKind } from './handleKinds.js'
 import { locationOf, type MemoryLocation, type MemoryPlace, resolveDevice, resolvePlace } from './location.js'
 import { createMemory } from './mappingCalls.js'
 import {
   type AllocationOptions,
   type AllocationProperties,
+  allocationKeys,
   granularityFor,
   granularityOf,
+  propertiesAt,
   readProperties,
   requireMultiple,
   resolveProperties,
 } from './properties.js'
 
-/** Memory without an address. Map it, once or several times, into an `AddressRange` to use it. */
+/**
+ * Memory without an address. Map it into an `AddressRange`, once or several times, to use it. `dispose()` gives up this
+ * handle of it; the memory is freed when nothing maps it and no other handle is left.
+ * @example
+ * using memory = PhysicalMemory.create(device, allocationGranularity(device))
+ * using range = AddressRange.reserve(memory.byteLength)
+ * using mapped = range.map(memory)
+ */
 export class PhysicalMemory extends Resource implements ShortLived {
   protected readonly kind = 'PhysicalMemory'
   readonly byteLength: number
-  /** @internal The context of the device it lies on; none for host memory. */
+  /** @internal The context of the device that uses it; none for host memory. */
   readonly _contexts: readonly Context[]
   /** @internal */
   readonly _granularity: number
-  /** @internal Ordinal of the device it lies on, which for imported memory need not be the one that uses it. */
-  readonly _device: number | undefined
+  /** @internal The device it lies on. Imported memory may be for the use of another one. */
+  readonly _deviceOrdinal: number | undefined
   #isWatched = false
+  /** Calls on native threads that use the handle. It is released when they have ended. */
+  #pendingCalls = 0
   readonly #handle: CUmemGenericAllocationHandle
 
   private constructor(
@@ -55,13 +66,13 @@ export class PhysicalMemory extends Resource implements ShortLived {
     byteLength: number,
     granularity: number,
     context: Context | undefined,
-    device: number | undefined,
+    deviceOrdinal: number | undefined,
   ) {
     super()
     this.#handle = handle
     this.byteLength = byteLength
     this._granularity = granularity
-    this._device = device
+    this._deviceOrdinal = deviceOrdinal
     this._contexts = context === undefined ? [] : [context]
     context?._addChild()
     watchLater(this)
@@ -73,21 +84,24 @@ export class PhysicalMemory extends Resource implements ShortLived {
     const handle = this.#handle
     const [context] = this._contexts
     watchForLeak(this, `PhysicalMemory of ${this.byteLength} bytes`, () => {
-      giveBack(handle, context)
+      releaseHandle(handle, context)
       return 'it is freed as soon as nothing maps it'
     })
   }
 
   /**
    * Makes physical memory (`cuMemCreate`).
+   * @param place a device, a context, `'host'` or `{ hostNode }`.
    * @param byteLength a multiple of `allocationGranularity(place, options)`.
-   * @throws RangeError for another length, StatusError when there is not as much.
+   * @throws TypeError; RangeError for another length; StatusError when there is not as much memory.
    */
-  static create(place: MemoryPlace, byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
+  static create(place: MemoryPlace, byteLength: number, options?: AllocationOptions): PhysicalMemory {
+    const api = 'PhysicalMemory.create'
+    const chosen = optionalOptions(options, api, allocationKeys)
     startDriver()
-    const properties = resolveProperties(place, options)
+    const properties = resolveProperties(place, chosen, api)
     const granularity = granularityOf(properties)
-    requireMultiple(byteLength, 'byteLength', granularity)
+    requireMultiple(byteLength, api, 'byteLength', granularity)
     createMemory(properties, byteLength)
     const handle = scratch().u64[0] as CUmemGenericAllocationHandle
     const { context } = properties.place
@@ -95,56 +109,55 @@ export class PhysicalMemory extends Resource implements ShortLived {
   }
 
   /**
-   * The physical memory behind a mapped address, once more (`cuMemRetainAllocationHandle`).
-   * @param byteLength how much it is: the driver does not tell.
+   * Another handle of the physical memory behind a mapped address (`cuMemRetainAllocationHandle`).
    * @param place where it lies.
-   * @throws RangeError when it lies elsewhere, StatusError for an address where nothing is mapped.
+   * @param byteLength its size, which the driver does not tell.
+   * @throws TypeError; RangeError when it lies elsewhere; StatusError for an address where nothing is mapped.
    */
-  static retain(address: bigint, byteLength: number, place: MemoryPlace): PhysicalMemory {
-    requireAddress(address, 'address')
+  static retain(place: MemoryPlace, address: bigint, byteLength: number): PhysicalMemory {
+    const api = 'PhysicalMemory.retain'
     startDriver()
-    const resolved = resolvePlace(place, 'place')
-    requireInteger(byteLength, 'byteLength', 1, Number.MAX_SAFE_INTEGER)
+    const resolved = resolvePlace(place, api, 'place')
+    requireAddress(address, api, 'address')
+    requireInteger(byteLength, api, 'byteLength', 1)
     const out = scratch()
     check(cuMemRetainAllocationHandle(out, address), 'cuMemRetainAllocationHandle')
     const handle = out.u64[0] as CUmemGenericAllocationHandle
-    try {
-      const memory = CUmemAllocationProp.allocate()
-      check(cuMemGetAllocationPropertiesFromHandle(memory, handle), 'cuMemGetAllocationPropertiesFromHandle')
-      requirePlace(readProperties(memory).location, locationOf(resolved.type, resolved.id))
-      const granularity = granularityFor(memory)
-      requireMultiple(byteLength, 'byteLength', granularity)
+    return releasedOnError(handle, () => {
+      const struct = structOf(handle)
+      requireLocation(readProperties(struct).location, locationOf(resolved.type, resolved.id), api)
+      const granularity = granularityFor(struct)
+      requireMultiple(byteLength, api, 'byteLength', granularity)
       const { context } = resolved
       return new PhysicalMemory(handle, byteLength, granularity, context, context?.device.ordinal)
-    } catch (error) {
-      giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
-      throw error
-    }
+    })
   }
 
   /**
-   * Memory that another process, or this one, exported (`cuMemImportFromShareableHandle`). The handle stays the
-   * caller's: dispose of it afterwards.
-   * @param device the device here that shall use it.
+   * Memory that this process or another one exported (`cuMemImportFromShareableHandle`). The handle stays the caller's to
+   * dispose of.
+   * @param device the device that will use it. It may be another one than the memory lies on.
    * @throws TypeError for a handle of something else; RangeError for a size that memory of a device cannot have;
    * FeatureNotSupportedError when it lies on a device that this process does not see; StatusError for a handle that the
-   * driver does not take.
+   * driver refuses.
    */
-  static import(handle: ShareableHandle<'memory'>, device: DeviceWithContext): PhysicalMemory {
+  static import(device: DeviceOrContext, handle: ShareableHandle<'memory'>): PhysicalMemory {
+    const api = 'PhysicalMemory.import'
     startDriver()
-    const { context } = resolveDevice(device, 'device')
-    const properties = resolveProperties(device, {}, 'device')
-    const granularity = granularityOf(properties)
-    requireHandle(handle, 'memory')
-    requireMultiple(handle.byteLength, 'byteLength of the handle', granularity)
-    const imported = importHandle(handle, 'memory', (from, kind) => {
+    const place = resolveDevice(device, api)
+    const granularity = granularityOf(propertiesAt(place, {}, api))
+    requireHandle(handle, api, 'memory')
+    const { byteLength, deviceUuid } = handle
+    requireMultiple(byteLength, api, 'handle.byteLength', granularity)
+    const imported = importHandle(handle, api, 'memory', (from, kind) => {
       const out = scratch()
       check(cuMemImportFromShareableHandle(out, from, kind), 'cuMemImportFromShareableHandle')
       return out.u64[0] as CUmemGenericAllocationHandle
     })
-    const { deviceUuid: uuid } = handle
-    const on = uuid === undefined ? deviceOf(imported) : visibleUuids().indexOf(uuid)
-    return new PhysicalMemory(imported, handle.byteLength, granularity, context, on)
+    return releasedOnError(imported, () => {
+      const deviceOrdinal = deviceUuid === undefined ? deviceOrdinalOf(imported) : visibleUuids().indexOf(deviceUuid)
+      return new PhysicalMemory(imported, byteLength, granularity, place.context, deviceOrdinal)
+    })
   }
 
   /** The `CUmemGenericAllocationHandle`. @throws DisposedError */
@@ -154,48 +167,70 @@ export class PhysicalMemory extends Resource implements ShortLived {
     return this.#handle
   }
 
-  /** What the driver says it is (`cuMemGetAllocationPropertiesFromHandle`). */
+  /** What the driver says it is (`cuMemGetAllocationPropertiesFromHandle`). @throws DisposedError */
   get properties(): AllocationProperties {
-    return propertiesOf(this.handle)
+    return readProperties(structOf(this.handle))
   }
 
   /**
-   * A handle another process can import (`cuMemExportToShareableHandle`). It is the caller's to dispose of.
+   * A handle that another process can import (`cuMemExportToShareableHandle`). It is the caller's to dispose of.
    * @param kind one of the `handleTypes` the memory was made with. Default: the platform's own.
-   * @throws StatusError when the memory was not made for it.
+   * @throws TypeError; StatusError when the memory was not made with this kind; DisposedError
    */
   export<K extends HandleKind = 'posix-fd'>(kind: K = platformHandleKind() as K): ShareableHandleOf<K, 'memory'> {
-    const { handle } = this
-    const made = (): readonly HandleKind[] => this.properties.handleTypes
-    return exportHandle('memory', kind, this.byteLength, this._device, made, (out, code) =>
+    const { handle, byteLength, _deviceOrdinal: deviceOrdinal } = this
+    const handleTypes = (): readonly HandleKind[] => this.properties.handleTypes
+    const thing = { content: 'memory', byteLength, deviceOrdinal, handleTypes } as const
+    return exportHandle(kind, 'PhysicalMemory.export', thing, (out, code) =>
       check(cuMemExportToShareableHandle(out, handle, code, 0), 'cuMemExportToShareableHandle'),
     )
   }
 
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    const { byteLength, _deviceOrdinal: deviceOrdinal } = this
+    return { byteLength, deviceOrdinal }
+  }
+
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
-    if (!processIsEnding()) giveBack(this.#handle, this._contexts[0])
+    if (!processIsEnding() && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts[0])
+  }
+
+  /** @internal A call on a native thread uses the handle from now on. */
+  _hold(): void {
+    this.#pendingCalls += 1
+  }
+
+  /** @internal That call has ended. */
+  _endHold(): void {
+    this.#pendingCalls -= 1
+    if (this.disposed && this.#pendingCalls === 0) releaseHandle(this.#handle, this._contexts[0])
   }
 }
 
-function propertiesOf(handle: CUmemGenericAllocationHandle): AllocationProperties {
-  const memory = CUmemAllocationProp.allocate()
-  check(cuMemGetAllocationPropertiesFromHandle(memory, handle), 'cuMemGetAllocationPropertiesFromHandle')
-  return readProperties(memory)
+function structOf(handle: CUmemGenericAllocationHandle): Uint8Array {
+  const struct = CUmemAllocationProp.allocate()
+  check(cuMemGetAllocationPropertiesFromHandle(struct, handle), 'cuMemGetAllocationPropertiesFromHandle')
+  return struct
 }
 
-/** Where imported memory lies whose handle does not say: undefined for memory of the host. Gives it back on failure. */
-function deviceOf(handle: CUmemGenericAllocationHandle): number | undefined {
+/** The device that memory lies on, asked of the driver; undefined for host memory. @throws StatusError */
+export function deviceOrdinalOf(handle: CUmemGenericAllocationHandle): number | undefined {
+  const { location } = readProperties(structOf(handle))
+  return location.type === 'device' ? location.deviceOrdinal : undefined
+}
+
+/** Makes an object of a handle, or releases the handle. */
+function releasedOnError<T>(handle: CUmemGenericAllocationHandle, make: () => T): T {
   try {
-    const { location } = propertiesOf(handle)
-    return location.type === 'device' ? location.device : undefined
+    return make()
   } catch (error) {
     giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
     throw error
   }
 }
 
-function giveBack(handle: CUmemGenericAllocationHandle, context: Context | undefined): void {
+function releaseHandle(handle: CUmemGenericAllocationHandle, context: Context | undefined): void {
   try {
     checkRelease(cuMemRelease(handle), 'cuMemRelease')
   } finally {
@@ -203,14 +238,15 @@ function giveBack(handle: CUmemGenericAllocationHandle, context: Context | undef
   }
 }
 
-function requirePlace(actual: MemoryLocation, wanted: MemoryLocation): void {
-  // Memory made for the host as such is told to lie on one of its nodes.
-  const isAnyNode = wanted.type === 'host' || (wanted.type === 'host-node' && wanted.node === 'current')
-  if ((actual.type === 'host-node' && isAnyNode) || JSON.stringify(actual) === JSON.stringify(wanted)) return
-  throw new RangeError(`the memory lies on ${describeLocation(actual)}, not on ${describeLocation(wanted)}`)
+function requireLocation(actual: MemoryLocation, expected: MemoryLocation, api: string): void {
+  // The driver says of memory made for the host as such that it lies on one of its nodes.
+  const isAnyNode = expected.type === 'host' || (expected.type === 'host-node' && expected.node === 'current')
+  if ((actual.type === 'host-node' && isAnyNode) || JSON.stringify(actual) === JSON.stringify(expected)) return
+  const message = `${api}: place must be where the memory lies, on ${locationInWords(actual)}, not ${locationInWords(expected)}`
+  throw new RangeError(message)
 }
 
-function describeLocation(location: MemoryLocation): string {
-  if (location.type === 'device') return `device ${location.device}`
+function locationInWords(location: MemoryLocation): string {
+  if (location.type === 'device') return `device ${location.deviceOrdinal}`
   return location.type === 'host' ? 'the host' : `node ${location.node} of the host`
 }

@@ -1,19 +1,24 @@
 import {
   CUmemAllocationGranularity_flags,
-  type CUmemAllocationHandleType,
   CUmemAllocationProp,
   CUmemAllocationType,
   cuMemGetAllocationGranularity,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { describeValue } from '@shoal/types'
-import { optionalBoolean, requireInteger, requireOptions } from '../checks.js'
+import {
+  type OptionKeys,
+  optionalBoolean,
+  optionalOptions,
+  outOfRange,
+  requireInteger,
+  requireKeyOf,
+} from '@shoal/types'
 import type { Context } from '../context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
+import { type HandleKind, handleKindBits, handleKindsOf } from '../share/handleKinds.js'
 import { startDriver } from '../start.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
-import { type HandleKind, handleKindBits, handleKindsOf } from './handleKinds.js'
 import {
   locationOf,
   type MemoryLocation,
@@ -33,6 +38,13 @@ export interface AllocationOptions {
   readonly compressible?: boolean | undefined
 }
 
+/** The keys of {@link AllocationOptions}. */
+export const allocationKeys: OptionKeys<AllocationOptions> = {
+  handleTypes: true,
+  gpuDirectRdma: true,
+  compressible: true,
+}
+
 /** The properties of physical memory, as the driver has them. */
 export interface AllocationProperties {
   readonly location: MemoryLocation
@@ -41,13 +53,13 @@ export interface AllocationProperties {
   readonly compressible: boolean
 }
 
-/** Which granularity: the least that works, or the one that performs best. */
+/** The least granularity that works, or the one that performs best. */
 export type Granularity = 'minimum' | 'recommended'
 
-/** Properties on their way to the driver. */
+/** Properties as the driver reads them. */
 export interface ResolvedProperties {
   readonly place: ResolvedPlace
-  /** The struct. It is shared: nobody writes to it. */
+  /** The `CUmemAllocationProp`. It is shared: nobody writes to it. */
   readonly memory: NativeMemory
   /** Its address. */
   readonly words: U64Halves
@@ -60,40 +72,44 @@ export interface ResolvedProperties {
 const genericCompression = 1
 
 /** There are few different properties, and each allocation needs some: written once, asked about once. */
-const known = new Map<number, Omit<ResolvedProperties, 'place'>>()
-/** Those of memory that nothing special is asked for. */
-const plain = new WeakMap<Context, ResolvedProperties>()
+const propertiesByKey = new Map<number, Omit<ResolvedProperties, 'place'>>()
+/** Those of memory without options. */
+const defaultProperties = new WeakMap<Context, ResolvedProperties>()
 
-/** Whether nothing special is asked for. */
-export function isPlain({ handleTypes, gpuDirectRdma, compressible }: AllocationOptions): boolean {
+/** Whether no option is given. */
+export function hasNoOptions({ handleTypes, gpuDirectRdma, compressible }: AllocationOptions): boolean {
   return handleTypes === undefined && gpuDirectRdma === undefined && compressible === undefined
 }
 
-/** Checks place and options, and writes the struct that the driver reads. */
+/** The properties of memory at a place. The keys of the options were checked. @throws TypeError, RangeError; DisposedError */
 export function resolveProperties(
   place: MemoryPlace,
   options: AllocationOptions,
+  api: string,
   placeName = 'place',
 ): ResolvedProperties {
-  requireOptions(options, 'options', '{ handleTypes }')
-  const resolved = resolvePlace(place, placeName)
-  const { context } = resolved
-  if (context === undefined || !isPlain(options)) return findProperties(resolved, options)
-  let properties = plain.get(context)
+  return propertiesAt(resolvePlace(place, api, placeName), options, api)
+}
+
+/** The same for a place that was checked. */
+export function propertiesAt(place: ResolvedPlace, options: AllocationOptions, api: string): ResolvedProperties {
+  const { context } = place
+  if (context === undefined || !hasNoOptions(options)) return findProperties(place, options, api)
+  let properties = defaultProperties.get(context)
   if (properties === undefined) {
-    properties = findProperties(resolved, options)
-    plain.set(context, properties)
+    properties = findProperties(place, options, api)
+    defaultProperties.set(context, properties)
   }
   return properties
 }
 
-function findProperties(place: ResolvedPlace, options: AllocationOptions): ResolvedProperties {
+function findProperties(place: ResolvedPlace, options: AllocationOptions, api: string): ResolvedProperties {
   const { type, id } = place
-  const handleTypes = handleKindBits(options.handleTypes ?? [], 'handleTypes') as CUmemAllocationHandleType
-  const compressionType = optionalBoolean(options.compressible, 'compressible', false) ? genericCompression : 0
-  const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, 'gpuDirectRdma', false) ? 1 : 0
+  const handleTypes = handleKindBits(options.handleTypes ?? [], api)
+  const compressionType = optionalBoolean(options.compressible, api, 'compressible', false) ? genericCompression : 0
+  const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, api, 'gpuDirectRdma', false) ? 1 : 0
   const key = (placeKey(place) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
-  let found = known.get(key)
+  let found = propertiesByKey.get(key)
   if (found === undefined) {
     const memory = NativeMemory.allocate(CUmemAllocationProp.size)
     memory.bytes.set(
@@ -105,7 +121,7 @@ function findProperties(place: ResolvedPlace, options: AllocationOptions): Resol
       }),
     )
     found = { memory, words: halvesOf(memory.address), handleTypes, granularities: new Map() }
-    known.set(key, found)
+    propertiesByKey.set(key, found)
   }
   const { memory, words, granularities } = found
   return { place, memory, words, handleTypes, granularities }
@@ -122,35 +138,38 @@ export function readProperties(memory: Uint8Array): AllocationProperties {
   }
 }
 
-/**
- * Bytes that sizes and offsets of memory at this place must be a multiple of (`cuMemGetAllocationGranularity`).
- * @throws StatusError when the driver has no such memory.
- */
-export function allocationGranularity(
-  place: MemoryPlace,
-  options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {},
-): number {
-  requireOptions(options, 'options', '{ granularity }')
-  startDriver()
-  const { granularity = 'minimum', ...rest } = options
-  const code = granularityCode(granularity)
-  return granularityOf(resolveProperties(place, rest), code)
+/** Whether the least granularity is asked for, or the one that performs best; and of which memory. */
+export interface GranularityOptions extends AllocationOptions {
+  /** Default: `'minimum'`. */
+  readonly granularity?: Granularity | undefined
 }
 
-const { CU_MEM_ALLOC_GRANULARITY_MINIMUM: minimum, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED: recommended } =
-  CUmemAllocationGranularity_flags
+/** The keys of {@link GranularityOptions}. */
+export const granularityKeys: OptionKeys<GranularityOptions> = { ...allocationKeys, granularity: true }
 
-export function granularityCode(granularity: Granularity): CUmemAllocationGranularity_flags {
-  if (granularity === 'minimum') return minimum
-  if (granularity === 'recommended') return recommended
-  throw new TypeError(`granularity must be 'minimum' or 'recommended', not ${describeValue(granularity)}`)
+/**
+ * Bytes that the sizes and offsets of memory at a place must be a multiple of (`cuMemGetAllocationGranularity`).
+ * @param place a device, a context, `'host'` or `{ hostNode }`.
+ * @throws TypeError, RangeError; StatusError when the driver has no such memory.
+ */
+export function allocationGranularity(place: MemoryPlace, options?: GranularityOptions): number {
+  const api = 'allocationGranularity'
+  const { granularity = 'minimum', ...rest } = optionalOptions(options, api, granularityKeys)
+  startDriver()
+  return granularityOf(
+    resolveProperties(place, rest, api),
+    requireKeyOf(granularity, api, 'granularity', granularityCodes),
+  )
+}
+
+/** The codes of the driver. */
+export const granularityCodes: { readonly [G in Granularity]: CUmemAllocationGranularity_flags } = {
+  minimum: CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM,
+  recommended: CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_RECOMMENDED,
 }
 
 /** The granularity for properties that were checked. */
-export function granularityOf(
-  { memory, granularities }: ResolvedProperties,
-  code: CUmemAllocationGranularity_flags = minimum,
-): number {
+export function granularityOf({ memory, granularities }: ResolvedProperties, code = granularityCodes.minimum): number {
   let granularity = granularities.get(code)
   if (granularity === undefined) {
     granularity = granularityFor(memory, code)
@@ -160,10 +179,7 @@ export function granularityOf(
 }
 
 /** The granularity for the struct that the driver reads or wrote. */
-export function granularityFor(
-  memory: Uint8Array | NativeMemory,
-  code: CUmemAllocationGranularity_flags = minimum,
-): number {
+export function granularityFor(memory: Uint8Array | NativeMemory, code = granularityCodes.minimum): number {
   const out = scratch()
   check(cuMemGetAllocationGranularity(out, memory, code), 'cuMemGetAllocationGranularity')
   return Number(out.u64[0])
@@ -172,31 +188,44 @@ export function granularityFor(
 /**
  * A part of memory: an offset and a length that are multiples of the granularity and end within it.
  * @param byteLength undefined for all from the offset on.
+ * @throws TypeError, RangeError
  */
 export function requirePart(
   memoryOffset: number | undefined,
   byteLength: number | undefined,
   available: number,
   granularity: number,
+  api: string,
 ): { readonly memoryOffset: number; readonly byteLength: number } {
-  const offset = requireMultiple(memoryOffset ?? 0, 'memoryOffset', granularity, 0)
-  if (offset >= available) {
-    throw new RangeError(`memoryOffset ${offset} lies beyond the memory, which has ${available} bytes`)
-  }
-  const length = requireMultiple(byteLength ?? available - offset, 'byteLength', granularity)
-  if (offset + length > available) {
-    throw new RangeError(
-      `memoryOffset ${offset} and ${length} bytes end beyond the memory, which has ${available} bytes`,
-    )
-  }
+  const offset = requireMultiple(memoryOffset ?? 0, api, 'memoryOffset', granularity, 0)
+  if (offset >= available) throw outOfRange(api, 'memoryOffset', `within the memory of ${available} bytes`, offset)
+  const length = requireMultiple(byteLength ?? available - offset, api, 'byteLength', granularity)
+  requireRoom(api, 'memoryOffset', offset, length, available, 'memory')
   return { memoryOffset: offset, byteLength: length }
 }
 
-/** A number of bytes that is a multiple of the granularity, or an error that names both. */
-export function requireMultiple(value: number, name: string, granularity: number, minimumValue = granularity): number {
-  requireInteger(value, name, Math.min(1, minimumValue), Number.MAX_SAFE_INTEGER)
-  if (value % granularity !== 0) {
-    throw new RangeError(`${name} must be a multiple of the granularity of ${granularity} bytes, not ${value}`)
-  }
-  return value
+/** @throws RangeError unless a part ends within the whole. */
+export function requireRoom(
+  api: string,
+  name: string,
+  offset: number,
+  byteLength: number,
+  available: number,
+  whole: string,
+): void {
+  if (offset + byteLength <= available) return
+  throw outOfRange(api, name, `such that ${byteLength} bytes end within the ${whole} of ${available} bytes`, offset)
+}
+
+/** A number of bytes that is a multiple of the granularity. @throws TypeError; RangeError with both numbers */
+export function requireMultiple(
+  value: number,
+  api: string,
+  name: string,
+  granularity: number,
+  least = granularity,
+): number {
+  requireInteger(value, api, name, Math.min(1, least))
+  if (value % granularity === 0) return value
+  throw outOfRange(api, name, `a multiple of the granularity of ${granularity} bytes`, value)
 }

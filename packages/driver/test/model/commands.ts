@@ -355,7 +355,7 @@ const importHandle = command('import', [index, device, fc.boolean()], (world, at
     const { memory, team } = handle
     const reasons = [isMixedUp && 'TypeError', handle.real.disposed && 'DisposedError'] as const
     if ((memory !== undefined) !== isMixedUp) {
-      const made = attempt(reasons, () => PhysicalMemory.import(handle.real as never, world.devices[on] as never))
+      const made = attempt(reasons, () => PhysicalMemory.import(world.devices[on] as never, handle.real as never))
       if (made !== undefined && memory !== undefined)
         world.physicals.push({ real: made.value, memory, canExport: false })
     } else {
@@ -381,7 +381,7 @@ const retain = command('retain', [index, index, device], (world, at, which, on) 
     if (granule >= mapping.granules) return
     const address = mapping.real.address + BigInt(granule * world.unit + 5)
     const place = world.devices[on] as never
-    const made = attempt(reasons, () => PhysicalMemory.retain(address, size * world.unit, place))
+    const made = attempt(reasons, () => PhysicalMemory.retain(place, address, size * world.unit))
     if (made !== undefined && mapping.memory !== undefined) {
       world.physicals.push({ real: made.value, memory: mapping.memory, canExport: mapping.canExport })
     }
@@ -458,7 +458,7 @@ const bind = command('bind', [index, index, smallRegion, fc.boolean()], (world, 
     ] as const
     const options = bytesOf(world, wanted)
     const act = (): unknown =>
-      isMapping ? real.bindAddress(source.real, options) : real.bindMemory(source.real, options)
+      isMapping ? real.bindAddressSync(source.real, options) : real.bindMemorySync(source.real, options)
     if (attempt(reasons, act) === undefined || memory === undefined) return
     team.bindings.push({ memory, offset, memoryOffset, granules: length, by: real })
   }

@@ -12,7 +12,7 @@ for (;;) {
     throw error
   })
   if (handle === undefined) break
-  const memory = PhysicalMemory.import(handle, device)
+  const memory = PhysicalMemory.import(device, handle)
   if ('dispose' in handle) handle.dispose()
   const mapped = range.map(memory)
   await socket.send({ bytes: word })

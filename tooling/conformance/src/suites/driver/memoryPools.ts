@@ -234,7 +234,7 @@ export const memoryPoolSuite: Suite = {
         assert.equal(unit, allocationGranularity(t.device))
         assert.equal(t.device.allocationGranularity({ granularity: 'recommended' }) % unit, 0)
         const memory = t.own(t.device.createPhysicalMemory(unit, { handleTypes: 'posix-fd' }))
-        assert.deepEqual(memory.properties.location, { type: 'device', device: t.device.ordinal })
+        assert.deepEqual(memory.properties.location, { type: 'device', deviceOrdinal: t.device.ordinal })
         assert.deepEqual(memory.properties.handleTypes, ['posix-fd'])
         const growable = t.own(t.device.createGrowableBuffer('f32', { maximumLength: unit, length: 3 }))
         growable.buffer.fillSync(1)

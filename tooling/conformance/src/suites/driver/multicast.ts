@@ -37,7 +37,7 @@ function makeTeam(t: CaseContext, granules = 2): Team {
   const object = t.own(MulticastObject.create({ deviceCount: count, byteLength }))
   for (const device of t.devices) object.addDevice(device)
   const members = t.devices.map((device) => mapNew(t, device, byteLength))
-  for (const { physical } of members) object.bindMemory(physical)
+  for (const { physical } of members) object.bindMemorySync(physical)
   const range = t.own(AddressRange.reserve(byteLength))
   const all = DeviceBuffer.view(t.device, t.own(range.map(object)), 'u8')
   return { object, members, all }
@@ -136,11 +136,11 @@ export const multicastSuite: Suite = {
         const unit = multicastGranularity({ deviceCount: 1, byteLength: 1 }, 'minimum')
         const object = t.own(MulticastObject.create({ deviceCount: 1, byteLength: unit * 4 }))
         object.addDevice(device)
-        assert.deepEqual(object.devices, [device.ordinal])
+        assert.deepEqual(object.deviceOrdinals, [device.ordinal])
         const first = mapNew(t, device, unit * 2)
         const second = mapNew(t, device, unit * 2)
-        object.bindMemory(first.physical, { offset: unit * 2, memoryOffset: unit, byteLength: unit })
-        object.bindAddress(second.mapped, { offset: unit, memoryOffset: unit, byteLength: unit })
+        object.bindMemorySync(first.physical, { offset: unit * 2, memoryOffset: unit, byteLength: unit })
+        object.bindAddressSync(second.mapped, { offset: unit, memoryOffset: unit, byteLength: unit })
         const range = t.own(AddressRange.reserve(unit * 4))
         const all = DeviceBuffer.view(device, t.own(range.map(object)), 'u8')
         const data = t.random.bytes(unit * 4)
@@ -156,9 +156,15 @@ export const multicastSuite: Suite = {
         all.fillSync(9)
         check('not bound any more', first, data.subarray(unit * 2, unit * 3))
         check('still bound', second, new Uint8Array(unit).fill(9))
-        object.bindMemory(first.physical, { offset: unit * 2 })
+        const raw = first.physical.handle
+        assert.throws(() => object.bindMemorySync(raw, { offset: unit * 2 }), TypeError)
+        object.bindMemorySync(raw, { offset: unit * 2, byteLength: unit * 2 })
         all.fillSync(7)
-        assertSameBits(first.bytes.toArraySync(), new Uint8Array(unit * 2).fill(7), 'bound again, all of it')
+        assertSameBits(
+          first.bytes.toArraySync(),
+          new Uint8Array(unit * 2).fill(7),
+          'bound again, all of it, by its raw handle',
+        )
       },
     },
     {
@@ -173,7 +179,7 @@ export const multicastSuite: Suite = {
             const physical = PhysicalMemory.create(device, unit)
             const range = AddressRange.reserve(unit * 2)
             const view = range.map(physical)
-            const mapping = range.map(object.bindMemory(physical), { offset: unit })
+            const mapping = range.map(object.bindMemorySync(physical), { offset: unit })
             range.dispose()
             const all = { object, physical, mapping, view }
             for (const [index, name] of order.entries()) {
@@ -186,7 +192,7 @@ export const multicastSuite: Suite = {
               assertSameBits(seen, new Uint8Array(unit).fill(index + 1), order.join())
             }
             assert.throws(() => object.handle, DisposedError)
-            assert.throws(() => object.bindMemory(physical), DisposedError)
+            assert.throws(() => object.bindMemorySync(physical), DisposedError)
             assert.throws(() => object.addDevice(device), DisposedError)
             assert.throws(() => object.export(), DisposedError)
           }
@@ -215,39 +221,45 @@ export const multicastSuite: Suite = {
         const range = t.own(AddressRange.reserve(unit * 2))
         // Before the devices are there.
         const incomplete = outOfRange('all 1 devices', '0 are')
-        assert.throws(() => object.bindMemory(physical, { byteLength: unit }), incomplete)
-        assert.throws(() => object.bindAddress(mapped, { byteLength: unit }), incomplete)
+        assert.throws(() => object.bindMemorySync(physical, { byteLength: unit }), incomplete)
+        assert.throws(() => object.bindAddressSync(mapped, { byteLength: unit }), incomplete)
         assert.throws(() => range.map(object), incomplete)
         assert.equal(range.mappedBytes, 0)
         object.addDevice(device)
         assert.throws(() => object.addDevice(device), outOfRange('added already', device.ordinal))
         assert.throws(() => object.addDevice(0 as never), TypeError)
         const refuse = (options: object, ...words: (string | number)[]): void => {
-          assert.throws(() => object.bindMemory(physical, options), outOfRange(...words))
-          assert.throws(() => object.bindAddress(mapped, options), outOfRange(...words))
+          assert.throws(() => object.bindMemorySync(physical, options), outOfRange(...words))
+          assert.throws(() => object.bindAddressSync(mapped, options), outOfRange(...words))
         }
-        refuse({}, 'beyond the multicast object', unit * 4, unit * 2)
-        refuse({ offset: unit * 2, byteLength: unit }, 'beyond the multicast object', unit * 2)
-        refuse({ memoryOffset: unit * 4, byteLength: unit }, 'beyond the memory', unit * 4)
+        refuse({}, 'within the multicast object', unit * 4, unit * 2)
+        refuse({ offset: unit * 2, byteLength: unit }, 'within the multicast object', unit * 2)
+        refuse({ memoryOffset: unit * 4, byteLength: unit }, 'within the memory', unit * 4)
         refuse({ offset: 5, byteLength: unit }, 'offset', 'multiple', 5)
         refuse({ memoryOffset: 5, byteLength: unit }, 'memoryOffset', 'multiple', 5)
         refuse({ byteLength: unit - 1 }, 'byteLength', 'multiple', unit - 1)
-        assert.throws(() => object.bindMemory(mapped as never), TypeError)
-        assert.throws(() => object.bindAddress(5 as never), TypeError)
-        assert.throws(() => object.bindMemory(physical, 5 as never), TypeError)
-        object.bindMemory(physical, { offset: unit, byteLength: unit })
+        assert.throws(() => object.bindMemorySync(mapped as never), TypeError)
+        assert.throws(() => object.bindAddressSync(5 as never), TypeError)
+        assert.throws(() => object.bindMemorySync(physical, 5 as never), TypeError)
+        object.bindMemorySync(physical, { offset: unit, byteLength: unit })
         refuse({ byteLength: unit * 2 }, 'overlap', unit)
-        assert.throws(() => object.unbind(device), outOfRange('nothing bound', 0))
+        assert.throws(() => object.unbind(device), outOfRange(`device ${device.ordinal} has memory bound at`, 0))
         assert.throws(() => object.unbind(device, { offset: unit, byteLength: unit * 2 }), outOfRange(unit * 2))
         object.unbind(device, { offset: unit, byteLength: unit })
-        assert.throws(() => object.unbind(device, { offset: unit }), outOfRange('nothing bound'))
+        assert.throws(
+          () => object.unbind(device, { offset: unit }),
+          outOfRange(`device ${device.ordinal} has memory bound at`, unit),
+        )
         const gone = PhysicalMemory.create(device, unit)
         gone.dispose()
-        assert.throws(() => object.bindMemory(gone), DisposedError)
+        assert.throws(() => object.bindMemorySync(gone), DisposedError)
         const second = t.devices[1]
         if (second === undefined) return
         const foreign = mapNew(t, second, unit)
-        assert.throws(() => object.bindMemory(foreign.physical), outOfRange(`device ${second.ordinal}`, 'not added'))
+        assert.throws(
+          () => object.bindMemorySync(foreign.physical),
+          outOfRange(`not on device ${second.ordinal}`, 'was added'),
+        )
         assert.throws(() => object.addDevice(second), outOfRange('1 devices'))
         assert.throws(() => object.unbind(second), RangeError)
       },
@@ -264,9 +276,8 @@ export const multicastSuite: Suite = {
         const ready = child.run('receiveMulticast', { device: 1 })
         await hand(socket, object.export())
         await ready
-        await child.run('bindMulticast', { device: 1 })
         const mine = mapNew(t, first, byteLength, { isShared: true })
-        object.bindMemory(mine.physical)
+        await Promise.all([child.run('bindMulticast', { device: 1 }), object.bindMemory(mine.physical)])
         const range = t.own(AddressRange.reserve(byteLength))
         const all = DeviceBuffer.view(first, t.own(range.map(object)), 'u8')
         const data = t.random.bytes(byteLength)
@@ -287,7 +298,7 @@ export const multicastSuite: Suite = {
           const object = MulticastObject.create({ deviceCount: 1, byteLength: unit, handleTypes: 'posix-fd' })
           const handle = object.export()
           assert.deepEqual(handle.toJSON(), { type: 'posix-fd', content: 'multicast', byteLength: unit })
-          assert.throws(() => PhysicalMemory.import(handle as never, t.device), TypeError)
+          assert.throws(() => PhysicalMemory.import(t.device, handle as never), TypeError)
           const other = MulticastObject.import(handle)
           assert.equal(other.byteLength, unit)
           assert.equal(other.deviceCount, undefined)

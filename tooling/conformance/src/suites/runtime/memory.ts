@@ -209,7 +209,7 @@ export const memorySuite: Suite = {
         await stream.synchronize()
         const { attributes } = managed
         assert.equal(attributes.readMostly, true)
-        assert.deepEqual(attributes.preferredLocation, { type: 'device', device: 0 })
+        assert.deepEqual(attributes.preferredLocation, { type: 'device', deviceOrdinal: 0 })
         assert.deepEqual(attributes.accessedBy, [-1])
         assert.deepEqual(attributes.lastPrefetchLocation, { type: 'host' })
         managed.unadvise('readMostly').unadvise('preferredLocation').unadvise('accessedBy', 'host')

@@ -43,7 +43,7 @@ export const arrivalCases: readonly ConformanceCase[] = [
         await sendHandle(left, handle)
         handle.dispose()
         const arrived = (await receiveHandle(right, 'memory')) as DescriptorHandle<'memory'>
-        PhysicalMemory.import(arrived, t.device).dispose()
+        PhysicalMemory.import(t.device, arrived).dispose()
         arrived.dispose()
         await assert.rejects(sendHandle(left, handle), DisposedError)
         await assert.rejects(sendHandle(left, {} as never), TypeError)

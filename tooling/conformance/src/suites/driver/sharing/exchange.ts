@@ -40,7 +40,7 @@ export const exchangeCases: readonly ConformanceCase[] = [
       const handle = (await receiveHandle(socket, 'memory')) as DescriptorHandle<'memory'>
       assert.equal(await made, handle.byteLength)
       assert.equal(handle.deviceUuid, t.device.uuid)
-      const physical = t.own(PhysicalMemory.import(handle, t.device))
+      const physical = t.own(PhysicalMemory.import(t.device, handle))
       handle.dispose()
       const bytes = mapAgain(t, t.device, physical)
       assertSameBits(bytes.toArraySync(), new Uint8Array(bytes.length).fill(0x3c), 'made by the child')
@@ -135,8 +135,8 @@ export const exchangeCases: readonly ConformanceCase[] = [
         byteLength,
         deviceUuid: t.device.uuid,
       })
-      const again = t.own(PhysicalMemory.import(handle, t.device))
-      const twice = t.own(PhysicalMemory.import(handle, t.device))
+      const again = t.own(PhysicalMemory.import(t.device, handle))
+      const twice = t.own(PhysicalMemory.import(t.device, handle))
       assert.deepEqual(again.properties.location, physical.properties.location)
       // It goes on to others only from where it was made.
       assert.deepEqual(again.properties.handleTypes, [])

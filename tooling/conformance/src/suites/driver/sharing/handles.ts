@@ -30,7 +30,7 @@ export const handleCases: readonly ConformanceCase[] = [
         const physical = PhysicalMemory.create(t.device, unit, { handleTypes: 'posix-fd' })
         const handle = physical.export()
         const facts = { content: 'memory', byteLength: unit, deviceUuid: t.device.uuid } as const
-        const take = (what: unknown) => () => PhysicalMemory.import(what as ShareableHandle<'memory'>, t.device)
+        const take = (what: unknown) => () => PhysicalMemory.import(t.device, what as ShareableHandle<'memory'>)
         // What is no handle.
         for (const bad of [undefined, null, 5, {}, handle.descriptor, handle.toJSON()]) {
           assert.throws(take(bad), TypeError)
@@ -43,7 +43,10 @@ export const handleCases: readonly ConformanceCase[] = [
         }
         // Of something else.
         for (const content of ['pool', 'multicast']) {
-          refuse(openNull({ content }), (error) => error instanceof TypeError && /not of memory/.test(error.message))
+          refuse(
+            openNull({ content }),
+            (error) => error instanceof TypeError && /must be one of memory/.test(error.message),
+          )
         }
         assert.throws(() => MemoryPool.import(t.device, handle as never), TypeError)
         // Of a size that it cannot have.
@@ -73,7 +76,7 @@ export const handleCases: readonly ConformanceCase[] = [
         refuse(openNull({ deviceUuid }), (error) => {
           return error instanceof FeatureNotSupportedError && error.message.includes(deviceUuid)
         })
-        assert.throws(() => PhysicalMemory.import(handle, 0 as unknown as Device), TypeError)
+        assert.throws(() => PhysicalMemory.import(0 as unknown as Device, handle), TypeError)
         // Kinds that Linux has not.
         assert.throws(take(new WindowsHandle('win32', 4n, facts)), StatusError)
         const garbage = new FabricHandle(t.random.bytes(64), facts)
@@ -100,7 +103,7 @@ export const handleCases: readonly ConformanceCase[] = [
       const longer = t.own(await retold(handle, { content: 'memory', byteLength: unit * 2 }))
       let imported: PhysicalMemory
       try {
-        imported = PhysicalMemory.import(longer, t.device)
+        imported = PhysicalMemory.import(t.device, longer)
       } catch (error) {
         assert.ok(error instanceof RangeError || error instanceof StatusError)
         return

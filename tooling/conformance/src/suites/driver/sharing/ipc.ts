@@ -55,7 +55,7 @@ export const ipcCases: readonly ConformanceCase[] = [
         assert.throws(() => ipcMemoryHandle({} as never), TypeError)
         const bad = (change: object) => () =>
           IpcMemory.open(t.device, { ...handle, ...change } as unknown as IpcMemoryHandle)
-        assert.throws(bad({ handle: 'AAAA' }), /3 bytes, not 64/)
+        assert.throws(bad({ handle: 'AAAA' }), /64 bytes, not 3/)
         assert.throws(bad({ handle: 5 }), TypeError)
         assert.throws(bad({ type: 'ipc-event' }), TypeError)
         assert.throws(bad({ dtype: 'f31' }), TypeError)

@@ -59,9 +59,9 @@ function map(physical: PhysicalMemory, device: Device, access: 'read' | 'readWri
 async function takeMemory(handle: ShareableHandle<'memory'>, ordinal: number, access?: 'read'): Promise<number> {
   const device = Device.get(ordinal)
   try {
-    return map(own(PhysicalMemory.import(handle, device)), device, access)
+    return map(own(PhysicalMemory.import(device, handle)), device, access)
   } finally {
-    if ('dispose' in handle) handle.dispose()
+    handle.dispose()
   }
 }
 
@@ -94,7 +94,7 @@ answerCommands({
     try {
       pool = own(MemoryPool.import(Device.get(device), handle))
     } finally {
-      if ('dispose' in handle) handle.dispose()
+      handle.dispose()
     }
   },
 
@@ -136,17 +136,17 @@ answerCommands({
   async receiveMulticast({ device = 0 }: Taking) {
     const handle = await receiveHandle(line(), 'multicast')
     multicast = own(MulticastObject.import(handle))
-    if ('dispose' in handle) handle.dispose()
+    handle.dispose()
     multicast.addDevice(Device.get(device))
   },
 
-  bindMulticast({ device = 0 }: Taking) {
+  async bindMulticast({ device = 0 }: Taking) {
     if (multicast === undefined) throw new Error('there is no multicast object yet')
     const on = Device.get(device)
     const physical = own(PhysicalMemory.create(on, multicast.byteLength, { handleTypes: 'posix-fd' }))
     map(physical, on)
     memory().fillSync(0)
-    multicast.bindMemory(physical)
+    await multicast.bindMemory(physical)
   },
 
   read: () => memory().toArraySync(),

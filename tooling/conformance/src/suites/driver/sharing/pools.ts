@@ -55,7 +55,7 @@ export const poolCases: readonly ConformanceCase[] = [
         byteLength: 0,
         deviceUuid: t.device.uuid,
       })
-      assert.throws(() => PhysicalMemory.import(handle as never, t.device), TypeError)
+      assert.throws(() => PhysicalMemory.import(t.device, handle as never), TypeError)
       const plain = t.own(DeviceBuffer.allocate(t.device, 'u8', 100))
       assert.throws(() => pool.exportPointer(plain), StatusError)
       assert.throws(() => pool.exportPointer({} as never), TypeError)

@@ -39,9 +39,8 @@ async function serve(): Promise<void> {
 
 async function connect(): Promise<void> {
   using socket = DescriptorSocket.connect(path)
-  using handle = (await receiveHandle(socket, 'memory', patience)) as Disposable &
-    Parameters<typeof PhysicalMemory.import>[0]
-  const bytes = map(PhysicalMemory.import(handle, device))
+  using handle = await receiveHandle(socket, 'memory', patience)
+  const bytes = map(PhysicalMemory.import(device, handle))
   assertSameBits(bytes.toArraySync(), question(bytes.length), 'what the other wrote')
   bytes.copyFromSync(answer(bytes.length))
   await socket.send({}, patience)

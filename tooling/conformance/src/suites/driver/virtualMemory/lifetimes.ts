@@ -81,24 +81,24 @@ export const lifetimeCases: readonly ConformanceCase[] = [
       const { physical, mapped, range, bytes } = mapNew(t, t.device, byteLength)
       const data = t.random.bytes(byteLength)
       bytes.copyFromSync(data)
-      const retained = t.own(PhysicalMemory.retain(mapped.address, byteLength, t.device))
+      const retained = t.own(PhysicalMemory.retain(t.device, mapped.address, byteLength))
       assert.deepEqual(retained.properties, physical.properties)
       const inside = mapped.address + BigInt(t.random.integer(1, byteLength - 1))
-      t.own(PhysicalMemory.retain(inside, byteLength, t.device))
+      t.own(PhysicalMemory.retain(t.device, inside, byteLength))
       mapped.dispose()
       physical.dispose()
-      assert.throws(() => PhysicalMemory.retain(inside, byteLength, t.device), harmless(invalidValue))
+      assert.throws(() => PhysicalMemory.retain(t.device, inside, byteLength), harmless(invalidValue))
       const again = t.own(range.map(retained))
       assertSameBits(DeviceBuffer.view(t.device, again, 'u8').toArraySync(), data, 'mapped again')
       const at = again.address
-      assert.throws(() => PhysicalMemory.retain(at, byteLength + 1, t.device), outOfRange('multiple', byteLength + 1))
-      assert.throws(() => PhysicalMemory.retain(at, 0, t.device), RangeError)
-      assert.throws(() => PhysicalMemory.retain(5 as unknown as bigint, byteLength, t.device), TypeError)
-      assert.throws(() => PhysicalMemory.retain(-5n, byteLength, t.device), RangeError)
-      assert.throws(() => PhysicalMemory.retain(at, byteLength, 'host'), outOfRange('lies on device 0', 'the host'))
+      assert.throws(() => PhysicalMemory.retain(t.device, at, byteLength + 1), outOfRange('multiple', byteLength + 1))
+      assert.throws(() => PhysicalMemory.retain(t.device, at, 0), RangeError)
+      assert.throws(() => PhysicalMemory.retain(t.device, 5 as unknown as bigint, byteLength), TypeError)
+      assert.throws(() => PhysicalMemory.retain(t.device, -5n, byteLength), RangeError)
+      assert.throws(() => PhysicalMemory.retain('host', at, byteLength), outOfRange('lies, on device 0', 'the host'))
       const second = t.devices[1]
       if (second === undefined) return
-      assert.throws(() => PhysicalMemory.retain(at, byteLength, second), outOfRange('device 0', 'device 1'))
+      assert.throws(() => PhysicalMemory.retain(second, at, byteLength), outOfRange('device 0', 'device 1'))
     },
   },
   {

@@ -15,7 +15,7 @@ export const physicalCases: readonly ConformanceCase[] = [
         const byteLength = allocationGranularity(place) * t.random.integer(1, 3)
         const memory = t.own(PhysicalMemory.create(place, byteLength))
         const { location, handleTypes, gpuDirectRdma, compressible } = memory.properties
-        if (onDevice !== undefined) assert.deepEqual(location, { type: 'device', device: onDevice.ordinal })
+        if (onDevice !== undefined) assert.deepEqual(location, { type: 'device', deviceOrdinal: onDevice.ordinal })
         // Where it was made for the host as such, one of its nodes is told.
         else if (place === 'host') assert.ok(location.type === 'host' || location.type === 'host-node', location.type)
         else assert.deepEqual(location, { type: 'host-node', node: (place as { hostNode: number }).hostNode })

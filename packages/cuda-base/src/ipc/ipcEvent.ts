@@ -1,6 +1,10 @@
-import { contextOf, type DeviceOrContext, Event, Status, scratch, withReason } from '@shoal/cuda-base'
 import type { CUevent } from '@shoal/cuda-sys/driver'
 import { requireInstance, wrongType } from '@shoal/types'
+import { contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
+import { Event } from '../event/event.js'
+import { scratch } from '../native.js'
+import { withReason } from '../share/handleKinds.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
 /** What another process on this machine opens an event with. Plain data: JSON and `postMessage` carry it. */
@@ -11,12 +15,14 @@ export interface IpcEventHandle {
 }
 
 /**
- * A handle for an event (`cuIpcGetEventHandle`), which must have been made with `interprocess: true`.
- * @throws StatusError for another one.
+ * A handle that another process on this machine opens the event with (`cuIpcGetEventHandle`).
+ * @throws TypeError; StatusError unless the event was made with `interprocess: true`; DisposedError
+ * @example
+ * using event = device.createEvent({ interprocess: true, timing: false })
+ * socket.send({ bytes: Buffer.from(JSON.stringify(ipcEventHandle(event))) })
  */
 export function ipcEventHandle(event: Event): IpcEventHandle {
-  requireInstance(event, 'ipcEventHandle', 'event', Event)
-  const { handle, context } = event
+  const { handle, context } = requireInstance(event, 'ipcEventHandle', 'event', Event) as Event
   const out = scratch()
   withReason([Status.invalidHandle, Status.invalidValue], 'the event was not made with { interprocess: true }', () =>
     context._call('ipcGetEventHandle', out, handle),
@@ -24,13 +30,17 @@ export function ipcEventHandle(event: Event): IpcEventHandle {
   return { type: 'ipc-event', handle: encodeHandle(new Uint8Array(out.buffer, 0, handleBytes)) }
 }
 
-/** Opens an event of another process (`cuIpcOpenEventHandle`). */
+/**
+ * Opens an event of another process (`cuIpcOpenEventHandle`).
+ * @throws TypeError, RangeError for what is no such handle; StatusError
+ */
 export function openIpcEvent(owner: DeviceOrContext, handle: IpcEventHandle): Event {
+  const api = 'openIpcEvent'
+  const context = contextOf(owner, api)
   if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-event') {
-    throw wrongType('openIpcEvent', 'handle', 'what ipcEventHandle() gave', handle)
+    throw wrongType(api, 'handle', 'what ipcEventHandle() returned', handle)
   }
-  const bytes = decodeHandle(handle.handle, 'handle')
-  const context = contextOf(owner, 'openIpcEvent')
+  const bytes = decodeHandle(handle.handle, api)
   const out = scratch()
   context._call('ipcOpenEventHandle', out, bytes)
   return Event._adopt(context, out.u64[0] as CUevent)

@@ -1,31 +1,25 @@
-import {
-  type Context,
-  type Device,
-  DeviceBuffer,
-  forgetLeak,
-  giveBackUnused,
-  processIsEnding,
-  Resource,
-  requireDevice,
-  Status,
-  scratch,
-  uuidOf,
-  visibleUuids,
-  watchForLeak,
-  withReason,
-} from '@shoal/cuda-base'
 import { type CUdeviceptr, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
 import {
   type DType,
-  describeValue,
   dtypeInfo,
   FeatureNotSupportedError,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  outOfRange,
+  requireInstance,
   requireInteger,
   requireText,
+  wrongType,
 } from '@shoal/types'
+import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Status } from '../errors.js'
+import { forgetLeak, giveBackUnused, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { DeviceBuffer } from '../memory/deviceBuffer.js'
+import { scratch } from '../native.js'
+import { uuidOf, visibleUuids } from '../share/deviceUuid.js'
+import { withReason } from '../share/handleKinds.js'
+import { requireRoom } from '../vmm/properties.js'
 import { decodeHandle, encodeHandle, handleBytes } from './handleBytes.js'
 
 /** What another process on this machine opens a buffer with. Plain data: JSON and `postMessage` carry it. */
@@ -42,20 +36,26 @@ export interface IpcMemoryHandle<D extends DType = DType> {
   readonly deviceUuid: string
 }
 
+const openApi = 'IpcMemory.open'
 const lazyPeerAccess = 1
 const onlyAllocated =
   'only memory from DeviceBuffer.allocate, from or zeros has such a handle, not that of a stream, a pool or a mapping'
 
 /**
- * A handle for a buffer (`cuIpcGetMemHandle`). The buffer must come from `DeviceBuffer.allocate` or its kin, not from a
- * stream or a mapping, and must live as long as the other process uses it.
- * @throws StatusError for memory that cannot be shared in this way.
+ * A handle that another process on this machine opens the buffer with (`cuIpcGetMemHandle`, `cudaIpcGetMemHandle`). The buffer must come from
+ * `DeviceBuffer.allocate`, `from` or `zeros`, and must live as long as the other process uses it.
+ * @throws TypeError; RangeError for a buffer without elements; StatusError for memory of a stream, a pool or a mapping;
+ * DisposedError
+ * @example
+ * using buffer = DeviceBuffer.from(device, Float32Array.of(1, 2, 3))
+ * const text = JSON.stringify(ipcMemoryHandle(buffer))
  */
 export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMemoryHandle<D> {
-  if (!(buffer instanceof DeviceBuffer))
-    throw new TypeError(`buffer must be a DeviceBuffer, not ${describeValue(buffer)}`)
+  requireInstance(buffer, 'ipcMemoryHandle', 'buffer', DeviceBuffer)
   const address = buffer.address as CUdeviceptr
-  if (buffer.byteLength === 0) throw new RangeError('a buffer without elements has no memory to share')
+  if (buffer.byteLength === 0) {
+    throw new RangeError('ipcMemoryHandle: buffer must have memory to share, not 0 elements')
+  }
   const { context } = buffer
   const out = scratch()
   context._callDriver('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, address))
@@ -66,10 +66,15 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
   return { type: 'ipc-memory', handle, byteOffset, dtype: buffer.dtype, length: buffer.length, deviceUuid }
 }
 
-/** Memory of another process, opened by its handle. dispose() closes it; buffers over it end with it. */
+/**
+ * Memory of another process, opened by its handle. `dispose()` closes it; its buffer cannot be used afterwards.
+ * @example
+ * using memory = IpcMemory.open(device, JSON.parse(text) as IpcMemoryHandle<'f32'>)
+ * console.log(await memory.buffer.toArray())
+ */
 export class IpcMemory<D extends DType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'IpcMemory'
-  readonly device: Device
+  readonly device: Context['device']
   readonly dtype: D
   readonly length: number
   readonly byteLength: number
@@ -78,10 +83,9 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   readonly #address: bigint
   #buffer: DeviceBuffer<D> | undefined
 
-  private constructor(device: Device, base: CUdeviceptr, handle: IpcMemoryHandle<D>) {
+  private constructor(context: Context, base: CUdeviceptr, handle: IpcMemoryHandle<D>) {
     super()
-    const context = device.primaryContext
-    this.device = device
+    this.device = context.device
     this.#context = context
     this.#base = base
     this.#address = base + BigInt(handle.byteOffset)
@@ -93,32 +97,31 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
   }
 
   /**
-   * Opens memory of another process (`cuIpcOpenMemHandle`).
+   * Opens memory of another process (`cuIpcOpenMemHandle`, `cudaIpcOpenMemHandle`).
+   * @param owner the device the memory lies on.
    * @throws TypeError, RangeError for what is no such handle, longer than the memory behind it, or of another device;
-   * StatusError, also for a handle of this very process.
+   * FeatureNotSupportedError for a device that this process does not see; StatusError, also for a handle of this process.
    */
-  static open<D extends DType>(device: Device, handle: IpcMemoryHandle<D>): IpcMemory<D> {
-    const bytes = checkHandle(requireDevice(device, 'IpcMemory.open'), handle)
+  static open<D extends DType>(owner: DeviceOrContext, handle: IpcMemoryHandle<D>): IpcMemory<D> {
+    const context = contextOf(owner, openApi)
+    const bytes = checkHandle(context.device, handle)
     const out = scratch()
-    const { primaryContext } = device
     withReason([Status.invalidContext], 'a process cannot open handles of its own', () =>
-      primaryContext._call('ipcOpenMemHandle', out, bytes, lazyPeerAccess),
+      context._call('ipcOpenMemHandle', out, bytes, lazyPeerAccess),
     )
     const base = out.u64[0] as CUdeviceptr
     try {
-      primaryContext._callDriver('cuMemGetAddressRange', () =>
-        cuMemGetAddressRange(out.address, out.address + 8n, base),
-      )
+      context._callDriver('cuMemGetAddressRange', () => cuMemGetAddressRange(out.address, out.address + 8n, base))
       requireWithin(handle, Number(out.u64[1]))
-      return new IpcMemory(device, base, handle)
+      return new IpcMemory(context, base, handle)
     } catch (error) {
-      const close = (): void => primaryContext._release('ipcCloseMemHandle', base)
+      const close = (): void => context._release('ipcCloseMemHandle', base)
       giveBackUnused('IpcMemory', close)
       throw error
     }
   }
 
-  /** The elements as a buffer. It can be used until dispose(). */
+  /** The elements as a buffer, until `dispose()`. @throws DisposedError */
   get buffer(): DeviceBuffer<D> {
     this._requireAlive()
     this.#buffer ??= DeviceBuffer.view(this.device, this, this.dtype, { length: this.length })
@@ -138,7 +141,11 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
     }
   }
 
-  /** Closes it (`cuIpcCloseMemHandle`): blocks until the work of the device has ended. */
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { dtype: this.dtype, length: this.length, deviceOrdinal: this.device.ordinal }
+  }
+
+  /** Closes it (`cuIpcCloseMemHandle`, `cudaIpcCloseMemHandle`): blocks until the work of the device has ended. */
   protected release(): void {
     forgetLeak(this)
     const context = this.#context
@@ -159,33 +166,31 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
 }
 
 function requireWithin({ byteOffset, length, dtype }: IpcMemoryHandle, available: number): void {
-  const byteLength = length * dtypeInfo(dtype).bytes
-  if (byteOffset + byteLength <= available) return
-  throw new RangeError(
-    `byteOffset ${byteOffset} and ${byteLength} bytes end beyond the memory, which has ${available} bytes`,
-  )
+  requireRoom(openApi, 'handle.byteOffset', byteOffset, length * dtypeInfo(dtype).bytes, available, 'memory')
 }
 
-function checkHandle(device: Device, handle: IpcMemoryHandle): Uint8Array {
+function checkHandle(device: Context['device'], handle: IpcMemoryHandle): Uint8Array {
   if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-memory') {
-    throw new TypeError(`handle must be what ipcMemoryHandle() gave, not ${describeValue(handle)}`)
+    throw wrongType(openApi, 'handle', 'what ipcMemoryHandle() returned', handle)
   }
   const { bytes, alignment } = dtypeInfo(handle.dtype)
-  requireInteger(handle.length, 'IpcMemory.open', 'handle.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
-  requireInteger(handle.byteOffset, 'IpcMemory.open', 'handle.byteOffset', 0)
+  requireInteger(handle.length, openApi, 'handle.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  requireInteger(handle.byteOffset, openApi, 'handle.byteOffset', 0)
   if (handle.byteOffset % alignment !== 0) {
-    throw new RangeError(`byteOffset must be a multiple of ${alignment} for ${handle.dtype}, not ${handle.byteOffset}`)
+    const expected = `a multiple of ${alignment} for ${handle.dtype}`
+    throw outOfRange(openApi, 'handle.byteOffset', expected, handle.byteOffset)
   }
-  requireText(handle.deviceUuid, 'IpcMemory.open', 'handle.deviceUuid')
+  const needed = requireText(handle.deviceUuid, openApi, 'handle.deviceUuid')
   const uuid = uuidOf(device.handle)
-  if (handle.deviceUuid !== uuid) {
-    const isVisible = visibleUuids().includes(handle.deviceUuid)
-    if (isVisible) throw new RangeError(`the memory lies on device ${handle.deviceUuid}, not on ${uuid}`)
+  if (needed !== uuid) {
+    if (visibleUuids().includes(needed)) {
+      throw new RangeError(`${openApi}: device must be the one the memory lies on, ${needed}, not ${uuid}`)
+    }
     throw new FeatureNotSupportedError({
       library: 'NVIDIA CUDA driver',
-      api: 'opening the memory',
-      reason: `it lies on device ${handle.deviceUuid}, which this process does not see`,
+      api: openApi,
+      reason: `the memory lies on device ${needed}, which this process does not see`,
     })
   }
-  return decodeHandle(handle.handle, 'handle')
+  return decodeHandle(handle.handle, openApi)
 }

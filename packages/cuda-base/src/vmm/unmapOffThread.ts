@@ -11,14 +11,14 @@ export interface Mapping {
 }
 
 /**
- * Waits for the work of the contexts and unmaps, on a native thread; then calls `whenOver`. Until then nobody resets the
- * contexts. They lose one child each.
- * @throws StatusError the first there was; what is mapped goes all the same.
+ * Waits for the work of the contexts and unmaps, on a native thread; then calls `afterwards`. Until then nobody resets
+ * the contexts. Each loses one child.
+ * @throws StatusError of the first step that failed; the others are done all the same.
  */
 export async function unmapOffThread(
   mappings: readonly Mapping[],
   users: Iterable<Context>,
-  whenOver: () => void,
+  afterwards: () => void,
 ): Promise<void> {
   const contexts = [...users]
   const waiting = contexts.filter((context) => !context.disposed)
@@ -43,7 +43,7 @@ export async function unmapOffThread(
     })
     for (const status of statuses) await attempt(() => checkRelease(status, 'cuMemUnmap'))
   })
-  await attempt(whenOver)
+  await attempt(afterwards)
   for (const context of waiting) await attempt(() => context._endWait())
   for (const context of contexts) await attempt(() => context._removeChild())
   throwFirst('Mapped memory', failures)

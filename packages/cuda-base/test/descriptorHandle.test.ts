@@ -1,0 +1,98 @@
+import { fstatSync, readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import { inspect } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { DescriptorHandle } from '@shoal/cuda-base'
+import { DisposedError } from '@shoal/types'
+import { expect, test } from 'vitest'
+import { memoryFacts, openNull } from './handleFacts.js'
+
+test('DescriptorHandle owns its descriptor and tells everything else as data', () => {
+  const descriptor = openNull()
+  const handle = new DescriptorHandle(descriptor, memoryFacts)
+  expect(handle).toMatchObject({ type: 'posix-fd', ...memoryFacts, disposed: false })
+  expect(handle.descriptor).toBe(descriptor)
+  expect(JSON.parse(JSON.stringify(handle))).toEqual({ type: 'posix-fd', ...memoryFacts })
+  handle.dispose()
+  handle.dispose()
+  expect(() => fstatSync(descriptor)).toThrow('EBADF')
+  expect(() => handle.descriptor).toThrow(DisposedError)
+  expect(handle.toJSON()).toEqual({ type: 'posix-fd', ...memoryFacts })
+})
+
+test('it is closed at the end of its block', () => {
+  const descriptor = openNull()
+  {
+    using handle = new DescriptorHandle(descriptor, { content: 'pool', byteLength: 0 })
+    expect(handle.toJSON()).toEqual({ type: 'posix-fd', content: 'pool', byteLength: 0 })
+  }
+  expect(() => fstatSync(descriptor)).toThrow('EBADF')
+})
+
+test('it is closed with a warning when it was dropped', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const warnings: string[] = []
+  const listen = (warning: Error): void => void warnings.push(warning.message)
+  process.on('warning', listen)
+  const descriptors = Array.from({ length: 3 }, openNull)
+  const drop = (): void => {
+    for (const descriptor of descriptors) new DescriptorHandle(descriptor, memoryFacts)
+  }
+  drop()
+  const isOpen = (descriptor: number): boolean => {
+    try {
+      fstatSync(descriptor)
+      return true
+    } catch {
+      return false
+    }
+  }
+  for (let round = 0; round < 50 && descriptors.some(isOpen); round += 1) {
+    collect()
+    await setImmediate()
+  }
+  process.off('warning', listen)
+  expect(descriptors.filter(isOpen)).toEqual([])
+  const [first] = descriptors
+  expect(warnings).toContain(`DescriptorHandle ${first} was dropped without dispose(); its descriptor is closed`)
+})
+
+const keys = 'type, content, byteLength, deviceUuid'
+test.each([
+  [-1, memoryFacts, RangeError, 'descriptor must be an integer from 0 to 2147483647, not -1'],
+  [2 ** 31, memoryFacts, RangeError, 'descriptor must be an integer from 0 to 2147483647, not 2147483648'],
+  [1.5, memoryFacts, TypeError, 'descriptor must be an integer from 0 to 2147483647, not 1.5'],
+  ['1', memoryFacts, TypeError, "descriptor must be an integer from 0 to 2147483647, not '1'"],
+  [0, undefined, TypeError, 'facts must be a plain object such as { type, content, byteLength }, not undefined'],
+  [
+    0,
+    { ...memoryFacts, content: 'stream' },
+    TypeError,
+    "content must be 'memory', 'pool' or 'multicast', not 'stream'",
+  ],
+  [0, { ...memoryFacts, type: 'fabric' }, TypeError, "facts.type must be 'posix-fd', not 'fabric'"],
+  [0, { ...memoryFacts, device: 0 }, TypeError, `facts must have only the keys ${keys}, not 'device'`],
+  [0, { ...memoryFacts, byteLength: 0 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1, not 0'],
+  [0, { ...memoryFacts, byteLength: -1 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1, not -1'],
+  [0, { ...memoryFacts, byteLength: 2 ** 60 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1'],
+  [0, { ...memoryFacts, byteLength: '5' }, TypeError, "byteLength must be an integer from 1 to 2^53 - 1, not '5'"],
+  [0, { ...memoryFacts, deviceUuid: 5 }, TypeError, 'deviceUuid must be a string, not 5'],
+])('it is not made of %s with %j', (descriptor, facts, kind, message) => {
+  const make = (): unknown => new DescriptorHandle(descriptor as number, facts as typeof memoryFacts)
+  expect(make).toThrow(kind)
+  expect(make).toThrow(`DescriptorHandle: ${message}`)
+})
+
+test('it is printed in one line, also after dispose()', () => {
+  const handle = new DescriptorHandle(openNull(), { content: 'multicast', byteLength: 5 })
+  const line = "DescriptorHandle { type: 'posix-fd', content: 'multicast', byteLength: 5"
+  expect(inspect(handle)).toBe(`${line} }`)
+  handle.dispose()
+  expect(inspect(handle)).toBe(`${line}, disposed: true }`)
+})
+
+test('it does not load the driver', () => {
+  expect(readFileSync('/proc/self/maps', 'utf8')).not.toContain('libshoal-sim-cuda')
+})
