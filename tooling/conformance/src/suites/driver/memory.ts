@@ -155,15 +155,17 @@ export const memorySuite: Suite = {
         const pinned = t.own(PinnedBuffer.allocate(t.device, 'u8', 1000))
         const onDevice = pointerInfo(t.device, buffer.slice(10).address)
         assert.equal(onDevice.type, 'device')
-        assert.equal(onDevice.device, t.device.ordinal)
-        assert.equal(onDevice.isManaged, false)
+        assert.equal(onDevice.deviceOrdinal, t.device.ordinal)
+        assert.equal(onDevice.devicePointer, buffer.slice(10).address)
+        assert.equal(onDevice.hostPointer, undefined)
         assert.equal(onDevice.rangeStart, buffer.address)
         assert.ok(onDevice.rangeLength >= 1000)
         assert.equal(pointerInfo(t.device, pinned.address).type, 'host')
         assert.deepEqual(pointerInfo(t.device, 0n), {
-          type: 'unknown',
-          isManaged: false,
-          device: -1,
+          type: 'unregistered',
+          deviceOrdinal: undefined,
+          devicePointer: undefined,
+          hostPointer: undefined,
           rangeStart: 0n,
           rangeLength: 0,
         })

@@ -118,7 +118,7 @@ export const pointerSuite: Suite = {
         assert.equal(pointerAttribute(t.device, mapped.address, 'ACCESS_FLAGS'), 'read')
         const { address } = mapped
         mapped.dispose()
-        assert.equal(pointerInfo(t.device, address).type, 'unknown')
+        assert.equal(pointerInfo(t.device, address).type, 'unregistered')
         assert.equal(physical.byteLength, byteLength)
       },
     },

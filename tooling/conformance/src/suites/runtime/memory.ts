@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
-import { DeviceBuffer, PinnedBuffer, rangeAttribute, rangeAttributes } from '@shoal/driver'
+import {
+  DeviceBuffer as DriverBuffer,
+  PinnedBuffer as DriverPinned,
+  rangeAttribute,
+  rangeAttributes,
+} from '@shoal/driver'
 import {
   currentDevice,
   Device,
@@ -31,7 +36,7 @@ export const memorySuite: Suite = {
         assert.equal(here.device, Device.get(1))
         assert.equal(there.device, Device.get(0))
         setDevice(0)
-        assert.equal(pointerInfo(here).device, 1)
+        assert.equal(pointerInfo(here).deviceOrdinal, 1)
         there.copyFromSync(here)
         assert.deepEqual([...there.toArraySync()], [1, 2, 3])
         here.fillSync(7)
@@ -76,7 +81,7 @@ export const memorySuite: Suite = {
         for (const [dtype, value] of cases) {
           const memory = t.own(DeviceBuffer.zeros(dtype, 37))
           memory.slice(1, 36).fillSync(value as never)
-          const expected = t.own(DeviceBuffer.zeros(t.device, dtype, 37))
+          const expected = t.own(DriverBuffer.zeros(t.device, dtype, 37))
           expected.slice(1, 36).fillSync(value as never)
           assert.deepEqual(memory.toArraySync(), expected.toArraySync(), dtype)
         }
@@ -265,21 +270,21 @@ export const memorySuite: Suite = {
         const memory = t.own(DeviceBuffer.zeros('u8', 10))
         const info = pointerInfo(memory.slice(3))
         assert.equal(info.type, 'device')
-        assert.equal(info.device, 0)
+        assert.equal(info.deviceOrdinal, 0)
         assert.equal(info.devicePointer, memory.address + 3n)
         assert.equal(info.hostPointer, undefined)
         assert.equal(pointerInfo(0x1000n).type, 'unregistered')
-        assert.equal(pointerInfo(0x1000n).device, undefined)
+        assert.equal(pointerInfo(0x1000n).deviceOrdinal, undefined)
         assert.throws(() => pointerInfo('x' as unknown as bigint), TypeError)
       },
     },
     {
       name: 'memory of the driver and of the runtime is each other’s, without a copy',
       async run(t) {
-        const buffer = DeviceBuffer.from(t.device, new Int32Array([1, 2, 3]))
+        const buffer = DriverBuffer.from(t.device, new Int32Array([1, 2, 3]))
         const ours = t.own(DeviceBuffer.from(new Int32Array([4, 5, 6])))
         const theirsHere = DeviceBuffer.view(buffer, 'i32')
-        const oursThere = DeviceBuffer.view(t.device, ours, 'i32')
+        const oursThere = DriverBuffer.view(t.device, ours, 'i32')
         assert.equal(theirsHere.address, buffer.address)
         assert.equal(oursThere.address, ours.address)
         theirsHere.fillSync(8)
@@ -288,7 +293,7 @@ export const memorySuite: Suite = {
         assert.deepEqual([...ours.toArraySync()], [9, 9, 9])
         ours.copyFromSync(buffer)
         assert.deepEqual([...oursThere.toArraySync()], [8, 8, 8])
-        const pinned = t.own(PinnedBuffer.from(t.device, new Int32Array([7, 7, 1])))
+        const pinned = t.own(DriverPinned.from(t.device, new Int32Array([7, 7, 1])))
         const stream = t.own(t.device.createStream())
         ours.copyFrom(pinned, { stream })
         assert.deepEqual([...(await oursThere.toArray({ stream }))], [7, 7, 1])
