@@ -339,7 +339,7 @@ describe('pointer arguments', () => {
   test('a stream of another device is refused', () => {
     using stream = Device.get(1).createStream()
     expect(() => module.kernel('args_4', ['i32']).launch({ ...good, stream }, 1)).toThrow(
-      /stream belongs to device 1, the operation to device 0/,
+      /Kernel.launch: stream must be one of device 0, not of device 1/,
     )
   })
 })

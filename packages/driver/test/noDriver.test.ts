@@ -72,7 +72,10 @@ describe('without a usable driver every call is a typed error, and the process l
     expect(result['count']).toEqual({ value: '0' })
     expect(result['all']).toEqual({ value: '' })
     expect(result['version']).toEqual({ value: '12.4' })
-    expect(result['get']).toMatchObject({ name: 'RangeError', message: 'no device 0: there is no CUDA device' })
+    expect(result['get']).toMatchObject({
+      name: 'RangeError',
+      message: 'Device.get: ordinal must be that of a device, and there is no CUDA device',
+    })
     expect(result['initialize']).toMatchObject({ name: 'StatusError', code: 'CUDA_ERROR_NO_DEVICE' })
   })
 })

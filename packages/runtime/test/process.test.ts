@@ -57,13 +57,13 @@ describe('objects that are dropped', () => {
     expect(warnings.map((warning: { name: string }) => warning.name)).toEqual(Array(7).fill('ShoalLeakWarning'))
     const messages = warnings.map((warning: { message: string }) => warning.message).sort()
     expect(messages).toEqual([
+      expect.stringContaining('A DeviceBuffer of 20000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('A DeviceBuffer of 40000000 bytes on device 0 was dropped without dispose()'),
+      expect.stringContaining('A ManagedBuffer of 3000000 bytes was dropped without dispose()'),
       expect.stringContaining('A MemoryPool of device 0 was dropped without dispose()'),
+      expect.stringContaining('A PinnedBuffer of 1000 bytes was dropped without dispose()'),
       expect.stringContaining('A Stream of device 0 was dropped without dispose()'),
       expect.stringContaining('An Event of device 0 was dropped without dispose()'),
-      expect.stringContaining('DeviceBuffer of 20000000 bytes on device 0 was dropped without dispose()'),
-      expect.stringContaining('DeviceBuffer of 40000000 bytes on device 0 was dropped without dispose()'),
-      expect.stringContaining('ManagedBuffer of 3000000 bytes was dropped without dispose()'),
-      expect.stringContaining('PinnedBuffer of 1000 bytes was dropped without dispose()'),
     ])
     expect(before - after).toBeLessThan(1_000_000)
   })
