@@ -1,6 +1,5 @@
 import { cuDriverGetVersion, cuGetErrorName, cuGetErrorString } from '@shoal/cuda-sys/driver'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'
-import type { StatusText } from './calls/cudaLibrary.js'
 import { readCString, scratch } from './native.js'
 
 /** Status codes the driver package itself decides on. */
@@ -16,6 +15,12 @@ export const Status = {
   peerAccessNotEnabled: 705,
   contextIsDestroyed: 709,
 } as const
+
+/** What a library calls a status, and what it says of it. */
+export interface StatusText {
+  readonly name: string
+  readonly description: string
+}
 
 const statusTexts = new Map<number, StatusText>()
 

@@ -11,18 +11,30 @@ export function processIsEnding(): boolean {
   return isEnding
 }
 
-/**
- * Watches for the end of the process. A worker's end is none: what it leaves behind would stay with the process, so
- * `endOfThread` tidies up there. A worker that is terminated has no such moment.
- */
-export function watchForEnd(endOfThread: () => void): void {
-  if (!isMainThread) {
-    process.once('exit', endOfThread)
-    return
+const atEndOfThread: (() => void)[] = []
+let isWatching = false
+
+/** Watches for the end of the process, once. */
+export function watchForEnd(): void {
+  if (isWatching) return
+  isWatching = true
+  if (isMainThread) {
+    process.prependListener('exit', () => {
+      isEnding = true
+    })
+  } else {
+    process.once('exit', () => {
+      for (const handler of atEndOfThread) handler()
+    })
   }
-  process.prependListener('exit', () => {
-    isEnding = true
-  })
+}
+
+/**
+ * Calls `handler` when this thread ends and the process does not: what a worker leaves behind would stay with the process.
+ * A worker that is terminated has no such moment.
+ */
+export function tidyUpAtEndOfThread(handler: () => void): void {
+  atEndOfThread.push(handler)
 }
 
 /** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */

@@ -1,6 +1,7 @@
 import type { CUcontext, CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
 import type { NativeCall } from '@shoal/ffi/calls'
 import type { MemoryRange, StatusError } from '@shoal/types'
+import type { StatusText } from '../errors.js'
 import type { PairedCalls } from './driverCalls.gen.js'
 
 /** A device, as the two libraries name it: by its `CUdevice` or its ordinal, its context or its ordinal. */
@@ -55,10 +56,4 @@ export interface CudaLibrary {
   start(): void
   /** The same where that there is no device is an answer: its status. */
   startForCount(): number
-}
-
-/** What a library calls a status, and what it says of it. */
-export interface StatusText {
-  readonly name: string
-  readonly description: string
 }

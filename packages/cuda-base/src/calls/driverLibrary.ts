@@ -13,7 +13,6 @@ import {
   driver,
 } from '@shoal/cuda-sys/driver'
 import type { NativeCall } from '@shoal/ffi/calls'
-import { closeContextsOfThread } from '../context.js'
 import { driverError, driverStatusText, Status } from '../errors.js'
 import { watchForEnd } from '../lifetime.js'
 import { startDriver } from '../start.js'
@@ -45,7 +44,7 @@ let isStarted = false
 function start(): void {
   if (isStarted) return
   startDriver()
-  watchForEnd(closeContextsOfThread)
+  watchForEnd()
   isStarted = true
 }
 

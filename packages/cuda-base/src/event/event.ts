@@ -10,11 +10,11 @@ import {
   wrongType,
 } from '@shoal/types'
 import type { CudaLibrary } from '../calls/cudaLibrary.js'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
-import { eventStatus, settle } from '../stream/wait.js'
+import { eventStatus, settle } from '../waiting/wait.js'
 import { type EventLike, requireEventLike, requireTimedEvent } from './eventLike.js'
 
 const flags = { blocking: 1, disableTiming: 2, interprocess: 4 } as const

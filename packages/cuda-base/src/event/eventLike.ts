@@ -1,6 +1,6 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
 import { otherCopy, wrongType } from '@shoal/types'
-import { Context } from '../context.js'
+import { Context } from '../context/context.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */
 export interface EventLike {

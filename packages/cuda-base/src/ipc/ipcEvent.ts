@@ -1,6 +1,6 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
 import { requireInstance, wrongType } from '@shoal/types'
-import { contextOf, type DeviceOrContext } from '../context.js'
+import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { Event } from '../event/event.js'
 import { scratch } from '../native.js'

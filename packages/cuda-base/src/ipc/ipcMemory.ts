@@ -12,7 +12,7 @@ import {
   requireText,
   wrongType,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { forgetLeak, giveBackUnused, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'

@@ -2,7 +2,7 @@ import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoa
 import { offThread } from '@shoal/ffi'
 import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
 import { forgetLeak, giveBackUnused, reclaimLater, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
 import { scratch } from '../native.js'

@@ -21,7 +21,7 @@ import {
   type StructType,
   type TypedArrayOf,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { giveBackUnused, Resource, watchLater } from '../lifetime.js'
 import { Stream, streamFor } from '../stream/stream.js'

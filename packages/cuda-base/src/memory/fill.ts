@@ -7,7 +7,7 @@ import {
   cuMemsetD32Async,
 } from '@shoal/cuda-sys/driver'
 import { callInContext } from '@shoal/ffi'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { check, Status } from '../errors.js'
 
 /**

@@ -9,7 +9,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { giveBackUnused, Resource } from '../lifetime.js'
 import type { AccessGrant } from '../vmm/access.js'
 import { GrowableRange } from '../vmm/growableRange.js'

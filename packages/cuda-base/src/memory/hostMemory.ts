@@ -1,7 +1,7 @@
 import { constants } from 'node:buffer'
 import { type HostView, hostView } from '@shoal/ffi'
 import { type ElementType, outOfRange } from '@shoal/types'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { type HostArrayOf, storageOf } from './elementType.js'
 
 /** @throws RangeError for more bytes than an `ArrayBuffer` can have */

@@ -25,7 +25,7 @@ import {
   requireOptions,
   toDeviceOrdinal,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'
 import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'

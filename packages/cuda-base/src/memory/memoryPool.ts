@@ -16,7 +16,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'

@@ -15,7 +15,7 @@ import {
   type StructType,
   type TypedArrayOf,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'

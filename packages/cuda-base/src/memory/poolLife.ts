@@ -5,7 +5,7 @@ import {
   cuDeviceSetMemPool,
   cuMemPoolDestroy,
 } from '@shoal/cuda-sys/driver'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'

@@ -1,5 +1,5 @@
 import { hostView } from '@shoal/ffi'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { giveBackUnused } from '../lifetime.js'
 import { scratch } from '../native.js'
 

@@ -23,7 +23,7 @@ import {
   requireInteger,
   toMemoryRange,
 } from '@shoal/types'
-import type { Context, DeviceOrContext } from '../context.js'
+import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease, Status } from '../errors.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'

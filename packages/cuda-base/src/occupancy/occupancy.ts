@@ -8,7 +8,7 @@ import {
   requireOptions,
   wrongType,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { scratch } from '../native.js'
 
 /** A kernel by its handle: a `CUfunction` or `CUkernel` for libcuda, a `cudaKernel_t` for libcudart. */

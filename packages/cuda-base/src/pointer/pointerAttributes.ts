@@ -6,7 +6,7 @@ import {
   cuPointerSetAttribute,
 } from '@shoal/cuda-sys/driver'
 import { requireAddress, requireBoolean, requireKeyOf, requireOneOf } from '@shoal/types'
-import { contextOf, type DeviceOrContext } from '../context.js'
+import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'
 import { scratch } from '../native.js'
 import { type HandleKind, handleKindsOf } from '../share/handleKinds.js'

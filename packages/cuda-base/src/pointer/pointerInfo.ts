@@ -1,5 +1,5 @@
 import { isMemoryLike, type MemoryLike, toMemoryRange } from '@shoal/types'
-import type { DeviceOrContext } from '../context.js'
+import type { DeviceOrContext } from '../context/context.js'
 import { attributesAt } from './pointerAttributes.js'
 
 /** What CUDA knows about an address. */

@@ -1,7 +1,7 @@
 import { type CUdeviceptr, CUmem_range_attribute, CUmemLocationType, cuDeviceGetCount } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { type MemoryLike, requireKeyOf, toMemoryRange } from '@shoal/types'
-import { contextOf, type DeviceOrContext } from '../context.js'
+import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { type Reader, ResultCells, readFlag, readOrdinal, requireNames } from './resultCells.js'

@@ -16,14 +16,14 @@ import {
   type WaitOptions,
   wrongType,
 } from '@shoal/types'
-import { type Context, contextOf, type DeviceOrContext } from '../context.js'
+import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { Event, isOver } from '../event/event.js'
 import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
-import { settle, streamStatus } from './wait.js'
+import { settle, streamStatus } from '../waiting/wait.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
 const nonBlockingFlag = 1

@@ -7,7 +7,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { type OptionKeys, requireKeyOf, requireOptions, wrongType } from '@shoal/types'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'

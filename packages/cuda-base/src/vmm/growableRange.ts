@@ -6,7 +6,7 @@ import {
   requireInteger,
   requireOptions,
 } from '@shoal/types'
-import type { Context, DeviceOrContext } from '../context.js'
+import type { Context, DeviceOrContext } from '../context/context.js'
 import {
   forgetLeak,
   processIsEnding,

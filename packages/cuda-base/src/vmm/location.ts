@@ -1,6 +1,6 @@
 import { CUmemLocationType } from '@shoal/cuda-sys/driver'
 import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
-import { Context, contextOf, type DeviceOrContext } from '../context.js'
+import { Context, contextOf, type DeviceOrContext } from '../context/context.js'
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
 export interface HostNode {

@@ -9,7 +9,7 @@ import {
   otherCopy,
   wrongType,
 } from '@shoal/types'
-import { Context } from '../context.js'
+import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,

@@ -8,7 +8,7 @@ import {
   cuMemRetainAllocationHandle,
 } from '@shoal/cuda-sys/driver'
 import { optionalOptions, requireAddress, requireInteger } from '@shoal/types'
-import type { Context, DeviceOrContext } from '../context.js'
+import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,

@@ -13,7 +13,7 @@ import {
   requireInteger,
   requireKeyOf,
 } from '@shoal/types'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { type HandleKind, handleKindBits, handleKindsOf } from '../share/handleKinds.js'

@@ -1,6 +1,6 @@
 import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver'
 import { offThread } from '@shoal/ffi'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { checkRelease, Status } from '../errors.js'
 import { throwFirst } from '../lifetime.js'
 

@@ -16,7 +16,6 @@ import {
   VersionTooOldError,
   wrongType,
 } from '@shoal/types'
-import type { Module } from '../module/module.js'
 import { ArgumentBlock } from './argumentBlock.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
@@ -36,6 +35,18 @@ export type KernelAttribute = Exclude<WithoutPrefix<keyof typeof CUfunction_attr
 
 const maxDynamicSharedSize = 8
 
+/** The module that a kernel is of: `Module`, as far as its kernels know it. */
+export interface KernelModule extends Disposable {
+  readonly context: Context
+  readonly device: Context['device']
+  /** Whether it was disposed of, and its kernels with it. */
+  readonly disposed: boolean
+  dispose(): void
+  kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S>
+  /** @internal @throws DisposedError */
+  _requireUsable(): void
+}
+
 /**
  * A kernel of a module with the types of its parameters. Made by `module.kernel()`; it keeps the module alive.
  *
@@ -52,7 +63,7 @@ const maxDynamicSharedSize = 8
 export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** @internal */
   static readonly [loadedFrom] = import.meta.url
-  readonly module: Module
+  readonly module: KernelModule
   readonly name: string
   readonly signature: S
   /** The most threads a block of this kernel can have, from the registers it uses. */
@@ -64,7 +75,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
   #sharedMemoryLimit = 0
 
-  private constructor(module: Module, name: string, handle: CUfunction, signature: S) {
+  private constructor(module: KernelModule, name: string, handle: CUfunction, signature: S) {
     this.module = module
     this.name = name
     this.signature = requireSignature(signature, 'Module.kernel')
@@ -77,7 +88,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   /** @internal */
   static _create<const S extends KernelSignature>(
-    module: Module,
+    module: KernelModule,
     name: string,
     handle: bigint,
     signature: S,

@@ -1,4 +1,4 @@
-import { type CudaLibrary, closeContextsOfThread, Status, scratch, startDriver, watchForEnd } from '@shoal/cuda-base'
+import { type CudaLibrary, Status, scratch, startDriver, watchForEnd } from '@shoal/cuda-base'
 import {
   type cudaError,
   cudaGetDeviceCount,
@@ -65,7 +65,7 @@ function start(): void {
   if (isStarted) return
   startDriver()
   check(cudaRuntimeGetVersion(scratch()), 'cudaRuntimeGetVersion')
-  watchForEnd(closeContextsOfThread)
+  watchForEnd()
   isStarted = true
 }
 

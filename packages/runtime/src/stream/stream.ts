@@ -26,7 +26,7 @@ export const Stream = withFactories(BaseStream, {
 
   /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
   defaultOf(device?: DeviceLike | number): Stream {
-    return deviceOrCurrent(device).defaultStream
+    return BaseStream.borrow(deviceOrCurrent(device), 0n)
   },
 
   /**

@@ -110,12 +110,13 @@ export const deviceSuite: Suite = {
           return
         }
         assert.equal(first.peerAttribute('ACCESS_SUPPORTED', second), 1)
+        assert.equal(first.canAccessPeer(second.ordinal), true)
         first.enablePeerAccess(second)
         first.enablePeerAccess(second)
         first.disablePeerAccess(second)
         first.disablePeerAccess(second)
         assert.throws(() => first.enablePeerAccess(first), RangeError)
-        assert.throws(() => first.canAccessPeer(1 as unknown as Device), TypeError)
+        assert.throws(() => first.canAccessPeer('1' as unknown as Device), TypeError)
       },
     },
     {

@@ -141,7 +141,7 @@ export const memorySuite: Suite = {
           version: 0,
           address: buffer.address,
           byteLength: 14,
-          device: t.device.ordinal,
+          deviceOrdinal: t.device.ordinal,
           context: t.device.primaryContext.handle,
           dtype: 'f16',
           length: 7,

@@ -30,7 +30,7 @@ export const streamSuite: Suite = {
         assert.deepEqual(stream[streamProtocol], {
           version: 0,
           handle: stream.handle,
-          device: t.device.ordinal,
+          deviceOrdinal: t.device.ordinal,
           context: t.device.primaryContext.handle,
         })
       },

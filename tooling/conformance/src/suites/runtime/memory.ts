@@ -148,7 +148,7 @@ export const memorySuite: Suite = {
         assert.throws(() => DeviceBuffer.from([1, 2] as unknown as Float32Array), TypeError)
         assert.throws(
           () => DeviceBuffer.allocate('f32', 3, Stream.defaultOf() as object),
-          /^TypeError: options must be/,
+          /^TypeError: DeviceBuffer.allocate: options must be/,
         )
         assert.throws(() => memory.copyFrom(new Float32Array(4)), RangeError)
         assert.throws(() => memory.copyFrom(new Float64Array(3) as unknown as Float32Array), TypeError)
@@ -312,7 +312,10 @@ export const memorySuite: Suite = {
       run(t) {
         const memory = t.own(DeviceBuffer.zeros('u8', 4, { device: 0 }))
         const stream = t.own(Stream.create({ device: 1 }))
-        assert.throws(() => memory.fill(1, { stream }), /the stream belongs to device 1/)
+        assert.throws(
+          () => memory.fill(1, { stream }),
+          /DeviceBuffer.fill: stream must be one of device 0, not of device 1/,
+        )
         assert.throws(() => memory.disposeOn(stream), TypeError)
         assert.equal(memory.disposed, false)
       },

@@ -35,7 +35,10 @@ export const streamSuite: Suite = {
         assert.notEqual(plain.id, special.id)
         assert.throws(() => Stream.create({ priority: least + 1 }), RangeError)
         assert.throws(() => Stream.create({ nonBlocking: 1 as unknown as boolean }), TypeError)
-        assert.throws(() => Stream.create(plain as unknown as object), /^TypeError: options must be an object/)
+        assert.throws(
+          () => Stream.create(plain as unknown as object),
+          /^TypeError: Stream.create: options must be a plain object/,
+        )
         assert.throws(() => Stream.create({ device: 99 }), RangeError)
       },
     },
@@ -113,8 +116,11 @@ export const streamSuite: Suite = {
         end.synchronizeSync()
         const passed = elapsedMs(start, end)
         assert.ok(passed >= 30 && passed < 5000, `${passed} ms`)
-        assert.throws(() => elapsedMs(start, plain), /^TypeError: end was made without timing/)
-        assert.throws(() => elapsedMs({} as Event, end), /^TypeError: start must be an Event/)
+        assert.throws(
+          () => elapsedMs(start, plain),
+          /^TypeError: elapsedMs: end must be an Event made with { timing: true }/,
+        )
+        assert.throws(() => elapsedMs({} as Event, end), /^TypeError: elapsedMs: start must be an Event/)
         assert.throws(() => Event.create({ timing: true, interprocess: true }), TypeError)
       },
     },
@@ -153,7 +159,7 @@ export const streamSuite: Suite = {
       async run(t) {
         const stream = t.own(Stream.create({ device: 0 }))
         const event = t.own(Event.create({ device: 1 }))
-        assert.throws(() => stream.record(event), /cannot be recorded on a stream of device 0/)
+        assert.throws(() => stream.record(event), /Stream.record: event must be one of device 0, not of device 1/)
         stream.waitEvent(event)
         await stream.synchronize()
       },

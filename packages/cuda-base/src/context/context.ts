@@ -26,13 +26,13 @@ import {
   requireInteger,
   wrongType,
 } from '@shoal/types'
-import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from './calls/cudaLibrary.js'
-import type { Device } from './device/device.js'
+import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from '../calls/cudaLibrary.js'
+import type { Device } from '../device/device.js'
+import { check, checkRelease, isGone, Status } from '../errors.js'
+import { processIsEnding, throwFirst, tidyUpAtEndOfThread, warnAtEnd } from '../lifetime.js'
+import { scratch } from '../native.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { DeviceInUseError } from './deviceInUse.js'
-import { check, checkRelease, isGone, Status } from './errors.js'
-import { processIsEnding, throwFirst, warnAtEnd } from './lifetime.js'
-import { scratch } from './native.js'
-import { halvesOf, type U64Halves } from './u64Halves.js'
 
 const eventDisableTiming = 2
 
@@ -80,6 +80,10 @@ export class Context {
     this._halves = halvesOf(handle)
     this._cuda = device._cuda
     ensureContextFunctions()
+    if (!isTidiedUp) {
+      isTidiedUp = true
+      tidyUpAtEndOfThread(closeContextsOfThread)
+    }
     living.add(this)
   }
 
@@ -450,9 +454,10 @@ export type CloseReason = 'close' | 'reset' | 'thread-end'
 type CloseHandler = (reason: CloseReason) => void
 
 const living = new Set<Context>()
+let isTidiedUp = false
 
 /** Called when the JavaScript thread ends but not the process. Nobody is left to catch an error: it is a warning. */
-export function closeContextsOfThread(): void {
+function closeContextsOfThread(): void {
   for (const context of [...living]) {
     try {
       context._endOfThread()

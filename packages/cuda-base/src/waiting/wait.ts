@@ -1,7 +1,7 @@
 import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
-import type { Context } from '../context.js'
+import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 
 /**

@@ -7,7 +7,7 @@ import {
   cuInit,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory, offThread } from '@shoal/ffi'
-import { check } from './errors.js'
+import { check } from '../errors.js'
 
 /** One hold on the primary context of a device, in which NCCL and NVSHMEM work. */
 export interface PrimaryContext {
