@@ -1,3 +1,5 @@
+import type { OwnedArrayOf } from '@shoal/types'
+
 /**
  * The argument block of this JavaScript thread: words of 8 bytes that the addon's trampolines read. Writing arguments here
  * and making one call without arguments costs a fraction of passing them through Node-API one by one.
@@ -29,7 +31,7 @@ export const floats32 = new Float32Array(block)
 export const floats64 = new Float64Array(block)
 
 /** The structure that the last call returned, `byteLength` bytes of it. */
-export function returnedStructure(byteLength: number): Uint8Array<ArrayBuffer> {
+export function returnedStructure(byteLength: number): OwnedArrayOf<'u8'> {
   return new Uint8Array(block, structureSlot * 8, byteLength)
 }
 
