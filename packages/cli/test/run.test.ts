@@ -267,7 +267,7 @@ describe('the rendezvous of a job', () => {
     expect(code).toBe(0)
   })
 
-  test('is not disturbed by strangers, tells of them, and not for ever', async () => {
+  test('rejects connections that are not ranks, reports the first three, and the ranks are undisturbed', async () => {
     const one = start(['-n', '3', ranks, 'rendezvous'])
     await one.until('at tcp://', 3)
     const [, port] = /at tcp:\/\/127\.0\.0\.1:(\d+)/.exec(one.output())!
@@ -279,7 +279,7 @@ describe('the rendezvous of a job', () => {
     const { code, output, errors } = await one.end
     expect(code).toBe(0)
     expect(output.match(/undisturbed: true/g)).toHaveLength(3)
-    expect(linesOf(errors).filter((line) => line.includes('the rendezvous turned a stranger away'))).toHaveLength(3)
+    expect(linesOf(errors).filter((line) => line.includes('the rendezvous rejected a connection'))).toHaveLength(3)
     expect(linesOf(errors)).toHaveLength(4)
   })
 })

@@ -140,7 +140,7 @@ describe.each([
     expect(lines.filter((line) => 'shared' in line)).toHaveLength(2)
   })
 
-  test('two jobs at once do not meet', async (context) => {
+  test('two jobs at once are kept apart', async (context) => {
     if (program === undefined) return context.skip(why)
     const startTwo = (): Promise<End> => start(program, [...optionsOf(), '-n', '2', process.execPath, script])
     for (const { code, lines, errors } of await Promise.all([startTwo(), startTwo()])) {
