@@ -61,7 +61,12 @@ export class RendezvousTimeoutError extends ShoalError {
   }
 }
 
-/** Ranks of the job died, or left while they were waited for. */
+/**
+ * Ranks of the job died, or left while they were waited for.
+ *
+ * @example
+ * if (error instanceof RanksLostError) job = await job.survivors()
+ */
 export class RanksLostError extends ShoalError {
   static {
     nameErrorClass(RanksLostError, 'RanksLostError')

@@ -24,6 +24,7 @@ export interface CallLayout {
 /** How a platform passes arguments. */
 export type CallingConvention = 'sysv' | 'aapcs64' | 'win64'
 
+/** The convention of the platform that this process runs on. */
 export function hostConvention(): CallingConvention {
   if (process.platform === 'win32') return 'win64'
   return process.arch === 'arm64' ? 'aapcs64' : 'sysv'

@@ -28,7 +28,14 @@ import type { LibraryPlaces } from './places.js'
 
 const defined = new Map<string, NativeLibrary>()
 
-/** Describes a library. Nothing is opened until its first symbol is needed. One object for each id. */
+/**
+ * Describes a library. Nothing is opened until its first symbol is needed. One object for each id.
+ *
+ * @example
+ * const nvml = defineLibrary({
+ *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'], hint: 'install the NVIDIA driver',
+ * })
+ */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   const known = defined.get(spec.id)
   if (known !== undefined) return known

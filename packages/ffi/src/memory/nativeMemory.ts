@@ -53,6 +53,7 @@ export class NativeMemory {
     return this.#disposed ? 0 : this.#byteLength
   }
 
+  /** Whether dispose() was called. */
   get disposed(): boolean {
     return this.#disposed
   }
@@ -63,9 +64,11 @@ export class NativeMemory {
     return this.#buffer
   }
 
+  /** All of it, byte by byte. */
   get bytes(): OwnedArrayOf<'u8'> {
     return (this.#bytes ??= new Uint8Array(this.buffer))
   }
+  /** As many whole words of 32 bits as it has; so the other views. */
   get u32(): OwnedArrayOf<'u32'> {
     return (this.#u32 ??= new Uint32Array(this.buffer, 0, this.byteLength >> 2))
   }

@@ -20,7 +20,14 @@ import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
 
-/** A native thread of its own: what is queued on it runs in order, always on that thread. */
+/**
+ * A native thread of its own: what is queued on it runs in order, always on that thread.
+ *
+ * @example
+ * using lane = createLane()
+ * await offThread({ lane }, () => cudaSetDevice(1))
+ * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
+ */
 export class Lane {
   static readonly [loadedFrom]: string = import.meta.url
 
@@ -38,6 +45,7 @@ export class Lane {
     addon().closeLane(this.#native)
   }
 
+  /** Whether dispose() was called: nothing more can be queued. */
   get disposed(): boolean {
     return this.#disposed
   }
@@ -95,7 +103,9 @@ let nextJob = 1
  * check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
  * @returns one result for each call that ran; shorter than the sequence when an error ended it.
  * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous; StatusError
- * when the context cannot be made current.
+ * when the context cannot be made current; DisposedError for a lane that was disposed of.
+ * @example
+ * const [status] = await offThread({ context }, () => cuCtxSynchronize())
  */
 export function offThread(
   options: OffThreadOptions & { readonly results: 'value' },
