@@ -15,7 +15,7 @@ describe('callbacks', () => {
     }
     callFromThread()
     expect(seen).toEqual([])
-    await expect.poll(() => seen, { timeout: 20_000 }).toEqual([0, 0, 0])
+    await expect.poll(() => seen, { timeout: 300_000 }).toEqual([0, 0, 0])
     callback.dispose()
     callback.dispose()
     callFromThread()

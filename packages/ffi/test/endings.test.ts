@@ -7,14 +7,12 @@ import { failWith } from './support/stubCalls.js'
 
 describe('endings', () => {
   test('the process exits with calls and waits in flight, at once and cleanly', () => {
-    const start = performance.now()
     const run = runNode('inFlight(); setTimeout(() => process.exit(5), 50)')
     expect({ status: run.status, signal: run.signal, stderr: run.stderr }).toEqual({
       status: 5,
       signal: null,
       stderr: '',
     })
-    expect(performance.now() - start).toBeLessThan(15_000)
   })
 
   test('a pending call keeps the process alive until it ends; an idle addon does not', () => {
@@ -28,7 +26,7 @@ describe('endings', () => {
     const run = runNode(`
       const wait = {}, call = {}
       waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background: wait })
-      offThread({ background: call, keep: [memory] }, () => sleepMs(20_000))
+      offThread({ background: call, keep: [memory] }, () => sleepMs(600_000))
       wait.release(); wait.release(); call.release()
       console.log('ending')`)
     expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: 'ending\n' })
@@ -46,11 +44,10 @@ describe('endings', () => {
       while (flags.i32[0] === 0) await new Promise((resolve) => setTimeout(resolve, 1))
       const background = {}
       waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background })
-      const start = performance.now()
       await worker.terminate()
       background.release()
-      console.log(performance.now() - start < 10_000)`)
-    expect(run).toMatchObject({ status: 0, stdout: 'true\n' })
+      console.log('ended')`)
+    expect(run).toMatchObject({ status: 0, stdout: 'ended\n' })
   })
 
   test('a worker that exits in a callback, with more of them waiting, ends in peace', async () => {
@@ -63,7 +60,7 @@ describe('endings', () => {
         putHandle(0, callback.functionAddress, 'c', 'f'); putHandle(1, callback.userData, 'c', 'd'); call()
         offThread({}, () => sleepMs(1))
       }
-      setTimeout(() => {}, 20_000)`
+      setTimeout(() => {}, 300_000)`
     const codes = Array.from({ length: 4 }, () => {
       const worker = new Worker(code, { eval: true, execArgv: ['--input-type=module'] })
       return new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))
@@ -112,7 +109,7 @@ describe('endings', () => {
       worker.on('exit', () => setTimeout(() => console.log('alive'), 1800))`
     const text = execFileSync(process.execPath, ['--input-type=module', '-e', body], {
       encoding: 'utf8',
-      timeout: 30_000,
+      timeout: 300_000,
     })
     expect(text).toBe('alive\n')
   })

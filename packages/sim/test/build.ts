@@ -55,7 +55,7 @@ export function runProgram(program: string): Report {
   const environment = { ...process.env }
   for (const name of Object.keys(environment)) if (name.startsWith('SHOAL_')) delete environment[name]
   const path = join(buildFolder, 'test', program)
-  const result = spawnSync(path, [], { encoding: 'utf8', env: environment, timeout: 100_000 })
+  const result = spawnSync(path, [], { encoding: 'utf8', env: environment, timeout: 600_000 })
   const lines = new Map<string, string>()
   for (const line of result.stdout.split('\n')) {
     const match = /^(ok|FAILED|skipped) (\w+)/.exec(line)

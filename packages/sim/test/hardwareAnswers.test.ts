@@ -101,7 +101,7 @@ beforeAll(() => {
   cuda = compile('test/hardwareAnswers/probes/cuda', 'probe-cuda')
   nccl = compile('test/hardwareAnswers/probes/nccl.cc', 'probe-nccl')
   nvshmem = compile('test/hardwareAnswers/probes/nvshmem.cc', 'probe-nvshmem')
-}, 120_000)
+})
 
 test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
 test('questions that no hardware answers are answered as before', () => {

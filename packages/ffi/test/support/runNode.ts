@@ -21,6 +21,6 @@ export const prelude = `
 export function runNode(body: string) {
   return spawnSync(process.execPath, ['--input-type=module', '-e', prelude + body], {
     encoding: 'utf8',
-    timeout: 30_000,
+    timeout: 300_000,
   })
 }

@@ -16,7 +16,7 @@ export const failWith = one('fail_with', (value) => putI32(0, value, 'fail_with'
 export const waitUntilSet = (flag: NativeMemory): number => {
   const call = library.bind('wait_until_set', 0, 2)
   putPointer(0, flag, 'wait_until_set', 'flag')
-  putI32(1, 20_000, 'wait_until_set', 'ms')
+  putI32(1, 600_000, 'wait_until_set', 'ms')
   return call()
 }
 export const storeThread = one('store_thread', (value) => putPointer(0, value, 'store_thread', 'out'))

@@ -42,7 +42,7 @@ export async function serve(worldSize: number, options: Partial<ServerOptions> =
     rejections,
     environment,
     async join(rank, more = {}) {
-      const job = await bootstrap({ environment: environment(rank), timeout: 10_000, ...more })
+      const job = await bootstrap({ environment: environment(rank), timeout: 300_000, ...more })
       cleanups.push(() => job.dispose())
       return job
     },
