@@ -13,9 +13,11 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { putI32, putPointer, putSize } from '@shoal/ffi/calls'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
+import { stub } from './fixtures/stub.js'
 
 const child = fileURLToPath(new URL('fixtures/descriptorChild.mjs', import.meta.url))
 const scratch = scratchFolder()
@@ -172,6 +174,35 @@ test('no descriptor stays open', async () => {
   for (const descriptor of descriptors) closeSync(descriptor)
   left.dispose()
   right.dispose()
+  expect(openDescriptors()).toBe(before)
+})
+
+test('descriptors that no message announced are closed, and the message is refused', async () => {
+  const send = stub().bind('send_descriptors', 0, 5)
+  const write = (socket: DescriptorSocket, bytes: Uint8Array, count: number): void => {
+    putI32(0, socket.descriptor, 'send_descriptors', 'socket')
+    putPointer(1, bytes, 'send_descriptors', 'bytes')
+    putSize(2, bytes.length, 'send_descriptors', 'n')
+    putI32(3, 0, 'send_descriptors', 'descriptor')
+    putI32(4, count, 'send_descriptors', 'count')
+    expect(send()).toBe(bytes.length)
+  }
+  const before = openDescriptors()
+  for (const [announced, withHeader] of [
+    [0, 0],
+    [2, 2],
+  ] as const) {
+    const [left, right] = DescriptorSocket.pair()
+    const header = new Uint8Array(8)
+    new DataView(header.buffer).setUint32(0, 1000, true)
+    new DataView(header.buffer).setUint32(4, announced, true)
+    write(left, header, withHeader)
+    for (let sent = 0; sent < 1000; sent += 100) write(left, new Uint8Array(100), 60)
+    await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
+    await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
+    left.dispose()
+    right.dispose()
+  }
   expect(openDescriptors()).toBe(before)
 })
 

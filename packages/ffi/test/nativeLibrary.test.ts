@@ -52,6 +52,9 @@ describe('finding a library', () => {
     expect(error.attempts.find(({ step }) => step === 'loader')?.outcome).toContain('cannot open shared object file')
     expect(error.attempts.some(({ candidate }) => candidate.includes('stubs'))).toBe(false)
     expect(library.has('f')).toBe(false)
+    for (const junk of [5, null, {}, [undefined], [{}], ['cuda']]) {
+      expect(() => probe(junk as never)).toThrow(/^probe: libraries(\[0\])? must be /)
+    }
     const [report] = probe([library])
     expect(report).toMatchObject({ id: 'imaginary', found: false })
     expect(report?.attempts.length).toBeGreaterThan(4)

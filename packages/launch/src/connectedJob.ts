@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { DisposedError, inspectKey, requireFunction } from '@shoal/types'
+import { DisposedError, describeValue, inspectKey, requireFunction } from '@shoal/types'
 import { RanksLostError } from './errors.js'
 import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
 import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
@@ -85,7 +85,7 @@ export class ConnectedJob implements Job {
       requireValue(bytes, 'Job.share', 'what make returns')
       bytes = Uint8Array.from(bytes)
     } catch (error) {
-      const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : String(error)}`
+      const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : describeValue(error)}`
       // The others would wait until their limit. What make threw matters more than that they could not be told.
       await this.#request(operation, { ...header, failed: failed.slice(0, 4096) }, undefined, readWait({}, '')).catch(
         () => undefined,

@@ -83,6 +83,17 @@ describe('share', () => {
     expect(await Promise.all(jobs.map((job) => job.share('id', () => bytes(1))))).toEqual(Array(3).fill(bytes(1)))
   })
 
+  test('what cannot be made text of reaches the others, too', async () => {
+    const { jobs } = await startJob(2)
+    const thrown: unknown = Object.create(null)
+    const make = (): Uint8Array => {
+      throw thrown
+    }
+    const [own, other] = await failuresOf(jobs.map((job) => job.share('id', make)))
+    expect(own).toBe(thrown)
+    expect(String(other)).toContain('rank 0 could not make it: a plain object')
+  })
+
   test('ranks that do not agree on the root are told', async () => {
     const { jobs } = await startJob(3)
     const waiting = jobs[2]!.share('id', () => bytes(), { root: 0 })

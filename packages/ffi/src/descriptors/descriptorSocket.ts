@@ -210,7 +210,7 @@ export class DescriptorSocket extends UnixSocket {
     if (this.#isCut.receiving) throw systemError('EPROTO', 0, 'recvmsg')
     const descriptors: number[] = []
     try {
-      const header = await this.#read(headerBytes, descriptors, options)
+      const header = await this.#read(headerBytes, descriptors, mostDescriptors, options)
       const view = new DataView(header.buffer)
       const length = view.getUint32(0, true)
       const count = view.getUint32(4, true)
@@ -218,7 +218,7 @@ export class DescriptorSocket extends UnixSocket {
         this.#isCut.receiving = true
         throw systemError('EPROTO', 0, 'recvmsg')
       }
-      return { bytes: await this.#read(length, descriptors, options, true), descriptors }
+      return { bytes: await this.#read(length, descriptors, count, options, true), descriptors }
     } catch (error) {
       for (const descriptor of descriptors) closeSync(descriptor)
       throw error
@@ -228,6 +228,7 @@ export class DescriptorSocket extends UnixSocket {
   async #read(
     length: number,
     descriptors: number[],
+    most: number,
     options: WaitOptions,
     isWithin = false,
   ): Promise<OwnedArrayOf<'u8'>> {
@@ -239,12 +240,15 @@ export class DescriptorSocket extends UnixSocket {
         const rest = bytes.subarray(received)
         const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
         const count = await this.retry(take, 'read', 'recvmsg', options)
+        // A peer may send descriptors with any byte, more than it has announced.
+        if (descriptors.length > most) throw systemError('EPROTO', 0, 'recvmsg')
         if (count === 0) throw systemError('ECONNRESET', 0, 'recvmsg')
         received += count
       }
     } catch (error) {
       const isClosed = (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isClosed && (isWithin || received > 0)) this.#isCut.receiving = true
+      const isCut = isWithin || received > 0 || descriptors.length > most
+      if (!isClosed && isCut) this.#isCut.receiving = true
       throw error
     }
     return bytes
