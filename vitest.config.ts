@@ -6,8 +6,9 @@ export default defineConfig({
     // A process a file: a native crash or a stuck thread takes down one file, not the run.
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For what hangs: nothing that a slow or busy machine does takes this long.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     server: {
       deps: {
         // Built packages load as plain Node modules, the way a user loads them.

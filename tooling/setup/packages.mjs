@@ -18,6 +18,9 @@ const uses = {
 /** The most that a raw package may have to be downloaded, in bytes. */
 const sysPackageLimit = 2 ** 20
 
+/** The newest TypeScript, and the oldest whose programs may use the declarations. */
+const compilers = ['typescript', 'typescript-oldest']
+
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 
 await runMain(async () => {
@@ -119,7 +122,7 @@ async function installProblems(one, packages, tarballs, env) {
 }
 
 /** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
-function consumerProblems(one, project) {
+async function consumerProblems(one, project) {
   const imports = entryPoints(one).map((specifier, index) => `export * as entry${index} from '${specifier}'`)
   writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
   const compilerOptions = {
@@ -132,7 +135,14 @@ function consumerProblems(one, project) {
     typeRoots: [join(root, 'node_modules', '@types')],
   }
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['consumer.ts'] }))
-  return failureOf('a strict TypeScript program', () => captureBeside(bin('tsc'), ['-p', project], { cwd: project }))
+  const problems = await Promise.all(
+    compilers.map((compiler) => {
+      const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc')
+      const compile = () => captureBeside(process.execPath, [tsc, '-p', project], { cwd: project })
+      return failureOf(`a strict program, compiled with ${compiler}`, compile)
+    }),
+  )
+  return problems.flat()
 }
 
 async function runtimeProblems(one, project, env) {

@@ -108,14 +108,12 @@ describe('signals', () => {
   })
 
   test('the second time there is no grace', async () => {
-    const one = start(['-n', '2', ranks, 'signals', 'stay'])
+    const one = start(['-n', '2', '--grace', '3600', ranks, 'signals', 'stay'])
     await one.until('ready', 2)
     one.child.kill('SIGINT')
     await one.until('got SIGINT', 2)
-    const asked = performance.now()
     one.child.kill('SIGINT')
     const { code, output } = await one.end
-    expect(performance.now() - asked).toBeLessThan(5_000)
     expect(code).toBe(130)
     await expectEnded(pidsIn(output))
   })
@@ -141,7 +139,7 @@ describe('nothing is left running', () => {
     const one = start(['-n', '64', '--exec', 'sleep', seconds])
     const file = `/proc/${one.child.pid}/task/${one.child.pid}/children`
     // One is the guard. No waiting in between: this has to catch it at work.
-    const end = performance.now() + 20_000
+    const end = performance.now() + 300_000
     while (readFileSync(file, 'utf8').trim().split(' ').length < count + 1 && performance.now() < end);
     one.child.kill('SIGKILL')
     expect((await one.end).signal).toBe('SIGKILL')
@@ -151,7 +149,7 @@ describe('nothing is left running', () => {
         .filter((words) => words.endsWith(`sleep ${seconds}`))
     // The last one may not be the program yet that it is about to be.
     await sleep(100)
-    await expect.poll(left, { timeout: 10_000 }).toEqual([])
+    await expect.poll(left, { timeout: 300_000 }).toEqual([])
   })
 
   test('programs that are not of Node, neither', async () => {

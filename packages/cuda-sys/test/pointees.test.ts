@@ -72,8 +72,8 @@ describe.each([
         if (memory.byteLength === 0 && array) continue
         const call = (): void => callWith(library as unknown as Generated, entry, index, memory)
         expect(call, `${entry.name}.${parameter.name}`).toThrow(RangeError)
-        expect(call).toThrow(`${entry.name}: ${parameter.name} must have at least ${size} bytes`)
-        expect(call).toThrow(`has ${memory.byteLength}`)
+        expect(call).toThrow(`${entry.name}: ${parameter.name} must be memory of at least ${size} bytes`)
+        expect(call).toThrow(`not of ${memory.byteLength}`)
       }
       if (array !== true)
         expect(() => callWith(library as unknown as Generated, entry, index, new Uint8Array(0))).toThrow(RangeError)

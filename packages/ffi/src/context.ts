@@ -3,26 +3,26 @@ import { contextSlot, slots64 } from './addon/block.js'
 import { addon } from './addon/load.js'
 
 /** What a status of the driver is called, and what it means. */
-export interface StatusWords {
+export interface StatusText {
   readonly name: string
   readonly description: string
 }
 
-let describe: ((status: number) => StatusWords | undefined) | undefined
+let describe: ((status: number) => StatusText | undefined) | undefined
 let areSet = false
 
 /**
  * Gives the addon the addresses of `cuCtxGetCurrent` and `cuCtxSetCurrent`. Everything here works on whatever current
  * context these two speak of.
- * @param words names the statuses of the two functions, for errors.
+ * @param statusText names the statuses of the two functions, for errors.
  */
 export function setContextFunctions(
   getCurrent: bigint,
   setCurrent: bigint,
-  words?: (status: number) => StatusWords | undefined,
+  statusText?: (status: number) => StatusText | undefined,
 ): void {
   addon().setContextFunctions(getCurrent, setCurrent)
-  describe = words
+  describe = statusText
   areSet = true
 }
 
@@ -40,13 +40,13 @@ let leave: (() => number) | undefined
 
 /** The error of a context that could not be made current. */
 export function contextError(status: number, where = ''): StatusError {
-  const words = describe?.(status)
-  const why = areSet ? words?.description : 'call ensureContextFunctions() of @shoal/cuda-sys first'
+  const text = describe?.(status)
+  const why = areSet ? text?.description : 'call ensureContextFunctions() of @shoal/cuda-sys first'
   return new StatusError({
     library: 'CUDA driver',
     api: 'cuCtxSetCurrent',
     status,
-    code: words?.name ?? `CUresult(${status})`,
+    code: text?.name ?? `CUresult(${status})`,
     description: `the context could not be made current${where}${why === undefined ? '' : `: ${why}`}`,
     isSticky: false,
   })

@@ -1,5 +1,5 @@
 export type { CallResult } from './addon/contract.js'
-export { callInContext, enterContext, leaveContext, type StatusWords, setContextFunctions } from './context.js'
+export { callInContext, enterContext, leaveContext, type StatusText, setContextFunctions } from './context.js'
 export {
   type DescriptorMessage,
   DescriptorServer,
@@ -13,7 +13,7 @@ export type { LibraryPlaces } from './library/places.js'
 export { addressOf, type HostView, type HostViewReach, hostView, readCString, readMemory } from './memory/hostMemory.js'
 export { NativeMemory } from './memory/nativeMemory.js'
 export { type LibraryReport, probe, probeAddon } from './probe.js'
-export { isSoftwareDevice, useSoftwareDevice } from './software.js'
+export { isSoftwareDevice, type SoftwareDeviceOptions, useSoftwareDevice } from './software.js'
 export {
   defineStructCodec,
   type PrimitiveKind,
@@ -26,4 +26,5 @@ export {
 export type { BackgroundWork } from './waiting/hold.js'
 export { createHostCallback, type HostCallback } from './waiting/hostCallback.js'
 export { createLane, Lane, type OffThreadOptions, offThread } from './waiting/offThread.js'
-export { type CompletionQuery, type WaitOptions, waitForEvent } from './waiting/waitForEvent.js'
+export { type CompletionQuery, waitForEvent } from './waiting/waitForEvent.js'
+export type { WaitOptions } from './waiting/waitOptions.js'

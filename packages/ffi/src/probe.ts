@@ -1,4 +1,4 @@
-import { type LoadAttempt, ShoalError } from '@shoal/types'
+import { describeValue, type LoadAttempt, ShoalError, wrongType } from '@shoal/types'
 import { addon } from './addon/load.js'
 import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js'
 
@@ -18,10 +18,14 @@ export interface LibraryReport {
 }
 
 /**
- * Looks for libraries and reports; never throws. Without an argument: every library of the packages imported so far.
+ * Looks for libraries and reports; what is not found is no error. Without an argument: every library of the packages imported so far.
  * Libraries that are found stay loaded.
  */
 export function probe(libraries: readonly NativeLibrary[] = definedLibraries()): LibraryReport[] {
+  if (!Array.isArray(libraries)) throw wrongType('probe', 'libraries', 'an array of NativeLibrary', libraries)
+  for (const [index, library] of libraries.entries()) {
+    if (typeof library?.load !== 'function') throw wrongType('probe', `libraries[${index}]`, 'a NativeLibrary', library)
+  }
   return libraries.map(report)
 }
 
@@ -54,5 +58,5 @@ function report(library: NativeLibrary): LibraryReport {
 
 function messageOf(error: unknown): string {
   if (error instanceof ShoalError) return `${error.code}: ${error.message}`
-  return error instanceof Error ? error.message : String(error)
+  return error instanceof Error ? error.message : describeValue(error)
 }

@@ -2,6 +2,7 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
+import { type OptionKeys, optionalOptions, requireInteger } from '@shoal/types'
 import { packageFolder } from './packageFolder.js'
 
 const announcedKey = 'shoal.softwareDeviceAnnounced'
@@ -13,19 +14,26 @@ export function isSoftwareDevice(): boolean {
   const choice = process.env['SHOAL_DEVICE'] ?? ''
   if (choice === '' || choice === 'gpu') return false
   if (choice === 'sim') return true
-  throw new RangeError(`SHOAL_DEVICE must be 'sim' or 'gpu', got '${choice}'`)
+  throw new RangeError(`SHOAL_DEVICE must be 'sim' or 'gpu', not '${choice}'`)
 }
+
+/** What the software device pretends to be. */
+export interface SoftwareDeviceOptions {
+  /** Virtual devices, 1 to 64. Default: `SHOAL_SIM_DEVICES`, or 2. */
+  readonly devices?: number | undefined
+}
+
+const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
 
 /**
  * Chooses the software device for this process and for those it starts. Call it before any library is used.
- * @param options.devices virtual devices, 1 to 64; default `SHOAL_SIM_DEVICES` or 2.
- * @throws Error when a library is in use already; RangeError for a number of devices that cannot be.
+ * @throws Error when a library is in use already; TypeError, RangeError.
+ * @example
+ * useSoftwareDevice({ devices: 4 })
  */
-export function useSoftwareDevice(options: { readonly devices?: number } = {}): void {
-  const { devices } = options
-  if (devices !== undefined && (!Number.isInteger(devices) || devices < 1 || devices > 64)) {
-    throw new RangeError(`useSoftwareDevice: devices must be an integer between 1 and 64, got ${String(devices)}`)
-  }
+export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
+  const { devices } = optionalOptions(options, 'useSoftwareDevice', keys)
+  if (devices !== undefined) requireInteger(devices, 'useSoftwareDevice', 'devices', 1, 64)
   if (used) {
     if (isSoftwareDevice() && devices === undefined) return
     throw new Error('useSoftwareDevice: a library of this process is in use already; call it first')

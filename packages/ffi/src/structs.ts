@@ -1,7 +1,8 @@
 /** Reads and writes C structures by their offsets. Layouts come from the generator; nothing here computes one. */
-import { type FieldCodec, fieldCodec } from '@shoal/types'
+import { describeValue, type FieldCodec, fieldCodec, type OwnedArrayOf } from '@shoal/types'
 import { NativeMemory } from './memory/nativeMemory.js'
 
+/** The type of a field that is no structure. */
 export type PrimitiveKind =
   | 'i8'
   | 'u8'
@@ -16,6 +17,7 @@ export type PrimitiveKind =
   | 'pointer'
   | 'bool'
 
+/** A field, at the place the C compiler gives it. */
 export interface StructField {
   readonly name: string
   /** Bytes from the start of the structure. */
@@ -25,6 +27,7 @@ export interface StructField {
   readonly count?: number
 }
 
+/** What the generator knows of a structure. */
 export interface StructLayout {
   readonly name: string
   readonly size: number
@@ -48,7 +51,7 @@ export interface StructCodec<T extends object> {
   /** Bytes from the start, by field. */
   readonly offsets: { readonly [K in keyof T & string]: number }
   /** Zeroed memory for one structure, with the given fields written. */
-  allocate(value?: StructValue<T>): Uint8Array<ArrayBuffer>
+  allocate(value?: StructValue<T>): OwnedArrayOf<'u8'>
   /** @throws RangeError when the memory ends before the structure does. */
   read(memory: StructMemory, byteOffset?: number): T
   /** Writes the fields that `value` has and leaves the others. @throws RangeError, TypeError naming structure and field. */
@@ -103,7 +106,7 @@ class Codec implements StructCodec<Record<string, unknown>> {
     return (this.#offsets ??= Object.fromEntries(this.#fields.map(({ name, offset }) => [name, offset])))
   }
 
-  allocate(value: Record<string, unknown> = {}): Uint8Array<ArrayBuffer> {
+  allocate(value: Record<string, unknown> = {}): OwnedArrayOf<'u8'> {
     const bytes = new Uint8Array(this.size)
     this.write(bytes, value)
     return bytes
@@ -117,10 +120,10 @@ class Codec implements StructCodec<Record<string, unknown>> {
   write(memory: StructMemory, value: Record<string, unknown>, byteOffset = 0): void {
     const data = this.#at(memory, byteOffset)
     if (typeof value !== 'object' || value === null)
-      throw new TypeError(`${this.name}: expected an object with its fields`)
+      throw new TypeError(`${this.name} must be an object with its fields, not ${describeValue(value)}`)
     for (const name of Object.keys(value)) {
       const field = this.#fields.find((candidate) => candidate.name === name)
-      if (field === undefined) throw new TypeError(`${this.name} has no field '${name}'`)
+      if (field === undefined) throw new TypeError(`${this.name} must have only its own fields, not '${name}'`)
       if (value[name] !== undefined) this.#writeField(data, field, value[name])
     }
   }
@@ -144,8 +147,9 @@ class Codec implements StructCodec<Record<string, unknown>> {
   #at(memory: StructMemory, byteOffset: number): DataView {
     const data = bytesOf(memory)
     if (!Number.isInteger(byteOffset) || byteOffset < 0 || byteOffset + this.size > data.byteLength) {
+      const last = `${data.byteLength - this.size}, for ${this.size} bytes in ${data.byteLength}`
       throw new RangeError(
-        `${this.name} takes ${this.size} bytes at offset ${byteOffset}, the memory has ${data.byteLength}`,
+        `${this.name}: byteOffset must be an integer from 0 to ${last}, not ${describeValue(byteOffset)}`,
       )
     }
     return new DataView(data.buffer, data.byteOffset + byteOffset, this.size)
@@ -177,9 +181,10 @@ function writeField(data: DataView, { kind, offset, count }: StructField, value:
   }
   const values = value as ArrayLike<unknown>
   if (typeof value !== 'object' || value === null || typeof values.length !== 'number') {
-    throw new TypeError(`${path}: expected an array`)
+    throw new TypeError(`${path} must be an array, not ${describeValue(value)}`)
   }
-  if (values.length > count) throw new RangeError(`${path} has ${count} elements, got ${values.length}`)
+  if (values.length > count)
+    throw new RangeError(`${path} must be an array of at most ${count}, not of ${values.length}`)
   // Bytes come as 0 … 255 whether C calls them char or unsigned char.
   const element = kind === 'i8' ? 'u8' : kind
   for (let index = 0; index < values.length; index++) {

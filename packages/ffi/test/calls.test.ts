@@ -148,15 +148,17 @@ describe('memory arguments', () => {
     for (const memory of forms(7)) {
       const put = (): void => putPointer(0, memory, 'cuF', 'p', 8)
       expect(put).toThrow(RangeError)
-      expect(put).toThrow('cuF: p must have at least 8 bytes but has 7')
-      expect(() => putArray(0, memory, 'cuF', 'p', 8)).toThrow('cuF: p must have at least 8 bytes, or none, but has 7')
+      expect(put).toThrow('cuF: p must be memory of at least 8 bytes, not of 7')
+      expect(() => putArray(0, memory, 'cuF', 'p', 8)).toThrow(
+        'cuF: p must be memory of at least 8 bytes, or of none, not of 7',
+      )
       putPointer(0, memory, 'cuF', 'p')
     }
     for (const memory of forms(8)) for (const put of [putPointer, putArray]) put(0, memory, 'cuF', 'p', 8)
     for (const wide of [new Float64Array(2), new BigInt64Array(1)]) {
       const put = (): void => putPointer(0, wide, 'cuF', 'p', 4)
       expect(put).toThrow(TypeError)
-      expect(put).toThrow('cuF: p must be memory for elements of 4 bytes, got')
+      expect(put).toThrow('cuF: p must be memory for elements of 4 bytes, not an object of class')
       putPointer(0, wide, 'cuF', 'p', 1)
     }
     for (const memory of [new Int32Array(1), new Float32Array(1), new Uint8Array(4), NativeMemory.allocate(4)]) {
@@ -178,13 +180,13 @@ describe('memory arguments', () => {
         return 1 << 20
       }
     }
-    expect(() => putPointer(0, new Boastful(4), 'cuF', 'p', 8)).toThrow('at least 8 bytes but has 4')
+    expect(() => putPointer(0, new Boastful(4), 'cuF', 'p', 8)).toThrow('at least 8 bytes, not of 4')
   })
 
   test('detached memory has no bytes', () => {
     const detached = new Uint8Array(64)
     structuredClone(detached, { transfer: [detached.buffer] })
-    expect(() => putPointer(0, detached, 'cuF', 'p', 8)).toThrow(/has 0/)
+    expect(() => putPointer(0, detached, 'cuF', 'p', 8)).toThrow(/not of 0$/)
   })
 
   test('text arrives as UTF-8; null is NULL', () => {

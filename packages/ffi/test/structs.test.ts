@@ -103,13 +103,15 @@ test.each([
   [{ list: [1, 2, 3, 4] }, RangeError, 'Outer.list'],
   [{ list: [65536] }, RangeError, 'Outer.list'],
   [{ inner: { x: 1.5 } }, RangeError, 'Inner.x'],
-  [{ unknown: 1 }, TypeError, "no field 'unknown'"],
+  [{ unknown: 1 }, TypeError, "Outer must have only its own fields, not 'unknown'"],
 ] as const)('%o is refused by name', (wrong, type, message) => {
   expect(() => outer.write(new Uint8Array(80), wrong as never)).toThrow(type)
   expect(() => outer.write(new Uint8Array(80), wrong as never)).toThrow(message)
 })
 
 test('memory too small for the structure is refused', () => {
-  expect(() => outer.read(new Uint8Array(79))).toThrow(/Outer takes 80 bytes/)
+  expect(() => outer.read(new Uint8Array(79))).toThrow(
+    /Outer: byteOffset must be an integer from 0 to -1, for 80 bytes in 79, not 0/,
+  )
   expect(() => outer.read(new Uint8Array(100), 21)).toThrow(RangeError)
 })

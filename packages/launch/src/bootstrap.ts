@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { type OptionKeys, optionalOptions, waitKeys, wrongType } from '@shoal/types'
 import { ConnectedJob, type Placement } from './connectedJob.js'
 import { detect } from './environment/detect.js'
 import { deviceOrdinalIn } from './environment/deviceOrdinal.js'
-import { type Meeting, meetingOf, servedAt } from './environment/meeting.js'
+import { endpointFor, type RendezvousEndpoint, servedByLauncher } from './environment/endpoint.js'
 import { checkPlace, type RankPlace } from './environment/place.js'
 import { readShoal } from './environment/shoal.js'
 import type { Environment } from './environment/variables.js'
 import type { Job, RendezvousOptions } from './job.js'
-import { checkWait } from './options.js'
+import { waitOf } from './options.js'
 import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
+
+const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true }
 
 /** How a process joins its job. */
 export interface BootstrapOptions extends RendezvousOptions {
@@ -24,11 +27,16 @@ export interface BootstrapOptions extends RendezvousOptions {
  *
  * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not come;
  *   RendezvousError where this rank is refused; RanksLostError where one has died meanwhile; AbortedError.
+ * @example
+ * await using job = await bootstrap({ timeout: 60_000 })
+ * console.log(`rank ${job.rank} of ${job.worldSize} on device ${job.deviceOrdinal}`)
  */
-export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
-  const timeout = checkWait(options, 'bootstrap')
-  const environment = options.environment ?? process.env
-  if (typeof environment !== 'object') throw new TypeError('bootstrap: environment must be an object of variables')
+export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
+  const { environment = process.env, ...wait } = optionalOptions(options, 'bootstrap', keys)
+  const { timeout, signal } = waitOf(wait, 'bootstrap')
+  if (typeof environment !== 'object' || environment === null) {
+    throw wrongType('bootstrap', 'environment', 'an object of variables', environment)
+  }
   const found = find(environment)
   const deviceOrdinal = deviceOrdinalIn(environment)
   if (found === undefined) return new SingleJob(undefined, deviceOrdinal)
@@ -36,26 +44,28 @@ export async function bootstrap(options: BootstrapOptions = {}): Promise<Job> {
   checkPlace(place)
   if (place.worldSize === 1) return new SingleJob(place, deviceOrdinal)
   const start = performance.now()
-  const meeting = found.meeting()
-  if (place.rank === 0) await meeting.serve()
+  const endpoint = found.endpoint()
+  if (place.rank === 0) await endpoint.serve()
   const connection = await connectTo({
     identity: { rank: place.rank, worldSize: place.worldSize },
-    target: meeting.target,
-    place: meeting.description,
-    isSecretFresh: meeting.isSecretFresh,
+    target: endpoint.target,
+    place: endpoint.description,
+    isSecretFresh: endpoint.isSecretFresh,
     timeout,
-    signal: options.signal,
+    signal,
   })
   const left = Math.max(timeout - (performance.now() - start), 0)
-  return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal: options.signal })
+  return join(connection, place, deviceOrdinal, { timeout: left, statedTimeout: timeout, signal })
 }
 
-/** Who this process is, and where it meets the others. */
-function find(environment: Environment): { readonly place: RankPlace; readonly meeting: () => Meeting } | undefined {
+/** Which rank this process is, and where the rendezvous of its job is. */
+function find(
+  environment: Environment,
+): { readonly place: RankPlace; readonly endpoint: () => RendezvousEndpoint } | undefined {
   const shoal = readShoal(environment)
-  if (shoal !== undefined) return { place: shoal, meeting: () => servedAt(shoal.target) }
+  if (shoal !== undefined) return { place: shoal, endpoint: () => servedByLauncher(shoal.target) }
   const foreign = detect(environment)
-  return foreign && { place: foreign, meeting: () => meetingOf(foreign, environment) }
+  return foreign && { place: foreign, endpoint: () => endpointFor(foreign, environment) }
 }
 
 /** Waits for all ranks, and completes what the launcher did not tell from where they are. */

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, describeValue, inspectKey, requireFunction } from '@shoal/types'
 import { RanksLostError } from './errors.js'
-import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
-import { checkName, checkRoot, checkValue, checkWait } from './options.js'
+import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
+import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
 import type { Connection } from './rendezvous/connection.js'
 import type { Header, Message } from './rendezvous/frames.js'
 
@@ -38,7 +38,7 @@ export class ConnectedJob implements Job {
     // Any number of waits may have it as their signal.
     setMaxListeners(0, this.#lost.signal)
     connection.listen(
-      (event) => this.#told(event),
+      (event) => this.#received(event),
       (error) => this.#lost.abort(error),
     )
   }
@@ -71,42 +71,39 @@ export class ConnectedJob implements Job {
     return this.#lostRanks
   }
 
-  async share(
-    name: string,
-    make: () => Uint8Array | Promise<Uint8Array>,
-    options: ShareOptions = {},
-  ): Promise<Uint8Array> {
-    checkName(name, 'share')
-    if (typeof make !== 'function') throw new TypeError('share: make must be a function')
+  async share(name: string, make: () => Uint8Array | Promise<Uint8Array>, options?: ShareOptions): Promise<Uint8Array> {
+    requireName(name, 'Job.share')
+    requireFunction(make, 'Job.share', 'make')
     const operation = `share '${name}'`
-    checkWait(options, operation)
-    const root = checkRoot(options.root, this.worldSize, 'share')
+    const { root, ...wait } = readShare(options, this.worldSize)
     const header = { op: 'share', name, root }
-    if (this.rank !== root) return (await this.#request(operation, header, undefined, options)).body
+    if (this.rank !== root) return (await this.#request(operation, header, undefined, wait)).body
     this.#requireAlive(operation)
     let bytes: Uint8Array
     try {
       bytes = await make()
-      checkValue(bytes, `${operation}, what make returned`)
+      requireValue(bytes, 'Job.share', 'what make returns')
       bytes = Uint8Array.from(bytes)
     } catch (error) {
-      const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : String(error)}`
+      const failed = `rank ${root} could not make it: ${error instanceof Error ? error.message : describeValue(error)}`
       // The others would wait until their limit. What make threw matters more than that they could not be told.
-      await this.#request(operation, { ...header, failed: failed.slice(0, 4096) }, undefined, {}).catch(() => undefined)
+      await this.#request(operation, { ...header, failed: failed.slice(0, 4096) }, undefined, readWait({}, '')).catch(
+        () => undefined,
+      )
       throw error
     }
-    await this.#request(operation, header, bytes, options)
+    await this.#request(operation, header, bytes, wait)
     return bytes
   }
 
-  async gather(name: string, bytes: Uint8Array, options: RendezvousOptions = {}): Promise<Uint8Array[]> {
-    checkName(name, 'gather')
-    checkValue(bytes, 'gather')
+  async gather(name: string, bytes: Uint8Array, options?: RendezvousOptions): Promise<Uint8Array[]> {
+    requireName(name, 'Job.gather')
+    requireValue(bytes, 'Job.gather', 'bytes')
     const { header, body } = await this.#request(
       `gather '${name}'`,
       { op: 'gather', name },
       Uint8Array.from(bytes),
-      options,
+      readWait(options, 'Job.gather'),
     )
     let start = 0
     return (header['lengths'] as number[]).map((length) => {
@@ -115,24 +112,25 @@ export class ConnectedJob implements Job {
     })
   }
 
-  async barrier(name: string, options: RendezvousOptions = {}): Promise<void> {
-    checkName(name, 'barrier')
-    await this.#request(`barrier '${name}'`, { op: 'barrier', name }, undefined, options)
+  async barrier(name: string, options?: RendezvousOptions): Promise<void> {
+    requireName(name, 'Job.barrier')
+    await this.#request(`barrier '${name}'`, { op: 'barrier', name }, undefined, readWait(options, 'Job.barrier'))
   }
 
   async set(key: string, bytes: Uint8Array): Promise<void> {
-    checkName(key, 'set')
-    checkValue(bytes, 'set')
-    await this.#request(`set '${key}'`, { op: 'set', name: key }, Uint8Array.from(bytes), {})
+    requireName(key, 'Job.set', 'key')
+    requireValue(bytes, 'Job.set', 'bytes')
+    await this.#request(`set '${key}'`, { op: 'set', name: key }, Uint8Array.from(bytes), readWait({}, ''))
   }
 
-  async get(key: string, options: RendezvousOptions = {}): Promise<Uint8Array> {
-    checkName(key, 'get')
-    return (await this.#request(`get '${key}'`, { op: 'get', name: key }, undefined, options)).body
+  async get(key: string, options?: RendezvousOptions): Promise<Uint8Array> {
+    requireName(key, 'Job.get', 'key')
+    return (await this.#request(`get '${key}'`, { op: 'get', name: key }, undefined, readWait(options, 'Job.get'))).body
   }
 
-  async survivors(options: RendezvousOptions = {}): Promise<Job> {
-    const { header } = await this.#request('survivors', { op: 'survivors' }, undefined, options)
+  async survivors(options?: RendezvousOptions): Promise<Job> {
+    const wait = readWait(options, 'Job.survivors')
+    const { header } = await this.#request('survivors', { op: 'survivors' }, undefined, wait)
     const members = header['members'] as number[]
     this.#end = 'succeeded'
     const nodes = members.map((member) => this.#placement.nodes[member] ?? 0)
@@ -152,23 +150,17 @@ export class ConnectedJob implements Job {
     return this.dispose()
   }
 
+  [inspectKey](): string {
+    return inspectJob(this)
+  }
+
   get [Symbol.toStringTag](): string {
     return 'Job'
   }
 
-  async #request(
-    operation: string,
-    header: Header,
-    body: Uint8Array | undefined,
-    options: RendezvousOptions,
-  ): Promise<Message> {
+  async #request(operation: string, header: Header, body: Uint8Array | undefined, wait: Wait): Promise<Message> {
     this.#requireAlive(operation)
-    const timeout = checkWait(options, operation)
-    return this.#connection.request({ ...header, space: this.#space }, body, {
-      operation,
-      timeout,
-      signal: options.signal,
-    })
+    return this.#connection.request({ ...header, space: this.#space }, body, { operation, ...wait })
   }
 
   #requireAlive(operation: string): void {
@@ -181,7 +173,7 @@ export class ConnectedJob implements Job {
     }
   }
 
-  #told(event: Header): void {
+  #received(event: Header): void {
     if (event['event'] !== 'lost' || event['space'] !== this.#space) return
     const ranks = event['ranks'] as number[]
     this.#lostRanks = [...new Set([...this.#lostRanks, ...ranks])].sort((a, b) => a - b)

@@ -17,7 +17,7 @@ export class LaunchEnvironmentError extends ShoalError {
   readonly code = 'SHOAL_LAUNCH_ENVIRONMENT'
 }
 
-/** The meeting point of a job could not be reached or made, refused this rank, or a rank used it wrongly. */
+/** The rendezvous of a job could not be reached or made, refused this rank, or a rank used it wrongly. */
 export class RendezvousError extends ShoalError {
   static {
     nameErrorClass(RendezvousError, 'RendezvousError')
@@ -27,7 +27,7 @@ export class RendezvousError extends ShoalError {
   readonly code = 'SHOAL_RENDEZVOUS'
 }
 
-/** The connection to the meeting point ended: what served it is gone. */
+/** The connection to the rendezvous ended: the process that served it is gone. */
 export class RendezvousLostError extends ShoalError {
   static {
     nameErrorClass(RendezvousLostError, 'RendezvousLostError')
@@ -61,7 +61,12 @@ export class RendezvousTimeoutError extends ShoalError {
   }
 }
 
-/** Ranks of the job died, or left while they were waited for. */
+/**
+ * Ranks of the job died, or left while they were waited for.
+ *
+ * @example
+ * if (error instanceof RanksLostError) job = await job.survivors()
+ */
 export class RanksLostError extends ShoalError {
   static {
     nameErrorClass(RanksLostError, 'RanksLostError')

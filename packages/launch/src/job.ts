@@ -1,9 +1,11 @@
+import { inspectLine } from '@shoal/types'
+
 /** What started the processes of a job; `single` where nothing did. */
 export type Launcher = 'shoal' | 'torchrun' | 'openmpi' | 'pmi' | 'slurm' | 'single'
 
 /** How long to wait for other ranks. */
 export interface RendezvousOptions {
-  /** Limit in milliseconds; `Infinity` for none. Default 300,000. */
+  /** Limit in milliseconds, from 0 to 2^31 - 1. Default 300,000. */
   readonly timeout?: number | undefined
   /** Ends the wait early; `job.lost` is a good one. */
   readonly signal?: AbortSignal | undefined
@@ -16,12 +18,17 @@ export interface ShareOptions extends RendezvousOptions {
 }
 
 /**
- * One process's part in a job: who it is, and a small meeting point for all ranks, where they exchange what a
- * communicator needs to start (unique ids, handles), and learn who has died.
+ * One process's part in a job: which rank it is, and a rendezvous of all ranks, where they exchange what a communicator
+ * needs to start (unique ids, handles) and learn which ranks have died.
  *
  * Names and keys are strings of 1 to 256 bytes of UTF-8, values have at most 1 MiB; a rendezvous is no data path. Every
  * wait ends: with its result, with `RendezvousTimeoutError` that names who is missing, with `RanksLostError` where a rank
  * that is waited for has died, or with `AbortedError`.
+ *
+ * @example
+ * await using job = await bootstrap()
+ * const id = await job.share('id', () => UniqueId.create().toBytes())
+ * await job.barrier('ready', { timeout: 60_000, signal: job.lost })
  */
 export interface Job {
   /** From 0 to `worldSize - 1`. */
@@ -46,7 +53,7 @@ export interface Job {
   readonly deviceOrdinal: number
   /**
    * Fires when a rank ends without having left: killed, crashed, or cut off. Its reason is a `RanksLostError` that names
-   * those lost until then, or a `RendezvousLostError` where the meeting point itself is gone.
+   * those lost until then, or a `RendezvousLostError` where the rendezvous itself is gone.
    */
   readonly lost: AbortSignal
   /** Ranks lost so far, ascending. */
@@ -72,7 +79,12 @@ export interface Job {
    * connection.
    */
   survivors(options?: RendezvousOptions): Promise<Job>
-  /** Leaves the job; the others are not alarmed. Idempotent, also as `await using`. A process that runs to its end leaves by itself. */
+  /** Leaves the job, without the other ranks counting this one as lost. Idempotent. A process that runs to its end leaves by itself. */
   dispose(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
+}
+
+/** What is printed of a job. */
+export function inspectJob({ rank, worldSize, localRank, deviceOrdinal, launcher }: Job): string {
+  return inspectLine('Job', { rank, worldSize, localRank, deviceOrdinal, launcher })
 }

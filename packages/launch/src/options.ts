@@ -1,43 +1,57 @@
-import type { RendezvousOptions } from './job.js'
+import {
+  type OptionKeys,
+  optionalOptions,
+  optionalSignal,
+  optionalTimeout,
+  requireInteger,
+  requireText,
+  waitKeys,
+  wrongType,
+} from '@shoal/types'
+import type { RendezvousOptions, ShareOptions } from './job.js'
 import { maximumValueBytes } from './rendezvous/frames.js'
 
-export const defaultTimeout = 300_000
+const defaultTimeout = 300_000
 
-/** The limit of a wait, in milliseconds. @throws TypeError, RangeError */
-export function checkWait(options: RendezvousOptions, where: string): number {
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${where}: options must be an object`)
-  const { timeout, signal } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new TypeError(`${where}: signal must be an AbortSignal`)
-  }
-  if (timeout === undefined) return defaultTimeout
-  if (typeof timeout !== 'number' || Number.isNaN(timeout)) throw new TypeError(`${where}: timeout must be a number`)
-  if (timeout < 0) throw new RangeError(`${where}: timeout must not be negative, got ${timeout}`)
-  return timeout
+/** The options of a wait as they are used, each read once. */
+export interface Wait {
+  /** Milliseconds. */
+  readonly timeout: number
+  readonly signal: AbortSignal | undefined
+}
+
+const shareKeys: OptionKeys<ShareOptions> = { ...waitKeys, root: true }
+
+/** @throws TypeError, RangeError */
+export function readWait(options: RendezvousOptions | undefined, api: string): Wait {
+  return waitOf(optionalOptions<RendezvousOptions>(options, api, waitKeys), api)
 }
 
 /** @throws TypeError, RangeError */
-export function checkName(name: string, where: string): void {
-  if (typeof name !== 'string') throw new TypeError(`${where}: the name must be a string`)
+export function readShare(options: ShareOptions | undefined, worldSize: number): Wait & { readonly root: number } {
+  const api = 'Job.share'
+  const { root = 0, ...wait } = optionalOptions(options, api, shareKeys)
+  return { root: requireInteger(root, api, 'root', 0, worldSize - 1), ...waitOf(wait, api) }
+}
+
+/** @throws TypeError, RangeError */
+export function waitOf({ timeout, signal }: RendezvousOptions, api: string): Wait {
+  return { timeout: optionalTimeout(timeout, api) ?? defaultTimeout, signal: optionalSignal(signal, api) }
+}
+
+/** A name or a key: 1 to 256 bytes of UTF-8. @throws TypeError, RangeError */
+export function requireName(name: string, api: string, parameter = 'name'): void {
+  requireText(name, api, parameter)
   const bytes = Buffer.byteLength(name)
-  if (bytes < 1 || bytes > 256) throw new RangeError(`${where}: a name has 1 to 256 bytes, this one has ${bytes}`)
+  if (bytes > 256) throw new RangeError(`${api}: ${parameter} must be a string of at most 256 bytes, not of ${bytes}`)
 }
 
-/** @throws TypeError, RangeError */
-export function checkValue(bytes: Uint8Array, where: string): void {
-  if (!(bytes instanceof Uint8Array)) throw new TypeError(`${where}: the value must be a Uint8Array`)
-  if (bytes.byteLength > maximumValueBytes) {
-    throw new RangeError(
-      `${where}: a value has at most ${maximumValueBytes} bytes, this one has ${bytes.byteLength}; ` +
-        'larger data goes through the communicator',
-    )
-  }
-}
-
-/** @throws TypeError, RangeError */
-export function checkRoot(root: number | undefined, worldSize: number, where: string): number {
-  if (root === undefined) return 0
-  if (!Number.isInteger(root)) throw new TypeError(`${where}: root must be an integer`)
-  if (root < 0 || root >= worldSize) throw new RangeError(`${where}: root ${root} is beyond the ${worldSize} ranks`)
-  return root
+/** Bytes that fit in a message. @throws TypeError, RangeError */
+export function requireValue(bytes: Uint8Array, api: string, parameter: string): void {
+  if (!(bytes instanceof Uint8Array)) throw wrongType(api, parameter, 'a Uint8Array', bytes)
+  if (bytes.byteLength <= maximumValueBytes) return
+  throw new RangeError(
+    `${api}: ${parameter} must be at most ${maximumValueBytes} bytes, not ${bytes.byteLength}; ` +
+      'larger data goes through the communicator',
+  )
 }

@@ -1,9 +1,9 @@
-import { AbortedError, DisposedError } from '@shoal/types'
+import { AbortedError, DisposedError, inspectKey, requireFunction } from '@shoal/types'
 import { RendezvousTimeoutError } from './errors.js'
-import type { Job, Launcher, RendezvousOptions, ShareOptions } from './job.js'
-import { checkName, checkRoot, checkValue, checkWait } from './options.js'
+import { inspectJob, type Job, type Launcher, type RendezvousOptions, type ShareOptions } from './job.js'
+import { readShare, readWait, requireName, requireValue, type Wait } from './options.js'
 
-/** A job of one process, which needs no meeting point. */
+/** A job of one process, which needs no rendezvous. */
 export class SingleJob implements Job {
   readonly rank = 0
   readonly worldSize = 1
@@ -33,50 +33,46 @@ export class SingleJob implements Job {
     this.deviceOrdinal = deviceOrdinal ?? this.localRank
   }
 
-  async share(
-    name: string,
-    make: () => Uint8Array | Promise<Uint8Array>,
-    options: ShareOptions = {},
-  ): Promise<Uint8Array> {
-    checkName(name, 'share')
-    if (typeof make !== 'function') throw new TypeError('share: make must be a function')
-    this.#require(`share '${name}'`, options)
-    checkRoot(options.root, 1, 'share')
+  async share(name: string, make: () => Uint8Array | Promise<Uint8Array>, options?: ShareOptions): Promise<Uint8Array> {
+    requireName(name, 'Job.share')
+    requireFunction(make, 'Job.share', 'make')
+    this.#requireAlive(`share '${name}'`, readShare(options, 1))
     const bytes = await make()
-    checkValue(bytes, `share '${name}', what make returned`)
+    requireValue(bytes, 'Job.share', 'what make returns')
     return Uint8Array.from(bytes)
   }
 
-  async gather(name: string, bytes: Uint8Array, options: RendezvousOptions = {}): Promise<Uint8Array[]> {
-    checkName(name, 'gather')
-    checkValue(bytes, 'gather')
-    this.#require(`gather '${name}'`, options)
+  async gather(name: string, bytes: Uint8Array, options?: RendezvousOptions): Promise<Uint8Array[]> {
+    requireName(name, 'Job.gather')
+    requireValue(bytes, 'Job.gather', 'bytes')
+    this.#requireAlive(`gather '${name}'`, readWait(options, 'Job.gather'))
     return [Uint8Array.from(bytes)]
   }
 
-  async barrier(name: string, options: RendezvousOptions = {}): Promise<void> {
-    checkName(name, 'barrier')
-    this.#require(`barrier '${name}'`, options)
+  async barrier(name: string, options?: RendezvousOptions): Promise<void> {
+    requireName(name, 'Job.barrier')
+    this.#requireAlive(`barrier '${name}'`, readWait(options, 'Job.barrier'))
   }
 
   async set(key: string, bytes: Uint8Array): Promise<void> {
-    checkName(key, 'set')
-    checkValue(bytes, 'set')
-    this.#require(`set '${key}'`, {})
+    requireName(key, 'Job.set', 'key')
+    requireValue(bytes, 'Job.set', 'bytes')
+    this.#requireAlive(`set '${key}'`)
     this.#values.set(key, Uint8Array.from(bytes))
     for (const tell of [...(this.#waiting.get(key) ?? [])]) tell(undefined, bytes)
   }
 
-  async get(key: string, options: RendezvousOptions = {}): Promise<Uint8Array> {
-    checkName(key, 'get')
+  async get(key: string, options?: RendezvousOptions): Promise<Uint8Array> {
+    requireName(key, 'Job.get', 'key')
     const operation = `get '${key}'`
-    this.#require(operation, options)
-    const value = this.#values.get(key) ?? (await this.#later(key, operation, options))
+    const wait = readWait(options, 'Job.get')
+    this.#requireAlive(operation, wait)
+    const value = this.#values.get(key) ?? (await this.#later(key, operation, wait))
     return Uint8Array.from(value)
   }
 
-  async survivors(options: RendezvousOptions = {}): Promise<Job> {
-    this.#require('survivors', options)
+  async survivors(options?: RendezvousOptions): Promise<Job> {
+    this.#requireAlive('survivors', readWait(options, 'Job.survivors'))
     await this.dispose()
     return new SingleJob(this, this.deviceOrdinal)
   }
@@ -91,14 +87,16 @@ export class SingleJob implements Job {
     return this.dispose()
   }
 
+  [inspectKey](): string {
+    return inspectJob(this)
+  }
+
   get [Symbol.toStringTag](): string {
     return 'Job'
   }
 
   /** A value that another part of this process has yet to set. */
-  #later(key: string, operation: string, options: RendezvousOptions): Promise<Uint8Array> {
-    const limit = checkWait(options, operation)
-    const { signal } = options
+  #later(key: string, operation: string, { timeout, signal }: Wait): Promise<Uint8Array> {
     const waiting = this.#waiting.get(key) ?? new Set()
     this.#waiting.set(key, waiting)
     return new Promise((resolve, reject) => {
@@ -111,19 +109,14 @@ export class SingleJob implements Job {
         else resolve(value)
       }
       const onAbort = (): void => tell(new AbortedError({ operation, cause: signal?.reason }))
-      const timer = setTimeout(
-        () => tell(new RendezvousTimeoutError(operation, limit, [])),
-        Math.min(limit, 2 ** 31 - 1),
-      )
+      const timer = setTimeout(() => tell(new RendezvousTimeoutError(operation, timeout, [])), timeout)
       waiting.add(tell)
       signal?.addEventListener('abort', onAbort, { once: true })
     })
   }
 
-  #require(operation: string, options: RendezvousOptions): void {
+  #requireAlive(operation: string, { signal }: Partial<Wait> = {}): void {
     if (this.#isDisposed) throw new DisposedError({ object: 'Job', operation })
-    checkWait(options, operation)
-    const { signal } = options
     if (signal?.aborted === true) throw new AbortedError({ operation, cause: signal.reason })
   }
 }

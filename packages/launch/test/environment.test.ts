@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 // Internal: which launcher a set of variables means can be told without the launcher.
 import { detect } from '../src/environment/detect.js'
 import { deviceOrdinalIn } from '../src/environment/deviceOrdinal.js'
-import { meetingOf } from '../src/environment/meeting.js'
+import { endpointFor } from '../src/environment/endpoint.js'
 import { firstHostOf, tasksOfNode } from '../src/environment/slurmLists.js'
 
 const torchrun = {
@@ -172,9 +172,9 @@ test.each([
   expect((error as Error).message).toContain(`SHOAL_RENDEZVOUS: '${address}' is no address of a rendezvous`)
 })
 
-test('where jobs over several machines meet', () => {
+test('where the rendezvous of a job over several machines is', () => {
   const secret = { SHOAL_SECRET: 'x'.repeat(16) }
-  const at = (environment: Record<string, string>) => meetingOf(detect(environment)!, environment).description
+  const at = (environment: Record<string, string>) => endpointFor(detect(environment)!, environment).description
   // The port of MASTER_PORT itself belongs to torchrun.
   expect(at({ ...torchrun, ...secret })).toBe('tcp://node0:29501')
   expect(at({ ...torchrun, ...secret, SHOAL_PORT: '4000' })).toBe('tcp://node0:4000')
@@ -182,7 +182,7 @@ test('where jobs over several machines meet', () => {
   expect(at({ ...slurm, ...secret, MASTER_ADDR: 'fd00::1', MASTER_PORT: '4000' })).toBe('tcp://[fd00::1]:4001')
 })
 
-test('a job of one rank meets nobody, whoever started it', async () => {
+test('a job of one rank needs no rendezvous, whoever started it', async () => {
   const job = await bootstrap({
     environment: {
       ...slurm,

@@ -1,5 +1,4 @@
 import { type Job, RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
-import { RendezvousServer } from '@shoal/launch/server'
 import { AbortedError, DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { failuresOf, serve, sleep, startJob } from './support/jobs.js'
@@ -20,10 +19,10 @@ test('all ranks join and know their places', async () => {
 })
 
 test('ranks that come late are waited for', async () => {
-  const meeting = await serve(3)
-  const early = meeting.join(2)
+  const rendezvous = await serve(3)
+  const early = rendezvous.join(2)
   await sleep(100)
-  const rest = [meeting.join(0), meeting.join(1)]
+  const rest = [rendezvous.join(0), rendezvous.join(1)]
   expect((await Promise.all([early, ...rest])).map((job) => job.rank)).toEqual([2, 0, 1])
 })
 
@@ -84,6 +83,17 @@ describe('share', () => {
     expect(await Promise.all(jobs.map((job) => job.share('id', () => bytes(1))))).toEqual(Array(3).fill(bytes(1)))
   })
 
+  test('what cannot be made text of reaches the others, too', async () => {
+    const { jobs } = await startJob(2)
+    const thrown: unknown = Object.create(null)
+    const make = (): Uint8Array => {
+      throw thrown
+    }
+    const [own, other] = await failuresOf(jobs.map((job) => job.share('id', make)))
+    expect(own).toBe(thrown)
+    expect(String(other)).toContain('rank 0 could not make it: a plain object')
+  })
+
   test('ranks that do not agree on the root are told', async () => {
     const { jobs } = await startJob(3)
     const waiting = jobs[2]!.share('id', () => bytes(), { root: 0 })
@@ -128,7 +138,7 @@ test('no rank leaves a barrier before the last has come', async () => {
   expect(seen).toEqual([4, 4, 4, 4])
 })
 
-test('names do not meet, nor do kinds of the same name', async () => {
+test('different names, and operations of the same name, are kept apart', async () => {
   const { jobs } = await startJob(2)
   const [first, second] = jobs as [Job, Job]
   const order = [
@@ -224,10 +234,10 @@ describe('waits end', () => {
   })
 
   test('when the rendezvous itself is gone', async () => {
-    const { meeting, jobs } = await startJob(2)
+    const { rendezvous, jobs } = await startJob(2)
     const waiting = failuresOf([jobs[0]!.barrier('start'), jobs[1]!.get('key'), jobs[0]!.survivors()])
     await sleep(100)
-    meeting.server.close()
+    rendezvous.server.dispose()
     for (const error of await waiting) expect(error).toBeInstanceOf(RendezvousLostError)
     expect(jobs[0]!.lost.aborted).toBe(true)
     expect(jobs[0]!.lost.reason).toBeInstanceOf(RendezvousLostError)
@@ -235,19 +245,19 @@ describe('waits end', () => {
   })
 
   test('bootstrap, too: all who are there are told who is not', async () => {
-    const meeting = await serve(4)
-    const failures = await failuresOf([meeting.join(1, { timeout: 1_000 }), meeting.join(3, { timeout: 20_000 })])
+    const rendezvous = await serve(4)
+    const failures = await failuresOf([rendezvous.join(1, { timeout: 1_000 }), rendezvous.join(3, { timeout: 20_000 })])
     for (const error of failures) expect((error as RendezvousTimeoutError).missing).toEqual([0, 2])
     expect(String(failures[0])).toContain('bootstrap of rank 1 did not end within')
     expect(String(failures[0])).toContain('ranks 0 and 2 did not come')
   })
 
   test('bootstrap without anybody to serve it', async () => {
-    const meeting = await serve(2)
-    meeting.server.close()
+    const rendezvous = await serve(2)
+    rendezvous.server.dispose()
     const [late, aborted] = await failuresOf([
-      meeting.join(0, { timeout: 80 }),
-      meeting.join(1, { signal: AbortSignal.timeout(50) }),
+      rendezvous.join(0, { timeout: 80 }),
+      rendezvous.join(1, { signal: AbortSignal.timeout(50) }),
     ])
     expect(late).toBeInstanceOf(RendezvousTimeoutError)
     expect(String(late)).toMatch(/The rendezvous at tcp:\/\/127\.0\.0\.1:\d+ was not reached: .*ECONNREFUSED/)
@@ -257,7 +267,7 @@ describe('waits end', () => {
 
 describe('a rank that is lost', () => {
   test('ends what waits for it, and is told to all', async () => {
-    const { meeting, jobs } = await startJob(4)
+    const { rendezvous, jobs } = await startJob(4)
     const [first, , third] = jobs as [Job, Job, Job, Job]
     const told = new Promise((resolve) => first.lost.addEventListener('abort', resolve, { once: true }))
     const waiting = failuresOf([
@@ -267,7 +277,7 @@ describe('a rank that is lost', () => {
       first.get('key'),
     ])
     await sleep(100)
-    meeting.server.gone(1, 'lost')
+    rendezvous.server.gone(1, 'lost')
     for (const error of await waiting) {
       expect(error).toBeInstanceOf(RanksLostError)
       expect((error as RanksLostError).ranks).toEqual([1])
@@ -288,12 +298,12 @@ describe('a rank that is lost', () => {
   })
 
   test('while others are still joining', async () => {
-    const meeting = await serve(3)
-    const joining = failuresOf([meeting.join(0), meeting.join(2)])
+    const rendezvous = await serve(3)
+    const joining = failuresOf([rendezvous.join(0), rendezvous.join(2)])
     await sleep(50)
-    meeting.server.gone(1, 'lost')
+    rendezvous.server.gone(1, 'lost')
     for (const error of await joining) expect((error as RanksLostError).ranks).toEqual([1])
-    await expect(meeting.join(1)).rejects.toThrow('it cannot come back')
+    await expect(rendezvous.join(1)).rejects.toThrow('it cannot come back')
   })
 
   test('one that left alarms nobody, and is not waited for', async () => {
@@ -311,9 +321,9 @@ describe('a rank that is lost', () => {
 
 describe('survivors', () => {
   test('are numbered anew, keep their devices, and start afresh', async () => {
-    const { meeting, jobs } = await startJob(4)
+    const { rendezvous, jobs } = await startJob(4)
     await jobs[0]!.set('key', bytes(1))
-    meeting.server.gone(1, 'lost')
+    rendezvous.server.gone(1, 'lost')
     const next = await Promise.all([0, 2, 3].map((rank) => jobs[rank]!.survivors()))
     expect(next.map(({ rank, worldSize }) => [rank, worldSize])).toEqual([
       [0, 3],
@@ -339,11 +349,11 @@ describe('survivors', () => {
   })
 
   test('survive again, and again', async () => {
-    const { meeting, jobs } = await startJob(5)
+    const { rendezvous, jobs } = await startJob(5)
     let current = jobs
     for (const victim of [4, 0, 2]) {
       const place = current.findIndex((job) => job.deviceOrdinal === victim)
-      meeting.server.gone(victim, 'lost')
+      rendezvous.server.gone(victim, 'lost')
       const left = current.filter((job) => job.deviceOrdinal !== victim)
       const [error] = await failuresOf([left[0]!.barrier('x')])
       expect((error as RanksLostError).ranks).toEqual([place])
@@ -357,11 +367,11 @@ describe('survivors', () => {
   })
 
   test('agree without one that is lost meanwhile', async () => {
-    const { meeting, jobs } = await startJob(4)
-    meeting.server.gone(3, 'lost')
+    const { rendezvous, jobs } = await startJob(4)
+    rendezvous.server.gone(3, 'lost')
     const waiting = [jobs[0]!.survivors(), jobs[1]!.survivors()]
     await sleep(100)
-    meeting.server.gone(2, 'lost')
+    rendezvous.server.gone(2, 'lost')
     expect((await Promise.all(waiting)).map(({ rank, worldSize }) => [rank, worldSize])).toEqual([
       [0, 2],
       [1, 2],
@@ -369,8 +379,8 @@ describe('survivors', () => {
   })
 
   test('wait for all who live, and say who does not come', async () => {
-    const { meeting, jobs } = await startJob(4)
-    meeting.server.gone(1, 'lost')
+    const { rendezvous, jobs } = await startJob(4)
+    rendezvous.server.gone(1, 'lost')
     const [error] = await failuresOf([jobs[0]!.survivors({ timeout: 300 })])
     expect((error as RendezvousTimeoutError).missing).toEqual([2, 3])
     const next = await Promise.all([0, 2, 3].map((rank) => jobs[rank]!.survivors()))
@@ -378,8 +388,8 @@ describe('survivors', () => {
   })
 
   test('of one rank are a job of one', async () => {
-    const { meeting, jobs } = await startJob(2)
-    meeting.server.gone(0, 'lost')
+    const { rendezvous, jobs } = await startJob(2)
+    rendezvous.server.gone(0, 'lost')
     const alone = await jobs[1]!.survivors()
     expect([alone.rank, alone.worldSize]).toEqual([0, 1])
     expect(await alone.share('id', () => bytes(3))).toEqual(bytes(3))
@@ -388,12 +398,12 @@ describe('survivors', () => {
   })
 
   test('hear of the next loss even if it comes right behind the agreement', async () => {
-    const { meeting, jobs } = await startJob(3)
-    meeting.server.gone(0, 'lost')
+    const { rendezvous, jobs } = await startJob(3)
+    rendezvous.server.gone(0, 'lost')
     const waiting = [jobs[1]!.survivors(), jobs[2]!.survivors()]
     // Both answers and the loss of rank 2 then lie in the socket together.
     await sleep(300)
-    meeting.server.gone(2, 'lost')
+    rendezvous.server.gone(2, 'lost')
     const next = await waiting[0]!
     if (!next.lost.aborted) await new Promise((resolve) => next.lost.addEventListener('abort', resolve, { once: true }))
     expect(next.lostRanks).toEqual([1])
@@ -420,8 +430,15 @@ describe('wrong arguments', () => {
       [() => job.get('key', { timeout: -1 }), RangeError],
       [() => job.get('key', { timeout: Number.NaN }), TypeError],
       [() => job.barrier('x', { timeout: '5' as never }), TypeError],
+      [() => job.barrier('x', { timeout: Number.POSITIVE_INFINITY }), RangeError],
+      [() => job.get('key', { timeout: 2 ** 31 }), RangeError],
+      [() => job.get('key', { limit: 5 } as never), TypeError],
+      [() => job.share('id', () => bytes(), { from: 0 } as never), TypeError],
     ] as const
-    for (const [call, kind] of wrong) await expect(call()).rejects.toBeInstanceOf(kind)
+    for (const [call, kind] of wrong) {
+      await expect(call()).rejects.toBeInstanceOf(kind)
+      await expect(call()).rejects.toThrow(/^Job\.\w+: .* must /)
+    }
   })
 
   test('waiting twice in the same place', async () => {
@@ -472,33 +489,27 @@ describe('options that are wrong', () => {
       () => job.get('key', anything('soon')),
       () => job.survivors(anything(null)),
     ]) {
-      await expect(call()).rejects.toThrow(/: options must be an object$/)
+      await expect(call()).rejects.toThrow(/^Job\.\w+: options must be a plain object such as \{ .* \}, not /)
     }
     for (const call of [
       () => job.share('id', make, { signal: controller }),
       () => job.barrier('x', { signal: anything({}) }),
       () => job.get('key', { signal: anything(null) }),
     ]) {
-      await expect(call()).rejects.toThrow(/: signal must be an AbortSignal$/)
+      await expect(call()).rejects.toThrow(/^Job\.\w+: signal must be an AbortSignal, not /)
     }
     await expect(job.share('id', make, { root: worldSize })).rejects.toThrow(RangeError)
   })
 
   test('of bootstrap', async () => {
     const { bootstrap } = await import('@shoal/launch')
-    await expect(bootstrap(anything(null))).rejects.toThrow('bootstrap: options must be an object')
+    await expect(bootstrap(anything(null))).rejects.toThrow('bootstrap: options must be a plain object')
+    await expect(bootstrap(anything({ rank: 0 }))).rejects.toThrow(
+      "only the keys signal, timeout, environment, not 'rank'",
+    )
     await expect(bootstrap({ signal: controller })).rejects.toThrow('bootstrap: signal must be an AbortSignal')
     await expect(bootstrap({ environment: anything('RANK=0') })).rejects.toThrow('bootstrap: environment must be')
     const environment = { RANK: '0', WORLD_SIZE: '999999999', MASTER_ADDR: '127.0.0.1' }
     await expect(bootstrap({ environment })).rejects.toThrow(/there are 999999999 ranks; a job has 1048576 at most/)
-  })
-
-  test('of a rendezvous', async () => {
-    const secret = new Uint8Array(16)
-    await expect(RendezvousServer.listen(anything(undefined))).rejects.toThrow('options are needed')
-    await expect(RendezvousServer.listen(anything({ worldSize: 2 }))).rejects.toThrow('secret must be a Uint8Array')
-    await expect(RendezvousServer.listen({ worldSize: 2, secret: new Uint8Array(15) })).rejects.toThrow(RangeError)
-    await expect(RendezvousServer.listen({ worldSize: anything('2'), secret })).rejects.toThrow(TypeError)
-    await expect(RendezvousServer.listen({ worldSize: 2 ** 31, secret })).rejects.toThrow(/from 1 to 1048576/)
   })
 })

@@ -1,7 +1,7 @@
 import { type Job, RanksLostError } from '@shoal/launch'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Meeting, serve, sleep } from './support/jobs.js'
+import { serve, sleep, type TestRendezvous } from './support/jobs.js'
 
 const steps = 12
 
@@ -12,8 +12,8 @@ interface Outcome {
 }
 
 /** One rank's program: the same steps on all, and on after each loss, from the step that all have done. */
-async function work(meeting: Meeting, original: number, pace: number): Promise<Outcome> {
-  let job = await meeting.join(original)
+async function work(rendezvous: TestRendezvous, original: number, pace: number): Promise<Outcome> {
+  let job = await rendezvous.join(original)
   const sums: number[] = []
   for (;;) {
     try {
@@ -61,21 +61,21 @@ test('whoever dies whenever: the others go on, agree, and none waits for ever', 
   })
   await fc.assert(
     fc.asyncProperty(scenario, async ({ worldSize, pace, deaths }) => {
-      const meeting = await serve(worldSize)
+      const rendezvous = await serve(worldSize)
       // The last of them must live.
       const victims = new Map(deaths.filter(({ rank }) => rank < worldSize - 1).map(({ rank, after }) => [rank, after]))
       const left = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !victims.has(rank))
-      const running = Array.from({ length: worldSize }, (_, rank) => work(meeting, rank, pace))
+      const running = Array.from({ length: worldSize }, (_, rank) => work(rendezvous, rank, pace))
       // What becomes of those that are dead is not asked; their programs never hear anything again.
       for (const rank of victims.keys()) running[rank]!.catch(() => undefined)
-      await expect.poll(() => meeting.server.connected.length, { interval: 2 }).toBe(worldSize)
+      await expect.poll(() => rendezvous.server.connected.length, { interval: 2 }).toBe(worldSize)
       await sleep(10)
       for (const [rank, after] of [...victims].sort((a, b) => a[1] - b[1])) {
         await sleep(after / 4)
-        meeting.server.gone(rank, 'lost')
+        rendezvous.server.gone(rank, 'lost')
       }
       const outcomes = await Promise.all(left.map((rank) => running[rank]!))
-      meeting.server.close()
+      rendezvous.server.dispose()
       const expected = Array.from({ length: steps }, (_, index) => index)
       for (const { sums } of outcomes) expect(sums).toEqual(expected)
       const sizes = new Set(outcomes.map(({ worldSize: size }) => size))

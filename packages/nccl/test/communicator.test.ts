@@ -54,7 +54,7 @@ describe('initAll', () => {
     ['a device that is not there', [0, deviceCount], RangeError],
     ['a device named twice', [1, 1], RangeError],
     ['a negative ordinal', [-1], RangeError],
-    ['NaN', [Number.NaN], RangeError],
+    ['NaN', [Number.NaN], TypeError],
     ['no ordinal', ['0'], TypeError],
     ['no list', 3, TypeError],
   ])('refuses %s', async (_, devices, kind) => {
@@ -62,9 +62,13 @@ describe('initAll', () => {
   })
 
   test('names the function and the parameter that is no device', async () => {
-    await expect(Communicator.initAll([0, null as never])).rejects.toThrow('Communicator.initAll: devices[1]: expected')
+    await expect(Communicator.initAll([0, null as never])).rejects.toThrow(
+      'Communicator.initAll: devices[1] must be an object with',
+    )
     const options = { device: undefined, rank: 0, worldSize: 1, id: UniqueId.create() }
-    await expect(Communicator.initRank(options as never)).rejects.toThrow('Communicator.initRank: device: expected')
+    await expect(Communicator.initRank(options as never)).rejects.toThrow(
+      'Communicator.initRank: device must be an object with',
+    )
   })
 
   test('names the device that is not there, and how many there are', async () => {

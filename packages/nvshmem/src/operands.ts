@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -52,7 +51,7 @@ export function localAt(
 ): MemoryRange {
   let range = (memory as Partial<MemoryLike> | null | undefined)?.[memoryProtocol]
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
-    range = named(api, parameter, () => toMemoryRange(memory as MemoryLike))
+    range = toMemoryRange(memory as MemoryLike, api, parameter)
   }
   if (range.deviceOrdinal !== live.device && range.deviceOrdinal !== -1) {
     throw new TypeError(
@@ -78,7 +77,7 @@ export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: st
   if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
-    handle = named(api, 'stream', () => toStreamHandle(stream))
+    handle = toStreamHandle(stream, api, 'stream')
   }
   if (handle.deviceOrdinal !== live.device && handle.deviceOrdinal !== -1) {
     throw new TypeError(

@@ -107,7 +107,7 @@ const calls = Object.entries({ ...refused, ...unanswered }).filter((each): each 
 
 describe('what ends the process or never comes back in NVSHMEM on two H200s', () => {
   test('is known, each by a call that is refused or by why there is none', () => {
-    const recorded = new URL('../../sim/native/behaviour/recorded/nvshmem.txt', import.meta.url)
+    const recorded = new URL('../../sim/test/hardwareAnswers/recorded/nvshmem.txt', import.meta.url)
     const ending = / (ends with|ends by signal|does not end) = \d+$/
     const endings = readFileSync(recorded, 'utf8')
       .split('\n')

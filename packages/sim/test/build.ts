@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { libraries, libraryFolder } from '@shoal/sim'
 
+const packageFolder = fileURLToPath(new URL('..', import.meta.url))
 export const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 export const buildFolder = fileURLToPath(new URL('../build', import.meta.url))
 
@@ -12,7 +13,7 @@ export function makeTests(): void {
   execFileSync('make', ['-s', '-j', '2', 'tests'], { cwd: nativeFolder, stdio: ['ignore', 'inherit', 'inherit'] })
 }
 
-/** Compiles a source, or all of a folder, against the libraries and returns the program's path. */
+/** Compiles a source of this package, or all of a folder, against the libraries and returns the program's path. */
 export function compile(source: string, program: string, options: readonly string[] = [], linked = true): string {
   mkdirSync(buildFolder, { recursive: true })
   const out = join(buildFolder, program)
@@ -24,7 +25,7 @@ export function compile(source: string, program: string, options: readonly strin
 }
 
 function sourcesOf(source: string): string[] {
-  const path = join(nativeFolder, source)
+  const path = join(packageFolder, source)
   if (path.endsWith('.cc')) return [path]
   return readdirSync(path)
     .filter((name) => name.endsWith('.cc'))
@@ -54,7 +55,7 @@ export function runProgram(program: string): Report {
   const environment = { ...process.env }
   for (const name of Object.keys(environment)) if (name.startsWith('SHOAL_')) delete environment[name]
   const path = join(buildFolder, 'test', program)
-  const result = spawnSync(path, [], { encoding: 'utf8', env: environment, timeout: 100_000 })
+  const result = spawnSync(path, [], { encoding: 'utf8', env: environment, timeout: 600_000 })
   const lines = new Map<string, string>()
   for (const line of result.stdout.split('\n')) {
     const match = /^(ok|FAILED|skipped) (\w+)/.exec(line)

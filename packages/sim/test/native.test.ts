@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { makeTests, programs, type Report, runProgram, testNames } from './build.js'
 
-beforeAll(makeTests, 300_000)
+beforeAll(makeTests, 900_000)
 
 // Each program's tests run in one process, one after the other; here each of them is reported by its name.
 describe.each(programs)('%s', (program) => {
   let report: Report
   beforeAll(() => {
     report = runProgram(program)
-  }, 120_000)
+  }, 900_000)
 
   test.each(testNames(program))('%s', (name) => {
     expect(report.lines.get(name) ?? `did not run: ${report.signal ?? report.status} ${report.errors}`).toBe(

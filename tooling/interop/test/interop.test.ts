@@ -110,7 +110,7 @@ describe("messages between Shoal's DescriptorSocket and Python's", () => {
     const server = DescriptorServer.listen(join(folder, `${randomBytes(4).toString('hex')}.sock`))
     const python = startPython(program, server.path)
     try {
-      const socket = await server.accept({ timeout: 20_000 })
+      const socket = await server.accept({ timeout: 300_000 })
       await use(socket)
       socket.dispose()
     } finally {
@@ -133,7 +133,7 @@ while True:
       for (const length of [0, 1, 7, 8, 9, 65_536, 300_001, 2 ** 20]) {
         const bytes = new Uint8Array(randomBytes(length))
         await socket.send({ bytes })
-        const { bytes: back } = await socket.receive({ timeout: 20_000 })
+        const { bytes: back } = await socket.receive({ timeout: 300_000 })
         expect(Buffer.compare(back, Uint8Array.from(bytes).reverse())).toBe(0)
       }
     })
@@ -157,7 +157,7 @@ peer.send(text, [reading])
     await withPython(program, async (socket) => {
       await socket.send({ bytes: Buffer.from('three files'), descriptors: files })
       for (const file of files) closeSync(file)
-      const { bytes, descriptors } = await socket.receive({ timeout: 20_000 })
+      const { bytes, descriptors } = await socket.receive({ timeout: 300_000 })
       expect(Buffer.from(bytes).toString()).toBe('one|two|three')
       const text = Buffer.alloc(100)
       expect(text.subarray(0, readSync(descriptors[0] as number, text)).toString()).toBe('from Python')
@@ -175,7 +175,7 @@ except ValueError as error:
 `
     await withPython(program, async (socket) => {
       await socket.send({ bytes: Buffer.from(JSON.stringify({ type: 'posix-fd', content: 'pool', byteLength: 0 })) })
-      const { bytes } = await socket.receive({ timeout: 20_000 })
+      const { bytes } = await socket.receive({ timeout: 300_000 })
       expect(Buffer.from(bytes).toString()).toContain('a descriptor of memory was expected')
     })
   })

@@ -73,7 +73,7 @@ describe('programs in the documentation', () => {
     const { status, stderr } = spawnSync(process.execPath, [join(folder, `program${index}.mjs`)], {
       env: { ...withoutLibraries, SHOAL_DEVICE: 'sim' },
       encoding: 'utf8',
-      timeout: 60_000,
+      timeout: 300_000,
     })
     expect(stderr.replace(/^shoal: software device in use.*\n/m, '')).toBe('')
     expect(status).toBe(0)

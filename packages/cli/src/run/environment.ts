@@ -1,7 +1,8 @@
 import { UsageError } from '../command.js'
 import type { DeviceMap } from './options.js'
 
-export interface Meeting {
+/** What ranks need to reach the rendezvous of their job. */
+export interface RendezvousInfo {
   /** Of the rendezvous, as `bootstrap()` reads it. */
   readonly address: string
   readonly secret: string
@@ -9,8 +10,8 @@ export interface Meeting {
   readonly freePort: number
 }
 
-/** What tells the processes of this job from all others. */
-export function markOf({ address }: Meeting): string {
+/** A variable that only processes of this job have in their environment. */
+export function jobMarker({ address }: RendezvousInfo): string {
   return `SHOAL_RENDEZVOUS=${address}`
 }
 
@@ -19,7 +20,7 @@ export function rankEnvironment(
   rank: number,
   ranks: number,
   deviceMap: DeviceMap,
-  meeting: Meeting,
+  rendezvous: RendezvousInfo,
   inherited: NodeJS.ProcessEnv,
 ): NodeJS.ProcessEnv {
   return {
@@ -31,9 +32,9 @@ export function rankEnvironment(
     LOCAL_WORLD_SIZE: String(ranks),
     GROUP_RANK: '0',
     MASTER_ADDR: '127.0.0.1',
-    MASTER_PORT: String(meeting.freePort),
-    SHOAL_RENDEZVOUS: meeting.address,
-    SHOAL_SECRET: meeting.secret,
+    MASTER_PORT: String(rendezvous.freePort),
+    SHOAL_RENDEZVOUS: rendezvous.address,
+    SHOAL_SECRET: rendezvous.secret,
   }
 }
 

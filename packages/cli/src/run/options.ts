@@ -123,7 +123,7 @@ function split(word: string): [string, string | undefined] {
 function readCount(name: string, text: string): number {
   const count = Number(text)
   if (!/^\d+$/.test(text) || count < 1 || count > 1024) {
-    throw new UsageError(`${name} must be a whole number from 1 to 1024, got '${text}'`)
+    throw new UsageError(`${name} must be a whole number from 1 to 1024, not '${text}'`)
   }
   return count
 }
@@ -131,21 +131,21 @@ function readCount(name: string, text: string): number {
 function readSeconds(name: string, text: string): number {
   const seconds = Number(text)
   if (text.trim() === '' || !(seconds >= 0 && seconds <= 86_400)) {
-    throw new UsageError(`${name} must be a number of seconds from 0 to 86400, got '${text}'`)
+    throw new UsageError(`${name} must be a number of seconds from 0 to 86400, not '${text}'`)
   }
   return seconds * 1000
 }
 
 function readChoice<T extends string>(name: string, text: string, choices: readonly T[]): T {
   const choice = choices.find((one) => one === text)
-  if (choice === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}, got '${text}'`)
+  if (choice === undefined) throw new UsageError(`${name} must be ${choices.join(' or ')}, not '${text}'`)
   return choice
 }
 
 function readDeviceMap(text: string): DeviceMap {
   if (text === 'rank' || text === 'each') return text
   if (!/^\d{1,4}(,\d{1,4})*$/.test(text)) {
-    throw new UsageError(`--device-map must be rank, each or a list such as 2,3,0,1, got '${text}'`)
+    throw new UsageError(`--device-map must be rank, each or a list such as 2,3,0,1, not '${text}'`)
   }
   const devices = text.split(',').map(Number)
   const twice = devices.find((device, index) => devices.indexOf(device) !== index)

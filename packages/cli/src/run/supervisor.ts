@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:net'
 import { constants } from 'node:os'
 import { formatAddress, RendezvousServer } from '@shoal/launch/server'
-import { type Meeting, markOf, rankEnvironment } from './environment.js'
+import { jobMarker, type RendezvousInfo, rankEnvironment } from './environment.js'
 import { Guard } from './guard.js'
 import type { RunOptions } from './options.js'
 import { LineSink } from './output.js'
@@ -19,7 +19,7 @@ const endLimit = 500
 /** Milliseconds for the output of a rank that has ended. */
 const outputLimit = 2_000
 
-/** Starts the ranks, and is there until the last has ended. */
+/** Starts the ranks, serves their rendezvous, and waits until the last has ended. */
 export class Supervisor {
   readonly #options: RunOptions
   readonly #program: Program
@@ -31,7 +31,7 @@ export class Supervisor {
   #status: number | undefined
   #isStopping = false
   #killTimer: NodeJS.Timeout | undefined
-  #strangers = 0
+  #rejected = 0
 
   constructor(options: RunOptions, program: Program) {
     this.#options = options
@@ -45,29 +45,29 @@ export class Supervisor {
     const server = await RendezvousServer.listen({
       worldSize: ranks,
       secret: Buffer.from(secret),
-      onStranger: (reason) => this.#reportStranger(reason),
+      onRejected: (reason) => this.#reportRejected(reason),
       onDisconnect: (rank) => this.#howEnded(rank),
     })
     this.#server = server
     const removeListeners = this.#listen()
     try {
-      const meeting = { address: formatAddress(server.address), secret, freePort: await freePort() }
-      await this.#startAll(meeting)
+      const rendezvous = { address: formatAddress(server.address), secret, freePort: await freePort() }
+      await this.#startAll(rendezvous)
       return this.#verdict()
     } finally {
       this.#killAll()
       removeListeners()
       clearTimeout(this.#killTimer)
       this.#guard?.close()
-      server.close()
+      server.dispose()
     }
   }
 
-  async #startAll(meeting: Meeting): Promise<void> {
+  async #startAll(rendezvous: RendezvousInfo): Promise<void> {
     const { ranks, deviceMap, prefix, stdin } = this.#options
     // All environments before the first process: one may be refused.
     const environments = Array.from({ length: ranks }, (_, rank) =>
-      rankEnvironment(rank, ranks, deviceMap, meeting, process.env),
+      rankEnvironment(rank, ranks, deviceMap, rendezvous, process.env),
     )
     const onBroken = ({ code, message }: NodeJS.ErrnoException): void => {
       if (code === 'EPIPE') this.#stop('nobody reads the output any more', 'SIGTERM', 128 + constants.signals.SIGPIPE)
@@ -76,7 +76,7 @@ export class Supervisor {
     const output = new LineSink(process.stdout, onBroken)
     const errors = new LineSink(process.stderr, onBroken)
     const onFailure = (reason: string): void => tell(`no guard against a killed shoal run: ${reason}`)
-    const guard = new Guard(markOf(meeting), onFailure)
+    const guard = new Guard(jobMarker(rendezvous), onFailure)
     this.#guard = guard
     for (const [rank, environment] of environments.entries()) {
       // A signal may have come between two ranks.
@@ -150,7 +150,7 @@ export class Supervisor {
     }
     for (const signal of endingSignals) {
       on(signal, () => {
-        // Asked twice: no more patience.
+        // A second signal ends them at once.
         if (this.#isStopping) this.#killAll()
         else this.#stop(`got ${signal}`, signal, 128 + constants.signals[signal])
       })
@@ -171,7 +171,7 @@ export class Supervisor {
     }
   }
 
-  /** A rank's connection has ended without a goodbye: a process that then ends well has just forgotten it. */
+  /** How a rank ended whose connection closed without `bye`: it left if its process ends with status 0. */
   async #howEnded(rank: number): Promise<'left' | 'lost'> {
     const one = this.#ranks[rank]
     if (one === undefined) return 'lost'
@@ -192,11 +192,11 @@ export class Supervisor {
     return failures.length < this.#ends.length ? 0 : statusOf(first)
   }
 
-  /** Three are told; a flood is not. */
-  #reportStranger(reason: string): void {
-    this.#strangers += 1
-    if (this.#strangers <= 3) tell(`the rendezvous turned a stranger away: ${reason}`)
-    if (this.#strangers === 3) tell('further strangers are turned away silently')
+  /** The first three are reported. */
+  #reportRejected(reason: string): void {
+    this.#rejected += 1
+    if (this.#rejected <= 3) tell(`the rendezvous rejected a connection: ${reason}`)
+    if (this.#rejected === 3) tell('further connections are rejected silently')
   }
 }
 

@@ -59,7 +59,7 @@ export function start(commandLine: readonly string[], environment: NodeJS.Proces
     output: () => output,
     errors: () => errors,
     async until(words, times = 1) {
-      await expect.poll(() => output.split(words).length - 1, { timeout: 20_000 }).toBeGreaterThanOrEqual(times)
+      await expect.poll(() => output.split(words).length - 1, { timeout: 300_000 }).toBeGreaterThanOrEqual(times)
     },
   }
 }
@@ -85,5 +85,5 @@ export function isAlive(pid: number): boolean {
 }
 
 export async function expectEnded(pids: readonly number[]): Promise<void> {
-  await expect.poll(() => pids.filter(isAlive), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => pids.filter(isAlive), { timeout: 300_000 }).toEqual([])
 }

@@ -1,10 +1,10 @@
-import { enterContext, leaveContext, readCString, type StatusWords, setContextFunctions } from '@shoal/ffi'
+import { enterContext, leaveContext, readCString, type StatusText, setContextFunctions } from '@shoal/ffi'
 import { type CUresult, cuGetErrorName, cuGetErrorString } from './generated/index.gen.js'
 import { driver } from './library.js'
 
 let isSet = false
 
-function wordsOf(status: number): StatusWords | undefined {
+function statusText(status: number): StatusText | undefined {
   const text = new BigUint64Array(1)
   const read = (of: typeof cuGetErrorName): string | null =>
     of(status as CUresult, text) === 0 ? readCString(text[0] ?? 0n) : null
@@ -19,7 +19,7 @@ function wordsOf(status: number): StatusWords | undefined {
  */
 export function ensureContextFunctions(): void {
   if (isSet) return
-  setContextFunctions(driver.address('cuCtxGetCurrent', 4000), driver.address('cuCtxSetCurrent', 4000), wordsOf)
+  setContextFunctions(driver.address('cuCtxGetCurrent', 4000), driver.address('cuCtxSetCurrent', 4000), statusText)
   isSet = true
 }
 

@@ -1,3 +1,5 @@
+import type { OwnedArrayOf } from '@shoal/types'
+
 /**
  * The argument block of this JavaScript thread: words of 8 bytes that the addon's trampolines read. Writing arguments here
  * and making one call without arguments costs a fraction of passing them through Node-API one by one.
@@ -20,16 +22,19 @@ export const maximumStructure = 128
 const wordCount = structureSlot + maximumStructure / 8
 
 export const block = new ArrayBuffer(wordCount * 8)
-export const slots64 = new BigUint64Array(block)
+/** The words of the block as unsigned integers of 64 bits. */
+export const slots64: OwnedArrayOf<'u64'> = new BigUint64Array(block)
 /** Word `2 * i` is the low half of slot `i`, word `2 * i + 1` the high half. */
-export const slots32 = new Uint32Array(block)
-export const signedSlots32 = new Int32Array(block)
-export const signedSlots64 = new BigInt64Array(block)
-export const floats32 = new Float32Array(block)
-export const floats64 = new Float64Array(block)
+export const slots32: OwnedArrayOf<'u32'> = new Uint32Array(block)
+/** As {@link slots32}, signed. */
+export const signedSlots32: OwnedArrayOf<'i32'> = new Int32Array(block)
+/** As {@link slots64}, signed. */
+export const signedSlots64: OwnedArrayOf<'i64'> = new BigInt64Array(block)
+export const floats32: OwnedArrayOf<'f32'> = new Float32Array(block)
+export const floats64: OwnedArrayOf<'f64'> = new Float64Array(block)
 
 /** The structure that the last call returned, `byteLength` bytes of it. */
-export function returnedStructure(byteLength: number): Uint8Array<ArrayBuffer> {
+export function returnedStructure(byteLength: number): OwnedArrayOf<'u8'> {
   return new Uint8Array(block, structureSlot * 8, byteLength)
 }
 

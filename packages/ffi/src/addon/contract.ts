@@ -1,3 +1,5 @@
+import type { OwnedArrayOf } from '@shoal/types'
+
 /** What the native addon exports. The only description of that boundary on the JavaScript side. */
 export interface Addon {
   initialize(block: ArrayBuffer, handlers: AddonHandlers): void
@@ -57,7 +59,7 @@ export interface Addon {
 }
 
 /** What a recorded call returned, in the type that the call itself would have returned. */
-export type CallResult = number | bigint | boolean | Uint8Array<ArrayBuffer> | undefined
+export type CallResult = number | bigint | boolean | OwnedArrayOf<'u8'> | undefined
 
 /** An opaque handle of a native thread of one's own. */
 export type NativeLane = object & { readonly __brand: 'NativeLane' }

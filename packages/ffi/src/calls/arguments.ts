@@ -4,7 +4,7 @@
  * call can come between two slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8
  * compares that faster than it compares a bigint with its bounds.
  */
-import { describeValue } from '@shoal/types'
+import { outOfRange, wrongType } from '@shoal/types'
 import {
   dropCallContext,
   floats32,
@@ -35,12 +35,12 @@ const kept: unknown[] = new Array(maximumArguments).fill(undefined)
 
 function refuseType(api: string, parameter: string, expected: string, value: unknown): never {
   dropCallContext()
-  throw new TypeError(`${api}: ${parameter} must be ${expected}, got ${describeValue(value)}`)
+  throw wrongType(api, parameter, expected, value)
 }
 
 function refuseRange(api: string, parameter: string, expected: string, value: unknown): never {
   dropCallContext()
-  throw new RangeError(`${api}: ${parameter} must be ${expected}, got ${describeValue(value)}`)
+  throw outOfRange(api, parameter, expected, value)
 }
 
 // The functions below keep to their usual case and leave the rest to others: V8 inlines so many bytes of code into a
@@ -111,9 +111,8 @@ function putMemory(
     refuseType(api, parameter, `memory for elements of ${least} bytes`, value)
   }
   dropCallContext()
-  throw new RangeError(
-    `${api}: ${parameter} must have at least ${least} bytes${mayBeEmpty ? ', or none,' : ''} but has ${byteLength}`,
-  )
+  const room = `memory of at least ${least} bytes${mayBeEmpty ? ', or of none' : ''}`
+  throw new RangeError(`${api}: ${parameter} must be ${room}, not of ${byteLength}`)
 }
 
 function putNativeMemory(slot: number, memory: NativeMemory): void {
@@ -326,8 +325,12 @@ export function putStruct(
   const view = value instanceof NativeMemory ? value.bytes : value
   if (!ArrayBuffer.isView(view))
     refuseType(api, parameter, `a structure of ${byteLength} bytes (a typed array, DataView or NativeMemory)`, value)
-  if (view.byteLength < byteLength)
-    refuseRange(api, parameter, `a structure of ${byteLength} bytes`, `${view.byteLength} bytes`)
+  if (view.byteLength < byteLength) {
+    dropCallContext()
+    throw new RangeError(
+      `${api}: ${parameter} must be a structure of ${byteLength} bytes, not of ${view.byteLength} bytes`,
+    )
+  }
   const target = new Uint8Array(slots64.buffer, slot * 8, words * 8)
   target.fill(0)
   target.set(new Uint8Array(view.buffer, view.byteOffset, byteLength))

@@ -1,3 +1,4 @@
+import { type OwnedArrayOf, requireInteger } from '@shoal/types'
 import {
   floats32,
   floats64,
@@ -26,7 +27,7 @@ export type NativeCall = () => number
 /** The same for a function whose result has 64 bits. */
 export type BigNativeCall = () => bigint
 /** The same for a function that returns a structure by value: its bytes, until the next call. */
-export type StructNativeCall = () => Uint8Array<ArrayBuffer>
+export type StructNativeCall = () => OwnedArrayOf<'u8'>
 
 /** Where the arguments of a call are: so many words, all integers or pointers, or a layout of `lowerCall`. */
 export type CallArguments = number | CallLayout
@@ -58,14 +59,8 @@ function bindAddress(
 ): NativeCall {
   const slots = typeof layout === 'number' ? layout : layout.slotCount
   const floats = typeof layout === 'number' ? 0 : layout.floatCount
-  if (!Number.isInteger(slots) || slots < 0 || slots > maximumArguments) {
-    throw new RangeError(`${name}: ${slots} argument words do not fit the block of ${maximumArguments}`)
-  }
-  if (!Number.isInteger(floats) || floats < 0 || floats > maximumFloats) {
-    throw new RangeError(
-      `${name}: ${floats} floating-point arguments, but there are ${maximumFloats} registers for them`,
-    )
-  }
+  requireInteger(slots, name, 'the number of argument words', 0, maximumArguments)
+  requireInteger(floats, name, 'the number of floating-point registers', 0, maximumFloats)
   return addon().bind(address, slots, floats, codes[result], resultBytes, name)
 }
 
@@ -113,11 +108,7 @@ export function bindStructCall(
   byteLength: number,
   name: string,
 ): StructNativeCall {
-  if (!Number.isInteger(byteLength) || byteLength < 1 || byteLength > maximumStructure) {
-    throw new RangeError(
-      `${name}: a result of ${byteLength} bytes; a structure by value may have 1 to ${maximumStructure}`,
-    )
-  }
+  requireInteger(byteLength, name, 'byteLength of a structure by value', 1, maximumStructure)
   const call = bindAddress(address, layout, 'struct', byteLength, name)
   const bytes = returnedStructure(byteLength)
   return () => {

@@ -1,3 +1,4 @@
+import { outOfRange } from '@shoal/types'
 import { floatSlot, maximumFloats } from '../addon/block.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type PointerArgument, putPointer, putStruct } from './arguments.js'
@@ -23,6 +24,7 @@ export interface CallLayout {
 /** How a platform passes arguments. */
 export type CallingConvention = 'sysv' | 'aapcs64' | 'win64'
 
+/** The convention of the platform that this process runs on. */
 export function hostConvention(): CallingConvention {
   if (process.platform === 'win32') return 'win64'
   return process.arch === 'arm64' ? 'aapcs64' : 'sysv'
@@ -135,7 +137,7 @@ export function lowerCall(
 function copyOf(value: ArrayBufferView | NativeMemory, byteLength: number, api: string, name: string): PointerArgument {
   const view = value instanceof NativeMemory ? value.bytes : value
   if (!ArrayBuffer.isView(view) || view.byteLength < byteLength) {
-    throw new RangeError(`${api}: ${name} must be a structure of ${byteLength} bytes`)
+    throw outOfRange(api, name, `a structure of ${byteLength} bytes`, value)
   }
   const copy = NativeMemory.allocate(byteLength)
   copy.bytes.set(new Uint8Array(view.buffer, view.byteOffset, byteLength))

@@ -1,7 +1,21 @@
 import { closeSync, rmSync } from 'node:fs'
-import { DisposedError } from '@shoal/types'
-import { type WaitOptions, waitForEvent } from '../waiting/waitForEvent.js'
-import { mustWait, requireDone, socketAddon, socketError } from './socketCalls.js'
+import { getSystemErrorName } from 'node:util'
+import {
+  DisposedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  type OptionKeys,
+  type OwnedArrayOf,
+  outOfRange,
+  requireInteger,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
+import { systemError } from '../systemError.js'
+import { waitForEvent } from '../waiting/waitForEvent.js'
+import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
+import { mustWait, requireDone, socketAddon } from './socketCalls.js'
 
 /** What goes through a {@link DescriptorSocket} at once. */
 export interface DescriptorMessage {
@@ -23,8 +37,8 @@ const mostDescriptors = 64
 const headerBytes = 8
 const notReady = 600
 
-/** Closes what nobody can close any more, and says so. */
-const forgotten = new FinalizationRegistry<number>((descriptor) => {
+/** Closes the descriptors of sockets that were collected without dispose(), and warns of it. */
+const leaked = new FinalizationRegistry<number>((descriptor) => {
   let outcome = 'it was closed now'
   try {
     closeSync(descriptor)
@@ -42,12 +56,12 @@ abstract class UnixSocket {
 
   protected constructor(descriptor: number) {
     this.#descriptor = descriptor
-    forgotten.register(this, descriptor, this)
+    leaked.register(this, descriptor, this)
   }
 
   /** The socket's own descriptor. @throws DisposedError */
   get descriptor(): number {
-    if (this.#isClosed) throw new DisposedError('socket')
+    if (this.#isClosed) throw new DisposedError(this.constructor.name)
     return this.#descriptor
   }
 
@@ -59,13 +73,17 @@ abstract class UnixSocket {
   dispose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    forgotten.unregister(this)
+    leaked.unregister(this)
     this.#whenClosed.abort()
     closeSync(this.#descriptor)
   }
 
   [Symbol.dispose](): void {
     this.dispose()
+  }
+
+  [inspectKey](): string {
+    return inspectLine('DescriptorSocket', { descriptor: this.#descriptor, disposed: this.#isClosed })
   }
 
   readonly #whenClosed = new AbortController()
@@ -91,7 +109,7 @@ abstract class UnixSocket {
           { ...options, signal: AbortSignal.any(signals) },
         )
       } catch (error) {
-        if (this.#isClosed) throw new DisposedError('socket')
+        if (this.#isClosed) throw new DisposedError(this.constructor.name)
         throw error
       }
     }
@@ -100,9 +118,17 @@ abstract class UnixSocket {
 
 /**
  * One end of a Unix socket that carries file descriptors to another process (`SCM_RIGHTS`): memory and pools that were
- * exported travel this way. Messages arrive whole and in order.
+ * exported reach another process this way. Messages arrive whole and in order.
+ *
+ * @example
+ * const [ours, theirs] = DescriptorSocket.pair()
+ * const child = spawn(process.execPath, ['child.js'], { stdio: ['inherit', 'inherit', 'inherit', theirs.descriptor] })
+ * theirs.dispose()
+ * await ours.send({ bytes: Buffer.from('hello'), descriptors: [descriptor] })
  */
 export class DescriptorSocket extends UnixSocket {
+  static readonly [loadedFrom]: string = import.meta.url
+
   #receiving: Promise<unknown> = Promise.resolve()
   #sending: Promise<unknown> = Promise.resolve()
   /** Whether a wait ended within a message: what comes after it would be taken for the start of one. */
@@ -111,7 +137,7 @@ export class DescriptorSocket extends UnixSocket {
   /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
   static pair(): [DescriptorSocket, DescriptorSocket] {
     const result = socketAddon().socketPair()
-    if (typeof result === 'number') throw new Error(`socketpair: ${requireDone(result, 'socketpair')}`)
+    if (typeof result === 'number') throw systemError(getSystemErrorName(result), result, 'socketpair')
     return [new DescriptorSocket(result[0]), new DescriptorSocket(result[1])]
   }
 
@@ -122,14 +148,14 @@ export class DescriptorSocket extends UnixSocket {
    */
   static connect(path: string): DescriptorSocket {
     const native = socketAddon()
-    return new DescriptorSocket(requireDone(native.openSocket(requirePath(path), false), 'connect', path))
+    return new DescriptorSocket(
+      requireDone(native.openSocket(requirePath(path, 'DescriptorSocket.connect'), false), 'connect', path),
+    )
   }
 
   /** Takes over an open socket, such as descriptor 3 that a parent process handed on. */
   static adopt(descriptor: number): DescriptorSocket {
-    if (!Number.isInteger(descriptor) || descriptor < 0) {
-      throw new TypeError(`descriptor must be a number from 0, not ${String(descriptor)}`)
-    }
+    requireDescriptor(descriptor, 'DescriptorSocket.adopt', 'descriptor')
     requireDone(socketAddon().adoptSocket(descriptor), 'getsockname')
     return new DescriptorSocket(descriptor)
   }
@@ -143,9 +169,10 @@ export class DescriptorSocket extends UnixSocket {
    * Sends one message. The descriptors may be closed as soon as the promise has resolved. Where a wait ended early within
    * a message, all further ones reject with `code` `'EPROTO'`: close the socket then.
    */
-  send(message: DescriptorMessage, options: WaitOptions = {}): Promise<void> {
+  send(message: DescriptorMessage, options?: WaitOptions): Promise<void> {
     const frame = checkMessage(message)
-    const done = this.#sending.then(() => this.#send(frame.bytes, frame.descriptors, options))
+    const wait = readWaitOptions(options, 'DescriptorSocket.send')
+    const done = this.#sending.then(() => this.#send(frame.bytes, frame.descriptors, wait))
     this.#sending = done.catch(() => undefined)
     return done
   }
@@ -155,20 +182,21 @@ export class DescriptorSocket extends UnixSocket {
    * with `code` `'EPROTO'` then, and the socket is to be closed.
    * @throws an error with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
    */
-  receive(options: WaitOptions = {}): Promise<ReceivedMessage> {
-    const done = this.#receiving.then(() => this.#receive(options))
+  receive(options?: WaitOptions): Promise<ReceivedMessage> {
+    const wait = readWaitOptions(options, 'DescriptorSocket.receive')
+    const done = this.#receiving.then(() => this.#receive(wait))
     this.#receiving = done.catch(() => undefined)
     return done
   }
 
   async #send(bytes: Uint8Array, descriptors: readonly number[], options: WaitOptions): Promise<void> {
     const native = socketAddon()
-    if (this.#isCut.sending) throw socketError('EPROTO', 0, 'sendmsg')
+    if (this.#isCut.sending) throw systemError('EPROTO', 0, 'sendmsg')
     let sent = 0
     try {
       while (sent < bytes.length) {
         const rest = bytes.subarray(sent)
-        // Descriptors travel with the first byte.
+        // Descriptors go with the first byte.
         const list = sent === 0 ? descriptors : []
         sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', 'sendmsg', options)
       }
@@ -179,18 +207,18 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   async #receive(options: WaitOptions): Promise<ReceivedMessage> {
-    if (this.#isCut.receiving) throw socketError('EPROTO', 0, 'recvmsg')
+    if (this.#isCut.receiving) throw systemError('EPROTO', 0, 'recvmsg')
     const descriptors: number[] = []
     try {
-      const header = await this.#read(headerBytes, descriptors, options)
+      const header = await this.#read(headerBytes, descriptors, mostDescriptors, options)
       const view = new DataView(header.buffer)
       const length = view.getUint32(0, true)
       const count = view.getUint32(4, true)
       if (length > mostBytes || count > mostDescriptors || count !== descriptors.length) {
         this.#isCut.receiving = true
-        throw socketError('EPROTO', 0, 'recvmsg')
+        throw systemError('EPROTO', 0, 'recvmsg')
       }
-      return { bytes: await this.#read(length, descriptors, options, true), descriptors }
+      return { bytes: await this.#read(length, descriptors, count, options, true), descriptors }
     } catch (error) {
       for (const descriptor of descriptors) closeSync(descriptor)
       throw error
@@ -200,9 +228,10 @@ export class DescriptorSocket extends UnixSocket {
   async #read(
     length: number,
     descriptors: number[],
+    most: number,
     options: WaitOptions,
     isWithin = false,
-  ): Promise<Uint8Array<ArrayBuffer>> {
+  ): Promise<OwnedArrayOf<'u8'>> {
     const native = socketAddon()
     const bytes = new Uint8Array(length)
     let received = 0
@@ -211,20 +240,31 @@ export class DescriptorSocket extends UnixSocket {
         const rest = bytes.subarray(received)
         const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
         const count = await this.retry(take, 'read', 'recvmsg', options)
-        if (count === 0) throw socketError('ECONNRESET', 0, 'recvmsg')
+        // A peer may send descriptors with any byte, more than it has announced.
+        if (descriptors.length > most) throw systemError('EPROTO', 0, 'recvmsg')
+        if (count === 0) throw systemError('ECONNRESET', 0, 'recvmsg')
         received += count
       }
     } catch (error) {
       const isClosed = (error as NodeJS.ErrnoException).code === 'ECONNRESET'
-      if (!isClosed && (isWithin || received > 0)) this.#isCut.receiving = true
+      const isCut = isWithin || received > 0 || descriptors.length > most
+      if (!isClosed && isCut) this.#isCut.receiving = true
       throw error
     }
     return bytes
   }
 }
 
-/** A Unix socket that other processes connect to. */
+/**
+ * A Unix socket that other processes connect to.
+ *
+ * @example
+ * using server = DescriptorServer.listen('/run/user/1000/trainer.sock')
+ * using socket = await server.accept({ timeout: 10_000 })
+ */
 export class DescriptorServer extends UnixSocket {
+  static readonly [loadedFrom]: string = import.meta.url
+
   readonly path: string
 
   private constructor(descriptor: number, path: string) {
@@ -238,14 +278,22 @@ export class DescriptorServer extends UnixSocket {
    */
   static listen(path: string): DescriptorServer {
     const native = socketAddon()
-    return new DescriptorServer(requireDone(native.openSocket(requirePath(path), true), 'bind', path), path)
+    return new DescriptorServer(
+      requireDone(native.openSocket(requirePath(path, 'DescriptorServer.listen'), true), 'bind', path),
+      path,
+    )
   }
 
   /** Resolves with the next process that connects. @throws AbortedError, TimeoutError, DisposedError */
-  async accept(options: WaitOptions = {}): Promise<DescriptorSocket> {
+  async accept(options?: WaitOptions): Promise<DescriptorSocket> {
     const native = socketAddon()
-    const accepted = await this.retry((own) => native.acceptSocket(own), 'read', 'accept', options)
+    const wait = readWaitOptions(options, 'DescriptorServer.accept')
+    const accepted = await this.retry((own) => native.acceptSocket(own), 'read', 'accept', wait)
     return DescriptorSocket._accepted(accepted)
+  }
+
+  override [inspectKey](): string {
+    return inspectLine('DescriptorServer', { path: this.path, disposed: this.disposed })
   }
 
   override dispose(): void {
@@ -256,30 +304,32 @@ export class DescriptorServer extends UnixSocket {
   }
 }
 
-function requirePath(path: string): string {
-  if (typeof path !== 'string' || path === '') throw new TypeError(`path must be a name, not ${String(path)}`)
-  if (path.includes('\0', 1)) throw new TypeError('path must not contain a NUL character after its start')
+function requirePath(path: string, api: string): string {
+  if (typeof path !== 'string') throw wrongType(api, 'path', 'a string', path)
+  if (path === '') throw outOfRange(api, 'path', 'a string that is not empty', path)
+  if (path.includes('\0', 1))
+    throw new TypeError(`${api}: path must be a string without NUL characters after its start`)
   return path
 }
 
+const messageKeys: OptionKeys<DescriptorMessage> = { bytes: true, descriptors: true }
+
 function checkMessage(message: DescriptorMessage): { bytes: Uint8Array; descriptors: readonly number[] } {
-  if (typeof message !== 'object' || message === null) throw new TypeError('message must be { bytes, descriptors }')
-  const { bytes = new Uint8Array(0), descriptors = [] } = message
-  if (!(bytes instanceof Uint8Array)) throw new TypeError('bytes must be a Uint8Array')
-  if (bytes.length > mostBytes) throw new RangeError(`a message has at most ${mostBytes} bytes, not ${bytes.length}`)
-  if (!Array.isArray(descriptors)) throw new TypeError('descriptors must be an array')
-  if (descriptors.length > mostDescriptors) {
-    throw new RangeError(`a message has at most ${mostDescriptors} descriptors, not ${descriptors.length}`)
-  }
-  for (const descriptor of descriptors) {
-    if (!Number.isInteger(descriptor) || descriptor < 0) {
-      throw new TypeError(`a descriptor must be a number from 0, not ${String(descriptor)}`)
-    }
-  }
+  const api = 'DescriptorSocket.send'
+  const { bytes = new Uint8Array(0), descriptors = [] } = requireOptions(message, api, messageKeys, 'message')
+  if (!(bytes instanceof Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
+  if (!Array.isArray(descriptors)) throw wrongType(api, 'descriptors', 'an array', descriptors)
+  requireInteger(bytes.length, api, 'bytes.length', 0, mostBytes)
+  requireInteger(descriptors.length, api, 'descriptors.length', 0, mostDescriptors)
+  for (const [index, descriptor] of descriptors.entries()) requireDescriptor(descriptor, api, `descriptors[${index}]`)
   const frame = new Uint8Array(headerBytes + bytes.length)
   const view = new DataView(frame.buffer)
   view.setUint32(0, bytes.length, true)
   view.setUint32(4, descriptors.length, true)
   frame.set(bytes, headerBytes)
   return { bytes: frame, descriptors: [...descriptors] }
+}
+
+function requireDescriptor(value: unknown, api: string, name: string): number {
+  return requireInteger(value, api, name, 0, 2 ** 31 - 1)
 }

@@ -2,6 +2,7 @@ import { getSystemErrorName } from 'node:util'
 import { FeatureNotSupportedError } from '@shoal/types'
 import type { Addon } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
+import { systemError } from '../systemError.js'
 
 /** The addon, where it has Unix sockets. @throws FeatureNotSupportedError on Windows. */
 export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
@@ -16,21 +17,10 @@ export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
   return native as Addon & Required<Pick<Addon, 'socketPair'>>
 }
 
-/** An error as Node's own system calls throw it: with `code`, `errno` and `syscall`. */
-export function socketError(code: string, errno: number, syscall: string, path?: string): NodeJS.ErrnoException {
-  const where = path === undefined ? '' : ` ${JSON.stringify(path)}`
-  const error: NodeJS.ErrnoException = new Error(`${syscall}${where}: ${code}`)
-  error.code = code
-  error.errno = errno
-  error.syscall = syscall
-  if (path !== undefined) error.path = path
-  return error
-}
-
 /** The result of a socket call, or the error it stands for. */
 export function requireDone(result: number, syscall: string, path?: string): number {
   if (result >= 0) return result
-  throw socketError(getSystemErrorName(result), result, syscall, path)
+  throw systemError(getSystemErrorName(result), result, syscall, path)
 }
 
 /** Whether a socket call has to be tried again when the socket is ready. */

@@ -4,7 +4,7 @@ import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
 import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
-import { whyNotLoadable } from './loadable.js'
+import { loadRefusal } from './loadRefusal.js'
 import type { LibraryPlaces } from './places.js'
 
 /** A library that has been opened, and how it was found. */
@@ -48,7 +48,7 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
  */
 export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
   const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
-    const refusal = isAbsolute(file) ? whyNotLoadable(file) : undefined
+    const refusal = isAbsolute(file) ? loadRefusal(file) : undefined
     if (refusal !== undefined) {
       attempts.push({ step, candidate: file, outcome: refusal })
       return undefined

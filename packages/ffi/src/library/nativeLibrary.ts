@@ -1,4 +1,13 @@
-import { type LoadAttempt, ShoalError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import {
+  inspectKey,
+  inspectLine,
+  type LoadAttempt,
+  loadedFrom,
+  requireText,
+  ShoalError,
+  SymbolNotFoundError,
+  VersionTooOldError,
+} from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import { addon } from '../addon/load.js'
 import {
@@ -19,7 +28,14 @@ import type { LibraryPlaces } from './places.js'
 
 const defined = new Map<string, NativeLibrary>()
 
-/** Describes a library. Nothing is opened until its first symbol is needed. One object for each id. */
+/**
+ * Describes a library. Nothing is opened until its first symbol is needed. One object for each id.
+ *
+ * @example
+ * const nvml = defineLibrary({
+ *   id: 'nvml', title: 'NVML', environment: 'NVML_LIBRARY', linux: ['libnvidia-ml.so.1'], hint: 'install the NVIDIA driver',
+ * })
+ */
 export function defineLibrary(spec: LibrarySpec): NativeLibrary {
   const known = defined.get(spec.id)
   if (known !== undefined) return known
@@ -45,8 +61,16 @@ export function definedLibraries(): readonly NativeLibrary[] {
   return [...defined.values()]
 }
 
-/** A native library whose symbols resolve on first use, each alone. */
+/**
+ * A native library whose symbols resolve on first use, each alone.
+ *
+ * @example
+ * import { driver } from '@shoal/cuda-sys'
+ * if (driver.has('cuMulticastCreate', 12_010)) console.log(driver.versionText)
+ */
 export class NativeLibrary {
+  static readonly [loadedFrom]: string = import.meta.url
+
   readonly #spec: LibrarySpec
   readonly #attempts: LoadAttempt[] = []
   readonly #addresses = new Map<string, bigint>()
@@ -63,14 +87,17 @@ export class NativeLibrary {
     this.#spec = spec
   }
 
+  /** Short name, as in `cuda`, `nccl`. */
   get id(): string {
     return this.#spec.id
   }
 
+  /** Name for people, as in `NVIDIA CUDA driver`. */
   get title(): string {
     return this.#spec.title
   }
 
+  /** Whether the library was found and opened. Reading it loads nothing. */
   get isLoaded(): boolean {
     return this.#loaded !== undefined
   }
@@ -80,10 +107,9 @@ export class NativeLibrary {
     return this.#attempts
   }
 
-  /** Names the file to load. @throws Error when the library is loaded already; TypeError when the path is not text. */
+  /** Names the file to load. @throws Error when the library is loaded already; TypeError, RangeError. */
   setPath(path: string): void {
-    if (typeof path !== 'string' || path === '' || path.includes('\0'))
-      throw new TypeError(`${this.title}: the path must be the text of a file name`)
+    requireText(path, 'NativeLibrary.setPath', 'path')
     if (this.#loaded !== undefined) throw new Error(`${this.title} is loaded already, from ${this.#loaded.path}`)
     this.#explicit = path
     this.#forgetFailure()
@@ -220,5 +246,13 @@ export class NativeLibrary {
   bindForeign(symbol: string, since: number, prototype: string): ForeignFunction {
     this.address(symbol, since)
     return bindForeignFunction(this.load().path, symbol, prototype)
+  }
+
+  [inspectKey](): string {
+    return inspectLine('NativeLibrary', {
+      id: this.id,
+      path: this.#loaded?.path,
+      version: this.#versionRead ? this.versionText : undefined,
+    })
   }
 }

@@ -1,7 +1,10 @@
 import { constants } from 'node:buffer'
+import { type OwnedArrayOf, outOfRange, requireAddress, requireInteger } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
 
+/** An `ArrayBuffer` over memory of somebody else, and how to take it back. */
 export interface HostView {
+  /** Reads and writes it are reads and writes of the memory. */
   readonly buffer: ArrayBuffer
   /**
    * Makes the buffer zero bytes long: reads and writes after that do not reach the memory. Call it before the memory is
@@ -25,12 +28,8 @@ export interface HostViewReach {
  * @throws Error with code `SHOAL_NO_EXTERNAL_BUFFERS` in engines that forbid buffers over native memory.
  */
 export function hostView(address: bigint, byteLength: number): HostView {
-  requireAddress(address, 'hostView')
-  if (!Number.isSafeInteger(byteLength) || byteLength < 0 || byteLength > constants.MAX_LENGTH) {
-    throw new RangeError(
-      `hostView: byteLength must be an integer from 0 to ${constants.MAX_LENGTH}, what an ArrayBuffer of this engine can have, got ${String(byteLength)}`,
-    )
-  }
+  requireNonNull(address, 'hostView')
+  requireInteger(byteLength, 'hostView', 'byteLength', 0, constants.MAX_LENGTH)
   const native = addon()
   const id = native.registerCallback()
   const reach = watchReach(id)
@@ -46,10 +45,8 @@ export function hostView(address: bigint, byteLength: number): HostView {
   }
 }
 
-function requireAddress(address: bigint, api: string): void {
-  if (typeof address !== 'bigint' || address === 0n) throw new TypeError(`${api}: address must be a non-zero bigint`)
-  if (BigInt.asUintN(64, address) !== address)
-    throw new RangeError(`${api}: address must be below 2^64, got ${address}`)
+function requireNonNull(address: bigint, api: string): void {
+  if (requireAddress(address, api, 'address') === 0n) throw outOfRange(api, 'address', 'an address other than 0', 0n)
 }
 
 function watchReach(id: number): HostViewReach {
@@ -79,13 +76,13 @@ export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
 
 /** The NUL-terminated UTF-8 text at an address; `null` for a null pointer. */
 export function readCString(address: bigint): string | null {
-  if (address !== 0n) requireAddress(address, 'readCString')
-  return addon().readCString(address)
+  return addon().readCString(requireAddress(address, 'readCString', 'address'))
 }
 
 /** A copy of `byteLength` bytes of native memory. The address must be readable host memory. */
-export function readMemory(address: bigint, byteLength: number): Uint8Array<ArrayBuffer> {
-  requireAddress(address, 'readMemory')
+export function readMemory(address: bigint, byteLength: number): OwnedArrayOf<'u8'> {
+  requireNonNull(address, 'readMemory')
+  requireInteger(byteLength, 'readMemory', 'byteLength', 0, constants.MAX_LENGTH)
   const bytes = new Uint8Array(byteLength)
   if (byteLength > 0) addon().copyOut(address, bytes)
   return bytes

@@ -1,23 +1,30 @@
 import { constants } from 'node:buffer'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, inspectKey, inspectLine, loadedFrom, type OwnedArrayOf, requireInteger } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
 /**
  * Host memory outside of the JavaScript heap: it never moves, its address is known, and native threads may use it after
  * the JavaScript thread has ended. Zeroed, aligned to 64 bytes. Freed by `dispose()` at once or, failing that, by the
  * collector, and in either case not before recorded calls that use it have run.
+ *
+ * @example
+ * using out = NativeMemory.allocate(8)
+ * cuMemAlloc(out.address, 1024)
+ * const devicePointer = out.u64[0]
  */
 export class NativeMemory {
+  static readonly [loadedFrom]: string = import.meta.url
+
   readonly #buffer: ArrayBuffer
   readonly #address: bigint
   readonly #byteLength: number
   #disposed = false
-  #bytes: Uint8Array | undefined
-  #u32: Uint32Array | undefined
-  #i32: Int32Array | undefined
-  #u64: BigUint64Array | undefined
-  #f32: Float32Array | undefined
-  #f64: Float64Array | undefined
+  #bytes: OwnedArrayOf<'u8'> | undefined
+  #u32: OwnedArrayOf<'u32'> | undefined
+  #i32: OwnedArrayOf<'i32'> | undefined
+  #u64: OwnedArrayOf<'u64'> | undefined
+  #f32: OwnedArrayOf<'f32'> | undefined
+  #f64: OwnedArrayOf<'f64'> | undefined
 
   private constructor(buffer: ArrayBuffer, address: bigint) {
     this.#buffer = buffer
@@ -26,20 +33,16 @@ export class NativeMemory {
   }
 
   /**
-   * @param byteLength bytes.
-   * @throws RangeError for what is no size, for more than an ArrayBuffer of this engine can have, and when there is no
-   * memory.
+   * @param byteLength bytes, at most as many as an ArrayBuffer of this engine can have.
+   * @throws TypeError; RangeError also when the system has no more memory.
    */
   static allocate(byteLength: number): NativeMemory {
-    if (!Number.isSafeInteger(byteLength) || byteLength < 0 || byteLength > constants.MAX_LENGTH) {
-      throw new RangeError(
-        `NativeMemory.allocate: byteLength must be an integer from 0 to ${constants.MAX_LENGTH}, what an ArrayBuffer of this engine can have, got ${String(byteLength)}`,
-      )
-    }
+    requireInteger(byteLength, 'NativeMemory.allocate', 'byteLength', 0, constants.MAX_LENGTH)
     const { buffer, address } = addon().allocate(byteLength)
     return new NativeMemory(buffer, address)
   }
 
+  /** Of the first byte. @throws DisposedError */
   get address(): bigint {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#address
@@ -50,31 +53,35 @@ export class NativeMemory {
     return this.#disposed ? 0 : this.#byteLength
   }
 
+  /** Whether dispose() was called. */
   get disposed(): boolean {
     return this.#disposed
   }
 
+  /** The memory itself; the typed arrays below are views of it. @throws DisposedError */
   get buffer(): ArrayBuffer {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#buffer
   }
 
-  get bytes(): Uint8Array {
+  /** All of it, byte by byte. */
+  get bytes(): OwnedArrayOf<'u8'> {
     return (this.#bytes ??= new Uint8Array(this.buffer))
   }
-  get u32(): Uint32Array {
+  /** As many whole words of 32 bits as it has; so the other views. */
+  get u32(): OwnedArrayOf<'u32'> {
     return (this.#u32 ??= new Uint32Array(this.buffer, 0, this.byteLength >> 2))
   }
-  get i32(): Int32Array {
+  get i32(): OwnedArrayOf<'i32'> {
     return (this.#i32 ??= new Int32Array(this.buffer, 0, this.byteLength >> 2))
   }
-  get u64(): BigUint64Array {
+  get u64(): OwnedArrayOf<'u64'> {
     return (this.#u64 ??= new BigUint64Array(this.buffer, 0, this.byteLength >> 3))
   }
-  get f32(): Float32Array {
+  get f32(): OwnedArrayOf<'f32'> {
     return (this.#f32 ??= new Float32Array(this.buffer, 0, this.byteLength >> 2))
   }
-  get f64(): Float64Array {
+  get f64(): OwnedArrayOf<'f64'> {
     return (this.#f64 ??= new Float64Array(this.buffer, 0, this.byteLength >> 3))
   }
 
@@ -90,5 +97,13 @@ export class NativeMemory {
 
   [Symbol.dispose](): void {
     this.dispose()
+  }
+
+  [inspectKey](): string {
+    return inspectLine('NativeMemory', {
+      address: this.#address,
+      byteLength: this.byteLength,
+      disposed: this.#disposed,
+    })
   }
 }

@@ -6,12 +6,6 @@ interface Listeners {
 
 const listening = new WeakMap<AbortSignal, Listeners>()
 
-/** Whether this can be listened to as an AbortSignal, whoever made it. */
-export function isAbortSignal(value: unknown): value is AbortSignal {
-  const { aborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>
-  return typeof aborted === 'boolean' && typeof addEventListener === 'function'
-}
-
 /**
  * Calls `call` when the signal is aborted, unless the function it returns was called before. However many listen to a
  * signal here, the signal has one listener: of more than ten Node warns as of a leak.

@@ -1,4 +1,6 @@
+import { constants } from 'node:os'
 import { addon } from '../addon/load.js'
+import { systemError } from '../systemError.js'
 
 /** A handle on native work that is under way: an empty object, filled when the work starts. */
 export interface BackgroundWork {
@@ -19,4 +21,9 @@ export function holdEventLoop(background: BackgroundWork | undefined): () => voi
   native.hold()
   isHeld = true
   return release
+}
+
+/** The error for a thread that the system refused to start. */
+export function noMoreThreads(): NodeJS.ErrnoException {
+  return systemError('EAGAIN', -constants.errno.EAGAIN, 'pthread_create')
 }

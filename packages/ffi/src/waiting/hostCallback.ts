@@ -1,3 +1,4 @@
+import { requireFunction, requireOneOf } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
 
 /** A JavaScript function that C code may call from any thread. */
@@ -14,10 +15,11 @@ export interface HostCallback {
  * Makes a function callable from native threads. It runs later on this JavaScript thread, in the order of the calls; the
  * native thread does not wait for it. Does not keep the process alive.
  * @param shape `host` for `CUhostFn`, `stream` for `CUstreamCallback`; the latter gives the status, the former 0.
- * @throws TypeError for what is no function.
+ * @throws TypeError
  */
 export function createHostCallback(fn: (status: number) => void, shape: 'host' | 'stream' = 'host'): HostCallback {
-  if (typeof fn !== 'function') throw new TypeError(`createHostCallback: fn must be a function, got ${String(fn)}`)
+  requireFunction(fn, 'createHostCallback', 'fn')
+  requireOneOf(shape, 'createHostCallback', 'shape', ['host', 'stream'])
   const native = addon()
   const id = native.registerCallback()
   pending.callbacks.set(id, fn)

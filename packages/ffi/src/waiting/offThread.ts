@@ -1,13 +1,36 @@
+import {
+  DisposedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  type OptionKeys,
+  optionalBoolean,
+  requireAddress,
+  requireFunction,
+  requireInstance,
+  requireOneOf,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
 import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
-import { type BackgroundWork, holdEventLoop } from './hold.js'
+import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
 
-/** A native thread of its own: what is queued on it runs in order, always on that thread. */
+/**
+ * A native thread of its own: what is queued on it runs in order, always on that thread.
+ *
+ * @example
+ * using lane = createLane()
+ * await offThread({ lane }, () => cudaSetDevice(1))
+ * await offThread({ lane }, () => cudaDeviceSynchronize()) // on the same thread
+ */
 export class Lane {
+  static readonly [loadedFrom]: string = import.meta.url
+
   readonly #native: NativeLane = addon().createLane()
   #disposed = false
 
@@ -22,6 +45,7 @@ export class Lane {
     addon().closeLane(this.#native)
   }
 
+  /** Whether dispose() was called: nothing more can be queued. */
   get disposed(): boolean {
     return this.#disposed
   }
@@ -29,12 +53,18 @@ export class Lane {
   [Symbol.dispose](): void {
     this.dispose()
   }
+
+  [inspectKey](): string {
+    return inspectLine('Lane', { disposed: this.#disposed })
+  }
 }
 
+/** Starts a native thread for calls that must all run on the same one. */
 export function createLane(): Lane {
   return new Lane()
 }
 
+/** How calls run on a native thread. */
 export interface OffThreadOptions {
   /** Context that is current while the calls run; restored afterwards. */
   readonly context?: bigint
@@ -56,6 +86,16 @@ export interface OffThreadOptions {
   readonly results?: 'status' | 'value'
 }
 
+const api = 'offThread'
+const keys: OptionKeys<OffThreadOptions> = {
+  context: true,
+  lane: true,
+  keep: true,
+  background: true,
+  stopOnError: true,
+  results: true,
+}
+
 let nextJob = 1
 
 /**
@@ -63,7 +103,9 @@ let nextJob = 1
  * check their arguments, are queued instead of being called, and return 0. Then all run in order on one thread.
  * @returns one result for each call that ran; shorter than the sequence when an error ended it.
  * @throws TypeError for an argument in the JavaScript heap (use NativeMemory) or a `record` that is asynchronous; StatusError
- * when the context cannot be made current.
+ * when the context cannot be made current; DisposedError for a lane that was disposed of.
+ * @example
+ * const [status] = await offThread({ context }, () => cuCtxSynchronize())
  */
 export function offThread(
   options: OffThreadOptions & { readonly results: 'value' },
@@ -75,12 +117,14 @@ export function offThread(
 ): Promise<number[]>
 export function offThread(options: OffThreadOptions, record: () => unknown): Promise<CallResult[]> {
   const native = addon()
-  const { context = 0n, lane, keep = [], stopOnError = true, results = 'status' } = options
+  let checked: CheckedOptions
   try {
-    check(context, lane, record)
+    checked = checkOptions(options)
+    requireFunction(record, api, 'record')
   } catch (error) {
     return Promise.reject(error)
   }
+  const { context, lane, keep, background, stopOnError, results } = checked
   native.startRecording()
   recording.addon = native
   try {
@@ -105,10 +149,10 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
       else reject(contextError(contextStatus, ' on the thread of the call'))
     })
     try {
-      release = holdEventLoop(options.background)
+      release = holdEventLoop(background)
       if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane)))
         return
-      throw new Error(lane?.disposed === true ? 'the lane is disposed' : 'the system gives no more threads')
+      throw noMoreThreads()
     } catch (error) {
       native.dropRecording()
       pending.jobs.delete(id)
@@ -118,17 +162,31 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
   })
 }
 
-function check(context: unknown, lane: unknown, record: unknown): void {
-  if (typeof context !== 'bigint' || BigInt.asUintN(64, context) !== context) {
-    throw new TypeError(`offThread: context must be a bigint of 64 bits, got ${String(context)}`)
+interface CheckedOptions extends Required<Omit<OffThreadOptions, 'lane'>> {
+  readonly lane: Lane | undefined
+}
+
+/** Each option, read once. @throws TypeError, RangeError, DisposedError */
+function checkOptions(options: OffThreadOptions): CheckedOptions {
+  const { context = 0n, lane, keep = [], background, stopOnError, results } = requireOptions(options, api, keys)
+  requireAddress(context, api, 'context')
+  if (lane !== undefined && requireInstance(lane, api, 'lane', Lane).disposed) {
+    throw new DisposedError({ object: 'Lane', operation: api })
   }
-  if (lane !== undefined && !(lane instanceof Lane)) throw new TypeError('offThread: lane must come from createLane()')
-  if (typeof record !== 'function') throw new TypeError(`offThread: record must be a function, got ${String(record)}`)
+  if (!Array.isArray(keep)) throw wrongType(api, 'keep', 'an array', keep)
+  return {
+    context,
+    lane,
+    keep,
+    background,
+    stopOnError: optionalBoolean(stopOnError, api, 'stopOnError', true),
+    results: results === undefined ? 'status' : requireOneOf(results, api, 'results', ['status', 'value']),
+  }
 }
 
 /** What an asynchronous function does after its first `await` would no longer be recorded. */
 function refuseAsynchronous(result: unknown): void {
   if (!(result instanceof Promise)) return
   result.catch(() => undefined)
-  throw new TypeError('offThread: record must not be asynchronous')
+  throw new TypeError('offThread: record must be a function that is not asynchronous')
 }

@@ -1,7 +1,8 @@
-import { AbortedError, TimeoutError } from '@shoal/types'
+import { AbortedError, outOfRange, requireAddress, requireInteger, TimeoutError } from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
-import { isAbortSignal, onAbort } from './abortSignals.js'
-import { type BackgroundWork, holdEventLoop } from './hold.js'
+import { onAbort } from './abortSignals.js'
+import { holdEventLoop, noMoreThreads } from './hold.js'
+import { readWaitOptions, type WaitOptions } from './waitOptions.js'
 
 /** What is asked until it no longer says "not ready". */
 export interface CompletionQuery {
@@ -17,48 +18,34 @@ export interface CompletionQuery {
   readonly what?: string
 }
 
-export interface WaitOptions {
-  /** Filled with what lets the process end although the wait is still pending. */
-  readonly background?: BackgroundWork | undefined
-  /** Ends the wait with an AbortedError. The work itself goes on. */
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds after which the wait ends with a TimeoutError. The work itself goes on. */
-  readonly timeout?: number | undefined
-}
-
+const api = 'waitForEvent'
 let nextWait = 1
 
 /**
  * Resolves with the first status other than "not ready". A native thread asks, so the event loop is free; a context that
  * fails ends the wait with its error code. Once the promise is settled the query is not running and is not asked again, so
  * an abort or a timeout that comes during a query that blocks takes effect when that returns.
- * @throws AbortedError, TimeoutError; RangeError for a timeout that is no duration, TypeError for what is no query or signal.
+ * @throws AbortedError, TimeoutError; TypeError, RangeError for wrong arguments.
+ * @example
+ * await waitForEvent({ context, event, query: driver.address('cuEventQuery', 2000), notReady: 600 }, { timeout: 1000 })
  */
-export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}): Promise<number> {
-  const { signal, timeout } = options
+export function waitForEvent(query: CompletionQuery, options?: WaitOptions): Promise<number> {
+  let checked: WaitOptions
+  try {
+    checked = readWaitOptions(options, api)
+    checkQuery(query)
+  } catch (error) {
+    return Promise.reject(error)
+  }
+  const { background, signal, timeout } = checked
   const what = query.what ?? 'GPU work'
-  if (timeout !== undefined && (typeof timeout !== 'number' || !(timeout >= 0))) {
-    return Promise.reject(
-      new RangeError(`timeout must be a non-negative number of milliseconds, got ${String(timeout)}`),
-    )
-  }
-  for (const name of ['context', 'event', 'query'] as const) {
-    const value: unknown = query[name]
-    if (typeof value !== 'bigint' || BigInt.asUintN(64, value) !== value || (name === 'query' && value === 0n)) {
-      return Promise.reject(new TypeError(`waitForEvent: ${name} must be a bigint of 64 bits, got ${String(value)}`))
-    }
-  }
-  if (!Number.isInteger(query.notReady)) return Promise.reject(new TypeError('waitForEvent: notReady must be a status'))
-  if (signal != null && !isAbortSignal(signal)) {
-    return Promise.reject(new TypeError(`waitForEvent: signal must be an AbortSignal, got ${String(signal)}`))
-  }
   if (signal?.aborted === true) return Promise.reject(aborted(what, signal))
   return new Promise((resolve, reject) => {
     const id = nextWait++
     let timer: NodeJS.Timeout | undefined
     let stopListening: (() => void) | undefined
     let reason: Error | undefined
-    const release = holdEventLoop(options.background)
+    const release = holdEventLoop(background)
     const end = (): void => {
       release()
       clearTimeout(timer)
@@ -84,14 +71,19 @@ export function waitForEvent(query: CompletionQuery, options: WaitOptions = {}):
     if (!addon().wait(id, query.context, query.query, query.event, query.notReady)) {
       pending.waits.delete(id)
       end()
-      reject(new Error('the system gives no more threads'))
+      reject(noMoreThreads())
       return
     }
-    if (signal != null) stopListening = onAbort(signal, () => giveUp(aborted(what, signal)))
-    if (timeout !== undefined && timeout < 2 ** 31) {
-      timer = setTimeout(() => giveUp(new TimeoutError({ operation: what, timeout })), timeout)
-    }
+    if (signal !== undefined) stopListening = onAbort(signal, () => giveUp(aborted(what, signal)))
+    if (timeout !== undefined) timer = setTimeout(() => giveUp(new TimeoutError({ operation: what, timeout })), timeout)
   })
+}
+
+function checkQuery({ context, event, query, notReady }: CompletionQuery): void {
+  requireAddress(context, api, 'context')
+  requireAddress(event, api, 'event')
+  if (requireAddress(query, api, 'query') === 0n) throw outOfRange(api, 'query', 'the address of a function', 0n)
+  requireInteger(notReady, api, 'notReady', -(2 ** 31), 2 ** 31 - 1)
 }
 
 function aborted(what: string, signal: AbortSignal | undefined): AbortedError {

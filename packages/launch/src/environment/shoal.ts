@@ -12,7 +12,7 @@ export interface ShoalPlace extends RankPlace {
 export function readShoal(environment: Environment): ShoalPlace | undefined {
   const rendezvous = textIn(environment, 'SHOAL_RENDEZVOUS')
   if (rendezvous === undefined) return undefined
-  const because = 'SHOAL_RENDEZVOUS names the meeting point of a job'
+  const because = 'SHOAL_RENDEZVOUS names the rendezvous of a job'
   return {
     launcher: 'shoal',
     rank: requiredNumber(environment, 'RANK', because),

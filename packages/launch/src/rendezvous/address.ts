@@ -5,11 +5,13 @@ export type Address =
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
   | { readonly kind: 'unix'; readonly path: string }
 
+/** An address as text, as `SHOAL_RENDEZVOUS` has it. */
 export function formatAddress(address: Address): string {
   if (address.kind === 'unix') return `unix://${address.path}`
   return `tcp://${address.host.includes(':') ? `[${address.host}]` : address.host}:${address.port}`
 }
 
+/** The address that such a text names. @throws RendezvousError */
 export function parseAddress(text: string): Address {
   if (text.startsWith('unix:///')) return { kind: 'unix', path: text.slice('unix://'.length) }
   const match = /^tcp:\/\/(?:\[([^\]]+)\]|([^:/]+)):(\d{1,5})$/.exec(text)

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { AbortedError } from '@shoal/types'
+import { AbortedError, longestTimeout } from '@shoal/types'
 import { RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
 import { type Header, headerRoom, type Message, maximumValueBytes, Reader, writeMessage } from './frames.js'
@@ -36,7 +36,7 @@ export interface ConnectOptions {
 
 export interface RequestOptions {
   readonly operation: string
-  readonly timeout?: number | undefined
+  readonly timeout: number
   /** What an error gives as the limit, where a part of it had passed before. Default: the timeout. */
   readonly statedTimeout?: number | undefined
   readonly signal?: AbortSignal | undefined
@@ -65,10 +65,10 @@ const refusalWords: Readonly<Record<Refusal, string>> = {
   gone: 'this rank has been part of the job and is gone; it cannot come back',
 }
 
-/** Those that would take a process that runs to its end for a lost one. */
+/** Connections that a process which runs to its end has to leave, or its rank would count as lost. */
 const open = new Set<Connection>()
 
-function sayGoodbyes(): void {
+function leaveAll(): void {
   for (const connection of open) void connection.close(new RendezvousLostError('the process is ending'))
 }
 
@@ -100,7 +100,7 @@ export class Connection {
     this.#read()
     socket.resume()
     socket.unref()
-    if (open.size === 0) process.on('beforeExit', sayGoodbyes)
+    if (open.size === 0) process.on('beforeExit', leaveAll)
     open.add(this)
   }
 
@@ -119,7 +119,6 @@ export class Connection {
     const id = this.#nextId
     this.#nextId += 1
     return new Promise<Message>((resolve, reject) => {
-      let timer: NodeJS.Timeout | undefined
       const settle = (): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', onAbort)
@@ -133,13 +132,10 @@ export class Connection {
       }
       const onAbort = (): void => cancel(new AbortedError({ operation, cause: signal?.reason }))
       signal?.addEventListener('abort', onAbort, { once: true })
-      const limit = timeout === undefined || timeout === Number.POSITIVE_INFINITY ? undefined : timeout
-      const stated = options.statedTimeout ?? timeout ?? Number.POSITIVE_INFINITY
-      if (limit !== undefined) {
-        // The server answers at the limit; this is for one that does not.
-        const expire = (): void => cancel(new RendezvousTimeoutError(operation, stated, []))
-        timer = setTimeout(expire, Math.min(limit + answerLimit, 2 ** 31 - 1))
-      }
+      const stated = options.statedTimeout ?? timeout
+      // The server answers at the limit; this is for one that does not.
+      const expire = (): void => cancel(new RendezvousTimeoutError(operation, stated, []))
+      const timer = setTimeout(expire, Math.min(timeout + answerLimit, longestTimeout))
       this.#requests.set(id, {
         operation,
         timeout: stated,
@@ -153,19 +149,18 @@ export class Connection {
         },
       })
       this.#socket.ref()
-      const request = { ...header, id, ...(limit === undefined ? {} : { timeout: limit }) }
-      writeMessage(this.#socket, request, body)
+      writeMessage(this.#socket, { ...header, id, timeout }, body)
     })
   }
 
-  /** Says goodbye and ends the connection; `error` is what later requests get. */
+  /** Sends `bye` and ends the connection; `error` is what later requests get. */
   async close(error: Error): Promise<void> {
     if (this.#end !== undefined) return
     this.#forget(error)
     for (const request of [...this.#requests.values()]) request.reject(error)
     this.#socket.ref()
     await new Promise<void>((resolve) => {
-      // A server that does not answer a goodbye has had the time to read it.
+      // A server that does not answer has had the time to read it.
       const timer = setTimeout(() => this.#socket.destroy(), answerLimit)
       this.#socket.once('close', () => {
         clearTimeout(timer)
@@ -179,7 +174,7 @@ export class Connection {
   #forget(end: Error): void {
     this.#end = end
     open.delete(this)
-    if (open.size === 0) process.off('beforeExit', sayGoodbyes)
+    if (open.size === 0) process.off('beforeExit', leaveAll)
   }
 
   #read(): void {

@@ -12,7 +12,7 @@ export interface Message {
   readonly body: Uint8Array
 }
 
-export const noBytes = new Uint8Array(0)
+export const noBytes: Uint8Array = new Uint8Array(0)
 
 /**
  * A message is the length of what follows, the length of the header (both 32 bits, little-endian), a JSON object, bytes. The

@@ -1,4 +1,13 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  type OptionKeys,
+  requireInteger,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { RendezvousError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
 import { headerRoom, maximumValueBytes, Reader, writeMessage } from './frames.js'
@@ -15,11 +24,22 @@ import { mostRanks, RendezvousState } from './state.js'
 
 /** Milliseconds in which a connection must have proven that it knows the secret. */
 const handshakeLimit = 5_000
-/** Connections that have not: beyond so many the oldest is closed. */
-const mostStrangers = 512
+/** Connections that have not proven it yet: beyond so many the oldest is closed. */
+const maxUnverified = 512
+
+const api = 'RendezvousServer.listen'
+const keys: OptionKeys<ServerOptions> = {
+  worldSize: true,
+  secret: true,
+  address: true,
+  onRejected: true,
+  onDisconnect: true,
+  onEmpty: true,
+}
 
 const notOurs = 'it does not speak the protocol'
 
+/** How a rendezvous is served. */
 export interface ServerOptions {
   /** Ranks of the job. */
   readonly worldSize: number
@@ -27,26 +47,32 @@ export interface ServerOptions {
   readonly secret: Uint8Array
   /** Where to listen; port 0 takes a free one. Default: a free port of the loopback interface. */
   readonly address?: Address | undefined
-  /** Told of each connection that was turned away, with the reason in words. */
-  readonly onStranger?: ((reason: string) => void) | undefined
-  /** Asked how a rank ended whose connection did without a goodbye. Default: it is lost. */
+  /** Told of each connection that was rejected, with the reason in words. */
+  readonly onRejected?: ((reason: string) => void) | undefined
+  /** Asked how a rank ended whose connection closed without `bye`. Default: it is lost. */
   readonly onDisconnect?: ((rank: number) => Promise<'left' | 'lost'>) | undefined
   /** Told when the last rank that was connected is gone. */
   readonly onEmpty?: (() => void) | undefined
 }
 
 /**
- * The meeting point of a job, for launchers: ranks that know the secret exchange small values here. Whoever does not is
- * kept out and cannot delay the others: a connection has 5 seconds to prove the secret, may send no more than the proof
- * until then, and when there are too many the oldest goes.
+ * The rendezvous of a job, for launchers: ranks that know the secret exchange small values here. Other connections are
+ * rejected and cannot delay the ranks: each has 5 seconds to prove the secret, may send no more than the proof until then,
+ * and when there are too many the oldest is closed.
+ *
+ * @example
+ * using server = await RendezvousServer.listen({ worldSize: 4, secret: randomBytes(32) })
+ * console.log(formatAddress(server.address)) // for SHOAL_RENDEZVOUS
  */
 export class RendezvousServer {
+  static readonly [loadedFrom]: string = import.meta.url
+
   readonly #options: ServerOptions
   readonly #secret: Buffer
   readonly #state: RendezvousState
   readonly #server: Server
   readonly #ranks = new Map<number, Socket>()
-  readonly #strangers = new Set<Socket>()
+  readonly #unverified = new Set<Socket>()
   #isClosed = false
 
   private constructor(options: ServerOptions) {
@@ -60,16 +86,10 @@ export class RendezvousServer {
 
   /** @throws TypeError, RangeError for wrong options; RendezvousError when the address cannot be listened on. */
   static async listen(options: ServerOptions): Promise<RendezvousServer> {
-    if (typeof options !== 'object' || options === null) throw new TypeError('RendezvousServer: options are needed')
-    const { secret, worldSize } = options
-    if (!(secret instanceof Uint8Array)) throw new TypeError('RendezvousServer: the secret must be a Uint8Array')
-    if (secret.byteLength < 16) throw new RangeError('RendezvousServer: a secret has at least 16 bytes')
-    if (typeof worldSize !== 'number') throw new TypeError('RendezvousServer: worldSize must be a number')
-    if (!Number.isInteger(worldSize) || worldSize < 1 || worldSize > mostRanks) {
-      throw new RangeError(
-        `RendezvousServer: worldSize must be a whole number from 1 to ${mostRanks}, got ${worldSize}`,
-      )
-    }
+    const { secret, worldSize } = requireOptions(options, api, keys)
+    requireInteger(worldSize, api, 'worldSize', 1, mostRanks)
+    if (!(secret instanceof Uint8Array)) throw wrongType(api, 'secret', 'a Uint8Array', secret)
+    requireInteger(secret.byteLength, api, 'secret.byteLength', 16)
     const rendezvous = new RendezvousServer(options)
     const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }
     await new Promise<void>((resolve, reject) => {
@@ -82,10 +102,11 @@ export class RendezvousServer {
     })
     // What accepting one connection fails with (no descriptor is left, say) must not end those that are there.
     rendezvous.#server.removeAllListeners('error')
-    rendezvous.#server.on('error', (error) => options.onStranger?.(`a connection could not be taken: ${error.message}`))
+    rendezvous.#server.on('error', (error) => options.onRejected?.(`a connection could not be taken: ${error.message}`))
     return rendezvous
   }
 
+  /** Where it listens. @throws RendezvousError once it was disposed of. */
   get address(): Address {
     const address = this.#server.address()
     if (address === null) throw new RendezvousError('the rendezvous is closed')
@@ -98,17 +119,30 @@ export class RendezvousServer {
     return [...this.#ranks.keys()].sort((a, b) => a - b)
   }
 
-  /** Tells that a rank has ended, whether it ever came or not. */
+  /** To be called when a rank's process has ended, whether it ever connected or not. */
   gone(rank: number, how: 'left' | 'lost'): void {
     this.#state.gone(rank, how)
   }
 
-  /** Ends all connections. */
-  close(): void {
+  /** Ends all connections. Idempotent. */
+  dispose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#server.close()
-    for (const socket of [...this.#strangers, ...this.#ranks.values()]) socket.destroy()
+    for (const socket of [...this.#unverified, ...this.#ranks.values()]) socket.destroy()
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
+  }
+
+  [inspectKey](): string {
+    return inspectLine('RendezvousServer', {
+      address: this.#isClosed ? undefined : formatAddress(this.address),
+      worldSize: this.#state.worldSize,
+      connected: this.#ranks.size,
+      disposed: this.#isClosed,
+    })
   }
 
   #greet(socket: Socket): void {
@@ -117,15 +151,15 @@ export class RendezvousServer {
       socket.destroy()
       return
     }
-    if (this.#strangers.size >= mostStrangers) {
-      const [oldest] = this.#strangers
-      if (oldest !== undefined) this.#turnAway(oldest, 'too many connections wait to be told apart')
+    if (this.#unverified.size >= maxUnverified) {
+      const [oldest] = this.#unverified
+      if (oldest !== undefined) this.#reject(oldest, 'too many connections have not proven the secret')
     }
-    this.#strangers.add(socket)
+    this.#unverified.add(socket)
     const reader = new Reader()
     const greeting = makeGreeting()
     const timer = setTimeout(
-      () => this.#turnAway(socket, `it did not say who it is within ${handshakeLimit} ms`),
+      () => this.#reject(socket, `it did not say who it is within ${handshakeLimit} ms`),
       handshakeLimit,
     )
     const onData = (chunk: Buffer): void => {
@@ -139,7 +173,7 @@ export class RendezvousServer {
     socket.on('data', onData)
     socket.once('close', () => {
       clearTimeout(timer)
-      this.#strangers.delete(socket)
+      this.#unverified.delete(socket)
     })
     socket.write(greeting.bytes)
   }
@@ -148,11 +182,11 @@ export class RendezvousServer {
     const said = readIntroduction(this.#secret, nonce, bytes)
     const refused = this.#judge(said, reader.held)
     if (refused !== undefined || said === undefined) {
-      this.#turnAway(socket, refused?.reason ?? notOurs, refused?.refusal)
+      this.#reject(socket, refused?.reason ?? notOurs, refused?.refusal)
       return
     }
     const { rank } = said
-    this.#strangers.delete(socket)
+    this.#unverified.delete(socket)
     this.#ranks.set(rank, socket)
     socket.write(makeAcceptance(this.#secret, nonce, said.nonce))
     this.#state.connected(rank, (header, body) => {
@@ -193,7 +227,7 @@ export class RendezvousServer {
           this.#state.received(rank, message.header, message.body)
         }
       } catch (error) {
-        this.#options.onStranger?.(`rank ${rank} sent ${error instanceof Error ? error.message : String(error)}`)
+        this.#options.onRejected?.(`rank ${rank} sent ${error instanceof Error ? error.message : String(error)}`)
         socket.destroy()
       }
     })
@@ -210,11 +244,11 @@ export class RendezvousServer {
     if (this.#ranks.size === 0) this.#options.onEmpty?.()
   }
 
-  #turnAway(socket: Socket, reason: string, refusal?: Refusal): void {
-    this.#strangers.delete(socket)
+  #reject(socket: Socket, reason: string, refusal?: Refusal): void {
+    this.#unverified.delete(socket)
     const { remoteAddress = 'this machine', remotePort } = socket
     const from = remotePort === undefined ? remoteAddress : `${remoteAddress}:${remotePort}`
-    this.#options.onStranger?.(`a connection from ${from} was closed: ${reason}`)
+    this.#options.onRejected?.(`a connection from ${from} was closed: ${reason}`)
     if (refusal === undefined) socket.destroy()
     else socket.end(makeRefusal(refusal), () => socket.destroy())
   }

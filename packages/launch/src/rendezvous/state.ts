@@ -76,7 +76,7 @@ class Space {
   }
 }
 
-/** What the meeting point knows and decides; the connections are the server's business. */
+/** What the rendezvous knows of the ranks, and what it answers them. Connections belong to the server. */
 export class RendezvousState {
   readonly #members: Member[]
   readonly #spaces = new Map<number, Space>()
@@ -138,9 +138,9 @@ export class RendezvousState {
     }
     if (op === 'set') this.#set(space, rank, header, body)
     else if (op === 'get') this.#get(space, rank, header)
-    else if (op === 'barrier' || op === 'gather') this.#meet(space, rank, header, body, op)
+    else if (op === 'barrier' || op === 'gather') this.#collect(space, rank, header, body, op)
     else if (op === 'share') this.#share(space, rank, header, body)
-    else if (op === 'survivors') this.#succeed(space, rank, header)
+    else if (op === 'survivors') this.#formSuccessor(space, rank, header)
     else throw new TypeError('no such operation')
   }
 
@@ -197,7 +197,7 @@ export class RendezvousState {
     )
   }
 
-  #meet(space: Space, rank: number, header: Header, body: Uint8Array, kind: 'barrier' | 'gather'): void {
+  #collect(space: Space, rank: number, header: Header, body: Uint8Array, kind: 'barrier' | 'gather'): void {
     const name = `${kind} ${nameOf(header, 'name')}`
     const failure = this.#failureOf(space, undefined)
     if (failure !== undefined) {
@@ -297,7 +297,7 @@ export class RendezvousState {
     for (const [index, turn] of share.turns) if (index < oldest && turn.waiting.size === 0) share.turns.delete(index)
   }
 
-  #succeed(space: Space, rank: number, header: Header): void {
+  #formSuccessor(space: Space, rank: number, header: Header): void {
     if (space.successors.has(rank)) {
       this.#answer(rank, integerOf(header, 'id'), { kind: 'refused', message: 'this rank is already waiting there' })
       return

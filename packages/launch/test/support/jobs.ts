@@ -13,22 +13,22 @@ export function afterThisTest(cleanup: () => void | Promise<void>): void {
   cleanups.push(cleanup)
 }
 
-export interface Meeting {
+export interface TestRendezvous {
   readonly server: RendezvousServer
   readonly secret: string
-  /** What was said about connections that were turned away. */
-  readonly strangers: string[]
+  /** Why connections were rejected, in order. */
+  readonly rejections: string[]
   environment(rank: number): Record<string, string>
   join(rank: number, options?: BootstrapOptions): Promise<Job>
 }
 
 /** A rendezvous as a launcher would serve it. */
-export async function serve(worldSize: number, options: Partial<ServerOptions> = {}): Promise<Meeting> {
+export async function serve(worldSize: number, options: Partial<ServerOptions> = {}): Promise<TestRendezvous> {
   const secret = randomBytes(16).toString('hex')
-  const strangers: string[] = []
-  const onStranger = (reason: string): void => void strangers.push(reason)
-  const server = await RendezvousServer.listen({ worldSize, secret: Buffer.from(secret), onStranger, ...options })
-  cleanups.push(() => server.close())
+  const rejections: string[] = []
+  const onRejected = (reason: string): void => void rejections.push(reason)
+  const server = await RendezvousServer.listen({ worldSize, secret: Buffer.from(secret), onRejected, ...options })
+  cleanups.push(() => server.dispose())
   const address = formatAddress(server.address)
   const environment = (rank: number): Record<string, string> => ({
     SHOAL_RENDEZVOUS: address,
@@ -39,10 +39,10 @@ export async function serve(worldSize: number, options: Partial<ServerOptions> =
   return {
     server,
     secret,
-    strangers,
+    rejections,
     environment,
     async join(rank, more = {}) {
-      const job = await bootstrap({ environment: environment(rank), timeout: 10_000, ...more })
+      const job = await bootstrap({ environment: environment(rank), timeout: 300_000, ...more })
       cleanups.push(() => job.dispose())
       return job
     },
@@ -50,10 +50,12 @@ export async function serve(worldSize: number, options: Partial<ServerOptions> =
 }
 
 /** All ranks of a job, in this process. */
-export async function startJob(worldSize: number): Promise<{ readonly meeting: Meeting; readonly jobs: Job[] }> {
-  const meeting = await serve(worldSize)
-  const jobs = await Promise.all(Array.from({ length: worldSize }, (_, rank) => meeting.join(rank)))
-  return { meeting, jobs }
+export async function startJob(
+  worldSize: number,
+): Promise<{ readonly rendezvous: TestRendezvous; readonly jobs: Job[] }> {
+  const rendezvous = await serve(worldSize)
+  const jobs = await Promise.all(Array.from({ length: worldSize }, (_, rank) => rendezvous.join(rank)))
+  return { rendezvous, jobs }
 }
 
 /** What each promise was rejected with. */

@@ -1,5 +1,4 @@
 import { inspect } from 'node:util'
-import { named } from '@shoal/cuda-base/basics'
 import type { BackgroundWork } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
@@ -134,7 +133,7 @@ export class Communicator extends CommunicatorOperations {
     const api = 'Communicator.initRank'
     requireOptions(options, api)
     const { rank, worldSize, config } = options
-    const device = named(api, 'device', () => toDeviceOrdinal(options.device))
+    const device = toDeviceOrdinal(options.device, api, 'device')
     requireWorld(rank, worldSize, api)
     const ids = UniqueId._is(options.id) ? [options.id] : [...requireIds(options.id, worldSize, api)]
     const waitOptions = checkWaitOptions(options, api)
@@ -154,7 +153,7 @@ export class Communicator extends CommunicatorOperations {
     const api = 'Communicator.joinGrown'
     requireOptions(options, api)
     const { rank, worldSize, id, config } = options
-    const device = named(api, 'device', () => toDeviceOrdinal(options.device))
+    const device = toDeviceOrdinal(options.device, api, 'device')
     requireWorld(rank, worldSize, api)
     if (!UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
     const waitOptions = checkWaitOptions(options, api)

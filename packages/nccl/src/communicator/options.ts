@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import type { CommunicatorConfig } from './config.js'
@@ -89,7 +88,7 @@ export function requireDevices(devices: unknown, api: string): number[] {
     throw new TypeError(`${api}: devices must be a list of devices or ordinals`)
   }
   const ordinals = Array.from(devices as Iterable<DeviceLike | number>, (device, index) =>
-    named(api, `devices[${index}]`, () => toDeviceOrdinal(device)),
+    toDeviceOrdinal(device, api, `devices[${index}]`),
   )
   if (ordinals.length === 0) throw new RangeError(`${api}: the list of devices is empty`)
   const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)

@@ -1,7 +1,6 @@
 import {
   checkCuda,
   forgetLeak,
-  named,
   type PrimaryContext,
   releasePrimaryContexts,
   retainPrimaryContexts,
@@ -82,7 +81,7 @@ export class NcclMemory implements MemoryLike {
    */
   static async allocate(device: DeviceLike | number, size: MemorySize): Promise<NcclMemory> {
     const api = 'NcclMemory.allocate'
-    const ordinal = named(api, 'device', () => toDeviceOrdinal(device))
+    const ordinal = toDeviceOrdinal(device, api, 'device')
     const checked = checkedSize(size, api)
     loadLibraries()
     const contexts = await retainPrimaryContexts([ordinal], api)

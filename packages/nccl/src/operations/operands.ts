@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import {
@@ -49,7 +48,7 @@ export function memoryAt(
 ): MemoryRange {
   let range = memory?.[memoryProtocol]
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
-    range = named(api, parameter, () => toMemoryRange(memory))
+    range = toMemoryRange(memory, api, parameter)
   }
   if (range.deviceOrdinal !== place.device) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
@@ -69,7 +68,7 @@ export function streamHandleAt(stream: StreamLike | bigint | null, place: Place,
   if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
-    handle = named(api, 'stream', () => toStreamHandle(stream))
+    handle = toStreamHandle(stream, api, 'stream')
   }
   if (handle.deviceOrdinal !== place.device && handle.deviceOrdinal !== -1)
     throw wrongDevice(api, 'stream', handle.deviceOrdinal, place)

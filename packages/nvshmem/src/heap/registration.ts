@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import { type CUmemGenericAllocationHandle, cuMemRelease, cuMemRetainAllocationHandle } from '@shoal/cuda-sys/driver'
 import {
   nvshmemx_buffer_register,
@@ -88,7 +87,7 @@ export async function registerSymmetric<D extends DType>(
   wait: WaitOptions,
 ): Promise<SymmetricBuffer<D>> {
   const api = 'Session.registerSymmetric'
-  const { bytes } = named(api, 'dtype', () => dtypeInfo(dtype))
+  const { bytes } = dtypeInfo(dtype, api, 'dtype')
   const { address, byteLength } = localAt(live, memory, api, 'memory', true)
   if (byteLength === 0 || byteLength % bytes !== 0) {
     throw new RangeError(`${api}: ${byteLength} bytes are no whole elements of ${dtype}, or none`)

@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -342,7 +341,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       this.#requireLength(array.byteLength, api, parameter)
       return array
     }
-    const range = named(api, parameter, () => toMemoryRange(operand))
+    const range = toMemoryRange(operand, api, parameter)
     if (range.dtype !== undefined && range.dtype !== this.dtype) {
       throw new TypeError(`${api}: ${parameter} has elements of ${range.dtype}, the buffer of ${this.dtype}`)
     }
@@ -370,7 +369,7 @@ export async function allocateElements<D extends DType>(
   options: HeapOptions,
 ): Promise<SymmetricBuffer<D>> {
   const api = 'Session.allocate'
-  const { bytes } = named(api, 'dtype', () => dtypeInfo(dtype))
+  const { bytes } = dtypeInfo(dtype, api, 'dtype')
   const elements = requireCount(length, 'length', 1, api)
   const byteLength = elements * bytes
   if (!Number.isSafeInteger(byteLength)) throw new RangeError(`${api}: ${elements} elements of ${dtype} are too many`)

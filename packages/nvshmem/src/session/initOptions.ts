@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import { AbortedError, type DeviceLike, describeValue, toDeviceOrdinal } from '@shoal/types'
 import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord } from '../checks.js'
 import type { WaitOptions } from './callQueue.js'
@@ -75,7 +74,7 @@ export interface CheckedInit {
 
 export function checkInit(options: InitOptions, api: string): CheckedInit {
   requireOptions(options, api, '{ device, rank, worldSize, id } or { device, launcher }')
-  const ordinal = named(api, 'device', () => toDeviceOrdinal(options.device))
+  const ordinal = toDeviceOrdinal(options.device, api, 'device')
   const { timeout, signal, defaultTimeout, threadLevel } = options
   requireTimeout(timeout, api)
   requireTimeout(defaultTimeout, api)

@@ -80,11 +80,11 @@ ncclResult_t Communicator::findReady(ncclComm_t handle, const char* function, st
   return findSound(handle, function, communicator);
 }
 
-ncclResult_t Communicator::meetFault(const char* function, bool isOperation) {
+ncclResult_t Communicator::injectFault(const char* function, bool isOperation) {
   ncclResult_t code = ncclSuccess;
   Endpoint& endpoint = *endpoint_;
   const auto isOver = [&] { return isOperation ? endpoint.isStopped() : endpoint.isAborted(); };
-  switch (shoal::nccl::meetFault(function, endpoint.rank, isOver, code)) {
+  switch (shoal::nccl::injectFault(function, endpoint.rank, isOver, code)) {
     case FaultKind::none: return ncclSuccess;
     case FaultKind::hang:
       hang(isOver);
@@ -111,7 +111,7 @@ ncclResult_t Communicator::attach(std::shared_ptr<Endpoint> endpoint, const char
   }
   if (const ncclResult_t result = endpoint_->attach(device, identifiers)) return result;
   if (function != nullptr) {
-    if (const ncclResult_t result = meetFault(function)) return result;
+    if (const ncclResult_t result = injectFault(function)) return result;
   }
   endpoint_->arrive();
   return ncclSuccess;
@@ -222,7 +222,7 @@ void Communicator::run(const Batch& batch) {
   ncclResult_t result = asyncError_ == ncclSuccess ? endpoint.failure() : static_cast<ncclResult_t>(asyncError_.load());
   for (const Task& task : batch.tasks) {
     if (result != ncclSuccess || endpoint.isStopped()) break;
-    result = meetFault((std::string("nccl") + nameOf(task.kind)).c_str(), true);
+    result = injectFault((std::string("nccl") + nameOf(task.kind)).c_str(), true);
   }
   if (result == ncclSuccess && !endpoint.isStopped()) result = runTasks(batch);
   if (result != ncclSuccess && !endpoint.isStopped()) {
@@ -269,7 +269,7 @@ void Communicator::waitForBatches() {
 
 ncclResult_t Communicator::finalise() {
   waitForBatches();
-  if (const ncclResult_t result = meetFault("ncclCommFinalize")) return result;
+  if (const ncclResult_t result = injectFault("ncclCommFinalize")) return result;
   state_ = State::finalised;
   return static_cast<ncclResult_t>(asyncError_.load());
 }
@@ -298,7 +298,7 @@ void Communicator::end(bool aborts) {
     isEnding_ = true;
   }
   if (!aborts) waitForBatches();
-  if (!aborts && endpoint != nullptr && state_ != State::failed) meetFault("ncclCommDestroy");
+  if (!aborts && endpoint != nullptr && state_ != State::failed) injectFault("ncclCommDestroy");
   {
     Registry& known = registry();
     std::unique_lock lock(known.mutex);

@@ -1,4 +1,4 @@
-// A communicator: one rank of a clique, its queued batches and what was made with it.
+// A communicator: one rank of a group of ranks, its queued batches and what was made with it.
 #pragma once
 
 #include <atomic>
@@ -72,8 +72,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     return true;
   }
 
-  // Meets a fault that was asked for; what it leaves to be answered.
-  ncclResult_t meetFault(const char* function, bool isOperation = false);
+  // Injects a fault that was asked for; what it leaves to be answered.
+  ncclResult_t injectFault(const char* function, bool isOperation = false);
 
   // Queues tasks as one batch on the stream.
   ncclResult_t enqueue(std::vector<Task> tasks, CUstream stream);

@@ -14,17 +14,17 @@ using namespace shoal::nccl;
 
 namespace {
 
-enum class Way : uint32_t { split = 1, shrink = 2, grow = 3 };
+enum class Derivation : uint32_t { split = 1, shrink = 2, grow = 3 };
 
 // What each rank says about the communicator that is to be made.
-struct Words {
-  Way way;
+struct DeriveRequest {
+  Derivation kind;
   int32_t color, key;
   int32_t ranks;
   uint32_t hasIdentifier;
   Identifier identifier;
 };
-static_assert(sizeof(Words) <= kWordsBytes);
+static_assert(sizeof(DeriveRequest) <= kExchangeBytes);
 
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t value = (a ^ b) * 0x9e3779b97f4a7c15u;
@@ -33,25 +33,25 @@ uint64_t mix(uint64_t a, uint64_t b) {
   return value ^ value >> 32;
 }
 
-// The child's ranks meet under a key that follows from the parent's.
-ncclResult_t meetChild(const char* function, Communicator& parent, Communicator& child, uint64_t salt, const std::vector<int>& members) {
+// The child's ranks connect under a key that follows from the parent's.
+ncclResult_t connectChild(const char* function, Communicator& parent, Communicator& child, uint64_t salt, const std::vector<int>& members) {
   const auto& origin = parent.sharedEndpoint();
   const auto& segment = origin->segment;
   const int ranks = static_cast<int>(members.size());
   const auto self = std::find(members.begin(), members.end(), parent.rank());
   std::string reason;
-  auto own = Segment::meet(std::shared_ptr<Board>(segment, &segment->board()), mix(segment->key(), salt) | 1, ranks, reason);
+  auto own = Segment::join(std::shared_ptr<Rendezvous>(segment, &segment->rendezvous()), mix(segment->key(), salt) | 1, ranks, reason);
   if (!own) return problem(ncclRemoteError, "%s: %s", function, reason.c_str());
   auto endpoint = std::make_shared<Endpoint>(std::move(own), ranks, static_cast<int>(self - members.begin()));
   endpoint->setOrigin(origin, members);
   return child.join(std::move(endpoint), nullptr, 1);
 }
 
-ncclResult_t exchange(const char* function, Communicator& parent, const Words& own, std::vector<Words>& all, uint32_t* number = nullptr) {
+ncclResult_t exchange(const char* function, Communicator& parent, const DeriveRequest& own, std::vector<DeriveRequest>& all, uint32_t* number = nullptr) {
   all.resize(static_cast<size_t>(parent.ranks()));
   if (const ncclResult_t result = parent.endpoint().exchange(&own, sizeof own, all.data(), function, number)) return result;
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].way == own.way) continue;
+    if (all[rank].kind == own.kind) continue;
     return problem(ncclInvalidUsage, "%s: rank %zu makes another kind of communicator", function, rank);
   }
   return ncclSuccess;
@@ -59,9 +59,9 @@ ncclResult_t exchange(const char* function, Communicator& parent, const Words& o
 
 ncclResult_t split(Communicator& parent, Communicator* child, int color, int key) {
   constexpr char function[] = "ncclCommSplit";
-  if (const ncclResult_t result = parent.meetFault("ncclCommSplit")) return result;
-  Words own = {Way::split, color, key, 0, 0, {}};
-  std::vector<Words> all;
+  if (const ncclResult_t result = parent.injectFault("ncclCommSplit")) return result;
+  DeriveRequest own = {Derivation::split, color, key, 0, 0, {}};
+  std::vector<DeriveRequest> all;
   uint32_t number = 0;
   if (const ncclResult_t result = exchange(function, parent, own, all, &number)) return result;
   if (child == nullptr) return ncclSuccess;
@@ -71,32 +71,32 @@ ncclResult_t split(Communicator& parent, Communicator* child, int color, int key
   }
   std::stable_sort(members.begin(), members.end(),
                    [&](int a, int b) { return all[static_cast<size_t>(a)].key < all[static_cast<size_t>(b)].key; });
-  return meetChild(function, parent, *child, mix(static_cast<uint64_t>(Way::split) << 56 | number, static_cast<uint64_t>(color)), members);
+  return connectChild(function, parent, *child, mix(static_cast<uint64_t>(Derivation::split) << 56 | number, static_cast<uint64_t>(color)), members);
 }
 
 ncclResult_t shrink(Communicator& parent, Communicator& child, const std::set<int>& excluded) {
-  if (const ncclResult_t result = parent.meetFault("ncclCommShrink")) return result;
+  if (const ncclResult_t result = parent.injectFault("ncclCommShrink")) return result;
   std::vector<int> members;
-  uint64_t salt = static_cast<uint64_t>(Way::shrink) << 56 | parent.countShrinks(excluded);
+  uint64_t salt = static_cast<uint64_t>(Derivation::shrink) << 56 | parent.countShrinks(excluded);
   for (int rank = 0; rank < parent.ranks(); ++rank) {
     if (excluded.count(rank) == 0) members.push_back(rank);
     else salt = mix(salt, static_cast<uint64_t>(rank) + 1);
   }
-  return meetChild("ncclCommShrink", parent, child, salt, members);
+  return connectChild("ncclCommShrink", parent, child, salt, members);
 }
 
 // As a rank that is there already: one of them has the id and tells the others.
 ncclResult_t grow(Communicator& parent, Communicator& child, int ranks, const ncclUniqueId* id) {
   constexpr char function[] = "ncclCommGrow";
-  if (const ncclResult_t result = parent.meetFault("ncclCommGrow")) return result;
-  Words own = {Way::grow, 0, 0, ranks, id != nullptr, {}};
+  if (const ncclResult_t result = parent.injectFault("ncclCommGrow")) return result;
+  DeriveRequest own = {Derivation::grow, 0, 0, ranks, id != nullptr, {}};
   if (id != nullptr) memcpy(&own.identifier, id->internal, sizeof own.identifier);
-  std::vector<Words> all;
+  std::vector<DeriveRequest> all;
   if (const ncclResult_t result = exchange(function, parent, own, all)) return result;
-  const Words* root = nullptr;
+  const DeriveRequest* root = nullptr;
   std::vector<int> ranksThere(static_cast<size_t>(ranks), -1);
   for (int rank = 0; rank < parent.ranks(); ++rank) {
-    const Words& said = all[static_cast<size_t>(rank)];
+    const DeriveRequest& said = all[static_cast<size_t>(rank)];
     ranksThere[static_cast<size_t>(rank)] = rank;
     if (said.ranks != ranks) {
       return problem(ncclInvalidArgument, "%s: rank %d grows to %d ranks, rank %d to %d", function, parent.rank(), ranks, rank, said.ranks);
@@ -105,7 +105,7 @@ ncclResult_t grow(Communicator& parent, Communicator& child, int ranks, const nc
     if (said.hasIdentifier != 0) root = &said;
   }
   if (root == nullptr) return problem(ncclInvalidUsage, "%s: no rank came with a unique id", function);
-  const ncclResult_t result = meet(child, function, root->identifier, parent.sharedEndpoint(), ranksThere, ranks, parent.rank(), 1);
+  const ncclResult_t result = connectRanks(child, function, root->identifier, parent.sharedEndpoint(), ranksThere, ranks, parent.rank(), 1);
   if (result == ncclSuccess && id != nullptr) parent.consumeGrowIdentifier();
   return result;
 }
@@ -220,7 +220,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
       Place place;
       if (const ncclResult_t result = findPlace(place)) return noteError(result);
       return noteError(derive(nullptr, place, &config, newcomm, [=](Communicator*, Communicator* child) {
-        return meet(*child, function, identifier, nullptr, {}, nRanks, rank, 1);
+        return connectRanks(*child, function, identifier, nullptr, {}, nRanks, rank, 1);
       }));
     }
     std::shared_ptr<Communicator> parent;

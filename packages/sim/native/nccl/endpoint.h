@@ -1,4 +1,4 @@
-// One rank's side of a communicator: meeting the others, waiting for them, and noticing when they are gone.
+// One rank's side of a communicator: connecting to the others, waiting for them, and noticing when they are gone.
 #pragma once
 
 #include <atomic>

@@ -59,14 +59,14 @@ int launchedRank() {
 
 }  // namespace
 
-FaultKind meetFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code) {
+FaultKind injectFault(const char* function, int rank, const std::function<bool()>& isOver, ncclResult_t& code) {
   if (!faults().isAny()) return FaultKind::none;
-  const Faults::Met met = faults().meet(function, launchedRank() < 0 ? rank : launchedRank());
-  const uint64_t end = nanosecondsNow() + met.milliseconds * 1000000;
+  const Faults::Injected injected = faults().next(function, launchedRank() < 0 ? rank : launchedRank());
+  const uint64_t end = nanosecondsNow() + injected.milliseconds * 1000000;
   while (nanosecondsNow() < end && !isOver()) usleep(1000);
-  code = static_cast<ncclResult_t>(met.code);
-  if (met.hangs) return FaultKind::hang;
-  return met.code == 0 ? FaultKind::none : FaultKind::error;
+  code = static_cast<ncclResult_t>(injected.code);
+  if (injected.hangs) return FaultKind::hang;
+  return injected.code == 0 ? FaultKind::none : FaultKind::error;
 }
 
 void hang(const std::function<bool()>& isOver) {

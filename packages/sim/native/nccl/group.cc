@@ -36,7 +36,7 @@ ncclResult_t runJob(const Job& job) {
   return result;
 }
 
-// The jobs of one communicator in the order in which they were asked for: its ranks meet in each of them.
+// The jobs of one communicator in the order in which they were asked for: its ranks synchronize in each of them.
 ncclResult_t runInOrder(const std::vector<Job>& jobs) {
   ncclResult_t first = ncclSuccess;
   for (const Job& job : jobs) {

@@ -1,14 +1,14 @@
-// The unique id: 128 bytes that say where the ranks meet.
+// The unique id: 128 bytes that say where the rendezvous is.
 #pragma once
 
-#include "board.h"
+#include "rendezvous.h"
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
 struct Identifier {
   char magic[8];
-  BoardAddress board;
+  RendezvousAddress rendezvous;
   uint64_t key;
 };
 

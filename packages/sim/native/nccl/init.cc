@@ -38,11 +38,11 @@ Place placeOf(const Communicator& parent) {
   return place;
 }
 
-ncclResult_t meet(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
+ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
                   std::vector<int> ranksThere, int ranks, int rank, int identifiers) {
   std::string reason;
-  auto board = Board::at(identifier.board, reason);
-  auto segment = board == nullptr ? nullptr : Segment::meet(std::move(board), identifier.key, ranks, reason);
+  auto rendezvous = Rendezvous::at(identifier.rendezvous, reason);
+  auto segment = rendezvous == nullptr ? nullptr : Segment::join(std::move(rendezvous), identifier.key, ranks, reason);
   if (!segment) return problem(ncclRemoteError, "%s: %s", function, reason.c_str());
   auto endpoint = std::make_shared<Endpoint>(std::move(segment), ranks, rank);
   const bool isNew = origin == nullptr;
@@ -67,7 +67,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const 
     }
     Config config;
     if (const ncclResult_t result = readConfig(given, config)) return noteError(result);
-    // The ranks meet by the first id; the others must be ids too.
+    // The ranks connect by the first id; the others must be ids too.
     Identifier identifier;
     for (int index = idCount - 1; index >= 0; --index) {
       if (const ncclResult_t result = readIdentifier(ids[index], identifier)) return noteError(result);
@@ -78,7 +78,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, int nranks, const 
     *comm = communicator->handle();
     Job job;
     job.communicators = {communicator};
-    job.run = [=] { return meet(*communicator, function, identifier, nullptr, {}, nranks, rank, idCount); };
+    job.run = [=] { return connectRanks(*communicator, function, identifier, nullptr, {}, nranks, rank, idCount); };
     job.undo = [=] {
       *comm = nullptr;
       communicator->end(true);

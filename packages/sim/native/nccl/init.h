@@ -11,8 +11,8 @@ ncclResult_t findPlace(Place& place);
 // Where a communicator made from this one works.
 Place placeOf(const Communicator& parent);
 
-// Meets the other ranks under a unique id.
-ncclResult_t meet(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
+// Connects to the other ranks under a unique id.
+ncclResult_t connectRanks(Communicator& communicator, const char* function, const Identifier& identifier, std::shared_ptr<Endpoint> origin,
                   std::vector<int> ranksThere, int ranks, int rank, int identifiers);
 
 }  // namespace shoal::nccl

@@ -17,7 +17,7 @@ constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 constexpr auto kMulticastSupported = static_cast<CUdevice_attribute>(132);
 
 // What a rank says after each step.
-struct Words {
+struct StepReport {
   uint32_t isGood;
   int32_t process, descriptor;
   uint64_t bytes, offset;
@@ -87,8 +87,8 @@ Multicast::~Multicast() {
 ncclResult_t Multicast::make(Communicator& communicator, const char* function, const void* buffer, std::unique_ptr<Multicast>& made) {
   Endpoint& endpoint = communicator.endpoint();
   std::unique_ptr<Multicast> multicast(new Multicast(communicator.device, communicator.context));
-  Words own = {};
-  std::vector<Words> all(static_cast<size_t>(endpoint.ranks));
+  StepReport own = {};
+  std::vector<StepReport> all(static_cast<size_t>(endpoint.ranks));
   own.process = static_cast<int32_t>(getpid());
   // Whether all have done their part; ranks that disagree on anything have not.
   ncclResult_t lost = ncclSuccess;
@@ -96,7 +96,7 @@ ncclResult_t Multicast::make(Communicator& communicator, const char* function, c
     own.isGood = isGood;
     lost = endpoint.exchange(&own, sizeof own, all.data(), function);
     bool isComplete = lost == ncclSuccess;
-    for (const Words& words : all) isComplete = isComplete && words.isGood != 0 && words.bytes == own.bytes && words.offset == own.offset;
+    for (const StepReport& report : all) isComplete = isComplete && report.isGood != 0 && report.bytes == own.bytes && report.offset == own.offset;
     return isComplete;
   };
   const bool hasMemory = isSupported(communicator) && multicast->findMemory(buffer);

@@ -32,7 +32,7 @@ std::shared_ptr<char> map(size_t bytes, int flags, int descriptor) {
   return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
 }
 
-// One mapping for all ranks of this process that meet in the same memory.
+// One mapping for all ranks of this process in the same shared memory.
 std::shared_ptr<char> mapOnce(size_t bytes, int descriptor) {
   static std::mutex* mutex = new std::mutex;
   static auto* known = new std::map<std::pair<dev_t, ino_t>, std::pair<std::weak_ptr<char>, size_t>>;
@@ -83,18 +83,18 @@ std::shared_ptr<Segment> Segment::anonymous(int ranks, std::string& problem) {
   }
   segment->base_ = segment->mapping_.get();
   segment->key_ = randomNumber();
-  segment->children_ = std::make_unique<Board>(segment->mapping_, reinterpret_cast<Meeting*>(segment->base_ + boardAt()), -1, false);
+  segment->children_ = std::make_unique<Rendezvous>(segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), -1, false);
   segment->control().ranks = static_cast<uint32_t>(ranks);
   return segment;
 }
 
-std::shared_ptr<Segment> Segment::meet(std::shared_ptr<Board> board, uint64_t key, int ranks, std::string& problem) {
+std::shared_ptr<Segment> Segment::join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks, std::string& problem) {
   std::shared_ptr<Segment> segment(new Segment(ranks));
-  const int descriptor = board->open(key, segment->totalBytes(), problem);
+  const int descriptor = rendezvous->open(key, segment->totalBytes(), problem);
   if (descriptor < 0) return nullptr;
   segment->descriptor_ = descriptor;
   segment->key_ = key;
-  segment->found_ = std::move(board);
+  segment->found_ = std::move(rendezvous);
   if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(segment->stagingAt()))) {
     problem = because("there is too little shared memory", error);
     return nullptr;
@@ -105,7 +105,7 @@ std::shared_ptr<Segment> Segment::meet(std::shared_ptr<Board> board, uint64_t ke
     return nullptr;
   }
   segment->base_ = segment->mapping_.get();
-  segment->children_ = std::make_unique<Board>(segment->mapping_, reinterpret_cast<Meeting*>(segment->base_ + boardAt()), descriptor, false);
+  segment->children_ = std::make_unique<Rendezvous>(segment->mapping_, reinterpret_cast<RendezvousEntry*>(segment->base_ + rendezvousAt()), descriptor, false);
   return segment;
 }
 

@@ -1,4 +1,4 @@
-// The memory in which the ranks of a communicator meet. All-zero is its valid first state, so whoever comes first can
+// The memory that the ranks of a communicator share. All-zero is its valid first state, so whoever comes first can
 // create it and nobody has to wait for an initialisation. It may lie at another address in every process.
 #pragma once
 
@@ -9,13 +9,13 @@
 #include <mutex>
 #include <string>
 
-#include "board.h"
+#include "rendezvous.h"
 #include "shoal/nccl.h"
 
 namespace shoal::nccl {
 
 constexpr int kMaxRanks = 64;
-constexpr size_t kWordsBytes = 256;
+constexpr size_t kExchangeBytes = 256;
 
 // A rank that has revoked its communicator takes part in no operation any more, but in making new communicators.
 enum class RankState : uint32_t { absent = 0, attached = 1, left = 2, aborted = 3, revoked = 4 };
@@ -40,7 +40,7 @@ struct alignas(64) RankSlot {
   std::atomic<uint64_t> processToken;  // the same only within one process
   std::atomic<uint32_t> spoken;        // exchanges in which this rank has said its words
   Description descriptions[2];         // by parity of the step
-  alignas(16) char words[2][kWordsBytes];  // by parity of the exchange
+  alignas(16) char words[2][kExchangeBytes];  // by parity of the exchange
 };
 
 // From one rank to another. Within a process it passes addresses and counts messages; between processes it is a ring of
@@ -71,9 +71,9 @@ class Segment {
  public:
   // For ranks of one process.
   static std::shared_ptr<Segment> anonymous(int ranks, std::string& problem);
-  // Meets the other ranks under a key of a board, making the segment if need be. Each call has a descriptor of its own;
+  // Connects to the other ranks under a key of a rendezvous, making the segment if need be. Each call has a descriptor of its own;
   // ranks of one process share the mapping.
-  static std::shared_ptr<Segment> meet(std::shared_ptr<Board> board, uint64_t key, int ranks, std::string& problem);
+  static std::shared_ptr<Segment> join(std::shared_ptr<Rendezvous> rendezvous, uint64_t key, int ranks, std::string& problem);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -90,8 +90,8 @@ class Segment {
   bool isRankLocked(int rank) const;
   bool isShared() const { return descriptor_ >= 0; }
 
-  // Where ranks meet that make a new communicator from the one of this segment.
-  Board& board() const { return *children_; }
+  // Where ranks connect that make a new communicator from the one of this segment.
+  Rendezvous& rendezvous() const { return *children_; }
   uint64_t key() const { return key_; }
 
   Control& control() const { return *reinterpret_cast<Control*>(base_); }
@@ -107,8 +107,8 @@ class Segment {
 
  private:
   explicit Segment(int ranks) : ranks_(ranks) {}
-  static size_t boardAt() { return 4096; }
-  static size_t slotsAt() { return boardAt() + kBoardBytes; }
+  static size_t rendezvousAt() { return 4096; }
+  static size_t slotsAt() { return rendezvousAt() + kRendezvousBytes; }
   size_t channelsAt() const { return slotsAt() + static_cast<size_t>(ranks_) * sizeof(RankSlot); }
   size_t stagingAt() const;
   size_t ringsAt() const { return stagingAt() + static_cast<size_t>(ranks_) * 2 * stagingBytes(); }
@@ -120,8 +120,8 @@ class Segment {
   int descriptor_ = -1;
   uint64_t key_ = 0;
   std::mutex mutex_;
-  std::shared_ptr<Board> found_;  // where it was found, until it is concluded
-  std::unique_ptr<Board> children_;
+  std::shared_ptr<Rendezvous> found_;  // where it was found, until it is concluded
+  std::unique_ptr<Rendezvous> children_;
 };
 
 }  // namespace shoal::nccl

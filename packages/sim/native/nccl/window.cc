@@ -30,7 +30,7 @@ enum class Sharing : uint32_t { none = 0, legacy = 1, mapped = 2, impossible = 3
 
 }  // namespace
 
-struct Window::Words {
+struct Window::Shared {
   uint64_t address, bytes;
   int32_t flags, process;
   int32_t status;
@@ -64,41 +64,41 @@ Window::~Window() {
 }
 
 // How other processes get at the memory.
-void Window::offer(Words& words, int& descriptor) const {
+void Window::offer(Shared& shared, int& descriptor) const {
   const auto begin = reinterpret_cast<CUdeviceptr>(buffer);
   CUdeviceptr start = 0;
   size_t size = 0;
-  if (cuMemGetAddressRange_v2(&start, &size, begin) == CUDA_SUCCESS && cuIpcGetMemHandle(&words.legacy, begin) == CUDA_SUCCESS) {
-    words.sharing = Sharing::legacy;
-    words.offset = begin - start;
-    words.sharedBytes = size;
+  if (cuMemGetAddressRange_v2(&start, &size, begin) == CUDA_SUCCESS && cuIpcGetMemHandle(&shared.legacy, begin) == CUDA_SUCCESS) {
+    shared.sharing = Sharing::legacy;
+    shared.offset = begin - start;
+    shared.sharedBytes = size;
     return;
   }
-  words.sharing = Sharing::impossible;
+  shared.sharing = Sharing::impossible;
   CUmemGenericAllocationHandle memory = 0;
   if (cuMemRetainAllocationHandle(&memory, buffer) != CUDA_SUCCESS) return;
   CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
   void* answers[] = {&start, &size};
   const bool isWhole = cuPointerGetAttributes(2, wanted, answers, begin) == CUDA_SUCCESS && begin - start + bytes <= size;
   if (isWhole && cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS) {
-    words.sharing = Sharing::mapped;
-    words.descriptor = descriptor;
-    words.offset = begin - start;
-    words.sharedBytes = size;
+    shared.sharing = Sharing::mapped;
+    shared.descriptor = descriptor;
+    shared.offset = begin - start;
+    shared.sharedBytes = size;
   }
   cuMemRelease(memory);
 }
 
-ncclResult_t Window::open(const char* function, int other, const Words& words) {
+ncclResult_t Window::open(const char* function, int other, const Shared& shared) {
   Peer& peer = peers_[static_cast<size_t>(other)];
-  if (words.sharing == Sharing::legacy) {
-    const CUresult status = cuIpcOpenMemHandle_v2(&peer.opened, words.legacy, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  if (shared.sharing == Sharing::legacy) {
+    const CUresult status = cuIpcOpenMemHandle_v2(&peer.opened, shared.legacy, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     if (status != CUDA_SUCCESS) return cudaProblem(status, "cuIpcOpenMemHandle");
-    peer.address = reinterpret_cast<char*>(peer.opened + words.offset);
+    peer.address = reinterpret_cast<char*>(peer.opened + shared.offset);
     return ncclSuccess;
   }
   char link[64];
-  snprintf(link, sizeof link, "/proc/%d/fd/%d", words.process, words.descriptor);
+  snprintf(link, sizeof link, "/proc/%d/fd/%d", shared.process, shared.descriptor);
   const int descriptor = ::open(link, O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return problem(ncclRemoteError, "%s: the memory of rank %d cannot be opened", function, other);
   CUmemGenericAllocationHandle memory = 0;
@@ -106,10 +106,10 @@ ncclResult_t Window::open(const char* function, int other, const Words& words) {
                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   close(descriptor);
   if (status != CUDA_SUCCESS) return cudaProblem(status, "cuMemImportFromShareableHandle");
-  status = cuMemAddressReserve(&peer.reserved, words.sharedBytes, 0, 0, 0);
+  status = cuMemAddressReserve(&peer.reserved, shared.sharedBytes, 0, 0, 0);
   if (status == CUDA_SUCCESS) {
-    peer.reservedBytes = words.sharedBytes;
-    status = cuMemMap(peer.reserved, words.sharedBytes, 0, memory, 0);
+    peer.reservedBytes = shared.sharedBytes;
+    status = cuMemMap(peer.reserved, shared.sharedBytes, 0, memory, 0);
   } else {
     peer.reserved = 0;
   }
@@ -117,9 +117,9 @@ ncclResult_t Window::open(const char* function, int other, const Words& words) {
   CUmemAccessDesc access = {};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  if (status == CUDA_SUCCESS) status = cuMemSetAccess(peer.reserved, words.sharedBytes, &access, 1);
+  if (status == CUDA_SUCCESS) status = cuMemSetAccess(peer.reserved, shared.sharedBytes, &access, 1);
   if (status != CUDA_SUCCESS) return cudaProblem(status, "mapping a window");
-  peer.address = reinterpret_cast<char*>(peer.reserved + words.offset);
+  peer.address = reinterpret_cast<char*>(peer.reserved + shared.offset);
   return ncclSuccess;
 }
 
@@ -134,7 +134,7 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
     else delete window;
   };
   std::shared_ptr<Window> window(new Window(communicator, buffer, bytes, flags), drop);
-  Words own = {};
+  Shared own = {};
   own.address = reinterpret_cast<uint64_t>(buffer);
   own.bytes = bytes;
   own.flags = flags;
@@ -142,28 +142,28 @@ ncclResult_t Window::make(Communicator& communicator, const char* function, void
   int descriptor = -1;
   own.status = before;
   if (!endpoint.isDirect && before == ncclSuccess) window->offer(own, descriptor);
-  std::vector<Words> all(static_cast<size_t>(endpoint.ranks));
-  static_assert(sizeof(Words) <= kWordsBytes);
+  std::vector<Shared> all(static_cast<size_t>(endpoint.ranks));
+  static_assert(sizeof(Shared) <= kExchangeBytes);
   ncclResult_t result = endpoint.exchange(&own, sizeof own, all.data(), function);
   for (int rank = 0; rank < endpoint.ranks && result == ncclSuccess; ++rank) {
-    const Words& words = all[static_cast<size_t>(rank)];
+    const Shared& shared = all[static_cast<size_t>(rank)];
     Peer& peer = window->peers_[static_cast<size_t>(rank)];
-    peer.bytes = words.bytes;
+    peer.bytes = shared.bytes;
     if (before != ncclSuccess) {
       result = before;
-    } else if (words.status != ncclSuccess) {
-      result = problem(static_cast<ncclResult_t>(words.status), "%s: rank %d could not make its part", function, rank);
-    } else if (words.flags != flags) {
-      result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags, rank, words.flags);
-    } else if (window->isSymmetric() && words.bytes != bytes) {
+    } else if (shared.status != ncclSuccess) {
+      result = problem(static_cast<ncclResult_t>(shared.status), "%s: rank %d could not make its part", function, rank);
+    } else if (shared.flags != flags) {
+      result = problem(ncclInvalidUsage, "%s: rank %d has flags 0x%x, rank %d 0x%x", function, endpoint.rank, flags, rank, shared.flags);
+    } else if (window->isSymmetric() && shared.bytes != bytes) {
       result = problem(ncclInvalidUsage, "%s: a symmetric window has the same size everywhere, rank %d has %zu bytes, rank %d %zu", function,
-                       endpoint.rank, bytes, rank, static_cast<size_t>(words.bytes));
-    } else if (words.sharing == Sharing::impossible) {
+                       endpoint.rank, bytes, rank, static_cast<size_t>(shared.bytes));
+    } else if (shared.sharing == Sharing::impossible) {
       result = problem(ncclInvalidArgument, "%s: the buffer of rank %d cannot be shared with other processes", function, rank);
     } else if (endpoint.isInThisProcess(rank)) {
-      peer.address = reinterpret_cast<char*>(words.address);
+      peer.address = reinterpret_cast<char*>(shared.address);
     } else {
-      result = window->open(function, rank, words);
+      result = window->open(function, rank, shared);
     }
   }
   if (!endpoint.isDirect) {

@@ -48,9 +48,9 @@ class Window {
     CUdeviceptr reserved = 0;  // for mapped memory
     size_t reservedBytes = 0;
   };
-  struct Words;
-  void offer(Words& words, int& descriptor) const;
-  ncclResult_t open(const char* function, int rank, const Words& words);
+  struct Shared;
+  void offer(Shared& shared, int& descriptor) const;
+  ncclResult_t open(const char* function, int rank, const Shared& shared);
 
   const Communicator* const owner_;  // only compared
   const CUcontext context_;

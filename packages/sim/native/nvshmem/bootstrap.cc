@@ -27,7 +27,7 @@ struct Identifier {
 };
 static_assert(sizeof(Identifier) == sizeof nvshmemx_uniqueid_t::internal);
 
-// Where processes of this job ask for the memory to meet in: this process made the id, or it is PE 0 of a launcher.
+// Where processes of this job ask for the shared memory: this process made the id, or it is PE 0 of a launcher.
 struct Hosting {
   std::mutex mutex;
   Exchange exchange;

@@ -71,7 +71,7 @@ int runNow(const Session& session, const Team& team, const Collective& wanted) {
   const Description own{static_cast<uint32_t>(wanted.kind), wanted.type, wanted.operation, wanted.root, wanted.count, destination, source, isFine};
   TeamSlot& slot = job.control->team(team.group.slot);
   slot.descriptions[team.group.own] = own;
-  if (!job.meet(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
+  if (!job.sync(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
   const std::vector<Description> all(slot.descriptions, slot.descriptions + team.group.members.size());
   int status = NVSHMEMX_SUCCESS;
   bool isStaged = false;
@@ -98,11 +98,11 @@ int runNow(const Session& session, const Team& team, const Collective& wanted) {
       // Somebody's source is written over, so all read first.
       std::vector<char> staged(sizes.destination);
       compute(session, team, wanted, sizes, all, staged.data());
-      if (!job.meet(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
+      if (!job.sync(team.group, wanted.function)) return NVSHMEMX_ERROR_INTERNAL;
       memcpy(out, staged.data(), staged.size());
     }
   }
-  return job.meet(team.group, wanted.function) ? status : NVSHMEMX_ERROR_INTERNAL;
+  return job.sync(team.group, wanted.function) ? status : NVSHMEMX_ERROR_INTERNAL;
 }
 
 }  // namespace

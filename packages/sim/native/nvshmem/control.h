@@ -1,4 +1,4 @@
-// The memory in which the PEs of a job meet: an anonymous file that they hand each other. All-zero is its valid first
+// The memory that the PEs of a job share: an anonymous file that they hand each other. All-zero is its valid first
 // state. It may lie at another address in every process.
 #pragma once
 
@@ -37,7 +37,7 @@ struct alignas(64) PeSlot {
   char exchange[64];               // the name under which its descriptors are to be had
 };
 
-// Where the members of a team meet. Members are counted by their index in the team.
+// Where the members of a team synchronize. Members are counted by their index in the team.
 struct alignas(64) TeamSlot {
   std::atomic<uint32_t> isTaken;
   std::atomic<uint32_t> size;
@@ -46,11 +46,11 @@ struct alignas(64) TeamSlot {
   std::atomic<uint32_t> doorbell;  // rung when a member arrives
   std::atomic<uint64_t> uniqueId;
   std::atomic<int32_t> members[kMaxPes];    // their PE, plus 1
-  std::atomic<uint64_t> arrivals[kMaxPes];  // how often each has arrived; the nth meeting is over when all counts are n
+  std::atomic<uint64_t> arrivals[kMaxPes];  // how often each has arrived; the nth synchronization is over when all counts are n
   Description descriptions[kMaxPes];
 };
 
-// The slots of the job's own meetings and of the teams that are there from the start come before those that are made.
+// The slots of the job's own synchronizations and of the teams that are there from the start come before those that are made.
 constexpr int kStartSlot = 0;
 constexpr int kManagementSlot = 1;  // allocations: apart from the team of all, so that queued barriers do not matter
 constexpr int kWorldSlot = 2;

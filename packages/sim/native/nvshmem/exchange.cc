@@ -14,10 +14,10 @@ namespace shoal::nvshmem {
 namespace {
 
 constexpr uint32_t kMagic = 0x736d7673;
-enum class Wish : uint32_t { descriptor = 1, exit = 2 };
+enum class RequestKind : uint32_t { descriptor = 1, exit = 2 };
 struct Request {
   uint32_t magic;
-  Wish wish;
+  RequestKind kind;
   uint64_t value;
 };
 
@@ -33,7 +33,7 @@ int ask(const std::string& name, const Request& request) {
 bool Exchange::listen(const std::string& name, std::string& problem) {
   const int listening = listenAt(name, 128);
   if (listening < 0) {
-    problem = std::string("no socket to meet at: ") + strerror(errno);
+    problem = std::string("no socket to listen on: ") + strerror(errno);
     return false;
   }
   name_ = name;
@@ -44,7 +44,7 @@ bool Exchange::listen(const std::string& name, std::string& problem) {
 void Exchange::answer(int connection) {
   Request request;
   if (recv(connection, &request, sizeof request, MSG_WAITALL) != sizeof request || request.magic != kMagic) return;
-  if (request.wish == Wish::exit) _exit(static_cast<int>(request.value));
+  if (request.kind == RequestKind::exit) _exit(static_cast<int>(request.value));
   // Held while it is sent, so that it is not closed meanwhile.
   std::lock_guard lock(mutex_);
   auto found = offered_.find(request.value);
@@ -68,7 +68,7 @@ void Exchange::withdraw(uint64_t key) {
 }
 
 int Exchange::fetch(const std::string& name, uint64_t key) {
-  const int connection = ask(name, {kMagic, Wish::descriptor, key});
+  const int connection = ask(name, {kMagic, RequestKind::descriptor, key});
   if (connection < 0) return -1;
   const int descriptor = receiveDescriptor(connection);
   close(connection);
@@ -76,7 +76,7 @@ int Exchange::fetch(const std::string& name, uint64_t key) {
 }
 
 void Exchange::askToExit(const std::string& name, int status) {
-  const int connection = ask(name, {kMagic, Wish::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
+  const int connection = ask(name, {kMagic, RequestKind::exit, static_cast<uint64_t>(static_cast<uint32_t>(status))});
   if (connection >= 0) close(connection);
 }
 

@@ -37,13 +37,13 @@ Faults& faults() {
 
 bool hasFaults() { return faults().isAny(); }
 
-void meetFault(const char* function, int pe, int device) {
+void injectFault(const char* function, int pe, int device) {
   if (!hasFaults()) return;
-  const Faults::Met met = faults().meet(function, pe);
-  if (met.code != 0) shoalSimInjectError(device, met.code);
-  const timespec nap = {static_cast<time_t>(met.milliseconds / 1000), static_cast<long>(met.milliseconds % 1000 * 1000000)};
-  if (met.milliseconds != 0) nanosleep(&nap, nullptr);
-  while (met.hangs) pause();
+  const Faults::Injected injected = faults().next(function, pe);
+  if (injected.code != 0) shoalSimInjectError(device, injected.code);
+  const timespec nap = {static_cast<time_t>(injected.milliseconds / 1000), static_cast<long>(injected.milliseconds % 1000 * 1000000)};
+  if (injected.milliseconds != 0) nanosleep(&nap, nullptr);
+  while (injected.hangs) pause();
 }
 
 }  // namespace shoal::nvshmem

@@ -4,7 +4,7 @@
 namespace shoal::nvshmem {
 
 // Lets happen what was asked for at this call. Does not return when the PE is to die or to hang.
-void meetFault(const char* function, int pe, int device);
+void injectFault(const char* function, int pe, int device);
 bool hasFaults();
 
 }  // namespace shoal::nvshmem

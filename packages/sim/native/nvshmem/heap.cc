@@ -112,7 +112,7 @@ bool Heap::grow(uint64_t bytes) {
   if (!isShared) return false;
   std::lock_guard lock(mutex_);
   parts_[grown_] = Part{bytes, false};
-  giveBack(grown_, bytes);
+  addFree(grown_, bytes);
   grown_ += bytes;
   return true;
 }
@@ -131,7 +131,7 @@ uint64_t Heap::take(uint64_t size, uint64_t alignment) {
   return kNoOffset;
 }
 
-void Heap::giveBack(uint64_t offset, uint64_t size) {
+void Heap::addFree(uint64_t offset, uint64_t size) {
   auto after = free_.lower_bound(offset);
   if (after != free_.end() && offset + size == after->first) {
     size += after->second;
@@ -179,7 +179,7 @@ void Heap::free(void* pointer) {
   std::lock_guard lock(mutex_);
   auto found = taken_.find(offset);
   if (found == taken_.end()) leave("nvshmem_free: %p was not allocated", pointer);
-  giveBack(offset, found->second);
+  addFree(offset, found->second);
   taken_.erase(found);
 }
 

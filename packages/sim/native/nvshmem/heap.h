@@ -49,7 +49,7 @@ class Heap {
     bool isAdded;
   };
   uint64_t take(uint64_t size, uint64_t alignment);
-  void giveBack(uint64_t offset, uint64_t size);
+  void addFree(uint64_t offset, uint64_t size);
   bool grow(uint64_t bytes);
   // Maps each PE's memory at the offset of its part. All or none.
   bool share(CUmemGenericAllocationHandle own, bool isOwnMade, uint64_t offset, uint64_t size, const char* what);

@@ -43,7 +43,7 @@ std::shared_ptr<Job> Job::join(const std::shared_ptr<Control>& control, int pe, 
   // The others know of it by now.
   CUdevice device = 0;
   if (cuCtxGetDevice(&device) != CUDA_SUCCESS) device = 0;
-  meetFault("nvshmemx_hostlib_init_attr", pe, device);
+  injectFault("nvshmemx_hostlib_init_attr", pe, device);
   const Group all = job->everybody(kStartSlot);
   if (!job->waitFor(shared.attached, bitsOf(all.members), true, "the start", [&] { return shared.attached.load() == static_cast<uint32_t>(size); })) {
     const char* failure = control->failure();
@@ -70,7 +70,7 @@ Group Job::everybody(int slot) const {
   return group;
 }
 
-bool Job::meet(const Group& group, const char* what) {
+bool Job::sync(const Group& group, const char* what) {
   if (control->failure() != nullptr) {
     tellFailure();
     return false;
@@ -90,9 +90,9 @@ bool Job::meet(const Group& group, const char* what) {
 bool Job::tell(const Group& group, const char* what, const Description& own, std::vector<Description>& all) {
   TeamSlot& slot = control->team(group.slot);
   slot.descriptions[group.own] = own;
-  if (!meet(group, what)) return false;
+  if (!sync(group, what)) return false;
   all.assign(slot.descriptions, slot.descriptions + group.members.size());
-  return meet(group, what);
+  return sync(group, what);
 }
 
 void Job::ring(int other) {

@@ -10,7 +10,7 @@
 
 namespace shoal::nvshmem {
 
-// PEs that meet in a slot; the caller is the one with index `own`.
+// PEs that synchronize in a slot; the caller is the one with index `own`.
 struct Group {
   int slot = 0;
   std::vector<int> members;
@@ -36,7 +36,7 @@ class Job {
   Group everybody(int slot) const;
 
   // Returns true when all members have come; `what` names the call in a failure.
-  bool meet(const Group& group, const char* what);
+  bool sync(const Group& group, const char* what);
   // The same, twice, and takes what each member says of itself, in the order of the members.
   bool tell(const Group& group, const char* what, const Description& own, std::vector<Description>& all);
 

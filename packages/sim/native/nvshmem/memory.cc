@@ -15,14 +15,14 @@ void* nvshmem_calloc(size_t count, size_t size) {
   void* made = session->heap.allocate("nvshmem_calloc", bytes, 0);
   if (made == nullptr) return nullptr;
   memset(made, 0, bytes);
-  session->job->meet(session->job->everybody(kManagementSlot), "nvshmem_calloc");
+  session->job->sync(session->job->everybody(kManagementSlot), "nvshmem_calloc");
   return made;
 }
 
 void* nvshmem_align(size_t alignment, size_t size) {
   const auto session = require("nvshmem_align");
   if (alignment == 0) return nullptr;
-  if ((alignment & (alignment - 1)) != 0) alignment = 0;  // what is no power of two is no wish
+  if ((alignment & (alignment - 1)) != 0) alignment = 0;  // what is no power of two is ignored
   return session->heap.allocate("nvshmem_align", size, alignment);
 }
 

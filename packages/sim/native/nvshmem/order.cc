@@ -1,4 +1,4 @@
-// Completion and order of what a PE has asked for, and meeting others.
+// Completion and order of what a PE has asked for, and synchronization with others.
 #include "session.h"
 
 using namespace shoal::nvshmem;
@@ -11,19 +11,19 @@ void complete(const Session& session, const char* function) {
 }
 
 // An nvshmemx_status.
-int meet(const char* function, nvshmem_team_t handle, bool isCompleting) {
+int sync(const char* function, nvshmem_team_t handle, bool isCompleting) {
   const auto session = require(function);
   const auto team = session->teams.find(handle);
   if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
   if (isCompleting) complete(*session, function);
-  return session->job->meet(team->group, function) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
+  return session->job->sync(team->group, function) ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
-int meetOnStream(const char* function, nvshmem_team_t handle, cudaStream_t stream) {
+int syncOnStream(const char* function, nvshmem_team_t handle, cudaStream_t stream) {
   const auto session = require(function);
   const auto team = session->teams.find(handle);
   if (!team) return NVSHMEMX_ERROR_INVALID_VALUE;
-  auto body = [job = session->job, team, function] { return job->meet(team->group, function) ? CUDA_SUCCESS : kAbandoned; };
+  auto body = [job = session->job, team, function] { return job->sync(team->group, function) ? CUDA_SUCCESS : kAbandoned; };
   return enqueue(session, function, stream, std::move(body)) == CUDA_SUCCESS ? NVSHMEMX_SUCCESS : NVSHMEMX_ERROR_INTERNAL;
 }
 
@@ -39,12 +39,12 @@ void nvshmemx_quiet_on_stream(cudaStream_t stream) {
   mustSucceed(*session, enqueue(session, function, stream, [] { return CUDA_SUCCESS; }), function);
 }
 
-int nvshmem_barrier(nvshmem_team_t team) { return meet("nvshmem_barrier", team, true); }
-void nvshmem_barrier_all(void) { meet("nvshmem_barrier_all", NVSHMEM_TEAM_WORLD, true); }
-int nvshmem_team_sync(nvshmem_team_t team) { return meet("nvshmem_team_sync", team, false); }
-void nvshmem_sync_all(void) { meet("nvshmem_sync_all", NVSHMEM_TEAM_WORLD, false); }
+int nvshmem_barrier(nvshmem_team_t team) { return sync("nvshmem_barrier", team, true); }
+void nvshmem_barrier_all(void) { sync("nvshmem_barrier_all", NVSHMEM_TEAM_WORLD, true); }
+int nvshmem_team_sync(nvshmem_team_t team) { return sync("nvshmem_team_sync", team, false); }
+void nvshmem_sync_all(void) { sync("nvshmem_sync_all", NVSHMEM_TEAM_WORLD, false); }
 
-int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream) { return meetOnStream("nvshmemx_barrier_on_stream", team, stream); }
-void nvshmemx_barrier_all_on_stream(cudaStream_t stream) { meetOnStream("nvshmemx_barrier_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
-int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream) { return meetOnStream("nvshmemx_team_sync_on_stream", team, stream); }
-void nvshmemx_sync_all_on_stream(cudaStream_t stream) { meetOnStream("nvshmemx_sync_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
+int nvshmemx_barrier_on_stream(nvshmem_team_t team, cudaStream_t stream) { return syncOnStream("nvshmemx_barrier_on_stream", team, stream); }
+void nvshmemx_barrier_all_on_stream(cudaStream_t stream) { syncOnStream("nvshmemx_barrier_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }
+int nvshmemx_team_sync_on_stream(nvshmem_team_t team, cudaStream_t stream) { return syncOnStream("nvshmemx_team_sync_on_stream", team, stream); }
+void nvshmemx_sync_all_on_stream(cudaStream_t stream) { syncOnStream("nvshmemx_sync_all_on_stream", NVSHMEM_TEAM_WORLD, stream); }

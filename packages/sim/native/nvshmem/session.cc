@@ -131,18 +131,18 @@ bool Session::start(std::string& problem) {
   if (!heap.open(limit, step, problem)) return false;
   for (const Description& each : told) devices.push_back(each.root);
   teams.open(devices);
-  return job->meet(all, "the start");
+  return job->sync(all, "the start");
 }
 
 void Session::end() {
-  meetFault("nvshmemx_hostlib_finalize", job->pe, device);
+  injectFault("nvshmemx_hostlib_finalize", job->pe, device);
   {
     // What is queued still needs the heap.
     InContext scope(*this);
     cuCtxSynchronize();
   }
   teams.close();
-  job->meet(job->everybody(kManagementSlot), "nvshmemx_hostlib_finalize");
+  job->sync(job->everybody(kManagementSlot), "nvshmemx_hostlib_finalize");
   job->control->pe(job->pe).state = static_cast<uint32_t>(PeState::left);
   job->isEnding = true;
 }
@@ -186,7 +186,7 @@ std::shared_ptr<Session> require(const char* function) {
   const auto session = own.session;
   lock.unlock();
   // What is queued has its fault when its turn comes.
-  if (!isQueued(function)) meetFault(function, session->job->pe, session->device);
+  if (!isQueued(function)) injectFault(function, session->job->pe, session->device);
   return session;
 }
 
@@ -215,7 +215,7 @@ CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, 
       stream,
       [](void* data) {
         std::unique_ptr<Work> own(static_cast<Work*>(data));
-        meetFault(own->function, own->session->job->pe, own->session->device);
+        injectFault(own->function, own->session->job->pe, own->session->device);
         return own->body();
       },
       [](void* data) { delete static_cast<Work*>(data); }, work, ranges.data(), ranges.size());

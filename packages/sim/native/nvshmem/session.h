@@ -20,7 +20,7 @@ class Session {
  public:
   Session(std::shared_ptr<Job> ofJob, CUcontext current, CUdevice ordinal) : job(std::move(ofJob)), context(current), device(ordinal), heap(*job, ordinal), teams(*job), multicast(heap, ordinal) {}
   ~Session();
-  // Meets the others; all of them call it.
+  // Waits for the others; all of them call it.
   bool start(std::string& problem);
   void end();
 

@@ -53,20 +53,20 @@ void Teams::add(nvshmem_team_t handle, int slot, std::vector<int> members, const
 }
 
 void Teams::open(const std::vector<int>& devices) {
-  std::vector<int> all, leaders, neighbours;
+  std::vector<int> all, leaders, sameDevice;
   for (int pe = 0; pe < job_.size; ++pe) {
     all.push_back(pe);
     const bool isFirst = std::find(devices.begin(), devices.begin() + pe, devices[static_cast<size_t>(pe)]) == devices.begin() + pe;
     if (isFirst) leaders.push_back(pe);
-    if (devices[static_cast<size_t>(pe)] == devices[static_cast<size_t>(job_.pe)]) neighbours.push_back(pe);
+    if (devices[static_cast<size_t>(pe)] == devices[static_cast<size_t>(job_.pe)]) sameDevice.push_back(pe);
   }
   // All PEs are on this machine.
   add(NVSHMEM_TEAM_WORLD, kWorldSlot, all, nullptr, 0);
   add(NVSHMEM_TEAM_SHARED, kSharedSlot, all, nullptr, 0);
   add(NVSHMEMX_TEAM_NODE, kNodeSlot, all, nullptr, 0);
   add(NVSHMEMX_TEAM_SAME_MYPE_NODE, kAloneSlots + job_.pe, {job_.pe}, nullptr, 0);
-  add(NVSHMEMI_TEAM_SAME_GPU, kSameDeviceSlots + neighbours[0], neighbours, nullptr, 0);
-  if (neighbours[0] == job_.pe) add(NVSHMEMI_TEAM_GPU_LEADERS, kLeadersSlot, leaders, nullptr, 0);
+  add(NVSHMEMI_TEAM_SAME_GPU, kSameDeviceSlots + sameDevice[0], sameDevice, nullptr, 0);
+  if (sameDevice[0] == job_.pe) add(NVSHMEMI_TEAM_GPU_LEADERS, kLeadersSlot, leaders, nullptr, 0);
 }
 
 void Teams::close() {
@@ -152,7 +152,7 @@ int Teams::split(const Team& parent, const char* function, const Description& ar
   return NVSHMEMX_SUCCESS;
 }
 
-int Teams::meet(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made) {
+int Teams::makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made) {
   constexpr char function[] = "nvshmemx_team_init";
   made = NVSHMEM_TEAM_INVALID;
   if (!hasRoom()) return NVSHMEMX_ERROR_OUT_OF_MEMORY;
@@ -293,7 +293,7 @@ int nvshmemx_team_init(nvshmem_team_t* team, nvshmem_team_config_t* config, long
     return NVSHMEMX_ERROR_INVALID_VALUE;
   }
   if (npes < 1 || npes > session->job->size || index < 0 || index >= npes) return NVSHMEMX_ERROR_INVALID_VALUE;
-  return session->teams.meet(config->uniqueid, npes, index, config, mask, *team);
+  return session->teams.makeById(config->uniqueid, npes, index, config, mask, *team);
 }
 
 void nvshmem_team_destroy(nvshmem_team_t team) {

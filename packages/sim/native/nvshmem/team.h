@@ -1,4 +1,4 @@
-// Teams: some of the PEs, in an order, with a place to meet.
+// Teams: some of the PEs, in an order, with a place to synchronize.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ class Teams {
   int split(const Team& parent, const char* function, const Description& arguments, const std::vector<int>& members, const nvshmem_team_config_t* config,
             long mask, nvshmem_team_t& made);
   // All members of the new team call it, each with its place.
-  int meet(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
+  int makeById(uint64_t uniqueId, int size, int place, const nvshmem_team_config_t* config, long mask, nvshmem_team_t& made);
   void destroy(nvshmem_team_t handle);
 
  private:

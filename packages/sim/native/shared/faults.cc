@@ -112,8 +112,8 @@ std::string Faults::readEnvironment() {
   return std::string("SHOAL_SIM_FAULT=") + text + ": \"" + wrong + "\" is not understood; there will be no faults";
 }
 
-Faults::Met Faults::meet(const char* function, int rank) {
-  Met met;
+Faults::Injected Faults::next(const char* function, int rank) {
+  Injected injected;
   std::lock_guard lock(mutex_);
   for (Fault& fault : all_) {
     if ((fault.rank >= 0 && fault.rank != rank) || !(fault.call.empty() || isCallOf(fault.call, function))) continue;
@@ -121,12 +121,12 @@ Faults::Met Faults::meet(const char* function, int rank) {
     if (before < fault.after || (fault.times != 0 && before - fault.after >= fault.times)) continue;
     switch (fault.action) {
       case Action::die: kill(getpid(), SIGKILL); break;
-      case Action::hang: met.hangs = true; break;
-      case Action::slow: met.milliseconds += fault.milliseconds; break;
-      case Action::error: met.code = fault.code; break;
+      case Action::hang: injected.hangs = true; break;
+      case Action::slow: injected.milliseconds += fault.milliseconds; break;
+      case Action::error: injected.code = fault.code; break;
     }
   }
-  return met;
+  return injected;
 }
 
 }  // namespace shoal

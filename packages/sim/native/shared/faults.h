@@ -27,7 +27,7 @@ bool readNumber(const std::string& text, uint64_t& number);
 class Faults {
  public:
   // What happens at a call. Dying is not among it.
-  struct Met {
+  struct Injected {
     uint64_t milliseconds = 0;
     bool hangs = false;
     int code = 0;  // 0: no error
@@ -41,7 +41,7 @@ class Faults {
   bool replace(const char* text, std::string& wrong);
   bool isAny() const { return isAny_; }
   // Kills the process when that is what was asked for.
-  Met meet(const char* function, int rank);
+  Injected next(const char* function, int rank);
 
  private:
   enum class Action { die, hang, slow, error };

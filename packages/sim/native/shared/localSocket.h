@@ -1,4 +1,4 @@
-// Unix sockets by which the processes of one user meet. Their names are outside of the file system and go with the process.
+// Unix sockets between processes of one user. Their names are outside of the file system and go with the process.
 #pragma once
 
 #include <functional>

@@ -104,7 +104,7 @@ TEST(wrong_bytes_are_refused) {
   EQUAL(import(&fabric), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(pools_and_multicast_objects_travel_so_too) {
+TEST(pools_and_multicast_objects_have_fabric_handles_too) {
   Primary primary;
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

@@ -355,7 +355,7 @@ inline void checkPointToPoint(const Rank& self, size_t count) {
   EQUAL(total, self.ranks);
 }
 
-// Many small operations in a row: meeting points must not be mixed up.
+// Many small operations in a row: their exchanges must not be mixed up.
 inline void checkManySmall(const Rank& self, int rounds) {
   Buffer value(8 * 64);
   for (int round = 0; round < rounds; ++round) {

@@ -122,8 +122,8 @@ TEST(a_device_communicator_has_its_resources_on_every_rank) {
       EQUAL(value, 0);
     }
     // Nobody takes away what another still looks at.
-    check::Buffer meeting(4);
-    NCCL(ncclAllReduce(meeting.at(), meeting.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
+    check::Buffer ready(4);
+    NCCL(ncclAllReduce(ready.at(), ready.at(), 1, ncclInt32, ncclSum, self.comm, self.stream));
     check::finish(self);
     NCCL(ncclDevCommDestroy(self.comm, &made));
     EQUAL(ncclDevCommDestroy(self.comm, &made), ncclInvalidArgument);

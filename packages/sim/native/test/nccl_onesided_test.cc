@@ -128,7 +128,7 @@ void plain(const Rank& self) {
 // A write to the address for all reaches all.
 void multicast(const Rank& self) {
   Symmetric own(self.comm);
-  const auto meet = [&] {
+  const auto synchronize = [&] {
     NCCL(ncclAllReduce(own.memory, own.memory, 1, ncclInt32, ncclSum, self.comm, self.stream));
     check::finish(self);
   };
@@ -140,11 +140,11 @@ void multicast(const Rank& self) {
   NCCL(ncclGetMultimemDevicePointer(own.window, 8192, {nullptr}, &same));
   CHECK(same == nullptr);
   EQUAL(ncclGetLsaMultimemDevicePointer(own.window, kBytes, &all), ncclInvalidArgument);
-  meet();
+  synchronize();
   OK(cuMemsetD32_v2(pointer(all) + static_cast<size_t>(self.rank) * 4, 300u + static_cast<unsigned>(self.rank), 1));
-  meet();
+  synchronize();
   for (int rank = 0; rank < self.ranks; ++rank) EQUAL(word(address(own.memory, 8192 + static_cast<size_t>(rank) * 4)), 300 + rank);
-  meet();
+  synchronize();
 }
 
 void disagreement(const Rank& self) {
@@ -261,9 +261,9 @@ TEST(a_wait_does_not_hold_other_streams_up) {
 
 TEST(wrong_windows_and_puts_are_refused) {
   Primary primary;
-  ncclComm_t comm = nullptr, stranger = nullptr;
+  ncclComm_t comm = nullptr, other = nullptr;
   NCCL(ncclCommInitAll(&comm, 1, nullptr));
-  NCCL(ncclCommInitAll(&stranger, 1, nullptr));
+  NCCL(ncclCommInitAll(&other, 1, nullptr));
   CUstream stream = check::stream();
   {
     Symmetric own(comm);
@@ -276,10 +276,10 @@ TEST(wrong_windows_and_puts_are_refused) {
     refused(ncclCommWindowRegister(comm, address(own.memory, 256), 16, &made, 0));
     refused(ncclCommWindowRegister(comm, own.memory, 4 << 20, &made, 0));
     refused(ncclCommWindowRegister(comm, own.memory, 16, &made, 8));
-    refused(ncclCommWindowDeregister(stranger, own.window));
+    refused(ncclCommWindowDeregister(other, own.window));
     EQUAL(ncclCommWindowDeregister(comm, reinterpret_cast<ncclWindow_t>(0x40)), ncclInternalError);
     NCCL(ncclCommWindowDeregister(comm, nullptr));
-    refused(ncclWinGetUserPtr(stranger, own.window, &out));
+    refused(ncclWinGetUserPtr(other, own.window, &out));
     refused(ncclWinGetUserPtr(comm, nullptr, &out));
     refused(ncclGetLsaDevicePointer(own.window, 0, 1, &out));
     refused(ncclGetLsaDevicePointer(own.window, kBytes, 0, &out));
@@ -320,7 +320,7 @@ TEST(wrong_windows_and_puts_are_refused) {
     refused(put(memory, 4, ncclInt32, 0, once, 1024, 0, 0, 0));
   }
   NCCL(ncclCommDestroy(comm));
-  NCCL(ncclCommDestroy(stranger));
+  NCCL(ncclCommDestroy(other));
 }
 
 TEST(what_windows_took_is_given_back) {

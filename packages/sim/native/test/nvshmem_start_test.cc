@@ -1,4 +1,4 @@
-// Meeting, by unique id and by a launcher's variables, and going apart.
+// Start by unique id and by a launcher's variables, and the end.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -179,7 +179,7 @@ int statusOf(const Wanted& wanted) {
 ROLES({"ring", ring}, {"start again", startAgain}, {"choose device late", chooseDeviceLate}, {"start wrong", startWrong},
       {"under launcher", underLauncher}, {"exit together", exitTogether}, {"misuse", misuse});
 
-TEST(processes_put_into_their_neighbours) {
+TEST(processes_put_into_the_next_process) {
   const int files = sharedMemoryFiles();
   for (const int size : {1, 2, 4, 8}) {
     pes::Job job("ring", size);

@@ -113,7 +113,7 @@ void splitWrong(process::Peer& parent) {
   nvshmem_team_destroy(made[3]);
 }
 
-void meetById(process::Peer& parent) {
+void makeById(process::Peer& parent) {
   pes::beQuiet();
   pes::Running running(parent);
   const int me = nvshmem_my_pe();
@@ -152,9 +152,9 @@ void meetById(process::Peer& parent) {
 
 }  // namespace
 
-ROLES({"use first teams", useFirstTeams}, {"split", split}, {"split wrong", splitWrong}, {"meet by id", meetById});
+ROLES({"use first teams", useFirstTeams}, {"split", split}, {"split wrong", splitWrong}, {"make by id", makeById});
 
 TEST(teams_that_are_there_from_the_start) { pes::Job("use first teams", 5).succeed(); }
 TEST(teams_are_split) { pes::Job("split", 5).succeed(); }
 TEST(wrong_splits_are_refused) { pes::Job("split wrong", 5).succeed(); }
-TEST(teams_meet_by_unique_id) { pes::Job("meet by id", 5).succeed(); }
+TEST(teams_are_made_by_unique_id) { pes::Job("make by id", 5).succeed(); }

@@ -1,5 +1,6 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
+/** What a {@link BusyError} says. */
 export interface BusyErrorOptions {
   /** What cannot be used now, such as `'Communicator'`. */
   readonly object: string

@@ -24,6 +24,7 @@ export function formatLoadAttempts(attempts: readonly LoadAttempt[]): string {
     .join('\n')
 }
 
+/** What a {@link LibraryNotFoundError} says. */
 export interface LibraryNotFoundErrorOptions {
   /** Title of the library, such as `'NCCL'`. */
   readonly library: string
@@ -36,7 +37,12 @@ export interface LibraryNotFoundErrorOptions {
   readonly cause?: unknown
 }
 
-/** A shared library could not be loaded. The message lists every place tried and what to do. */
+/**
+ * A shared library could not be loaded. The message lists every place tried and what to do.
+ *
+ * @example
+ * if (error instanceof LibraryNotFoundError) for (const { candidate, outcome } of error.attempts) console.log(candidate, outcome)
+ */
 export class LibraryNotFoundError extends ShoalError {
   static {
     nameErrorClass(LibraryNotFoundError, 'LibraryNotFoundError')
@@ -67,6 +73,7 @@ export class LibraryNotFoundError extends ShoalError {
   }
 }
 
+/** What a {@link SymbolNotFoundError} says. */
 export interface SymbolNotFoundErrorOptions {
   readonly library: string
   readonly symbol: string
@@ -110,6 +117,7 @@ export class SymbolNotFoundError extends ShoalError {
   }
 }
 
+/** What a {@link AddonLoadError} says. */
 export interface AddonLoadErrorOptions {
   /** Every file tried, in order. */
   readonly attempts: readonly LoadAttempt[]

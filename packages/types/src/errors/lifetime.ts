@@ -1,5 +1,6 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
+/** What a {@link DisposedError} says. */
 export interface DisposedErrorOptions {
   /** What was used after it was disposed, such as `'Stream'`. */
   readonly object: string
@@ -30,6 +31,7 @@ export class DisposedError extends ShoalError {
   }
 }
 
+/** What a {@link AbortedError} says. */
 export interface AbortedErrorOptions {
   /** What was being done or waited for. */
   readonly operation?: string | undefined
@@ -64,6 +66,7 @@ function reasonOf(cause: unknown): string {
   return `: ${cause.message.replace(/\.$/, '')}`
 }
 
+/** What a {@link TimeoutError} says. */
 export interface TimeoutErrorOptions {
   /** What was being waited for. */
   readonly operation?: string | undefined

@@ -1,5 +1,6 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
+/** What a {@link StatusError} says. */
 export interface StatusErrorOptions {
   /** Title of the library that answered, such as `'CUDA driver'` or `'NCCL'`. */
   readonly library: string
@@ -20,7 +21,12 @@ export interface StatusErrorOptions {
   readonly cause?: unknown
 }
 
-/** A C function answered with a status other than success. */
+/**
+ * A C function answered with a status other than success.
+ *
+ * @example
+ * if (error instanceof StatusError && error.code === 'CUDA_ERROR_OUT_OF_MEMORY') retryWithLess()
+ */
 export class StatusError extends ShoalError {
   static {
     nameErrorClass(StatusError, 'StatusError')

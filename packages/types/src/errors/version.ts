@@ -1,5 +1,6 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
+/** What a {@link VersionTooOldError} says. */
 export interface VersionTooOldErrorOptions {
   readonly library: string
   /** The C function asked for. */
@@ -36,6 +37,7 @@ export class VersionTooOldError extends ShoalError {
   }
 }
 
+/** What a {@link VersionTooNewError} says. */
 export interface VersionTooNewErrorOptions {
   readonly library: string
   /** The C function asked for. */
@@ -72,6 +74,7 @@ export class VersionTooNewError extends ShoalError {
   }
 }
 
+/** What a {@link FeatureNotSupportedError} says. */
 export interface FeatureNotSupportedErrorOptions {
   readonly library: string
   /** What was asked for: a C function, or in words such as `'multicast objects'`. */

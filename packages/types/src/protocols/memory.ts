@@ -84,6 +84,8 @@ export function toMemoryRange(
  *
  * @param ipc how another process opens it; without it the descriptor serves threads of this process only
  * @throws TypeError when `memory` is not memory, or `ipc.handle` is not 64 bytes long
+ * @example
+ * worker.postMessage(describeMemory(buffer))
  */
 export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: MemoryIpc): MemoryDescriptor {
   const { address, byteLength, deviceOrdinal, context, dtype, length, readOnly } = toMemoryRange(

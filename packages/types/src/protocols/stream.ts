@@ -80,6 +80,8 @@ export function toStreamHandle(
  *
  * @throws TypeError when `stream` is not a stream, or is the per-thread default stream, which is another stream on
  * every thread
+ * @example
+ * worker.postMessage(describeStream(stream))
  */
 export function describeStream(stream: StreamLike | StreamDescriptor | bigint | null): StreamDescriptor {
   const { handle, deviceOrdinal, context } = toStreamHandle(stream, 'describeStream')

@@ -1,6 +1,11 @@
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
-/** A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it. */
+/**
+ * A version of CUDA, as `cuDriverGetVersion` and `cudaRuntimeGetVersion` report it.
+ *
+ * @example
+ * CudaVersion.from(12080).atLeast(12, 4) // true
+ */
 export class CudaVersion extends LibraryVersion {
   readonly library = 'cuda'
 

@@ -1,6 +1,11 @@
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
-/** A version of NCCL, as `ncclGetVersion` reports it. */
+/**
+ * A version of NCCL, as `ncclGetVersion` reports it.
+ *
+ * @example
+ * String(NcclVersion.from(23007)) // '2.30.7'
+ */
 export class NcclVersion extends LibraryVersion {
   readonly library = 'nccl'
 

@@ -3,6 +3,9 @@ import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './
 /**
  * A version of NVIDIA's NVSHMEM, as `nvshmemx_vendor_get_version_info` reports it. Not the version of the OpenSHMEM
  * specification that `nvshmem_info_get_version` gives.
+ *
+ * @example
+ * NvshmemVersion.parse('3.4.5').value // 30405
  */
 export class NvshmemVersion extends LibraryVersion {
   readonly library = 'nvshmem'

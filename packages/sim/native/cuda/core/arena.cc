@@ -23,14 +23,14 @@ bool Arena::reserve() {
   return true;
 }
 
-bool Arena::take(size_t bytes) {
+bool Arena::count(size_t bytes) {
   std::lock_guard lock(mutex_);
   if (bytes > capacity_ || used_ > capacity_ - bytes) return false;
   used_ += bytes;
   return true;
 }
 
-void Arena::giveBack(size_t bytes) {
+void Arena::discount(size_t bytes) {
   std::lock_guard lock(mutex_);
   used_ -= bytes;
 }

@@ -24,8 +24,8 @@ class Arena {
   void release(uint64_t address, size_t bytes);
 
   // Counts memory that lies elsewhere; false when the device has not so much left.
-  bool take(size_t bytes);
-  void giveBack(size_t bytes);
+  bool count(size_t bytes);
+  void discount(size_t bytes);
 
   // Where the arena's addresses lie in its file; only for addresses that it gave out.
   const std::shared_ptr<SharedFile>& file() const { return file_; }
@@ -45,7 +45,7 @@ class Arena {
   std::shared_ptr<SharedFile> file_;
   uint64_t base_ = 0;
   size_t used_ = 0;
-  std::map<uint64_t, size_t> free_;  // address to length, neighbours merged
+  std::map<uint64_t, size_t> free_;  // address to length, adjacent ones merged
 };
 
 // A block of an arena, as long as something stands on it.

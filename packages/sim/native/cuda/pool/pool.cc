@@ -31,7 +31,7 @@ PoolBlock::PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, siz
     : owner(std::move(pool)), offset(offset), size(size), segment(segment), segmentSize(segmentSize) {}
 bool PoolBlock::isManaged() const { return owner->isManaged(); }
 
-PoolBlock::~PoolBlock() { owner->giveBack(*this); }
+PoolBlock::~PoolBlock() { owner->release(*this); }
 // Managed memory is everybody's.
 std::optional<unsigned> PoolBlock::rightsOf(int device) const {
   return owner->isManaged() ? std::nullopt : std::optional<unsigned>(owner->rightsOf(device));
@@ -79,7 +79,7 @@ CUresult Pool::open(std::shared_ptr<SharedFile> file, std::shared_ptr<Pool>& poo
 Pool::~Pool() {
   if (file_) withdraw(TicketKind::fabric, file_->identity().inode);
   if (base_ != 0) releaseAddresses(base_, extent_);
-  if (device != nullptr && reserved_ != 0) device->arena.giveBack(reserved_);
+  if (device != nullptr && reserved_ != 0) device->arena.discount(reserved_);
 }
 
 void Pool::prepare() {
@@ -143,7 +143,7 @@ bool Pool::reserveSegment(size_t need, size_t step) {
     start = offset + segment.size;
   }
   if (start > extent_ || extent_ - start < size) return false;
-  if (device != nullptr && !device->arena.take(size)) return false;
+  if (device != nullptr && !device->arena.count(size)) return false;
   segments_[start] = Segment{size, {{start, size}}};
   reserved_ += size;
   reservedHigh_ = std::max(reservedHigh_, reserved_);
@@ -222,7 +222,7 @@ void Pool::finishFree(const PoolBlock* block) {
   }
 }
 
-void Pool::giveBack(PoolBlock& block) {
+void Pool::release(PoolBlock& block) {
   std::lock_guard lock(mutex_);
   if (isImported) return;
   used_ -= block.used;
@@ -265,7 +265,7 @@ void Pool::trimTo(size_t bytesToKeep) {
     }
     file_->discard(each->first, size);
     reserved_ -= size;
-    if (device != nullptr) device->arena.giveBack(size);
+    if (device != nullptr) device->arena.discount(size);
     each = segments_.erase(each);
   }
 }

@@ -87,7 +87,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   friend class PoolBlock;
   struct Segment {
     size_t size;
-    std::map<size_t, size_t> free;  // offset to length, neighbours merged
+    std::map<size_t, size_t> free;  // offset to length, adjacent ones merged
   };
   struct PendingFree {
     std::shared_ptr<PoolBlock> block;
@@ -102,7 +102,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::shared_ptr<PoolBlock> reuse(size_t need, size_t bytes, const std::shared_ptr<Stream>& stream, Dependency* after);
   void countUse(size_t bytes);
 
-  void giveBack(PoolBlock& block);
+  void release(PoolBlock& block);
   void finishFree(const PoolBlock* block);
 
   uint64_t handle_ = 0;

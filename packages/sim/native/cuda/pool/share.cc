@@ -1,4 +1,4 @@
-// Pools of other processes: the pool travels as a shareable handle, each allocation as plain bytes.
+// Pools of other processes: the pool is passed on as a shareable handle, each allocation as plain bytes.
 #include <cstring>
 
 #include "core/entry.h"

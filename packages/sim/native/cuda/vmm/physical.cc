@@ -82,10 +82,10 @@ Physical::Physical(Device* device, size_t size, const CUmemAllocationProp& prope
     : device(device), size(size), properties(properties), file(std::move(file)), isCounted_(isCounted) {}
 
 std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationProp& properties, Device* device) {
-  if (device != nullptr && !device->arena.take(size)) {
+  if (device != nullptr && !device->arena.count(size)) {
     // Pools may hold what they do not use.
     trimPoolsOf(device);
-    if (!device->arena.take(size)) return nullptr;
+    if (!device->arena.count(size)) return nullptr;
   }
   try {
     const Label label = {size, properties};
@@ -95,7 +95,7 @@ std::shared_ptr<Physical> Physical::create(size_t size, const CUmemAllocationPro
     known().byFile[physical->file->identity()] = physical;
     return physical;
   } catch (...) {
-    if (device != nullptr) device->arena.giveBack(size);
+    if (device != nullptr) device->arena.discount(size);
     throw;
   }
 }
@@ -126,7 +126,7 @@ Physical::~Physical() {
     auto found = known().byFile.find(file->identity());
     if (found != known().byFile.end() && found->second.expired()) known().byFile.erase(found);
   }
-  if (isCounted_) device->arena.giveBack(size);
+  if (isCounted_) device->arena.discount(size);
 }
 
 uint64_t MemoryHandles::put(std::shared_ptr<MemoryHandle> handle) {

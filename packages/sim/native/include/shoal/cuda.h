@@ -388,7 +388,7 @@ typedef struct CUmemPoolPtrExportData_st {
   unsigned char reserved[64];
 } CUmemPoolPtrExportData;
 
-// Handles that travel between processes
+// Handles for other processes
 #define CU_IPC_HANDLE_SIZE 64
 #define CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS 0x1u
 typedef struct CUmemFabricHandle_st {

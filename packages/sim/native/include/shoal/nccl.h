@@ -395,7 +395,7 @@ SHOAL_NCCL(ncclRecv, (void* recvbuff, size_t count, ncclDataType_t datatype, int
 
 // What only the software device has.
 
-// Replaces the faults that ranks of this process meet; null: none. In the words of SHOAL_SIM_FAULT, which says it from the
+// Replaces the faults injected into ranks of this process; null: none. In the words of SHOAL_SIM_FAULT, which says it from the
 // start; an ncclResult_t.
 SHOAL_EXPORT int shoalSimNcclFault(const char* faults);
 

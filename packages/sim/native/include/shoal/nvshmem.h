@@ -215,7 +215,7 @@ SHOAL_EXPORT int nvshmemx_cumodule_finalize(CUmodule module);
 SHOAL_EXPORT int nvshmemx_culibrary_init(CUlibrary library);
 SHOAL_EXPORT int nvshmemx_culibrary_finalize(CUlibrary library);
 
-// Order and meeting
+// Order and synchronization
 SHOAL_EXPORT void nvshmem_quiet(void);
 SHOAL_EXPORT void nvshmem_fence(void);
 SHOAL_EXPORT int nvshmem_barrier(nvshmem_team_t team);

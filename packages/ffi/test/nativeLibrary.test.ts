@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import {
   defineLibrary,
   type LibrarySpec,
@@ -51,6 +52,9 @@ describe('finding a library', () => {
     expect(error.attempts.find(({ step }) => step === 'loader')?.outcome).toContain('cannot open shared object file')
     expect(error.attempts.some(({ candidate }) => candidate.includes('stubs'))).toBe(false)
     expect(library.has('f')).toBe(false)
+    for (const junk of [5, null, {}, [undefined], [{}], ['cuda']]) {
+      expect(() => probe(junk as never)).toThrow(/^probe: libraries(\[0\])? must be /)
+    }
     const [report] = probe([library])
     expect(report).toMatchObject({ id: 'imaginary', found: false })
     expect(report?.attempts.length).toBeGreaterThan(4)
@@ -78,7 +82,10 @@ describe('finding a library', () => {
     library.setPath(stubFile())
     expect(library.load().step).toBe('option')
     expect(() => library.setPath(file)).toThrow(/loaded already/)
-    expect(() => new NativeLibrary(spec()).setPath('a\0b')).toThrow(TypeError)
+    expect(inspect(library)).toBe(`NativeLibrary { id: 'imaginary', path: '${library.load().path}' }`)
+    for (const path of ['a\0b', '', 5]) {
+      expect(() => new NativeLibrary(spec()).setPath(path as string)).toThrow(/^NativeLibrary\.setPath: path must be /)
+    }
   })
 
   test('a truncated library, a folder and a pipe are refused before the loader gets them', () => {
@@ -250,6 +257,8 @@ describe('symbols', () => {
 describe('the software device', () => {
   test('is not taken unless asked for, and a wrong choice is refused', () => {
     expect(() => useSoftwareDevice({ devices: 0 })).toThrow(RangeError)
+    expect(() => useSoftwareDevice({ device: 1 } as never)).toThrow("only the keys devices, not 'device'")
+    expect(() => useSoftwareDevice(2 as never)).toThrow(TypeError)
     process.env['SHOAL_DEVICE'] = 'quantum'
     expect(caught(() => new NativeLibrary(spec()).load())).toBeInstanceOf(RangeError)
     process.env['SHOAL_DEVICE'] = 'sim'

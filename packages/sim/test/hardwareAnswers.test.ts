@@ -1,16 +1,19 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
-import { compile, nativeFolder, readFacts } from './build.js'
+import { compile, readFacts } from './build.js'
+
+const answersFolder = fileURLToPath(new URL('hardwareAnswers', import.meta.url))
 
 // What two H200s answered on 2026-11-21 (driver 580.159.04, CUDA 13.0, NCCL 2.28.3 and 2.30.7, NVSHMEM 3.4.5), recorded
-const recorded = (name: string) => readFacts(readFileSync(join(nativeFolder, 'behaviour', 'recorded', name), 'utf8'))
+const recorded = (name: string) => readFacts(readFileSync(join(answersFolder, 'recorded', name), 'utf8'))
 
 // Answers that no hardware gives: where it crashes, and to what that machine has no reason to ask. Questions that were not
 // recorded yet belong here too: what the documentation says and, where it says nothing, what the software device was made to
 // answer.
-const unconfirmed = () => readFacts(readFileSync(join(nativeFolder, 'behaviour', 'unconfirmed', 'cuda.txt'), 'utf8'))
+const unconfirmed = () => readFacts(readFileSync(join(answersFolder, 'unconfirmed', 'cuda.txt'), 'utf8'))
 
 /** Where the software device means to differ, or hardware's answer depends on the moment or on what memory held. */
 const differences: Readonly<Record<string, string>> = {
@@ -94,11 +97,11 @@ let nccl = ''
 let communicators = ''
 let nvshmem = ''
 beforeAll(() => {
-  communicators = compile('behaviour/nccl-communicators.cc', 'nccl-communicators-behaviour')
-  cuda = compile('behaviour/cuda', 'behaviour')
-  nccl = compile('behaviour/nccl.cc', 'nccl-behaviour')
-  nvshmem = compile('behaviour/nvshmem.cc', 'nvshmem-behaviour')
-}, 120_000)
+  communicators = compile('test/hardwareAnswers/probes/nccl-communicators.cc', 'probe-nccl-communicators')
+  cuda = compile('test/hardwareAnswers/probes/cuda', 'probe-cuda')
+  nccl = compile('test/hardwareAnswers/probes/nccl.cc', 'probe-nccl')
+  nvshmem = compile('test/hardwareAnswers/probes/nvshmem.cc', 'probe-nvshmem')
+})
 
 test('CUDA calls answer as hardware does', () => compare(cuda, 'cuda.txt'))
 test('questions that no hardware answers are answered as before', () => {

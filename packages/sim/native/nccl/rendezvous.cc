@@ -1,4 +1,4 @@
-#include "board.h"
+#include "rendezvous.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -54,15 +54,15 @@ std::shared_ptr<char> mapShared(int descriptor, size_t bytes) {
   return std::shared_ptr<char>(static_cast<char*>(at), [bytes](char* mapped) { munmap(mapped, bytes); });
 }
 
-std::shared_ptr<Board> boardIn(int descriptor, bool ownsDescriptor, std::string& problem) {
-  auto memory = mapShared(descriptor, kBoardBytes);
+std::shared_ptr<Rendezvous> rendezvousIn(int descriptor, bool ownsDescriptor, std::string& problem) {
+  auto memory = mapShared(descriptor, kRendezvousBytes);
   if (!memory) {
     problem = because("shared memory cannot be mapped", errno);
     if (ownsDescriptor) close(descriptor);
     return nullptr;
   }
-  auto* meetings = reinterpret_cast<Meeting*>(memory.get());
-  return std::make_shared<Board>(std::move(memory), meetings, descriptor, ownsDescriptor);
+  auto* entries = reinterpret_cast<RendezvousEntry*>(memory.get());
+  return std::make_shared<Rendezvous>(std::move(memory), entries, descriptor, ownsDescriptor);
 }
 
 // Makes memory that lives as long as anybody has it; it counts from its first page on.
@@ -87,7 +87,7 @@ uint64_t randomNumber() {
   return (static_cast<uint64_t>(random()) << 32 | random()) | 1;
 }
 
-class Board::Lock {
+class Rendezvous::Lock {
  public:
   explicit Lock(int descriptor) : threads_(threads()), descriptor_(descriptor) { set(F_WRLCK); }
   ~Lock() { set(F_UNLCK); }
@@ -109,54 +109,54 @@ class Board::Lock {
   const int descriptor_;
 };
 
-Board::Board(std::shared_ptr<char> memory, Meeting* meetings, int lockDescriptor, bool ownsDescriptor)
-    : memory_(std::move(memory)), meetings_(meetings), descriptor_(lockDescriptor), ownsDescriptor_(ownsDescriptor) {}
+Rendezvous::Rendezvous(std::shared_ptr<char> memory, RendezvousEntry* entries, int lockDescriptor, bool ownsDescriptor)
+    : memory_(std::move(memory)), entries_(entries), descriptor_(lockDescriptor), ownsDescriptor_(ownsDescriptor) {}
 
-Board::~Board() {
+Rendezvous::~Rendezvous() {
   if (ownsDescriptor_ && descriptor_ >= 0) close(descriptor_);
 }
 
-std::shared_ptr<Board> Board::own(BoardAddress& address, std::string& problem) {
+std::shared_ptr<Rendezvous> Rendezvous::own(RendezvousAddress& address, std::string& problem) {
   struct Own {
     std::mutex mutex;
-    std::shared_ptr<Board> board;
-    BoardAddress address = {};
+    std::shared_ptr<Rendezvous> rendezvous;
+    RendezvousAddress address = {};
   };
   static Own* own = new Own;
   std::lock_guard lock(own->mutex);
-  // A forked child has the board of its parent, but is another process.
-  if (!own->board || own->address.process != getpid()) {
+  // A forked child has the rendezvous of its parent, but is another process.
+  if (!own->rendezvous || own->address.process != getpid()) {
     const uint64_t name = randomNumber();
-    const int descriptor = makeMemory(name, kBoardBytes, problem);
+    const int descriptor = makeMemory(name, kRendezvousBytes, problem);
     if (descriptor < 0) return nullptr;
-    auto board = boardIn(descriptor, true, problem);
-    if (!board) return nullptr;
-    own->board = std::move(board);
+    auto rendezvous = rendezvousIn(descriptor, true, problem);
+    if (!rendezvous) return nullptr;
+    own->rendezvous = std::move(rendezvous);
     own->address = {static_cast<int32_t>(getpid()), descriptor, name};
   }
   address = own->address;
-  return own->board;
+  return own->rendezvous;
 }
 
-std::shared_ptr<Board> Board::at(const BoardAddress& address, std::string& problem) {
+std::shared_ptr<Rendezvous> Rendezvous::at(const RendezvousAddress& address, std::string& problem) {
   const int descriptor = openHeld(address.process, address.descriptor, address.name);
   if (descriptor < 0) {
     problem = "the process that made the unique id (" + std::to_string(address.process) + ") has ended, or is not to be seen from here";
     return nullptr;
   }
-  return boardIn(descriptor, true, problem);
+  return rendezvousIn(descriptor, true, problem);
 }
 
-int Board::open(uint64_t key, size_t bytes, std::string& problem) {
+int Rendezvous::open(uint64_t key, size_t bytes, std::string& problem) {
   Lock lock(descriptor_);
-  Meeting* unused = nullptr;
-  for (size_t index = 0; index < kMeetings; ++index) {
-    Meeting& meeting = meetings_[index];
-    if (meeting.key == 0 && unused == nullptr) unused = &meeting;
-    if (meeting.key != key) continue;
-    const int descriptor = openHeld(meeting.process, meeting.descriptor, key);
+  RendezvousEntry* unused = nullptr;
+  for (size_t index = 0; index < kMaxEntries; ++index) {
+    RendezvousEntry& entry = entries_[index];
+    if (entry.key == 0 && unused == nullptr) unused = &entry;
+    if (entry.key != key) continue;
+    const int descriptor = openHeld(entry.process, entry.descriptor, key);
     if (descriptor < 0) {
-      problem = "the process of the first rank (" + std::to_string(meeting.process) + ") has ended, or has given up";
+      problem = "the process of the first rank (" + std::to_string(entry.process) + ") has ended, or has given up";
       return -1;
     }
     struct stat now;
@@ -168,14 +168,14 @@ int Board::open(uint64_t key, size_t bytes, std::string& problem) {
     return -1;
   }
   // What nobody holds any more was given up by its ranks.
-  for (size_t index = 0; index < kMeetings && unused == nullptr; ++index) {
-    Meeting& meeting = meetings_[index];
-    const int held = openHeld(meeting.process, meeting.descriptor, meeting.key);
-    if (held < 0) unused = &meeting;
+  for (size_t index = 0; index < kMaxEntries && unused == nullptr; ++index) {
+    RendezvousEntry& entry = entries_[index];
+    const int held = openHeld(entry.process, entry.descriptor, entry.key);
+    if (held < 0) unused = &entry;
     else close(held);
   }
   if (unused == nullptr) {
-    problem = "more than " + std::to_string(kMeetings) + " communicators are being initialized at once";
+    problem = "more than " + std::to_string(kMaxEntries) + " communicators are being initialized at once";
     return -1;
   }
   const int descriptor = makeMemory(key, bytes, problem);
@@ -183,10 +183,10 @@ int Board::open(uint64_t key, size_t bytes, std::string& problem) {
   return descriptor;
 }
 
-void Board::forget(uint64_t key) {
+void Rendezvous::forget(uint64_t key) {
   Lock lock(descriptor_);
-  for (size_t index = 0; index < kMeetings; ++index) {
-    if (meetings_[index].key == key) meetings_[index] = {};
+  for (size_t index = 0; index < kMaxEntries; ++index) {
+    if (entries_[index].key == key) entries_[index] = {};
   }
 }
 

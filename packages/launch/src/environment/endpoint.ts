@@ -9,8 +9,8 @@ import type { ForeignPlace } from './place.js'
 import { readSecret } from './shoal.js'
 import { type Environment, numberIn, textIn } from './variables.js'
 
-/** Where the ranks of a job meet. */
-export interface Meeting {
+/** Where the rendezvous of a job is, and how it is served. */
+export interface RendezvousEndpoint {
   readonly description: string
   readonly target: () => Target | undefined
   /** Whether a refused secret is final. */
@@ -20,18 +20,18 @@ export interface Meeting {
 }
 
 /** The launcher serves it. */
-export function servedAt(target: Target): Meeting {
+export function servedByLauncher(target: Target): RendezvousEndpoint {
   const description = formatAddress(target.address)
   return { description, target: () => target, isSecretFresh: true, serve: async () => undefined }
 }
 
 /** Rank 0 has to serve it. */
-export function meetingOf(place: ForeignPlace, environment: Environment): Meeting {
+export function endpointFor(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
   return place.isOneMachine ? onOneMachine(place, environment) : acrossMachines(place, environment)
 }
 
 /** A socket in a folder of this user's. */
-function onOneMachine(place: ForeignPlace, environment: Environment): Meeting {
+function onOneMachine(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
   const { launcher, worldSize, rankVariable } = place
   const named = textIn(environment, 'SHOAL_JOB_ID')
   const launchedBy = rankVariable === undefined ? '' : launcherProcess(rankVariable)
@@ -49,7 +49,7 @@ function onOneMachine(place: ForeignPlace, environment: Environment): Meeting {
 }
 
 /** A port on the machine of rank 0. */
-function acrossMachines(place: ForeignPlace, environment: Environment): Meeting {
+function acrossMachines(place: ForeignPlace, environment: Environment): RendezvousEndpoint {
   const { launcher, worldSize, firstHost } = place
   const because = `${launcher} has started ranks on several machines`
   const masterPort = numberIn(environment, 'MASTER_PORT')

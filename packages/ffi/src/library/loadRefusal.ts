@@ -7,7 +7,7 @@ const loadSegment = 1
  * Why a file must not be handed to the system's loader, which waits for ever on a pipe and dies of a truncated library;
  * `undefined` when it may be. What is merely wrong is left to the loader and its own words.
  */
-export function whyNotLoadable(file: string): string | undefined {
+export function loadRefusal(file: string): string | undefined {
   let kind: ReturnType<typeof statSync>
   try {
     kind = statSync(file)

@@ -2,22 +2,22 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
   closeSync,
-  existsSync,
   fstatSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   readSync,
-  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { putI32, putPointer, putSize } from '@shoal/ffi/calls'
 import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
+import { stub } from './fixtures/stub.js'
 
 const child = fileURLToPath(new URL('fixtures/descriptorChild.mjs', import.meta.url))
 const scratch = scratchFolder()
@@ -82,22 +82,6 @@ test('a child process gets descriptors through an inherited socket and sends som
   ours.dispose()
 })
 
-test.each(['file', 'abstract'])('unrelated processes meet at a path (%s)', async (kind) => {
-  const path = kind === 'file' ? join(folder, 'meeting') : `\0shoal-test-${process.pid}-${Math.random()}`
-  const server = DescriptorServer.listen(path)
-  const other = spawn('node', [child, 'connect', Buffer.from(path).toString('base64')], { stdio: 'inherit' })
-  const ended = once(other, 'exit')
-  const socket = await server.accept()
-  const descriptor = openText('through a path')
-  await socket.send({ descriptors: [descriptor] })
-  closeSync(descriptor)
-  expect(Buffer.from((await socket.receive()).bytes).toString()).toBe('through a path')
-  expect(await ended).toEqual([0, null])
-  socket.dispose()
-  server.dispose()
-  if (kind === 'file') expect(existsSync(path)).toBe(false)
-})
-
 describe('errors', () => {
   test('of the system have their code', () => {
     expect(() => DescriptorSocket.connect(join(folder, 'nobody'))).toThrow(expect.objectContaining({ code: 'ENOENT' }))
@@ -112,7 +96,7 @@ describe('errors', () => {
     expect(() => DescriptorSocket.adopt(descriptor)).toThrow(expect.objectContaining({ code: 'ENOTSOCK' }))
     expect(fstatSync(descriptor).isFile()).toBe(true)
     closeSync(descriptor)
-    expect(() => DescriptorSocket.adopt(-1)).toThrow(TypeError)
+    expect(() => DescriptorSocket.adopt(-1)).toThrow(RangeError)
   })
 
   test('a closed descriptor cannot be sent', async () => {
@@ -160,20 +144,23 @@ describe('errors', () => {
     expect(openDescriptors()).toBe(open)
   })
 
-  test('a server whose file is gone is disposed of all the same', () => {
-    const server = DescriptorServer.listen(join(folder, 'gone'))
-    rmSync(server.path)
-    server.dispose()
-    expect(server.disposed).toBe(true)
-  })
-
   test('arguments', () => {
     const [left, right] = DescriptorSocket.pair()
     expect(() => left.send({ bytes: new Uint8Array(2 ** 20 + 1) })).toThrow(RangeError)
     expect(() => left.send({ descriptors: Array(65).fill(0) })).toThrow(RangeError)
     expect(() => left.send({ descriptors: [1.5] })).toThrow(TypeError)
     expect(() => left.send('text' as never)).toThrow(TypeError)
-    expect(() => DescriptorServer.listen('')).toThrow(TypeError)
+    expect(() => left.send({ byte: new Uint8Array(1) } as never)).toThrow(
+      "DescriptorSocket.send: message must have only the keys bytes, descriptors, not 'byte'",
+    )
+    expect(() => DescriptorServer.listen('')).toThrow(RangeError)
+    expect(() => DescriptorServer.listen('a\0b')).toThrow('DescriptorServer.listen: path must be')
+    expect(() => DescriptorSocket.connect(5 as never)).toThrow('DescriptorSocket.connect: path must be a string, not 5')
+    for (const options of [5, null, new AbortController(), { limit: 5 }, { timeout: '5' }, { signal: {} }]) {
+      expect(() => left.receive(options as never)).toThrow(/^DescriptorSocket\.receive: /)
+      expect(() => left.send({}, options as never)).toThrow(/^DescriptorSocket\.send: /)
+    }
+    expect(() => left.receive({ timeout: 2 ** 31 })).toThrow(RangeError)
     left.dispose()
     right.dispose()
   })
@@ -187,6 +174,35 @@ test('no descriptor stays open', async () => {
   for (const descriptor of descriptors) closeSync(descriptor)
   left.dispose()
   right.dispose()
+  expect(openDescriptors()).toBe(before)
+})
+
+test('descriptors that no message announced are closed, and the message is refused', async () => {
+  const send = stub().bind('send_descriptors', 0, 5)
+  const write = (socket: DescriptorSocket, bytes: Uint8Array, count: number): void => {
+    putI32(0, socket.descriptor, 'send_descriptors', 'socket')
+    putPointer(1, bytes, 'send_descriptors', 'bytes')
+    putSize(2, bytes.length, 'send_descriptors', 'n')
+    putI32(3, 0, 'send_descriptors', 'descriptor')
+    putI32(4, count, 'send_descriptors', 'count')
+    expect(send()).toBe(bytes.length)
+  }
+  const before = openDescriptors()
+  for (const [announced, withHeader] of [
+    [0, 0],
+    [2, 2],
+  ] as const) {
+    const [left, right] = DescriptorSocket.pair()
+    const header = new Uint8Array(8)
+    new DataView(header.buffer).setUint32(0, 1000, true)
+    new DataView(header.buffer).setUint32(4, announced, true)
+    write(left, header, withHeader)
+    for (let sent = 0; sent < 1000; sent += 100) write(left, new Uint8Array(100), 60)
+    await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
+    await expect(right.receive()).rejects.toMatchObject({ code: 'EPROTO' })
+    left.dispose()
+    right.dispose()
+  }
   expect(openDescriptors()).toBe(before)
 })
 

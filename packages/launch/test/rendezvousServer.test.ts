@@ -1,13 +1,14 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
+import { inspect } from 'node:util'
 import { bootstrap, type Job, RendezvousError, RendezvousTimeoutError } from '@shoal/launch'
 import { formatAddress, parseAddress, RendezvousServer } from '@shoal/launch/server'
 import { expect, test } from 'vitest'
-import { afterThisTest, failuresOf, type Meeting, serve, sleep, startJob } from './support/jobs.js'
+import { afterThisTest, failuresOf, serve, sleep, startJob, type TestRendezvous } from './support/jobs.js'
 
 /** A connection that does not know what it is connected to. */
-async function intrude(meeting: Meeting): Promise<Socket> {
-  const address = parseAddress(meeting.environment(0)['SHOAL_RENDEZVOUS']!)
+async function connectRaw(rendezvous: TestRendezvous): Promise<Socket> {
+  const address = parseAddress(rendezvous.environment(0)['SHOAL_RENDEZVOUS']!)
   if (address.kind !== 'tcp') throw new Error('a port was expected')
   const socket = connect(address.port, address.host)
   socket.on('error', () => undefined)
@@ -19,9 +20,9 @@ async function intrude(meeting: Meeting): Promise<Socket> {
 const closed = (socket: Socket): Promise<unknown> =>
   socket.destroyed ? Promise.resolve() : new Promise((resolve) => socket.once('close', resolve))
 
-/** The job works, and nobody was alarmed. */
-async function expectPeace(jobs: readonly Job[]): Promise<void> {
-  await Promise.all(jobs.map((job) => job.barrier('peace', { timeout: 5_000 })))
+/** The job works, and no rank counts as lost. */
+async function expectUndisturbed(jobs: readonly Job[]): Promise<void> {
+  await Promise.all(jobs.map((job) => job.barrier('undisturbed', { timeout: 300_000 })))
   expect(jobs.every((job) => !job.lost.aborted)).toBe(true)
 }
 
@@ -31,49 +32,49 @@ test.each([
   ['the shape of an introduction, and nothing in it', Buffer.concat([Buffer.from('shoal/1\n'), Buffer.alloc(72)])],
   ['the length of an endless message', Buffer.alloc(112, 0xff)],
   ['ten megabytes', Buffer.alloc(10 * 2 ** 20, 0x41)],
-])('%s is turned away', async (_, garbage) => {
-  const { meeting, jobs } = await startJob(2)
-  const socket = await intrude(meeting)
+])('%s is rejected', async (_, garbage) => {
+  const { rendezvous, jobs } = await startJob(2)
+  const socket = await connectRaw(rendezvous)
   socket.resume()
   socket.write(garbage)
   await closed(socket)
-  expect(meeting.strangers).toHaveLength(1)
-  expect(meeting.strangers[0]).toMatch(/a connection from 127\.0\.0\.1:\d+ was closed: it does not/)
-  await expectPeace(jobs)
+  expect(rendezvous.rejections).toHaveLength(1)
+  expect(rendezvous.rejections[0]).toMatch(/a connection from 127\.0\.0\.1:\d+ was closed: it does not/)
+  await expectUndisturbed(jobs)
 })
 
 test('a wrong secret is refused at once, and says so to the rank', async () => {
-  const meeting = await serve(2)
-  const environment = { ...meeting.environment(1), SHOAL_SECRET: 'another secret altogether' }
-  const start = performance.now()
-  await expect(bootstrap({ environment })).rejects.toThrow(/refused rank 1: this rank has another secret than the job/)
-  expect(performance.now() - start).toBeLessThan(2_000)
-  expect(meeting.strangers[0]).toContain('it does not know the secret of the job')
+  const rendezvous = await serve(2)
+  const environment = { ...rendezvous.environment(1), SHOAL_SECRET: 'another secret altogether' }
+  // Not tried again until the limit, which the test would not live to see.
+  const joining = bootstrap({ environment, timeout: 2 ** 31 - 1 })
+  await expect(joining).rejects.toThrow(/refused rank 1: this rank has another secret than the job/)
+  expect(rendezvous.rejections[0]).toContain('it does not know the secret of the job')
   // The place of that rank is still free for the one that knows it.
-  await expectPeace(await Promise.all([meeting.join(0), meeting.join(1)]))
+  await expectUndisturbed(await Promise.all([rendezvous.join(0), rendezvous.join(1)]))
 })
 
-test('a proof that was overheard opens nothing', async () => {
-  const { meeting, jobs } = await startJob(2)
+test('a proof that was captured on the way is good for one connection only', async () => {
+  const { rendezvous, jobs } = await startJob(2)
   // What a rank of another job with the same secret has sent, byte for byte.
-  const { server } = await RendezvousServerWith(meeting.secret, 3)
-  const overheard = await overhear(server, { ...meeting.environment(0), WORLD_SIZE: '3' })
-  const socket = await intrude(meeting)
+  const { server } = await RendezvousServerWith(rendezvous.secret, 3)
+  const captured = await captureProof(server, { ...rendezvous.environment(0), WORLD_SIZE: '3' })
+  const socket = await connectRaw(rendezvous)
   socket.resume()
-  socket.write(overheard)
+  socket.write(captured)
   await closed(socket)
-  expect(meeting.strangers.at(-1)).toContain('it does not know the secret of the job')
-  await expectPeace(jobs)
+  expect(rendezvous.rejections.at(-1)).toContain('it does not know the secret of the job')
+  await expectUndisturbed(jobs)
 })
 
 async function RendezvousServerWith(secret: string, worldSize: number): Promise<{ server: RendezvousServer }> {
   const server = await RendezvousServer.listen({ worldSize, secret: Buffer.from(secret) })
-  afterThisTest(() => server.close())
+  afterThisTest(() => server.dispose())
   return { server }
 }
 
 /** The first bytes that a rank sends, taken down on the way. */
-async function overhear(server: RendezvousServer, environment: Record<string, string>): Promise<Buffer> {
+async function captureProof(server: RendezvousServer, environment: Record<string, string>): Promise<Buffer> {
   const { address } = server
   if (address.kind !== 'tcp') throw new Error('a port was expected')
   return new Promise((resolve, reject) => {
@@ -99,18 +100,18 @@ async function overhear(server: RendezvousServer, environment: Record<string, st
 }
 
 /** A rank of its own making, that can send what no client of ours sends. */
-async function rawRank(meeting: Meeting, rank: number, worldSize: number): Promise<Socket> {
-  const socket = await intrude(meeting)
+async function rawRank(rendezvous: TestRendezvous, rank: number, worldSize: number): Promise<Socket> {
+  const socket = await connectRaw(rendezvous)
   const greeting = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
   const numbers = Buffer.alloc(8)
   numbers.writeUInt32LE(rank, 0)
   numbers.writeUInt32LE(worldSize, 4)
   const nonce = randomBytes(32)
   const parts = [greeting.subarray(8), nonce, numbers]
-  const proof = createHmac('sha256', meeting.secret).update('shoal rank').update(Buffer.concat(parts)).digest()
+  const proof = createHmac('sha256', rendezvous.secret).update('shoal rank').update(Buffer.concat(parts)).digest()
   socket.write(Buffer.concat([Buffer.from('shoal/1\n'), numbers, nonce, proof]))
   const answer = await new Promise<Buffer>((resolve) => socket.once('data', resolve))
-  const expected = createHmac('sha256', meeting.secret).update('shoal rendezvous')
+  const expected = createHmac('sha256', rendezvous.secret).update('shoal rendezvous')
   expect(answer.subarray(1)).toEqual(expected.update(Buffer.concat([greeting.subarray(8), nonce])).digest())
   socket.resume()
   return socket
@@ -139,23 +140,23 @@ test.each<[string, Buffer]>([
   ['a root that does not exist', frame('{"op":"share","id":1,"space":0,"name":"x","root":99}')],
   ['a value of more than 1 MiB', frame(bytewise, Buffer.alloc(2 ** 20 + 1))],
 ])('a rank that sends %s is lost, and the others go on', async (_, message) => {
-  const meeting = await serve(3)
-  const joining = [meeting.join(0), meeting.join(1)]
-  const raw = await rawRank(meeting, 2, 3)
+  const rendezvous = await serve(3)
+  const joining = [rendezvous.join(0), rendezvous.join(1)]
+  const raw = await rawRank(rendezvous, 2, 3)
   raw.write(frame('{"op":"join","id":0,"host":"elsewhere"}'))
   const [first, second] = (await Promise.all(joining)) as [Job, Job]
   raw.write(message)
   await closed(raw)
   if (!first.lost.aborted) await new Promise((resolve) => first.lost.addEventListener('abort', resolve))
   expect(first.lostRanks).toEqual([2])
-  expect(meeting.strangers[0]).toMatch(/^rank 2 sent /)
-  await expectPeace(await Promise.all([first.survivors(), second.survivors()]))
+  expect(rendezvous.rejections[0]).toMatch(/^rank 2 sent /)
+  await expectUndisturbed(await Promise.all([first.survivors(), second.survivors()]))
 })
 
 test('a message may come in any pieces', async () => {
-  const meeting = await serve(2)
-  const joining = meeting.join(0)
-  const raw = await rawRank(meeting, 1, 2)
+  const rendezvous = await serve(2)
+  const joining = rendezvous.join(0)
+  const raw = await rawRank(rendezvous, 1, 2)
   for (const byte of frame('{"op":"join","id":0,"host":"elsewhere"}')) {
     raw.write(Uint8Array.of(byte))
     await sleep(0)
@@ -166,52 +167,49 @@ test('a message may come in any pieces', async () => {
 })
 
 test('a connection that says nothing holds nobody up, and is closed', async () => {
-  const meeting = await serve(2)
-  const silent = await intrude(meeting)
-  const half = await intrude(meeting)
+  const rendezvous = await serve(2)
+  const silent = await connectRaw(rendezvous)
+  const half = await connectRaw(rendezvous)
   half.write('shoal/1\n')
   silent.resume()
   half.resume()
-  const start = performance.now()
-  const jobs = await Promise.all([meeting.join(0), meeting.join(1)])
-  expect(performance.now() - start).toBeLessThan(2_000)
-  await expectPeace(jobs)
+  const jobs = await Promise.all([rendezvous.join(0), rendezvous.join(1)])
+  await expectUndisturbed(jobs)
   await Promise.all([closed(silent), closed(half)])
-  expect(performance.now() - start).toBeLessThan(8_000)
-  expect(meeting.strangers).toHaveLength(2)
-  for (const reason of meeting.strangers) expect(reason).toContain('it did not say who it is within 5000 ms')
-  await expectPeace(jobs)
+  expect(rendezvous.rejections).toHaveLength(2)
+  for (const reason of rendezvous.rejections) expect(reason).toContain('it did not say who it is within 5000 ms')
+  await expectUndisturbed(jobs)
 })
 
 test('a flood of connections keeps no rank out', async () => {
-  const meeting = await serve(4)
+  const rendezvous = await serve(4)
   let goesOn = true
   const flood = (async () => {
-    while (goesOn) await Promise.all(Array.from({ length: 50 }, () => intrude(meeting)))
+    while (goesOn) await Promise.all(Array.from({ length: 50 }, () => connectRaw(rendezvous)))
   })()
   await sleep(100)
-  const jobs = await Promise.all([0, 1, 2, 3].map((rank) => meeting.join(rank)))
-  await expectPeace(jobs)
+  const jobs = await Promise.all([0, 1, 2, 3].map((rank) => rendezvous.join(rank)))
+  await expectUndisturbed(jobs)
   goesOn = false
   await flood
   await sleep(50)
-  expect(meeting.strangers.length).toBeGreaterThan(0)
-  expect(meeting.strangers.every((reason) => reason.includes('too many connections'))).toBe(true)
-  await expectPeace(jobs)
+  expect(rendezvous.rejections.length).toBeGreaterThan(0)
+  expect(rendezvous.rejections.every((reason) => reason.includes('too many connections'))).toBe(true)
+  await expectUndisturbed(jobs)
 })
 
 test('a second process cannot take the place of a rank', async () => {
-  const { meeting, jobs } = await startJob(2)
-  await expect(meeting.join(1)).rejects.toThrow('another process is this rank already')
+  const { rendezvous, jobs } = await startJob(2)
+  await expect(rendezvous.join(1)).rejects.toThrow('another process is this rank already')
   await jobs[1]!.dispose()
-  await expect(meeting.join(1)).rejects.toThrow('it cannot come back')
+  await expect(rendezvous.join(1)).rejects.toThrow('it cannot come back')
 })
 
 test('ranks of another job are told so', async () => {
-  const meeting = await serve(2)
+  const rendezvous = await serve(2)
   const [size, rank] = await failuresOf([
-    bootstrap({ environment: { ...meeting.environment(0), WORLD_SIZE: '3' } }),
-    bootstrap({ environment: { ...meeting.environment(2), WORLD_SIZE: '2' } }),
+    bootstrap({ environment: { ...rendezvous.environment(0), WORLD_SIZE: '3' } }),
+    bootstrap({ environment: { ...rendezvous.environment(2), WORLD_SIZE: '2' } }),
   ])
   expect(size).toBeInstanceOf(RendezvousError)
   expect(String(size)).toContain('another world size than the others')
@@ -219,7 +217,7 @@ test('ranks of another job are told so', async () => {
 })
 
 /** A server on the port of the rendezvous that is none. */
-async function imposter(answer: (socket: Socket) => void): Promise<string> {
+async function fakeServer(answer: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
@@ -248,8 +246,8 @@ test.each<[string, (socket: Socket) => void, string]>([
     },
     'what answers there does not know the secret of the job',
   ],
-])('a rank that meets %s where the rendezvous should be does not take it for one', async (_, answer, words) => {
-  const rendezvous = await imposter(answer)
+])('a rank that finds %s at the address of the rendezvous refuses it', async (_, answer, words) => {
+  const rendezvous = await fakeServer(answer)
   const environment = { SHOAL_RENDEZVOUS: rendezvous, SHOAL_SECRET: 'x'.repeat(32), RANK: '0', WORLD_SIZE: '2' }
   const [error] = await failuresOf([bootstrap({ environment, timeout: 1_000 })])
   expect(error).toBeInstanceOf(RendezvousTimeoutError)
@@ -260,7 +258,7 @@ test('the secret is never sent', async () => {
   const secret = 'a secret that would be seen'
   // By connection: there may be time for a second one.
   const heard: Buffer[] = []
-  const rendezvous = await imposter((socket) => {
+  const rendezvous = await fakeServer((socket) => {
     const index = heard.push(Buffer.alloc(0)) - 1
     socket.write(Buffer.concat([Buffer.from('shoal/1\n'), randomBytes(32)]))
     socket.on('data', (chunk: Buffer) => {
@@ -274,4 +272,32 @@ test('the secret is never sent', async () => {
     expect([0, 80]).toContain(bytes.byteLength)
     expect(bytes.includes(secret)).toBe(false)
   }
+})
+
+test('wrong options are refused by name', async () => {
+  const anything = (value: unknown): never => value as never
+  const secret = new Uint8Array(16)
+  await expect(RendezvousServer.listen(anything(undefined))).rejects.toThrow(
+    'RendezvousServer.listen: options must be a plain object',
+  )
+  await expect(RendezvousServer.listen(anything({ worldSize: 2 }))).rejects.toThrow(
+    'RendezvousServer.listen: secret must be a Uint8Array',
+  )
+  await expect(RendezvousServer.listen({ worldSize: 2, secret: new Uint8Array(15) })).rejects.toThrow(RangeError)
+  await expect(RendezvousServer.listen({ worldSize: anything('2'), secret })).rejects.toThrow(TypeError)
+  await expect(RendezvousServer.listen({ worldSize: 2 ** 31, secret })).rejects.toThrow(/from 1 to 1048576/)
+  const listen = RendezvousServer.listen(anything({ worldSize: 2, secret, port: 0 }))
+  await expect(listen).rejects.toThrow("not 'port'")
+})
+
+test('prints where it listens and how many ranks are connected', async () => {
+  const { rendezvous, jobs } = await startJob(2)
+  const { server } = rendezvous
+  expect(inspect(server)).toMatch(
+    /^RendezvousServer \{ address: 'tcp:\/\/127\.0\.0\.1:\d+', worldSize: 2, connected: 2, disposed: false \}$/,
+  )
+  expect(inspect(jobs[1])).toBe("Job { rank: 1, worldSize: 2, localRank: 1, deviceOrdinal: 1, launcher: 'shoal' }")
+  server.dispose()
+  server.dispose()
+  expect(inspect(server)).toMatch(/^RendezvousServer \{ worldSize: 2, connected: \d, disposed: true \}$/)
 })

@@ -1,0 +1,95 @@
+import { callInContext, enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
+import { nestedCall, putI32, putPointer } from '@shoal/ffi/calls'
+import { StatusError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { failWith, library, storeCurrent } from './support/stubCalls.js'
+
+describe('the current context', () => {
+  test('is switched and restored, nested, and not touched when it is current already', () => {
+    const out = NativeMemory.allocate(8)
+    const current = (): bigint => {
+      storeCurrent(out)
+      return out.u64[0] as bigint
+    }
+    const outer = enterContext(10n)
+    expect(outer).toBe(0n)
+    expect(enterContext(10n)).toBeUndefined()
+    const inner = enterContext(11n)
+    expect(current()).toBe(11n)
+    leaveContext(inner)
+    expect(current()).toBe(10n)
+    leaveContext(outer)
+    expect(current()).toBe(0n)
+    expect(() => enterContext(666n)).toThrow(StatusError)
+    expect(current()).toBe(0n)
+  })
+})
+
+describe('the context of one call', () => {
+  const out = NativeMemory.allocate(8)
+  const seen = (): bigint => {
+    storeCurrent(out)
+    return out.u64[0] as bigint
+  }
+
+  test('is current in that call only', () => {
+    callInContext(21n)
+    expect(seen()).toBe(21n)
+    expect(seen()).toBe(0n)
+    const previous = enterContext(9n)
+    callInContext(22n)
+    expect(seen()).toBe(22n)
+    expect(seen()).toBe(9n)
+    callInContext(9n)
+    expect(seen()).toBe(9n)
+    leaveContext(previous)
+  })
+
+  test('is taken back when memory that is gone is refused', () => {
+    const gone = NativeMemory.allocate(8)
+    gone.dispose()
+    callInContext(23n)
+    expect(() => storeCurrent(gone)).toThrow(/NativeMemory/)
+    expect(seen()).toBe(0n)
+  })
+
+  test('that cannot be made current: the call is not made and gives the status', () => {
+    out.u64[0] = 5n
+    callInContext(666n)
+    expect(storeCurrent(out)).toBe(709)
+    expect(out.u64[0]).toBe(5n)
+  })
+
+  test('is taken back when the arguments are refused or the symbol is missing', () => {
+    callInContext(23n)
+    expect(() => failWith(1.5)).toThrow(RangeError)
+    expect(seen()).toBe(0n)
+    callInContext(23n)
+    expect(() => library.bind('absent', 0, 1)).toThrow()
+    expect(seen()).toBe(0n)
+  })
+
+  test('goes with a recorded call to its thread', async () => {
+    const cells = NativeMemory.allocate(24)
+    await offThread({ context: 30n }, () => {
+      storeCurrent(cells.address)
+      callInContext(31n)
+      storeCurrent(cells.address + 8n)
+      storeCurrent(cells.address + 16n)
+    })
+    expect([...cells.u64]).toEqual([30n, 31n, 30n])
+  })
+
+  test('a nested call leaves the block, the context and the recording as they were', async () => {
+    const cells = NativeMemory.allocate(8)
+    const status = library.bind('fail_with', 0, 1)
+    const results = await offThread({ stopOnError: false }, () => {
+      callInContext(40n)
+      putPointer(0, cells, 'store_current', 'out')
+      expect(nestedCall(() => putI32(0, 17, 'fail_with', 'code'), status)).toBe(17)
+      library.bind('store_current', 0, 1)()
+    })
+    expect(results).toEqual([0])
+    expect(cells.u64[0]).toBe(40n)
+  })
+})

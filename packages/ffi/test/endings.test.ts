@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process'
+import { Worker } from 'node:worker_threads'
+import { offThread } from '@shoal/ffi'
+import { describe, expect, test } from 'vitest'
+import { prelude, runNode } from './support/runNode.js'
+import { failWith } from './support/stubCalls.js'
+
+describe('endings', () => {
+  test('the process exits with calls and waits in flight, at once and cleanly', () => {
+    const run = runNode('inFlight(); setTimeout(() => process.exit(5), 50)')
+    expect({ status: run.status, signal: run.signal, stderr: run.stderr }).toEqual({
+      status: 5,
+      signal: null,
+      stderr: '',
+    })
+  })
+
+  test('a pending call keeps the process alive until it ends; an idle addon does not', () => {
+    const run = runNode('offThread({}, () => sleepMs(200)).then(() => console.log("done"))')
+    expect(run.stdout).toBe('done\n')
+    expect(run.status).toBe(0)
+    expect(runNode('createHostCallback(() => {})').status).toBe(0)
+  })
+
+  test('work in the background lets the process end', () => {
+    const run = runNode(`
+      const wait = {}, call = {}
+      waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background: wait })
+      offThread({ background: call, keep: [memory] }, () => sleepMs(600_000))
+      wait.release(); wait.release(); call.release()
+      console.log('ending')`)
+    expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: 'ending\n' })
+  })
+
+  test('a query that hangs holds up neither the end of a worker nor that of the process', () => {
+    const worker = `${prelude}
+      const { workerData } = await import('node:worker_threads')
+      waitForEvent({ context: 0n, event: workerData, query: library.address('held_query'), notReady: 600 })`
+    const run = runNode(`
+      const { Worker } = await import('node:worker_threads')
+      const flags = NativeMemory.allocate(8)
+      const options = { eval: true, execArgv: ['--input-type=module'], workerData: flags.address }
+      const worker = new Worker(${JSON.stringify(worker)}, options)
+      while (flags.i32[0] === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+      const background = {}
+      waitForEvent({ context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }, { background })
+      await worker.terminate()
+      background.release()
+      console.log('ended')`)
+    expect(run).toMatchObject({ status: 0, stdout: 'ended\n' })
+  })
+
+  test('a worker that exits in a callback, with more of them waiting, ends in peace', async () => {
+    const code = `${prelude}
+      const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+      let calls = 0
+      const callback = createHostCallback(() => { if (++calls === 40) process.exit(7) })
+      const call = library.bind('call_from_thread', 0, 2)
+      for (let i = 0; i < 40; i++) {
+        putHandle(0, callback.functionAddress, 'c', 'f'); putHandle(1, callback.userData, 'c', 'd'); call()
+        offThread({}, () => sleepMs(1))
+      }
+      setTimeout(() => {}, 300_000)`
+    const codes = Array.from({ length: 4 }, () => {
+      const worker = new Worker(code, { eval: true, execArgv: ['--input-type=module'] })
+      return new Promise((resolve, reject) => worker.once('exit', resolve).once('error', reject))
+    })
+    expect(await Promise.all(codes)).toEqual([7, 7, 7, 7])
+  })
+
+  test('an exception in a callback is an uncaught exception of the program', () => {
+    const run = runNode(`
+      const callback = createHostCallback(() => { throw new Error('from the callback') })
+      const call = library.bind('call_from_thread', 0, 2)
+      const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})
+      putHandle(0, callback.functionAddress, 'c', 'f'); putHandle(1, callback.userData, 'c', 'd'); call()
+      setTimeout(() => {}, 500)`)
+    expect(run.status).toBe(1)
+    expect(run.stderr).toContain('from the callback')
+  })
+
+  test('workers use the addon at once, and end with calls in flight', async () => {
+    const code = `${prelude}
+      const { parentPort } = await import('node:worker_threads')
+      const fill = await offThread({ keep: [memory] }, () => sleepMs(10))
+      inFlight()
+      parentPort.postMessage(fill)`
+    const rounds = Array.from({ length: 6 }, async () => {
+      const worker = new Worker(code, { eval: true, execArgv: ['--input-type=module'] })
+      const message = await new Promise((resolve, reject) => {
+        worker.once('message', resolve)
+        worker.once('error', reject)
+      })
+      await worker.terminate()
+      return message
+    })
+    expect(await Promise.all(rounds)).toEqual(Array(6).fill([0]))
+    // What they left in flight ends after them, without harm.
+    await new Promise((resolve) => setTimeout(resolve, 1700))
+    expect(await offThread({}, () => failWith(0))).toEqual([0])
+  })
+
+  test('a process whose only user of the addon is a worker survives that worker', () => {
+    const worker = JSON.stringify(`${prelude} inFlight(); setTimeout(() => process.exit(), 50)`)
+    const body = `
+      const { Worker } = await import('node:worker_threads')
+      const worker = new Worker(${worker}, { eval: true, execArgv: ['--input-type=module'] })
+      worker.on('error', (error) => { console.error(error); process.exit(9) })
+      worker.on('exit', () => setTimeout(() => console.log('alive'), 1800))`
+    const text = execFileSync(process.execPath, ['--input-type=module', '-e', body], {
+      encoding: 'utf8',
+      timeout: 300_000,
+    })
+    expect(text).toBe('alive\n')
+  })
+})

@@ -1,0 +1,74 @@
+import { constants } from 'node:buffer'
+import { inspect } from 'node:util'
+import { createLane, NativeMemory, offThread } from '@shoal/ffi'
+import { putI32, putPointer, putSize } from '@shoal/ffi/calls'
+import { DisposedError } from '@shoal/types'
+import { expect, test } from 'vitest'
+import { library, sleepMs } from './support/stubCalls.js'
+
+test('zeroed memory with an address, and views of every width over it', () => {
+  using memory = NativeMemory.allocate(20)
+  expect(memory.address % 64n).toBe(0n)
+  expect(memory.byteLength).toBe(20)
+  expect([...memory.bytes]).toEqual(new Array(20).fill(0))
+  memory.u32[0] = 0x3f80_0000
+  expect(memory.f32[0]).toBe(1)
+  memory.i32[1] = -1
+  expect(memory.u64[0]).toBe(0xffff_ffff_3f80_0000n)
+  expect([memory.u32.length, memory.u64.length, memory.f64.length]).toEqual([5, 2, 2])
+  expect(memory.bytes.buffer).toBe(memory.buffer)
+})
+
+test('memory of no size, or of more than an ArrayBuffer can have, is refused', () => {
+  for (const size of [-1, constants.MAX_LENGTH + 1, Number.MAX_SAFE_INTEGER]) {
+    expect(() => NativeMemory.allocate(size)).toThrow(RangeError)
+  }
+  for (const size of [1.5, Number.NaN, '5', 8n]) {
+    expect(() => NativeMemory.allocate(size as number)).toThrow(TypeError)
+  }
+})
+
+test('disposed memory is freed at once, not when the collector comes', () => {
+  const before = process.memoryUsage().rss
+  for (let i = 0; i < 40; i++) {
+    const memory = NativeMemory.allocate(64 * 2 ** 20)
+    expect(memory.bytes.length).toBe(64 * 2 ** 20)
+    memory.dispose()
+    expect(memory.byteLength).toBe(0)
+  }
+  expect(process.memoryUsage().rss - before).toBeLessThan(512 * 2 ** 20)
+})
+
+test('memory disposed while its call is queued stays until the call has run', async () => {
+  const lane = createLane()
+  const memory = NativeMemory.allocate(1 << 20)
+  const slow = offThread({ lane }, () => sleepMs(50))
+  const fill = library.bind('fill', 0, 3)
+  const filled = offThread({ lane }, () => {
+    putPointer(0, memory, 'fill', 'target')
+    putSize(1, memory.byteLength, 'fill', 'n')
+    putI32(2, 1, 'fill', 'value')
+    fill()
+  })
+  memory.dispose()
+  expect(await slow).toEqual([0])
+  expect(await filled).toEqual([0])
+})
+
+test('after dispose() it has no bytes and no address; disposing again does nothing', () => {
+  const memory = NativeMemory.allocate(8)
+  const { bytes } = memory
+  memory.dispose()
+  memory.dispose()
+  expect([memory.disposed, memory.byteLength, bytes.length]).toEqual([true, 0, 0])
+  expect(() => memory.address).toThrow(DisposedError)
+  expect(() => memory.buffer).toThrow(DisposedError)
+})
+
+test('prints what it is', () => {
+  const memory = NativeMemory.allocate(8)
+  const address = memory.address.toString(16)
+  expect(inspect(memory)).toBe(`NativeMemory { address: 0x${address}, byteLength: 8, disposed: false }`)
+  memory.dispose()
+  expect(inspect(memory)).toBe(`NativeMemory { address: 0x${address}, byteLength: 0, disposed: true }`)
+})

@@ -1,0 +1,102 @@
+import { callInContext, NativeMemory, offThread } from '@shoal/ffi'
+import { StatusError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { runNode } from './support/runNode.js'
+import { failWith, library, storeCurrent, storeThread, waitUntilSet } from './support/stubCalls.js'
+
+describe('calls off the JavaScript thread', () => {
+  test('run in order on one other thread, while the event loop goes on', async () => {
+    const out = NativeMemory.allocate(16)
+    const enough = NativeMemory.allocate(4)
+    let ticks = 0
+    // The thread waits for these, so they are seen only where the event loop does not wait for the thread.
+    const ticker = setInterval(() => {
+      ticks += 1
+      if (ticks > 5) enough.i32[0] = 1
+    }, 5)
+    const results = await offThread({ keep: [out] }, () => {
+      storeThread(out.address)
+      expect(waitUntilSet(enough)).toBe(0)
+      storeThread(out.address + 8n)
+    })
+    clearInterval(ticker)
+    expect(results).toEqual([0, 0, 0])
+    expect(out.u64[0]).toBe(out.u64[1])
+    expect(out.u64[0]).not.toBe(library.bindBig('thread_id', 0, 0, 'u64')())
+    expect(ticks).toBeGreaterThan(5)
+  })
+
+  test('the first error ends the sequence, unless told otherwise', async () => {
+    const sequence = (): void => {
+      failWith(0)
+      failWith(7)
+      failWith(9)
+    }
+    expect(await offThread({}, sequence)).toEqual([0, 7])
+    expect(await offThread({ stopOnError: false }, sequence)).toEqual([0, 7, 9])
+  })
+
+  test('64 blocking calls at once do not wait for each other', async () => {
+    const flags = Array.from({ length: 64 }, () => NativeMemory.allocate(8))
+    const calls = flags.map((flag) => offThread({ keep: [flag] }, () => waitUntilSet(flag)))
+    // The last one ends first: all others are still waiting for their flags then.
+    for (const [index, flag] of [...flags.entries()].reverse()) {
+      flag.i32[0] = 1
+      expect(await calls[index]).toEqual([0])
+    }
+  })
+
+  test('the context is current there and only there; a context that cannot be made current rejects', async () => {
+    const out = NativeMemory.allocate(16)
+    await offThread({ context: 5n }, () => storeCurrent(out))
+    expect(out.u64[0]).toBe(5n)
+    await offThread({}, () => storeCurrent(out))
+    expect(out.u64[0]).toBe(0n)
+    await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toMatchObject({ status: 709 })
+    await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toBeInstanceOf(StatusError)
+  })
+
+  test('arrays of the JavaScript heap are refused, and a failed recording leaves nothing behind', async () => {
+    await expect(offThread({}, () => storeThread(new BigUint64Array(1)))).rejects.toThrow(
+      /store_thread: out must be NativeMemory/,
+    )
+    expect(failWith(3)).toBe(3)
+    await expect(
+      offThread({}, () => {
+        throw new Error('mine')
+      }),
+    ).rejects.toThrow('mine')
+    expect(failWith(4)).toBe(4)
+  })
+
+  test('what is refused leaves nothing behind: no recording, no context, nothing that keeps the process alive', async () => {
+    const out = NativeMemory.allocate(8)
+    const fine = (): void => void failWith(0)
+    const background = Object.freeze({})
+    for (const [options, record, message] of [
+      [{ context: 5 }, fine, /^offThread: context must be a bigint, not 5/],
+      [{ context: 2n ** 64n }, fine, /context must be a bigint/],
+      [{ lane: {} }, fine, /^offThread: lane must be a Lane, not a plain object/],
+      [{ keep: 5 }, fine, /^offThread: keep must be an array, not 5/],
+      [{ stop: true }, fine, /^offThread: options must have only the keys context, .*, not 'stop'/],
+      [{ results: 'both' }, fine, /results must be 'status' or 'value', not 'both'/],
+      [{ background }, fine, /not extensible/],
+      [{}, undefined, /record must be a function/],
+      [{}, async () => failWith(0), /record must be a function that is not asynchronous/],
+      [{}, () => Promise.reject(new Error('of nobody')), /record must be a function that is not asynchronous/],
+    ] as const) {
+      await expect(offThread(options as never, record as never)).rejects.toThrow(message)
+      expect(failWith(3)).toBe(3)
+    }
+    await offThread({}, () => callInContext(77n))
+    storeCurrent(out)
+    expect(out.u64[0]).toBe(0n)
+    const run = runNode(`
+      for (const options of [{ context: 5 }, { lane: {} }, { background: Object.freeze({}) }])
+        await offThread(options, () => sleepMs(0)).catch(() => {})
+      const event = { context: 0n, event: memory.address, query: library.address('query'), notReady: 600 }
+      for (const options of [{ background: Object.freeze({}) }, { signal: {} }]) await waitForEvent(event, options).catch(() => {})
+      console.log('ending')`)
+    expect(run).toMatchObject({ status: 0, stdout: 'ending\n' })
+  })
+})
