@@ -18,7 +18,7 @@ let streams: TestStream[]
 beforeAll(async () => {
   startSoftwareDevice()
   communicators = await Communicator.initAll(Array.from({ length: deviceCount }, (_, device) => device))
-  streams = communicators.map(({ device }) => new TestStream(device))
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
 })
 
 afterAll(async () => {
@@ -316,9 +316,13 @@ describe('wrong arguments are caught before NCCL is called', () => {
 
   test('what has no text', () => {
     const nothing = Object.create(null)
-    expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow('op must be one of sum')
-    expect(reduce(a, b, { stream: streams[0], dtype: nothing })).toThrow('unknown dtype')
-    expect(reduce(a, b, { stream: streams[0], count: nothing })).toThrow('count must be a whole number')
+    expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow(
+      "op must be 'sum', 'prod', 'max', 'min' or 'avg', not a plain object",
+    )
+    expect(reduce(a, b, { stream: streams[0], dtype: nothing })).toThrow(/dtype must be .*'f32'/)
+    expect(reduce(a, b, { stream: streams[0], count: nothing })).toThrow(
+      'count must be an integer from 0 to 2^53 - 1, not a plain object',
+    )
   })
 
   test('options that are none', () => {
@@ -375,7 +379,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     const shorts = TestMemory.zeros(0, 'i16', 4)
     expect(reduce(shorts, shorts, { stream })).toThrow('cannot reduce elements of i16')
     const bare = new TestMemory(0, 16)
-    expect(reduce(bare, bare, { stream })).toThrow('dtype must name it')
+    expect(reduce(bare, bare, { stream })).toThrow('dtype must be named')
     expect(reduce(bare.part(2, 8), bare.part(2, 8), { stream, dtype: 'f32' })).toThrow('not aligned')
     shorts.dispose()
     bare.dispose()
@@ -410,8 +414,8 @@ describe('wrong arguments are caught before NCCL is called', () => {
     for (const [root, kind] of [
       [deviceCount, RangeError],
       [-1, RangeError],
-      [0.5, RangeError],
-      [Number.NaN, RangeError],
+      [0.5, TypeError],
+      [Number.NaN, TypeError],
       [undefined, TypeError],
     ] as const) {
       const options = { stream, root: root as number }

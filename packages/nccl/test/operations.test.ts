@@ -10,7 +10,7 @@ const ranks = Array.from({ length: deviceCount }, (_, rank) => rank)
 beforeAll(async () => {
   startSoftwareDevice()
   communicators = await Communicator.initAll(ranks)
-  streams = communicators.map(({ device }) => new TestStream(device))
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
 })
 
 afterAll(async () => {
@@ -149,9 +149,10 @@ describe('send and receive', () => {
   test('refuse a peer that is no rank, too large a count, read-only memory', () => {
     const [communicator, stream] = first()
     const memory = floats(0, [1])
-    for (const peer of [-1, 3, 0.5, Number.NaN]) {
+    for (const peer of [-1, 3, Number.POSITIVE_INFINITY]) {
       expect(() => communicator.send(memory, { peer, stream })).toThrow(RangeError)
     }
+    for (const peer of [0.5, Number.NaN]) expect(() => communicator.send(memory, { peer, stream })).toThrow(TypeError)
     expect(() => communicator.recv(memory, { peer: '1' as never, stream })).toThrow(TypeError)
     expect(() => communicator.send(memory, { peer: 1, count: 2, stream })).toThrow(RangeError)
     memory.override = { readOnly: true }
@@ -201,10 +202,12 @@ describe('a pre-multiplied sum', () => {
     const memory = floats(0, [1])
     const integers = TestMemory.from(0, Int32Array.of(1))
     const op = communicator.createPreMulSum(2, { dtype: 'f32' })
-    expect(() => communicator.allReduce(integers, integers, { op, stream })).toThrow('f32, not i32')
+    expect(() => communicator.allReduce(integers, integers, { op, stream })).toThrow(
+      'op must be for elements of i32, not of f32',
+    )
     const elsewhere = communicators[1]?.createPreMulSum(2, { dtype: 'f32' })
     expect(() => communicator.allReduce(memory, memory, { op: elsewhere as never, stream })).toThrow(
-      'another communicator',
+      'must be made by this communicator',
     )
     elsewhere?.dispose()
     op.dispose()
@@ -221,13 +224,13 @@ describe('a pre-multiplied sum', () => {
     expect(() => communicator.createPreMulSum(300, { dtype: 'u8' })).toThrow(RangeError)
     expect(() => communicator.createPreMulSum(0.5, { dtype: 'i32' })).toThrow(RangeError)
     expect(() => communicator.createPreMulSum('2' as never, { dtype: 'f32' })).toThrow(TypeError)
-    expect(() => communicator.createPreMulSum(2, { dtype: 'f31' as never })).toThrow('unknown dtype')
+    expect(() => communicator.createPreMulSum(2, { dtype: 'f31' as never })).toThrow(/dtype must be .*'f32'/)
     const elsewhere = floats(1, [1])
     expect(() => communicator.createPreMulSum(elsewhere)).toThrow('belongs to device 1')
     elsewhere.dispose()
     const short = new TestMemory(0, 2)
     expect(() => communicator.createPreMulSum(short, { dtype: 'f32' })).toThrow(RangeError)
-    expect(() => communicator.createPreMulSum(floats(0, [1]), { dtype: 'f64' })).toThrow('memory of f32')
+    expect(() => communicator.createPreMulSum(floats(0, [1]), { dtype: 'f64' })).toThrow('memory of f64, not of f32')
     short.dispose()
   })
 

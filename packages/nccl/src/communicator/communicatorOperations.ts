@@ -1,4 +1,4 @@
-import type { MemoryLike, StreamLike } from '@shoal/types'
+import type { MemoryLike } from '@shoal/types'
 import {
   createDeviceCommunicator,
   type DeviceCommunicator,
@@ -14,6 +14,7 @@ import {
   putSignal,
   type SignalOptions,
   signal,
+  type WaitSignalOptions,
   waitSignal,
 } from '../oneSided/oneSided.js'
 import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
@@ -132,7 +133,7 @@ export abstract class CommunicatorOperations {
    * @param size bytes, or elements of a dtype.
    */
   async allocate(size: MemorySize): Promise<NcclMemory> {
-    return NcclMemory.allocate(this._use('allocate').device, size)
+    return NcclMemory.allocate(this._use('allocate').deviceOrdinal, size)
   }
 
   /**
@@ -181,10 +182,7 @@ export abstract class CommunicatorOperations {
    * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29). Each
    * signal is waited for once: a second call waits for further ones.
    */
-  waitSignal(
-    signals: Iterable<AwaitedSignal> | AwaitedSignal,
-    options: { readonly stream: StreamLike | bigint | null },
-  ): void {
+  waitSignal(signals: Iterable<AwaitedSignal> | AwaitedSignal, options: WaitSignalOptions): void {
     waitSignal(this._use('waitSignal'), signals, options)
   }
 

@@ -1,5 +1,7 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
+import { inspectKey, inspectLine, loadedFrom, wrongType } from '@shoal/types'
 import { checkNccl } from '../errors.js'
+import type { OwnBytes } from '../ownBytes.js'
 
 const byteLength = 128
 
@@ -12,8 +14,11 @@ export class UniqueId {
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
-  /** @internal Also true for an id of a subclass, false for an object that only has the prototype. */
-  static _is(value: unknown): value is UniqueId {
+  /** @internal */
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** False for an object that only has the prototype. */
+  static [Symbol.hasInstance](value: unknown): value is UniqueId {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
@@ -35,26 +40,26 @@ export class UniqueId {
 
   /** The id in these 128 bytes; they are copied. */
   static fromBytes(bytes: Uint8Array): UniqueId {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('UniqueId.fromBytes: bytes must be a Uint8Array')
+    if (!(bytes instanceof Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
     if (bytes.byteLength !== byteLength) {
-      throw new RangeError(`UniqueId.fromBytes: an id has ${byteLength} bytes, got ${bytes.byteLength}`)
+      throw new RangeError(`UniqueId.fromBytes: bytes must be ${byteLength} bytes, not ${bytes.byteLength}`)
     }
     return new UniqueId(Uint8Array.from(bytes))
   }
 
   /** The id in a base64 string, as `toJSON()` and `toString()` write it. */
   static fromBase64(text: string): UniqueId {
-    if (typeof text !== 'string') throw new TypeError('UniqueId.fromBase64: text must be a string')
+    if (typeof text !== 'string') throw wrongType('UniqueId.fromBase64', 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')
     // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
     if (bytes.byteLength !== byteLength || bytes.toString('base64') !== text) {
-      throw new RangeError(`UniqueId.fromBase64: text is not the base64 form of ${byteLength} bytes`)
+      throw new RangeError(`UniqueId.fromBase64: text must be the base64 form of ${byteLength} bytes`)
     }
     return new UniqueId(Uint8Array.from(bytes))
   }
 
   /** A copy of the 128 bytes. */
-  toBytes(): Uint8Array {
+  toBytes(): OwnBytes {
     return Uint8Array.from(this.#bytes)
   }
 
@@ -70,10 +75,15 @@ export class UniqueId {
 
   /** Whether `other` is an id of the same bytes; false for anything that is no id. */
   equals(other: unknown): boolean {
-    return UniqueId._is(other) && Buffer.compare(this.#bytes, other.#bytes) === 0
+    return other instanceof UniqueId && Buffer.compare(this.#bytes, other.#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {
     return 'UniqueId'
+  }
+
+  /** One line with the start of the id. */
+  [inspectKey](): string {
+    return inspectLine('UniqueId', { bytes: `${this.toString().slice(0, 16)}…` })
   }
 }

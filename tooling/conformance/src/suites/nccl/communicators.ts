@@ -45,7 +45,7 @@ const initAll: ConformanceCase = {
       took = performance.now() - start
       for (const [rank, communicator] of communicators.entries()) {
         assert.deepEqual(
-          [communicator.rank, communicator.worldSize, communicator.device],
+          [communicator.rank, communicator.worldSize, communicator.deviceOrdinal],
           [rank, t.devices.length, at(t.devices, rank).ordinal],
         )
         assert.equal(communicator.asyncError(), undefined)

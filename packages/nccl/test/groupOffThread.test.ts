@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Communicator, group, groupAsync, simulateGroup } from '@shoal/nccl'
+import { Communicator, group, groupOffThread, simulateGroup } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
 import { expect, test } from 'vitest'
@@ -34,14 +34,14 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
 
 test('queues all calls of fn and gives what it returns', async () => {
   setTo(1)
-  expect(await groupAsync(allReduceBoth)).toBe('done')
+  expect(await groupOffThread(allReduceBoth)).toBe('done')
   expect(values()).toEqual([2, 2])
-  expect(await groupAsync(() => 5)).toBe(5)
+  expect(await groupOffThread(() => 5)).toBe(5)
 })
 
 test('nested groups belong to it', async () => {
   setTo(1)
-  await groupAsync(() => {
+  await groupOffThread(() => {
     group(() => allReduce(0))
     group(() => group(() => allReduce(1)))
   })
@@ -55,33 +55,34 @@ test('fn that throws starts nothing, also in a nested group whose error is caugh
     allReduce(0)
     throw mine
   }
-  expect(await rejection(groupAsync(throwing))).toBe(mine)
-  const caught = groupAsync(() => {
+  expect(await rejection(groupOffThread(throwing))).toBe(mine)
+  const caught = groupOffThread(() => {
     expect(errorOf(() => group(throwing))).toBe(mine)
     allReduce(1)
   })
   expect(await rejection(caught)).toBe(mine)
-  expect(await rejection(groupAsync(async () => allReduce(0)))).toBeInstanceOf(TypeError)
-  expect(await rejection(groupAsync(undefined as never))).toBeInstanceOf(TypeError)
+  expect(await rejection(groupOffThread(async () => allReduce(0)))).toBeInstanceOf(TypeError)
+  expect(await rejection(groupOffThread(undefined as never))).toBeInstanceOf(TypeError)
   expect(values()).toEqual([1, 1])
-  await groupAsync(allReduceBoth)
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
 })
 
 test('is refused in a group, which would end before it', async () => {
   let inner: Promise<unknown> = Promise.resolve()
   group(() => {
-    inner = groupAsync(allReduceBoth)
+    inner = groupOffThread(allReduceBoth)
     inner.catch(() => undefined)
   })
-  expect(await rejection(inner)).toMatchObject({ message: expect.stringContaining('a group is open') })
+  expect(await rejection(inner)).toMatchObject({ code: 'SHOAL_BUSY', api: 'groupOffThread', underWay: 'a group' })
 })
 
 test('several take their turn; a plain call in between is refused', async () => {
   setTo(1)
-  const all = [groupAsync(allReduceBoth), groupAsync(allReduceBoth), groupAsync(allReduceBoth)]
+  const all = [groupOffThread(allReduceBoth), groupOffThread(allReduceBoth), groupOffThread(allReduceBoth)]
   expect(errorOf(() => allReduce(0))).toMatchObject({
-    message: expect.stringContaining('groupAsync is still under way'),
+    code: 'SHOAL_BUSY',
+    underWay: 'groupOffThread',
   })
   expect(errorOf(() => communicators[0]?.createPreMulSum(1, { dtype: 'f32' }))).toBeInstanceOf(Error)
   await Promise.all(all)
@@ -93,7 +94,7 @@ test('several take their turn; a plain call in between is refused', async () => 
 test('the thread goes on while a rank waits for its peer', async () => {
   setTo(1)
   // A plain call of one rank alone would be queued on sim; two groups of one rank each meet on threads of their own.
-  const both = Promise.all([groupAsync(() => allReduce(0)), groupAsync(() => allReduce(1))])
+  const both = Promise.all([groupOffThread(() => allReduce(0)), groupOffThread(() => allReduce(1))])
   await turn()
   await both
   expect(values()).toEqual([2, 2])
@@ -101,7 +102,7 @@ test('the thread goes on while a rank waits for its peer', async () => {
 
 test('a reduction that is disposed of in fn still serves the calls of fn', async () => {
   setTo(1)
-  await groupAsync(() => {
+  await groupOffThread(() => {
     for (const [rank, communicator] of communicators.entries()) {
       const op = communicator.createPreMulSum(5, { dtype: 'f32' })
       const one = memory[rank] as TestMemory
@@ -117,7 +118,7 @@ test('all errors of NCCL are told, and nothing is started', async () => {
   // The stream is of another device, which only NCCL can know of a bare handle.
   const foreign = (streams[1] as TestStream).handle
   const error = await rejection(
-    groupAsync(() => {
+    groupOffThread(() => {
       const one = memory[0] as TestMemory
       communicators[0]?.allReduce(one, one, { stream: foreign })
       communicators[0]?.broadcast(one, one, { root: 0, stream: foreign })
@@ -129,7 +130,7 @@ test('all errors of NCCL are told, and nothing is started', async () => {
     suppressed: { api: 'ncclBroadcast', suppressed: { api: 'ncclGroupEnd' } },
   })
   expect(values()).toEqual([1, 1])
-  await groupAsync(allReduceBoth)
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
 })
 
@@ -138,7 +139,7 @@ test('a group whose communicator has ended before its turn is refused', async ()
   const one = memory[0] as TestMemory
   const stream = streams[0] as TestStream
   const call = () => alone?.allReduce(one, one, { stream })
-  const [before, after] = [groupAsync(call), groupAsync(call)]
+  const [before, after] = [groupOffThread(call), groupOffThread(call)]
   const [ended] = await Promise.all([alone?.destroy(), before])
   expect(ended).toBeUndefined()
   // Which of the two comes first is not promised: the work is done, or the communicator is gone.
@@ -165,7 +166,10 @@ test('simulates a group: nothing is started', (context) => {
     throw mine
   }
   expect(errorOf(() => simulateGroup(throwing))).toBe(mine)
-  expect(errorOf(() => group(() => simulateGroup(allReduceBoth)))).toMatchObject({ message: /a group is open/ })
+  expect(errorOf(() => group(() => simulateGroup(allReduceBoth)))).toMatchObject({
+    code: 'SHOAL_BUSY',
+    api: 'simulateGroup',
+  })
   expect(() => simulateGroup(1 as never)).toThrow(TypeError)
   group(allReduceBoth)
   expect(values()).toEqual([2, 2])
