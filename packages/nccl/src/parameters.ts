@@ -73,6 +73,11 @@ export class NcclParameter {
   /**
    * The parameter of that name (`ncclParamBind`).
    *
+   * @example
+   * ```ts
+   * NcclParameter.bind('NCCL_DEBUG_SUBSYS').text // 'INIT,ENV,BOOTSTRAP'
+   * ```
+   *
    * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
    */
   static bind(key: string): NcclParameter {

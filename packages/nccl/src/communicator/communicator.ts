@@ -111,6 +111,23 @@ export class Communicator extends CommunicatorOperations {
    * Makes one communicator for each device, all driven by this process; the rank is the place in the list
    * (`ncclCommInitAll`, with a config `ncclCommInitRankConfig` for each; off the JavaScript thread).
    *
+   * @example
+   * ```ts
+   * import { Device, DeviceBuffer } from '@shoal/driver'
+   * import { Communicator, group } from '@shoal/nccl'
+   *
+   * const devices = Device.all()
+   * const communicators = await Communicator.initAll(devices)
+   * const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1)))
+   * group(() => {
+   *   for (const [rank, communicator] of communicators.entries()) {
+   *     communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null })
+   *   }
+   * })
+   * await Promise.all(communicators.map((communicator) => communicator.synchronize(null)))
+   * await Promise.all(communicators.map((communicator) => communicator.destroy()))
+   * ```
+   *
    * @throws RangeError for a device that is not there or is named twice.
    * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when there is no
    * CUDA driver or no NCCL, VersionTooOldError for a config that NCCL does not know, StatusError when one of them refuses.
@@ -141,6 +158,13 @@ export class Communicator extends CommunicatorOperations {
    * When the wait is given up, NCCL itself goes on waiting for the other ranks on a thread of its own, which does not keep
    * the process alive, and a communicator that comes of it is aborted at once. With `config: { blocking: false }` the init
    * itself is aborted, and nothing is left of it.
+   *
+   * @example
+   * ```ts
+   * // Rank 0 has made the id and sent it to the others as text.
+   * const id = UniqueId.fromBase64(text)
+   * await using communicator = await Communicator.initRank({ device: 0, rank, worldSize, id, timeout: 60_000 })
+   * ```
    *
    * @throws TypeError, RangeError for wrong options, before anything native runs.
    * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config that NCCL

@@ -46,7 +46,7 @@ export interface CommunicatorConfig {
   readonly commName?: string | undefined
   /** Whether in-network reductions may be used. NCCL 2.27. */
   readonly collnetEnable?: boolean | undefined
-  /** NCCL 2.27. */
+  /** What thread blocks are spent on: speed, or as few as possible. NCCL 2.27. */
   readonly CTAPolicy?: CtaPolicy | undefined
   /** Whether communicators made by `shrink()` share the resources of this one. NCCL 2.27. */
   readonly shrinkShare?: boolean | undefined

@@ -10,7 +10,7 @@ const byteLength = 128
  * One rank creates it, every rank gets the same bytes by whatever way the program has.
  */
 export class UniqueId {
-  /** 128. */
+  /** Number of bytes of an id: 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
@@ -30,6 +30,12 @@ export class UniqueId {
    * Makes a new id (`ncclGetUniqueId`). This process then listens for the other ranks, so it has to live until they
    * have all joined, and its address has to be reachable for them (`NCCL_SOCKET_IFNAME`).
    *
+   * @example
+   * ```ts
+   * const id = UniqueId.create()
+   * for (const child of children) child.send({ id: id.toString() })
+   * ```
+   *
    * @throws StatusError when NCCL finds no usable network interface.
    */
   static create(): UniqueId {
@@ -38,7 +44,7 @@ export class UniqueId {
     return new UniqueId(bytes)
   }
 
-  /** The id in these 128 bytes; they are copied. */
+  /** The id in these 128 bytes; they are copied. @throws TypeError, RangeError for anything else. */
   static fromBytes(bytes: Uint8Array): UniqueId {
     if (!(bytes instanceof Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
     if (bytes.byteLength !== byteLength) {
@@ -47,7 +53,7 @@ export class UniqueId {
     return new UniqueId(Uint8Array.from(bytes))
   }
 
-  /** The id in a base64 string, as `toJSON()` and `toString()` write it. */
+  /** The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text. */
   static fromBase64(text: string): UniqueId {
     if (typeof text !== 'string') throw wrongType('UniqueId.fromBase64', 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')

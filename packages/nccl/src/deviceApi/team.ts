@@ -28,8 +28,11 @@ export interface TeamShape {
 
 /** A team of a communicator, as one of its ranks sees it. */
 export class Team implements TeamShape {
+  /** Number of ranks. */
   readonly size: number
+  /** This rank's place in the team. */
   readonly rank: number
+  /** Distance of the ranks in the communicator. */
   readonly stride: number
   readonly #live: LiveCommunicator
 

@@ -67,7 +67,18 @@ export function group<T>(fn: () => T): T {
 
 /**
  * Opens a group like that of {@link group}, for code that cannot be a function (`ncclGroupStart`); {@link groupEnd} ends it.
- * Groups nest. The group belongs to the thread: end it before anything is awaited, or other operations of the program get into it.
+ * Groups nest. The group belongs to the thread: end it before anything is awaited, or other operations of the program get into
+ * it.
+ *
+ * @example
+ * ```ts
+ * groupStart()
+ * try {
+ *   for (const [rank, communicator] of communicators.entries()) communicator.allReduce(send[rank], recv[rank], { stream: null })
+ * } finally {
+ *   groupEnd()
+ * }
+ * ```
  *
  * @throws StatusError when NCCL refuses.
  */

@@ -83,6 +83,12 @@ export class NcclMemory implements MemoryLike {
   /**
    * Allocates on a device, off the JavaScript thread (`ncclMemAlloc`). Not zeroed.
    *
+   * @example
+   * ```ts
+   * await using memory = await NcclMemory.allocate(0, { dtype: 'f32', length: 1024 })
+   * const elements = DeviceBuffer.view(Device.get(0), memory, 'f32')
+   * ```
+   *
    * @param size bytes, or elements of a dtype; at least one.
    * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when there
    * is not enough memory; VersionTooOldError below NCCL 2.19.
