@@ -24,7 +24,7 @@ function currentContext(): bigint {
   return out[0] as bigint
 }
 
-test('versions', () => {
+test('tells the version of the library and that of the header', () => {
   expect(ncclVersion().toString()).toMatch(/^2\.\d+\.\d+$/)
   expect(ncclHeaderVersion().value).toBe(23007)
 })
@@ -224,7 +224,7 @@ describe('the end', () => {
     expect(inspect(communicators[0])).toBe("Communicator { rank: 0, worldSize: 2, deviceOrdinal: 0, state: 'aborted' }")
   })
 
-  test('finalize, then destroy', async () => {
+  test('destroy frees what finalize has ended', async () => {
     const communicators = await Communicator.initAll([0, 1])
     await Promise.all(communicators.map((communicator) => communicator.finalize()))
     const memory = TestMemory.zeros(0, 'f32', 4)

@@ -27,11 +27,11 @@ const everyField: Required<CommunicatorConfig> = {
   graphStreamOrdering: true,
 }
 
-test('the fields are those of the NCCL in use', () => {
+test('the fields that can be set are those of the NCCL in use', () => {
   expect(communicatorConfigFields().sort()).toEqual(Object.keys(everyField).sort())
 })
 
-test('features of the NCCL in use', () => {
+test('tells the features of the NCCL in use', () => {
   expect(ncclSupports(Feature.ncclShrink)).toBe(true)
   expect(errorOf(() => ncclSupports(Feature.multicast))).toBeInstanceOf(TypeError)
 })

@@ -247,7 +247,7 @@ describe('groupOffThread', () => {
 })
 
 describe('destroy and finalize while a rank is missing', () => {
-  test('a time limit', async () => {
+  test('end with a time limit', async () => {
     allReduceAlone()
     const start = performance.now()
     const error = await rejection(communicators[0].destroy({ timeout: 100 }))
@@ -256,13 +256,13 @@ describe('destroy and finalize while a rank is missing', () => {
     await communicators[0].abort()
   })
 
-  test('finalize, and a time limit', async () => {
+  test('finalize ends with a time limit', async () => {
     allReduceAlone()
     const error = await rejection(communicators[0].finalize({ timeout: 100 }))
     expect(error).toMatchObject({ operation: 'finalize', reason: 'timeout' })
   })
 
-  test('a rank that is lost', async () => {
+  test('end when a rank is lost', async () => {
     allReduceAlone()
     const ends = Promise.allSettled([communicators[0].destroy(), communicators[1].abort()])
     const late = new Promise((resolve) => setTimeout(resolve, 5000, 'late'))

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemcpyDtoH } from '@shoal/cuda-sys/driver'
 import {
@@ -255,6 +256,18 @@ describe('windows', () => {
       for (const one of memory) await one.free()
     }
   })
+})
+
+test('a window prints one line, also after it was closed', async ({ skip }) => {
+  const reason = without('ncclCommWindowRegister')
+  if (reason !== undefined) return skip(reason)
+  const [first] = (await open()) as [Opened]
+  const { memory, window } = first
+  const address = `0x${memory.address.toString(16)}`
+  const line = `Window { deviceOrdinal: 0, address: ${address}, byteLength: ${byteLength}, symmetric: true }`
+  expect(inspect(window)).toBe(line)
+  await window.dispose()
+  expect(inspect(window)).toBe(line.replace(' }', ', disposed: true }'))
 })
 
 describe('one-sided operations', () => {
