@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Communicator, group, groupOffThread, simulateGroup } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
-import { expect, test } from 'vitest'
-import { errorOf, type TestMemory, type TestStream } from './fixtures/device.js'
+import { describe, expect, test } from 'vitest'
+import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
 import { twoRanks } from './fixtures/twoRanks.js'
 
 const { communicators, streams, memory, allReduce } = twoRanks()
@@ -146,6 +146,70 @@ test('a group whose communicator has ended before its turn is refused', async ()
   await after.catch((error: unknown) => expect(error).toBeInstanceOf(DisposedError))
   expect(() => call()).toThrow(DisposedError)
   stream.wait()
+})
+
+describe('what is disposed of right after the call, before NCCL is called', () => {
+  test.each([
+    [
+      'the buffer of an all-reduce',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.allReduce(one, other, { stream })
+        allReduce(1)
+      },
+    ],
+    [
+      'the buffer of a broadcast',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.broadcast(one, other, { root: 0, stream })
+      },
+    ],
+    [
+      'the buffer of a send',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.send(one, { peer: 0, stream })
+        communicators[0]?.recv(other, { peer: 0, stream })
+      },
+    ],
+  ])('%s, or its stream, is DisposedError; nothing is started and the communicators go on', async (_, call) => {
+    setTo(1)
+    for (const gone of [0, 1, 2]) {
+      const operands = [TestMemory.zeros(0, 'f32', 1), TestMemory.zeros(0, 'f32', 1), new TestStream(0)] as const
+      const waiting = groupOffThread(() => {
+        call(...operands)
+      })
+      operands[gone]?.dispose()
+      expect(await rejection(waiting)).toBeInstanceOf(DisposedError)
+      for (const [index, operand] of operands.entries()) if (index !== gone) operand.dispose()
+      expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
+      expect(values()).toEqual([1, 1])
+    }
+    await groupOffThread(allReduceBoth)
+    expect(values()).toEqual([2, 2])
+  })
+
+  test('while it waits for its turn, too; what came before is made', async () => {
+    setTo(1)
+    const memory = TestMemory.zeros(0, 'f32', 1)
+    const first = groupOffThread(allReduceBoth)
+    const second = rejection(
+      groupOffThread(() => communicators[0]?.allReduce(memory, memory, { stream: streams[0] as TestStream })),
+    )
+    memory.dispose()
+    await first
+    expect(await second).toBeInstanceOf(DisposedError)
+    expect(values()).toEqual([2, 2])
+  })
+
+  test('the stream of a synchronize that waits for the group', async () => {
+    setTo(1)
+    const stream = new TestStream(0)
+    const group = groupOffThread(allReduceBoth)
+    const waiting = rejection(communicators[0]?.synchronize(stream) as Promise<void>)
+    stream.dispose()
+    expect(await waiting).toBeInstanceOf(DisposedError)
+    await group
+    expect(values()).toEqual([2, 2])
+  })
 })
 
 test('simulates a group: nothing is started', (context) => {

@@ -241,6 +241,28 @@ describe('windows', () => {
     await memory.free()
   })
 
+  test('hold memory of NCCL from the call on, and notice other memory that is gone before their turn', async ({
+    skip,
+  }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    cleanUp.push(() => communicator.destroy())
+    const memory = await communicator.allocate(4096)
+    const opening = communicator.registerWindow(memory)
+    expect(errorOf(() => memory.dispose())).toMatchObject({ code: 'SHOAL_BUSY' })
+    await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY' })
+    const window = await opening
+    await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY' })
+    await window.dispose()
+    await memory.free()
+    const other = TestMemory.zeros(0, 'u8', 4096)
+    const late = communicator.registerWindow(other)
+    other.dispose()
+    await expect(late).rejects.toBeInstanceOf(DisposedError)
+    expect(communicator.disposed).toBe(false)
+  })
+
   test('end with their communicator, by destroy and by abort', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)

@@ -232,12 +232,14 @@ export class Communicator extends CommunicatorOperations {
     this.#lifecycle.requireUsable('synchronize')
     const waitOptions = requireWait(options, api)
     const live = this.#lifecycle.live
-    const { handle } = streamHandleAt(stream, live, api)
+    streamHandleAt(stream, live, api)
     requireNoGroup(api)
     await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
       while (live.pending !== undefined) await live.pending.ended
       if (!this.isBlocking) await settled(live, 'ncclCommGetAsyncError')
       if (this.#lifecycle.watchdog.failure !== undefined) return
+      // Asked again: the stream may have been disposed of while this waited for its turn.
+      const { handle } = streamHandleAt(stream, live, api)
       await whenStreamDone(live.context, handle, background, this.#lifecycle.watchdog.failing)
     })
   }

@@ -1,6 +1,6 @@
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
-import { requireFunction } from '@shoal/types'
+import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, streamProtocol } from '@shoal/types'
 import { ncclError } from '../errors.js'
 import { exclusively, type LiveCommunicator, settled } from '../lifetime/live.js'
 import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
@@ -10,9 +10,16 @@ import { noteMismatch, runInGroup } from './group.js'
 import { type Collected, groupState, requireNoGroup } from './groupState.js'
 
 /** Leaves an operation to the `groupOffThread` that collects; false when none does. */
-export function collect(live: LiveCommunicator, api: string, call: () => number): boolean {
+export function collect(
+  live: LiveCommunicator,
+  api: string,
+  call: () => number,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): boolean {
   if (groupState.collected === undefined) return false
-  groupState.collected.calls.push({ api, live, call })
+  groupState.collected.calls.push({ api, live, call, operands: [send, recv, stream] })
   return true
 }
 
@@ -44,12 +51,13 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
  * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
  *
  * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
- * Buffers must stay as they are until the work is done, as with every operation. A signal that fires and a time limit that
+ * Buffers and streams must stay until the work is done, as with every operation; what has been disposed of before the calls
+ * are made is noticed, and nothing is started. A signal that fires and a time limit that
  * passes meanwhile abort all communicators of the group, which may wait for a rank that is lost.
  *
  * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing
- * is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a communicator has ended
- * before its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
+ * is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a communicator has ended, or
+ * a buffer or a stream was disposed of, before its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
  */
 export async function groupOffThread<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
   const api = 'groupOffThread'
@@ -91,6 +99,7 @@ async function makeCollected(
   background: BackgroundWork,
 ): Promise<void> {
   const context = (lives[0] as LiveCommunicator).context
+  for (const { operands } of calls) for (const operand of operands) requireThere(operand)
   // The group ends whatever its calls return: a thread with an open group would swallow the calls of others.
   const statuses = await offThread({ context, stopOnError: false, keep: lives, background }, () => {
     for (const { api, live } of calls) live.lastOperation = api
@@ -111,6 +120,12 @@ async function makeCollected(
     if (outcome.status === 'rejected') errors.push(outcome.reason)
   }
   if (errors.length > 0) throw chain(errors)
+}
+
+/** @throws DisposedError for memory or a stream that has been disposed of since the call was taken. */
+function requireThere(operand: unknown): void {
+  if (isMemoryLike(operand)) void operand[memoryProtocol]
+  else if (isStreamLike(operand)) void operand[streamProtocol]
 }
 
 function isError(status: number): boolean {

@@ -1,9 +1,17 @@
 import { BusyError, nameErrorClass, ShoalError } from '@shoal/types'
 import type { LiveCommunicator } from '../lifetime/live.js'
 
+/** A call that is made later, and what it must find there then: memory and streams, whatever else is among them. */
+export interface CollectedCall {
+  readonly api: string
+  readonly live: LiveCommunicator
+  readonly call: () => number
+  readonly operands: readonly unknown[]
+}
+
 /** What `groupOffThread` gathers while its function runs. */
 export interface Collected {
-  readonly calls: { readonly api: string; readonly live: LiveCommunicator; readonly call: () => number }[]
+  readonly calls: CollectedCall[]
   /** To be done once the calls have been made. */
   readonly after: (() => void)[]
 }

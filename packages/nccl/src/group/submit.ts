@@ -42,11 +42,18 @@ export function check(status: number, api: string, live: LiveCommunicator): void
   }
 }
 
-/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status. */
-export function submit(live: LiveCommunicator, api: string, call: () => number): void {
+/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is what it uses. */
+export function submit(
+  live: LiveCommunicator,
+  api: string,
+  call: () => number,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): void {
   if (isCollecting()) {
     if (!live.isConnected) connectAll(live, api)
-    collect(live, api, call)
+    collect(live, api, call, send, recv, stream)
   } else {
     prepare(live, api)
     make(live, api, call)
@@ -61,10 +68,12 @@ export function submitToPeer(
   peer: number,
   sends: boolean,
   call: () => number,
+  memory: unknown,
+  stream: unknown,
 ): void {
   if (!isCollecting() && live.pending !== undefined) requireIdle(live, api)
   connectPeer(live, peer, sends, api)
-  if (!collect(live, api, call)) {
+  if (!collect(live, api, call, memory, undefined, stream)) {
     start(live, api)
     make(live, api, call)
   }

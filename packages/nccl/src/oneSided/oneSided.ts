@@ -81,9 +81,9 @@ export function putSignal(live: LiveCommunicator, source: MemoryLike, options: P
   const [units, type] = copyable(wire, count)
   const { signal, context } = channel(options, api)
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclPutSignal', () =>
-    ncclPutSignal(range.address, units, type, peer, handle, offset, signal, context, 0, live.handle, stream),
-  )
+  const call = (): number =>
+    ncclPutSignal(range.address, units, type, peer, handle, offset, signal, context, 0, live.handle, stream)
+  submit(live, 'ncclPutSignal', call, source, window.memory, options.stream)
 }
 
 export function signal(live: LiveCommunicator, options: SignalOptions): void {
@@ -93,7 +93,8 @@ export function signal(live: LiveCommunicator, options: SignalOptions): void {
   const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
   const { signal: index, context } = channel(options, api)
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclSignal', () => ncclSignal(peer, index, context, 0, live.handle, stream))
+  const call = (): number => ncclSignal(peer, index, context, 0, live.handle, stream)
+  submit(live, 'ncclSignal', call, undefined, undefined, options.stream)
 }
 
 export function waitSignal(
@@ -123,7 +124,8 @@ export function waitSignal(
     })
   }
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclWaitSignal', () => ncclWaitSignal(list.length, descriptors, live.handle, stream))
+  const call = (): number => ncclWaitSignal(list.length, descriptors, live.handle, stream)
+  submit(live, 'ncclWaitSignal', call, undefined, undefined, options.stream)
   keepUntilGroupEnds(descriptors)
 }
 

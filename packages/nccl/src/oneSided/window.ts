@@ -322,9 +322,18 @@ export async function registerWindow(
   const flags =
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
   const out = NativeMemory.allocate(8)
-  const inFlight = new InFlightMemory(live, () => out.dispose())
+  const description = `a window of the communicator of rank ${live.rank}`
+  const registered: RegisteredRange = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
+  // From here on `NcclMemory` is not given back under the call.
+  addRegistration(registered)
+  const inFlight = new InFlightMemory(live, () => {
+    out.dispose()
+    removeRegistration(registered)
+  })
   const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
     inFlight.during(async () => {
+      // Throws where the memory was disposed of while this waited for its turn.
+      memoryAt(memory, live, api, 'memory', true)
       const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
@@ -347,12 +356,5 @@ export async function registerWindow(
       reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
     })
   }
-  const description = `a window of the communicator of rank ${live.rank}`
-  return new Window(
-    live,
-    handle,
-    memory,
-    { deviceOrdinal: live.deviceOrdinal, address, byteLength, description },
-    symmetric,
-  )
+  return new Window(live, handle, memory, registered, symmetric)
 }

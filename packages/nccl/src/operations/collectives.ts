@@ -146,7 +146,7 @@ function queue(
         : checkOperands(live, kind, send, recv, options)
     checked.operation = recordOperation(live, checked.operation)
     if (isCollecting()) {
-      queueLater(live, kind, checked)
+      queueLater(live, kind, checked, send, recv, options.stream)
       return
     }
     prepare(live, kind.name)
@@ -160,9 +160,16 @@ function queue(
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
-function queueLater(live: LiveCommunicator, kind: Kind, checked: CheckedCollective): void {
+function queueLater(
+  live: LiveCommunicator,
+  kind: Kind,
+  checked: CheckedCollective,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): void {
   beginOperation()
-  submit(live, kind.name, () => kind.call(checked))
+  submit(live, kind.name, () => kind.call(checked), send, recv, stream)
 }
 
 /**

@@ -23,7 +23,8 @@ export function send(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const wire = wireTypeOf(source, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(source, 'memory', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submitToPeer(live, 'ncclSend', peer, true, () => ncclSend(source.address, units, type, peer, live.handle, stream))
+  const call = (): number => ncclSend(source.address, units, type, peer, live.handle, stream)
+  submitToPeer(live, 'ncclSend', peer, true, call, memory, options.stream)
 }
 
 export function recv(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
@@ -35,5 +36,6 @@ export function recv(live: LiveCommunicator, memory: MemoryLike, options: Collec
   const wire = wireTypeOf(target, undefined, options.dtype, api)
   const [units, type] = copyable(wire, ownCount(target, 'memory', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submitToPeer(live, 'ncclRecv', peer, false, () => ncclRecv(target.address, units, type, peer, live.handle, stream))
+  const call = (): number => ncclRecv(target.address, units, type, peer, live.handle, stream)
+  submitToPeer(live, 'ncclRecv', peer, false, call, memory, options.stream)
 }

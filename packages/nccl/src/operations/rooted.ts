@@ -34,9 +34,8 @@ export function broadcast(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   recordOperation(live, copySignature('ncclBroadcast', count * wire.bytes, root))
-  submit(live, 'ncclBroadcast', () =>
-    ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
-  )
+  const call = (): number => ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
+  submit(live, 'ncclBroadcast', call, send, recv, options.stream)
 }
 
 export function reduce(
@@ -60,7 +59,8 @@ export function reduce(
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
   recordOperation(live, reductionSignature('ncclReduce', count, type, op, root))
-  submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
+  const call = (): number => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
+  submit(live, 'ncclReduce', call, send, recv, options.stream)
 }
 
 export function gather(
@@ -84,7 +84,8 @@ export function gather(
   const stream = streamAt(options.stream, live, api)
   const destination = target?.address ?? null
   recordOperation(live, copySignature('ncclGather', bytes, root))
-  submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
+  const call = (): number => ncclGather(source.address, destination, units, type, root, live.handle, stream)
+  submit(live, 'ncclGather', call, send, recv, options.stream)
 }
 
 export function scatter(
@@ -107,7 +108,8 @@ export function scatter(
   const stream = streamAt(options.stream, live, api)
   const origin = source?.address ?? null
   recordOperation(live, copySignature('ncclScatter', bytes, root))
-  submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
+  const call = (): number => ncclScatter(origin, target.address, units, type, root, live.handle, stream)
+  submit(live, 'ncclScatter', call, send, recv, options.stream)
 }
 
 /** The count of an operation in which the root alone has a buffer with one part for each rank. */
