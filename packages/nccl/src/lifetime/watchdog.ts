@@ -141,7 +141,8 @@ export class Watchdog {
     if (this.#failure !== undefined) return
     this.#failure = failure
     this.stop()
-    this.#failing.abort(failure.cause)
+    // Without the cause, which may be any object of the program's: whoever waits is told by `rejectAll`.
+    this.#failing.abort()
     const aborted = this.#watched.abort(failure)
     let grace: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
