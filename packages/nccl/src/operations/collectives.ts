@@ -194,16 +194,13 @@ function isSame(
   )
 }
 
-/**
- * What `requireOptions` asks for, in a tenth of the time, where all keys are in use and the object is of this realm. Others are
- * left to it.
- */
-function hasKnownKeys(options: ReductionOptions, reduces: boolean): boolean {
-  let unknown = reduces && options.op !== undefined ? -2 : -1
-  if (options.count !== undefined) unknown -= 1
-  if (options.dtype !== undefined) unknown -= 1
-  for (const _ in options) unknown += 1
-  return unknown === 0 && options.constructor === Object
+/** What `requireOptions` asks for, in a fraction of the time; an object of another realm is left to that. */
+function hasKnownKeys(options: object, reduces: boolean): boolean {
+  if (options.constructor !== Object) return false
+  for (const key in options) {
+    if (key !== 'stream' && (key !== 'op' || !reduces) && key !== 'count' && key !== 'dtype') return false
+  }
+  return true
 }
 
 function checkOperands(
