@@ -23,6 +23,7 @@ export {
   type StructMemory,
   type StructValue,
 } from './structs.js'
+export { onAbort } from './waiting/abortSignals.js'
 export type { BackgroundWork } from './waiting/hold.js'
 export { createHostCallback, type HostCallback } from './waiting/hostCallback.js'
 export { createLane, Lane, type OffThreadOptions, offThread } from './waiting/offThread.js'

@@ -1,7 +1,7 @@
 import { checkCuda } from '@shoal/cuda-base/basics'
 import { enterContext, leaveContext, readCString } from '@shoal/ffi'
 import { nccl, type ncclComm_t, ncclGetErrorString, ncclGetLastError, ncclResult_t } from '@shoal/nccl-sys'
-import { StatusError } from '@shoal/types'
+import { requireInteger, StatusError } from '@shoal/types'
 
 const resultNames = new Map<number, string>(Object.entries(ncclResult_t).map(([name, value]) => [value, name]))
 
@@ -24,8 +24,8 @@ export const firstContextStatus = 100
  * The driver's error when a context cannot be made current, undefined when it can. CUDA's codes 1 to 4 are NCCL's as
  * well, so that a status alone does not tell whether a call failed or was not made for want of its context.
  */
-export function contextError(context: bigint): unknown {
-  if (context === 0n) return undefined
+export function contextError(context: bigint | undefined): unknown {
+  if (context === undefined) return undefined
   try {
     leaveContext(enterContext(context))
     return undefined
@@ -58,11 +58,23 @@ export function ncclError(status: number, api: string, communicator: ncclComm_t 
     api,
     status,
     code: resultNames.get(status) ?? `ncclResult_t(${status})`,
-    description: ask(() => readCString(ncclGetErrorString(status as ncclResult_t))) ?? 'unknown result code',
+    description: ask(() => ncclStatusText(status)) ?? 'unknown result code',
     isSticky: fatal.has(status),
     ...(lastError ? { lastError } : {}),
     ...(libraryVersion ? { libraryVersion } : {}),
   })
+}
+
+/**
+ * What NCCL says of a status code, such as of one that a raw function of `@shoal/nccl-sys` returned (`ncclGetErrorString`).
+ *
+ * @param status an `ncclResult_t`.
+ * @returns a short English text; for a code that NCCL does not know, its text for that.
+ * @throws TypeError, RangeError for what is no 32-bit integer; LibraryNotFoundError when there is no NCCL.
+ */
+export function ncclStatusText(status: number): string {
+  requireInteger(status, 'ncclStatusText', 'status', -(2 ** 31), 2 ** 31 - 1)
+  return readCString(ncclGetErrorString(status as ncclResult_t)) ?? 'unknown result code'
 }
 
 /** What NCCL itself said last; undefined where the library is too old to tell. */

@@ -35,7 +35,11 @@ export {
   llA2ASlots,
 } from './deviceApi/deviceResources.js'
 export { Team, type TeamName, type TeamShape } from './deviceApi/team.js'
-export { type GroupEstimate, group, groupAsync, simulateGroup } from './group/group.js'
+export { ncclStatusText } from './errors.js'
+export { group, groupEnd, groupStart } from './group/group.js'
+export { groupOffThread } from './group/groupOffThread.js'
+export { GroupStateError } from './group/groupState.js'
+export { type GroupEstimate, simulateGroup } from './group/simulateGroup.js'
 export {
   type AbortReason,
   CommunicatorAbortedError,
@@ -43,15 +47,23 @@ export {
   type CommunicatorIdentity,
   CommunicatorStateError,
   type CommunicatorStateErrorOptions,
+  type InvalidState,
 } from './lifetime/communicatorErrors.js'
 export type { CommunicatorWaitOptions } from './lifetime/waitOptions.js'
 export { type MemorySize, NcclMemory } from './memory/ncclMemory.js'
 export { Registration } from './memory/registration.js'
-export type { AwaitedSignal, PutSignalOptions, SignalChannel, SignalOptions } from './oneSided/oneSided.js'
+export type {
+  AwaitedSignal,
+  PutSignalOptions,
+  SignalChannel,
+  SignalOptions,
+  WaitSignalOptions,
+} from './oneSided/oneSided.js'
 export { type PeerMemory, Window, type WindowOptions } from './oneSided/window.js'
 export type { CollectiveOptions, ReductionOptions, RootOptions } from './operations/options.js'
 export type { PeerOptions } from './operations/pointToPoint.js'
 export type { ReduceOp } from './operations/reduceOp.js'
 export { PreMulSum, type PreMulSumOptions } from './operations/reductionOps.js'
+export type { OwnBytes } from './ownBytes.js'
 export { NcclParameter, type ParameterType } from './parameters.js'
 export { ncclHeaderVersion, ncclSupports, ncclVersion } from './version.js'

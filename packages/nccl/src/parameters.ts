@@ -17,8 +17,9 @@ import {
   type ncclParamHandle_t,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import { describeValue } from '@shoal/types'
+import { inspectKey, inspectLine, requireKeyOf, requireText } from '@shoal/types'
 import { checkNccl } from './errors.js'
+import type { OwnBytes } from './ownBytes.js'
 
 /** The integer types a parameter of NCCL can have. */
 export type ParameterType = 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64'
@@ -72,10 +73,15 @@ export class NcclParameter {
   /**
    * The parameter of that name (`ncclParamBind`).
    *
+   * @example
+   * ```ts
+   * NcclParameter.bind('NCCL_DEBUG_SUBSYS').text // 'INIT,ENV,BOOTSTRAP'
+   * ```
+   *
    * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
    */
   static bind(key: string): NcclParameter {
-    checkKey(key, 'NcclParameter.bind')
+    requireText(key, 'NcclParameter.bind', 'key')
     const out = new BigUint64Array(1)
     checkNccl(ncclParamBind(out, key), 'ncclParamBind')
     return new NcclParameter(key, (out[0] ?? 0n) as ncclParamHandle_t)
@@ -87,7 +93,7 @@ export class NcclParameter {
    * @throws StatusError `ncclInvalidArgument` when NCCL has no such parameter; VersionTooOldError below NCCL 2.30.
    */
   static read(key: string): string {
-    checkKey(key, 'NcclParameter.read')
+    requireText(key, 'NcclParameter.read', 'key')
     const value = new BigUint64Array(1)
     const length = new Int32Array(1)
     checkNccl(ncclParamGetParameter(key, value, length), 'ncclParamGetParameter')
@@ -130,12 +136,11 @@ export class NcclParameter {
   readInteger(type: Exclude<ParameterType, 'i64' | 'u64'>): number
   readInteger(type: ParameterType): number | bigint
   readInteger(type: ParameterType): number | bigint {
-    if (typeof type !== 'string' || !Object.hasOwn(readers, type)) {
-      throw new TypeError(
-        `NcclParameter.readInteger: type must be one of ${types.join(', ')}, got ${describeValue(type)}`,
-      )
-    }
-    const { api, call, cell: Cell } = readers[type]
+    const {
+      api,
+      call,
+      cell: Cell,
+    } = requireKeyOf<(typeof readers)[ParameterType]>(type, 'NcclParameter.readInteger', 'type', readers)
     const cell = new Cell(1)
     checkNccl(call(this.#handle, cell), api)
     return cell[0] as number | bigint
@@ -153,7 +158,7 @@ export class NcclParameter {
   }
 
   /** The value as NCCL holds it (`ncclParamGet`): an integer or flag in the machine's byte order, a text with its NUL. */
-  get bytes(): Uint8Array {
+  get bytes(): OwnBytes {
     const length = new Int32Array(1)
     for (let room = firstRoom; ; room *= 16) {
       const out = new Uint8Array(room)
@@ -168,9 +173,8 @@ export class NcclParameter {
   get [Symbol.toStringTag](): string {
     return 'NcclParameter'
   }
-}
 
-function checkKey(key: unknown, api: string): void {
-  if (typeof key !== 'string') throw new TypeError(`${api}: key must be a string`)
-  if (key.includes('\0')) throw new RangeError(`${api}: key has a zero byte`)
+  [inspectKey](): string {
+    return inspectLine('NcclParameter', { key: this.key })
+  }
 }

@@ -18,7 +18,7 @@ let streams: TestStream[]
 beforeAll(async () => {
   startSoftwareDevice()
   communicators = await Communicator.initAll(Array.from({ length: deviceCount }, (_, device) => device))
-  streams = communicators.map(({ device }) => new TestStream(device))
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
 })
 
 afterAll(async () => {
@@ -88,7 +88,7 @@ describe('all-reduce', () => {
     }
   })
 
-  test('memory without a dtype, with the one named', () => {
+  test('memory without a dtype takes the one that is named', () => {
     const memory = ranks.map((rank) => {
       const bare = new TestMemory(rank, 8)
       return bare
@@ -163,7 +163,7 @@ describe('the other collectives', () => {
     for (const one of [...send, ...recv, ...whole]) one.dispose()
   })
 
-  test('reduce-scatter', () => {
+  test('reduce-scatter leaves each rank its part of the sum', () => {
     const send = ranks.map((rank) =>
       TestMemory.from(
         rank,
@@ -314,19 +314,23 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(errorOf(reduce(a, b, { stream: streams[0], ...wrong }))).toBeInstanceOf(kind)
   })
 
-  test('what has no text', () => {
+  test('values that have no text are described all the same', () => {
     const nothing = Object.create(null)
-    expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow('op must be one of sum')
-    expect(reduce(a, b, { stream: streams[0], dtype: nothing })).toThrow('unknown dtype')
-    expect(reduce(a, b, { stream: streams[0], count: nothing })).toThrow('count must be a whole number')
+    expect(reduce(a, b, { stream: streams[0], op: nothing })).toThrow(
+      "op must be 'sum', 'prod', 'max', 'min' or 'avg', not a plain object",
+    )
+    expect(reduce(a, b, { stream: streams[0], dtype: nothing })).toThrow(/dtype must be .*'f32'/)
+    expect(reduce(a, b, { stream: streams[0], count: nothing })).toThrow(
+      'count must be an integer from 0 to 2^53 - 1, not a plain object',
+    )
   })
 
-  test('options that are none', () => {
+  test('options that are undefined or null are refused', () => {
     expect(reduce(a, b, undefined)).toThrow(TypeError)
     expect(reduce(a, b, null)).toThrow(TypeError)
   })
 
-  test('memory that is none', () => {
+  test('what is no memory is refused', () => {
     const stream = streams[0]
     for (const wrong of [undefined, null, 5, 5n, new Float32Array(8), {}]) {
       expect(reduce(wrong, b, { stream })).toThrow(TypeError)
@@ -335,7 +339,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(new Float32Array(8), b, { stream })).toThrow('send')
   })
 
-  test('memory and streams of another device or context, host memory', () => {
+  test('memory and streams of another device or context, and host memory, are refused', () => {
     expect(reduce(other, b, { stream: streams[0] })).toThrow('send belongs to device 1')
     expect(reduce(a, other, { stream: streams[0] })).toThrow('recv belongs to device 1')
     expect(reduce(a, b, { stream: streams[1] })).toThrow('stream belongs to device 1')
@@ -346,7 +350,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     b.override = {}
   })
 
-  test('memory that lies about itself', () => {
+  test('memory that lies about itself is refused', () => {
     const stream = streams[0]
     for (const lie of [
       { address: 5 },
@@ -369,13 +373,13 @@ describe('wrong arguments are caught before NCCL is called', () => {
     b.override = {}
   })
 
-  test('dtypes that differ, and dtypes NCCL cannot reduce', () => {
+  test('dtypes that differ, and dtypes NCCL cannot reduce, are refused', () => {
     const stream = streams[0]
     expect(reduce(a, doubles, { stream })).toThrow('same dtype')
     const shorts = TestMemory.zeros(0, 'i16', 4)
     expect(reduce(shorts, shorts, { stream })).toThrow('cannot reduce elements of i16')
     const bare = new TestMemory(0, 16)
-    expect(reduce(bare, bare, { stream })).toThrow('dtype must name it')
+    expect(reduce(bare, bare, { stream })).toThrow('dtype must be named')
     expect(reduce(bare.part(2, 8), bare.part(2, 8), { stream, dtype: 'f32' })).toThrow('not aligned')
     shorts.dispose()
     bare.dispose()
@@ -388,13 +392,13 @@ describe('wrong arguments are caught before NCCL is called', () => {
     short.dispose()
   })
 
-  test('buffers that overlap without being in place', () => {
+  test('buffers that overlap without being in place are refused', () => {
     expect(reduce(a.part(0, 16), a.part(4, 16), { stream: streams[0] })).toThrow('overlap')
     expect(reduce(a.part(4, 16), a.part(0, 16), { stream: streams[0] })).toThrow('overlap')
     expect(reduce(a.part(0, 16), a.part(16, 16), { stream: streams[0], count: 0 })).not.toThrow()
   })
 
-  test('disposed memory and streams', () => {
+  test('disposed memory and streams are refused', () => {
     const gone = TestMemory.zeros(0, 'f32', 8)
     gone.dispose()
     const ended = new TestStream(0)
@@ -404,14 +408,14 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(reduce(a, b, { stream: ended })).toThrow(DisposedError)
   })
 
-  test('a root that is no rank', () => {
+  test('a root that is no rank is refused', () => {
     const [communicator] = communicators as [Communicator]
     const stream = streams[0] as TestStream
     for (const [root, kind] of [
       [deviceCount, RangeError],
       [-1, RangeError],
-      [0.5, RangeError],
-      [Number.NaN, RangeError],
+      [0.5, TypeError],
+      [Number.NaN, TypeError],
       [undefined, TypeError],
     ] as const) {
       const options = { stream, root: root as number }
@@ -422,7 +426,7 @@ describe('wrong arguments are caught before NCCL is called', () => {
     expect(() => communicator.reduce(a, null, { root: 0, stream })).toThrow(TypeError)
   })
 
-  test('a gather whose buffers do not fit the world', () => {
+  test('a gather whose buffers do not fit the number of ranks is refused', () => {
     const [communicator] = communicators as [Communicator]
     const stream = streams[0] as TestStream
     expect(() => communicator.allGather(a, b, { stream })).toThrow(RangeError)

@@ -24,7 +24,7 @@ function currentContext(): bigint {
   return out[0] as bigint
 }
 
-test('versions', () => {
+test('tells the version of the library and that of the header', () => {
   expect(ncclVersion().toString()).toMatch(/^2\.\d+\.\d+$/)
   expect(ncclHeaderVersion().value).toBe(23007)
 })
@@ -32,12 +32,12 @@ test('versions', () => {
 describe('initAll', () => {
   test('makes one communicator a device, in the order named', async () => {
     const communicators = await Communicator.initAll([2, { [deviceProtocol]: { version: 0, ordinal: 0 } }])
-    expect(communicators.map(({ rank, worldSize, device }) => [rank, worldSize, device])).toEqual([
+    expect(communicators.map(({ rank, worldSize, deviceOrdinal }) => [rank, worldSize, deviceOrdinal])).toEqual([
       [0, 2, 2],
       [1, 2, 0],
     ])
     for (const communicator of communicators) expect(communicator.asyncError()).toBeUndefined()
-    expect(inspect(communicators[0])).toBe('Communicator of rank 0 of 2 on device 2')
+    expect(inspect(communicators[0])).toBe('Communicator { rank: 0, worldSize: 2, deviceOrdinal: 2 }')
     await Promise.all(communicators.map((communicator) => communicator.destroy()))
   })
 
@@ -103,7 +103,7 @@ describe('initRank', () => {
     ['rank beyond the world', { device: 0, rank: 2, worldSize: 2, id }, RangeError],
     ['negative rank', { device: 0, rank: -1, worldSize: 2, id }, RangeError],
     ['rank NaN', { device: 0, rank: Number.NaN, worldSize: 2, id }, TypeError],
-    ['fraction', { device: 0, rank: 0.5, worldSize: 2, id }, RangeError],
+    ['fraction', { device: 0, rank: 0.5, worldSize: 2, id }, TypeError],
     ['no world', { device: 0, rank: 0, worldSize: 0, id }, RangeError],
     ['unknown device', { device: 99, rank: 0, worldSize: 1, id }, RangeError],
     ['no id', { device: 0, rank: 0, worldSize: 1 }, TypeError],
@@ -225,10 +225,10 @@ describe('the end', () => {
     expect(communicators[0]?.destroy()).toBe(aborts[0])
     await Promise.all(aborts)
     expect(() => communicators[0]?.asyncError()).toThrow(DisposedError)
-    expect(inspect(communicators[0])).toContain('(aborted)')
+    expect(inspect(communicators[0])).toBe("Communicator { rank: 0, worldSize: 2, deviceOrdinal: 0, state: 'aborted' }")
   })
 
-  test('finalize, then destroy', async () => {
+  test('destroy frees what finalize has ended', async () => {
     const communicators = await Communicator.initAll([0, 1])
     await Promise.all(communicators.map((communicator) => communicator.finalize()))
     const memory = TestMemory.zeros(0, 'f32', 4)

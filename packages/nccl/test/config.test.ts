@@ -27,11 +27,11 @@ const everyField: Required<CommunicatorConfig> = {
   graphStreamOrdering: true,
 }
 
-test('the fields are those of the NCCL in use', () => {
+test('the fields that can be set are those of the NCCL in use', () => {
   expect(communicatorConfigFields().sort()).toEqual(Object.keys(everyField).sort())
 })
 
-test('features of the NCCL in use', () => {
+test('tells the features of the NCCL in use', () => {
   expect(ncclSupports(Feature.ncclShrink)).toBe(true)
   expect(errorOf(() => ncclSupports(Feature.multicast))).toBeInstanceOf(TypeError)
 })
@@ -54,21 +54,26 @@ test('fields that are undefined are left to NCCL', () => {
 
 describe('refused before NCCL is called', () => {
   test.each([
-    ['an unknown field', { blockin: true }, TypeError, 'config has no field blockin'],
-    ['a field of every object', { toString: true }, TypeError, 'config has no field toString'],
+    ['an unknown field', { blockin: true }, TypeError, "maxP2pPeers, graphStreamOrdering, not 'blockin'"],
+    ['a field of every object', { toString: true }, TypeError, "not 'toString'"],
     ['a flag that is a number', { blocking: 1 }, TypeError, 'config.blocking must be a boolean'],
-    ['a number that is a text', { minCTAs: '4' }, TypeError, 'config.minCTAs must be a number'],
-    ['a number that is NaN', { minCTAs: Number.NaN }, TypeError, 'config.minCTAs must be a number'],
-    ['no thread block', { maxCTAs: 0 }, RangeError, 'config.maxCTAs must be a whole number from 1'],
-    ['a fraction', { minCTAs: 1.5 }, RangeError, 'config.minCTAs must be a whole number'],
+    ['a number that is a text', { minCTAs: '4' }, TypeError, 'config.minCTAs must be an integer from 1'],
+    ['a number that is NaN', { minCTAs: Number.NaN }, TypeError, 'config.minCTAs must be an integer from 1'],
+    ['no thread block', { maxCTAs: 0 }, RangeError, 'config.maxCTAs must be an integer from 1 to 2147483647, not 0'],
+    ['a fraction', { minCTAs: 1.5 }, TypeError, 'config.minCTAs must be an integer'],
     ['too large a cluster', { cgaClusterSize: 9 }, RangeError, 'from 0 to 8'],
-    ['more at least than at most', { minCTAs: 8, maxCTAs: 4 }, RangeError, 'minCTAs is 8 and config.maxCTAs only 4'],
-    ['an empty name', { commName: '' }, TypeError, 'config.commName must be a text that is not empty'],
+    [
+      'more at least than at most',
+      { minCTAs: 8, maxCTAs: 4 },
+      RangeError,
+      'config.minCTAs must be at most config.maxCTAs, 4, not 8',
+    ],
+    ['an empty name', { commName: '' }, RangeError, 'config.commName must be a string that is not empty'],
     ['a NUL in a name', { netName: 'IB\0' }, TypeError, 'NUL'],
-    ['an unknown policy', { CTAPolicy: 'fast' }, TypeError, 'default, efficiency, zero'],
-    ['a policy of every object', { CTAPolicy: 'valueOf' }, TypeError, 'default, efficiency, zero'],
-    ['a config that is none', 1, TypeError, 'config must be an object'],
-    ['null', null, TypeError, 'config must be an object'],
+    ['an unknown policy', { CTAPolicy: 'fast' }, TypeError, "'default', 'efficiency' or 'zero'"],
+    ['a policy of every object', { CTAPolicy: 'valueOf' }, TypeError, "'default', 'efficiency' or 'zero'"],
+    ['a config that is none', 1, TypeError, 'config must be a plain object'],
+    ['null', null, TypeError, 'config must be a plain object'],
   ])('%s', async (_, config, kind, words) => {
     const call = Communicator.initAll([0], { config: config as never })
     await expect(call).rejects.toThrow(kind)

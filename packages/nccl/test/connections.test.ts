@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { Communicator, type CommunicatorConfig, group, groupAsync, simulateGroup, UniqueId } from '@shoal/nccl'
+import { Communicator, type CommunicatorConfig, group, groupOffThread, simulateGroup, UniqueId } from '@shoal/nccl'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { connected } from './fixtures/connected.js'
 import { deviceCount, errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -34,8 +34,8 @@ async function pair(config?: CommunicatorConfig): Promise<[Communicator, Communi
 }
 
 const at = (one: Communicator) => ({
-  buffer: memory[one.device] as TestMemory,
-  stream: streams[one.device] as TestStream,
+  buffer: memory[one.deviceOrdinal] as TestMemory,
+  stream: streams[one.deviceOrdinal] as TestStream,
 })
 function reduce(one: Communicator): void {
   const { buffer, stream } = at(one)
@@ -60,7 +60,7 @@ test('a group that was dropped has connected nobody, nor has one that was only s
   }
   expect(errorOf(() => group(failing))).toBe(thrown)
   expect(errorOf(() => reduce(first))).toMatchObject(unconnected)
-  await expect(groupAsync(failing)).rejects.toBe(thrown)
+  await expect(groupOffThread(failing)).rejects.toBe(thrown)
   expect(errorOf(() => reduce(first))).toMatchObject(unconnected)
   simulateGroup(both)
   expect(errorOf(() => reduce(second))).toMatchObject(unconnected)
@@ -78,7 +78,7 @@ test('a group that lacks a rank of this thread is refused, and one that waits el
     rank: 1,
     message: expect.stringMatching(/^group: rank 1 of 2 \(device 1\) is unconnected\. .*put the calls of all ranks/),
   })
-  const elsewhere = groupAsync(() => reduce(first))
+  const elsewhere = groupOffThread(() => reduce(first))
   group(() => reduce(second))
   await elsewhere
   await finished(first, second)
@@ -99,7 +99,7 @@ test('collectives do not connect for sends, which are connected by pair and dire
   recv(second, 0)
   await finished(first, second)
   expect(errorOf(() => send(second, 0))).toMatchObject({ ...unconnected, rank: 1 })
-  await groupAsync(() => {
+  await groupOffThread(() => {
     send(second, 0)
     recv(first, 1)
   })

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { Communicator, type DeviceCommunicator } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError } from '@shoal/types'
@@ -19,43 +20,6 @@ afterAll(async () => {
 function without(symbol: string): string | undefined {
   return nccl.has(symbol) ? undefined : `this libnccl has no ${symbol}`
 }
-
-test('teams: all ranks, those in reach, and what they are made of', ({ skip }) => {
-  const reason = without('ncclTeamWorld')
-  if (reason !== undefined) return skip(reason)
-  for (const [rank, communicator] of communicators.entries()) {
-    const world = communicator.team('world')
-    expect(world).toMatchObject({ size: deviceCount, rank, stride: 1 })
-    // One machine: all devices reach each other, and each rail has one rank.
-    const lsa = communicator.team('lsa')
-    expect(lsa).toMatchObject({ size: deviceCount, rank, stride: 1 })
-    expect(communicator.team('rail')).toMatchObject({ size: 1, rank: 0 })
-    for (const other of ranks) {
-      expect(world.toWorld(other)).toBe(other)
-      expect(world.toLsa(other)).toBe(other)
-      expect(lsa.toWorld(other)).toBe(other)
-    }
-    expect(world.inner(1)).toMatchObject({ size: 1, rank: 0, stride: 1 })
-    expect(world.outer(1)).toMatchObject({ size: deviceCount, rank, stride: 1 })
-    expect(world.inner(deviceCount)).toMatchObject({ size: deviceCount, rank, stride: 1 })
-    expect(world.outer(deviceCount)).toMatchObject({ size: 1, rank: 0, stride: deviceCount })
-    expect(() => world.inner(2)).toThrow('divide')
-    expect(() => world.outer(0)).toThrow(RangeError)
-    expect(() => world.toWorld(deviceCount)).toThrow(RangeError)
-    expect(() => world.toLsa('0' as never)).toThrow(TypeError)
-  }
-  expect(() => communicators[0]?.team('moon' as never)).toThrow('world, lsa, rail')
-})
-
-test('a team of a communicator that has ended is refused', async ({ skip }) => {
-  const reason = without('ncclTeamWorld')
-  if (reason !== undefined) return skip(reason)
-  const [communicator] = (await Communicator.initAll([0])) as [Communicator]
-  const world = communicator.team('world')
-  await communicator.destroy()
-  expect(errorOf(() => world.toWorld(0))).toBeInstanceOf(DisposedError)
-  expect(errorOf(() => communicator.team('world'))).toBeInstanceOf(DisposedError)
-})
 
 test('device communicators: what was asked for lies somewhere, for every rank', async ({ skip }) => {
   const reason = without('ncclDevCommCreate')
@@ -122,13 +86,22 @@ test('wrong requirements are refused on the rank that has them', async ({ skip }
   await expect(create(null as never)).rejects.toThrow(TypeError)
   await expect(create({ lsaBarrierCount: -1 })).rejects.toThrow(RangeError)
   await expect(create({ lsaBarrierCount: '1' })).rejects.toThrow(TypeError)
-  await expect(create({ noSuchThing: 1 })).rejects.toThrow("no field 'noSuchThing'")
-  await expect(create({ ginConnectionType: 'all' })).rejects.toThrow('none, full, rail')
-  await expect(create({ resources: null })).rejects.toThrow('resources must be an object')
-  await expect(create({ teams: 'all' })).rejects.toThrow('teams must be an object')
-  await expect(create({ resources: { one: { kind: 'cake' } } })).rejects.toThrow('resources.one')
+  await expect(create({ noSuchThing: 1 })).rejects.toThrow("not 'noSuchThing'")
+  await expect(create({ ginConnectionType: 'all' })).rejects.toThrow("'none', 'full' or 'rail'")
+  await expect(create({ resources: null })).rejects.toThrow('resources must be a plain object')
+  await expect(create({ teams: 'all' })).rejects.toThrow('teams must be a plain object')
+  await expect(create({ resources: { one: { kind: 'cake' } } })).rejects.toThrow('resources.one.kind must be')
   await expect(create({ resources: { one: { kind: 'buffer', byteLength: -1 } } })).rejects.toThrow(RangeError)
   await expect(create({ teams: { one: { team: { ...team, size: 0 } } } })).rejects.toThrow(RangeError)
   await expect(create({ teams: { one: { team, multimem: 1 } } })).rejects.toThrow(TypeError)
   await expect(create({ teams: { one: null } })).rejects.toThrow(TypeError)
+})
+
+test('prints one line, also after it was given back', async ({ skip }) => {
+  const reason = without('ncclDevCommCreate')
+  if (reason !== undefined) return skip(reason)
+  const made = await Promise.all(communicators.map((communicator) => communicator.createDeviceCommunicator()))
+  expect(inspect(made[1])).toBe('DeviceCommunicator { rank: 1, worldSize: 3, deviceOrdinal: 1 }')
+  await Promise.all(made.map((one) => one.dispose()))
+  expect(inspect(made[1])).toBe('DeviceCommunicator { rank: 1, worldSize: 3, deviceOrdinal: 1, disposed: true }')
 })

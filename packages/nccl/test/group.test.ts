@@ -1,4 +1,4 @@
-import { Communicator, group, groupAsync, UniqueId } from '@shoal/nccl'
+import { Communicator, group, groupOffThread, UniqueId } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import { expect, test } from 'vitest'
 import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
@@ -168,7 +168,7 @@ test('ranks that ask for different things are refused, and nothing is started', 
       errorOf(() => group(both)),
       name,
     ).toMatchObject({ name: 'TypeError', message: expect.stringMatching(words) })
-    await expect(groupAsync(both), name).rejects.toThrow(words)
+    await expect(groupOffThread(both), name).rejects.toThrow(words)
     expect(isIdle(0), name).toBe(true)
   }
   const broadcasts = () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { putI32, putPointer } from '@shoal/ffi/calls'
-import { Communicator, CommunicatorAbortedError, groupAsync, UniqueId } from '@shoal/nccl'
+import { Communicator, CommunicatorAbortedError, groupOffThread, UniqueId } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { AbortedError, StatusError, TimeoutError } from '@shoal/types'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -192,7 +192,7 @@ describe('a communicator', () => {
     reduce()
     const window = await communicator.registerWindow(memory)
     reduce()
-    await groupAsync(reduce)
+    await groupOffThread(reduce)
     await window.dispose()
     reduce()
     const second = await communicator.registerWindow(memory)

@@ -1,4 +1,4 @@
-import { Communicator, group, groupAsync, UniqueId } from '@shoal/nccl'
+import { Communicator, group, groupOffThread, UniqueId } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -13,8 +13,8 @@ beforeAll(async () => {
   communicators = await Promise.all(
     [0, 1].map((rank) => Communicator.initRank({ device: rank, rank, worldSize: 2, id, config: { blocking: false } })),
   )
-  streams = communicators.map(({ device }) => new TestStream(device))
-  memory = communicators.map(({ device }) => TestMemory.from(device, new Float32Array([1])))
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
+  memory = communicators.map(({ deviceOrdinal }) => TestMemory.from(deviceOrdinal, new Float32Array([1])))
 })
 
 afterAll(async () => {
@@ -33,10 +33,10 @@ function values(): number[] {
   return memory.flatMap((one) => one.floats())
 }
 
-test('groupAsync settles once the work is queued', async () => {
-  await groupAsync(allReduceBoth)
+test('groupOffThread settles once the work is queued', async () => {
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
-  await groupAsync(allReduceBoth)
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([4, 4])
 })
 
@@ -46,10 +46,10 @@ test('a plain group is ready some time after it has returned', async () => {
   expect(values()).toEqual([8, 8])
 })
 
-test('an error of the group rejects groupAsync', async () => {
+test('an error of the group rejects groupOffThread', async () => {
   const foreign = (streams[1] as TestStream).handle
   const one = memory[0] as TestMemory
-  const failed = groupAsync(() => communicators[0]?.allReduce(one, one, { stream: foreign }))
+  const failed = groupOffThread(() => communicators[0]?.allReduce(one, one, { stream: foreign }))
   await expect(failed).rejects.toBeInstanceOf(StatusError)
   expect(values()).toEqual([8, 8])
 })

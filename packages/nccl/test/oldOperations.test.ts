@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Communicator, group, groupAsync, llA2ASlots, NcclMemory, NcclParameter, simulateGroup } from '@shoal/nccl'
+import { Communicator, group, groupOffThread, llA2ASlots, NcclMemory, NcclParameter, simulateGroup } from '@shoal/nccl'
 import { VersionTooOldError } from '@shoal/types'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
@@ -68,9 +68,9 @@ test('in groups, which end all the same', async () => {
     communicator.send(memory, { peer: 0, stream })
   }
   expect(errorOf(() => group(both))).toMatchObject({ since: '2.7.3' })
-  await expect(groupAsync(both)).rejects.toMatchObject({ since: '2.7.3' })
+  await expect(groupOffThread(both)).rejects.toMatchObject({ since: '2.7.3' })
   group(() => communicator.allReduce(memory, memory, { stream }))
-  await groupAsync(() => communicator.allReduce(memory, memory, { stream }))
+  await groupOffThread(() => communicator.allReduce(memory, memory, { stream }))
 })
 
 test('what waits rejects', async () => {

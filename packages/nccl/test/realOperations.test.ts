@@ -18,7 +18,7 @@ function runReal(script: string, environment: Record<string, string> = {}): unkn
 }
 
 const prelude = `
-  import { deviceResourceNeeds, group, groupAsync, llA2ASlots, NcclMemory, NcclParameter, ncclVersion, simulateGroup } from '@shoal/nccl'
+  import { deviceResourceNeeds, group, groupOffThread, llA2ASlots, NcclMemory, NcclParameter, ncclVersion, simulateGroup } from '@shoal/nccl'
   const caught = (call) => { try { return { value: call() } } catch ({ name, code, api, description }) { return { name, code, api, description } } }
   const tell = (value) => console.log(JSON.stringify(value, (_, v) => typeof v === 'bigint' ? v + 'n' : v))
 `
@@ -155,7 +155,7 @@ test('groups of nothing, and a device that NCCL cannot use', ({ skip }) => {
   const found = runReal(`${prelude}
     const outcomes = {
       plain: group(() => group(() => 'plain')),
-      later: await groupAsync(() => 'later'),
+      later: await groupOffThread(() => 'later'),
       simulated: simulateGroup(() => undefined).microseconds ?? null,
       after: group(() => 'after'),
       memory: await NcclMemory.allocate(0, 4096).then(() => null, ({ library, api }) => ({ library, api })),

@@ -5,7 +5,7 @@ import {
   type CommunicatorProperties,
   type GroupEstimate,
   group,
-  groupAsync,
+  groupOffThread,
   NcclMemory,
   NcclParameter,
   type PreMulSum,
@@ -43,7 +43,7 @@ export async function rightUses(): Promise<void> {
     ginConnectionType: 'full',
     signal,
   })
-  expectTypeOf(kernels.bytes()).toEqualTypeOf<Uint8Array>()
+  expectTypeOf(kernels.bytes()).toEqualTypeOf<Uint8Array<ArrayBuffer>>()
   expectTypeOf(await Communicator.initAll([0, 1])).toEqualTypeOf<Communicator[]>()
   expectTypeOf(await communicator.split({ color: null })).toEqualTypeOf<Communicator | undefined>()
   expectTypeOf(await communicator.shrink({ exclude: [1] })).toEqualTypeOf<Communicator>()
@@ -51,7 +51,7 @@ export async function rightUses(): Promise<void> {
   expectTypeOf(communicator.team('lsa')).toEqualTypeOf<Team>()
   expectTypeOf(communicator.createPreMulSum(2)).toEqualTypeOf<PreMulSum>()
   expectTypeOf(group(() => 5)).toEqualTypeOf<number>()
-  expectTypeOf(await groupAsync(() => 'text')).toEqualTypeOf<string>()
+  expectTypeOf(await groupOffThread(() => 'text')).toEqualTypeOf<string>()
   expectTypeOf(simulateGroup(() => undefined)).toEqualTypeOf<GroupEstimate>()
   expectTypeOf(NcclParameter.bind('NCCL_DEBUG').readInteger('i64')).toEqualTypeOf<bigint>()
   expectTypeOf(NcclParameter.bind('NCCL_DEBUG').readInteger('u8')).toEqualTypeOf<number>()

@@ -1,6 +1,8 @@
-import { UniqueId } from '@shoal/nccl'
+import { inspect } from 'node:util'
+import { Communicator, UniqueId } from '@shoal/nccl'
 import { beforeAll, expect, test } from 'vitest'
 import { startSoftwareDevice } from './fixtures/device.js'
+import { secondCopy } from './fixtures/secondCopy.js'
 
 beforeAll(startSoftwareDevice)
 
@@ -36,4 +38,16 @@ test('nothing else equals an id', () => {
   for (const other of [null, undefined, {}, id.toBytes(), id.toString(), Object.create(UniqueId.prototype)]) {
     expect(id.equals(other)).toBe(false)
   }
+})
+
+test('prints one line', () => {
+  expect(inspect(UniqueId.fromBytes(new Uint8Array(128)))).toBe("UniqueId { bytes: 'AAAAAAAAAAAAAAAA…' }")
+})
+
+test('an id of another copy of the package is told from one of this copy', async () => {
+  const other = await secondCopy()
+  const id = other.UniqueId.fromBytes(new Uint8Array(128))
+  await expect(Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id })).rejects.toThrow(
+    'UniqueId of the copy of the package at',
+  )
 })

@@ -7,10 +7,15 @@ interface Listeners {
 const listening = new WeakMap<AbortSignal, Listeners>()
 
 /**
- * Calls `call` when the signal is aborted, unless the function it returns was called before. However many listen to a
- * signal here, the signal has one listener: of more than ten Node warns as of a leak.
+ * Calls `call` once when the signal is aborted, at once where it has been, unless the function it returns was called
+ * before. However many listen to a signal here, the signal has one listener: of more than ten Node warns as of a leak.
  */
-export function onAbort(signal: AbortSignal, call: () => void): () => void {
+export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
+  if (signal === undefined) return () => undefined
+  if (signal.aborted) {
+    call()
+    return () => undefined
+  }
   const listeners = listening.get(signal) ?? listen(signal)
   listeners.calls.add(call)
   return () => {

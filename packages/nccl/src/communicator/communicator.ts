@@ -1,4 +1,3 @@
-import { inspect } from 'node:util'
 import type { BackgroundWork } from '@shoal/ffi'
 import {
   NCCL_REVOKE_DEFAULT,
@@ -10,33 +9,49 @@ import {
   ncclCommSuspend,
   ncclResult_t,
 } from '@shoal/nccl-sys'
-import type { DeviceLike, StatusError, StreamLike } from '@shoal/types'
-import { AbortedError, toDeviceOrdinal } from '@shoal/types'
+import {
+  AbortedError,
+  type DeviceLike,
+  inspectKey,
+  inspectLine,
+  type OptionKeys,
+  requireOptions,
+  type StatusError,
+  type StreamLike,
+  toDeviceOrdinal,
+} from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
-import { alsoKnownAs, type Clique, cliqueOf, makeClique, wholeOf } from '../group/clique.js'
-import { derivedClique } from '../group/derivedClique.js'
-import { isGroupOpen } from '../group/groupState.js'
+import { groupState, requireNoGroup } from '../group/groupState.js'
+import { localRanksOfChild } from '../group/localRanksOfChild.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
-import type { CommunicatorIdentity } from '../lifetime/communicatorErrors.js'
-import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
+import { type LiveCommunicator, requireIdle, settled } from '../lifetime/live.js'
+import { createLocalRanks, type LocalRanks, localRanksOf, mergeAlias, rootOf } from '../lifetime/localRanks.js'
 import { whenStreamDone } from '../lifetime/streamWait.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
+import { type CommunicatorWaitOptions, readWait, requireWait } from '../lifetime/waitOptions.js'
 import { streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { growing, type Origin, shrinking, splitting } from './derivations.js'
 import { type Deriving, deriveNative } from './derive.js'
-import { abandon, initAllNative, initEachNative, joinNative, type NativeCommunicator } from './init.js'
-import { CommunicatorLife } from './life.js'
+import {
+  abortUnclaimed as abortNative,
+  initAllNative,
+  initEachNative,
+  joinNative,
+  type NativeCommunicator,
+} from './init.js'
+import { CommunicatorLifecycle, type Place } from './lifecycle.js'
 import {
   type DeriveOptions,
   type GrowOptions,
   type InitOptions,
   type InitRankOptions,
+  initKeys,
+  initRankKeys,
   type JoinGrownOptions,
   requireDevices,
+  requireId,
   requireIds,
-  requireOptions,
   requireWorld,
   type ShrinkOptions,
   type SplitOptions,
@@ -68,32 +83,49 @@ export class Communicator extends CommunicatorOperations {
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of its device. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** False: NCCL works in the background (`config.blocking`), and `ready()` tells when it is done. */
   readonly isBlocking: boolean
-  readonly #life: CommunicatorLife
+  readonly #lifecycle: CommunicatorLifecycle
   readonly #config: CommunicatorConfig
   readonly #signal: AbortSignal | undefined
 
   private constructor(
     native: NativeCommunicator,
-    identity: Omit<CommunicatorIdentity, 'device'>,
+    identity: Place,
     config: CommunicatorConfig,
     signal: AbortSignal | undefined,
   ) {
     super()
     this.rank = identity.rank
     this.worldSize = identity.worldSize
-    this.device = native.context.ordinal
+    this.deviceOrdinal = native.context.ordinal
     this.isBlocking = native.isBlocking
     this.#config = config
     this.#signal = signal
-    this.#life = new CommunicatorLife(this, native, identity, signal)
+    this.#lifecycle = new CommunicatorLifecycle(this, native, identity, signal)
   }
 
   /**
    * Makes one communicator for each device, all driven by this process; the rank is the place in the list
    * (`ncclCommInitAll`, with a config `ncclCommInitRankConfig` for each; off the JavaScript thread).
+   *
+   * @example
+   * ```ts
+   * import { Device, DeviceBuffer } from '@shoal/driver'
+   * import { Communicator, group } from '@shoal/nccl'
+   *
+   * const devices = Device.all()
+   * const communicators = await Communicator.initAll(devices)
+   * const buffers = devices.map((device) => DeviceBuffer.from(device, new Float32Array(8).fill(1)))
+   * group(() => {
+   *   for (const [rank, communicator] of communicators.entries()) {
+   *     communicator.allReduce(buffers[rank]!, buffers[rank]!, { stream: null })
+   *   }
+   * })
+   * await Promise.all(communicators.map((communicator) => communicator.synchronize(null)))
+   * await Promise.all(communicators.map((communicator) => communicator.destroy()))
+   * ```
    *
    * @throws RangeError for a device that is not there or is named twice.
    * @throws AbortedError when the signal fires, TimeoutError when the time is up, LibraryNotFoundError when there is no
@@ -102,7 +134,8 @@ export class Communicator extends CommunicatorOperations {
   static async initAll(devices: Iterable<DeviceLike | number>, options: InitOptions = {}): Promise<Communicator[]> {
     const api = 'Communicator.initAll'
     const ordinals = requireDevices(devices, api)
-    const waitOptions = checkWaitOptions(options, api)
+    requireOptions(options, api, initKeys)
+    const waitOptions = readWait(options, api)
     const { config } = options
     nativeConfig(config, api)?.dispose()
     const natives =
@@ -110,9 +143,9 @@ export class Communicator extends CommunicatorOperations {
         ? await initAllNative(ordinals, waitOptions, api)
         : await initEachNative(ordinals, config, waitOptions, api)
     const made = await Communicator.#adopt(natives, options, api, (_, rank) => ({ rank, worldSize: ordinals.length }))
-    const clique = makeClique()
-    clique.members = made.length
-    for (const one of made) one.#life.joinClique(clique)
+    const localRanks = createLocalRanks()
+    localRanks.count = made.length
+    for (const one of made) one.#lifecycle.joinLocalRanks(localRanks)
     return made
   }
 
@@ -125,20 +158,27 @@ export class Communicator extends CommunicatorOperations {
    * the process alive, and a communicator that comes of it is aborted at once. With `config: { blocking: false }` the init
    * itself is aborted, and nothing is left of it.
    *
+   * @example
+   * ```ts
+   * // Rank 0 has made the id and sent it to the others as text.
+   * const id = UniqueId.fromBase64(text)
+   * await using communicator = await Communicator.initRank({ device: 0, rank, worldSize, id, timeout: 60_000 })
+   * ```
+   *
    * @throws TypeError, RangeError for wrong options, before anything native runs.
    * @throws AbortedError when `signal` fires, TimeoutError when the time is up, VersionTooOldError for a config that NCCL
    * does not know, StatusError when the driver or NCCL refuses or another rank is lost.
    */
   static async initRank(options: InitRankOptions): Promise<Communicator> {
     const api = 'Communicator.initRank'
-    requireOptions(options, api)
+    requireOptions(options, api, initRankKeys)
     const { rank, worldSize, config } = options
-    const device = toDeviceOrdinal(options.device, api, 'device')
+    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
     requireWorld(rank, worldSize, api)
-    const ids = UniqueId._is(options.id) ? [options.id] : [...requireIds(options.id, worldSize, api)]
-    const waitOptions = checkWaitOptions(options, api)
-    return Communicator.#inClique(cliqueOf(String(ids[0])), async () => {
-      const native = await joinNative({ device, rank, worldSize, ids, config, ...waitOptions }, api)
+    const ids = requireIds(options.id, worldSize, api)
+    const waitOptions = readWait(options, api)
+    return Communicator.#amongLocalRanks(localRanksOf(String(ids[0])), async () => {
+      const native = await joinNative({ deviceOrdinal, rank, worldSize, ids, config, ...waitOptions }, api)
       const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
       return made[0] as Communicator
     })
@@ -151,14 +191,14 @@ export class Communicator extends CommunicatorOperations {
    */
   static async joinGrown(options: JoinGrownOptions): Promise<Communicator> {
     const api = 'Communicator.joinGrown'
-    requireOptions(options, api)
-    const { rank, worldSize, id, config } = options
-    const device = toDeviceOrdinal(options.device, api, 'device')
+    requireOptions(options, api, initRankKeys as OptionKeys<JoinGrownOptions>)
+    const { rank, worldSize, config } = options
+    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
     requireWorld(rank, worldSize, api)
-    if (!UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
-    const waitOptions = checkWaitOptions(options, api)
-    return Communicator.#inClique(cliqueOf(String(id)), async () => {
-      const joining = { device, rank, worldSize, ids: [id], config, grows: true, ...waitOptions }
+    const id = requireId(options.id, api)
+    const waitOptions = readWait(options, api)
+    return Communicator.#amongLocalRanks(localRanksOf(String(id)), async () => {
+      const joining = { deviceOrdinal, rank, worldSize, ids: [id], config, grows: true, ...waitOptions }
       const native = await joinNative(joining, api)
       const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
       return made[0] as Communicator
@@ -167,13 +207,13 @@ export class Communicator extends CommunicatorOperations {
 
   /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. Throws DisposedError once it is gone. */
   get handle(): ncclComm_t {
-    this.#life.requireAlive('handle')
-    return this.#life.native.handle
+    this.#lifecycle.requireAlive('handle')
+    return this.#lifecycle.native.handle
   }
 
   /** Whether it was destroyed or aborted, also by a signal, a time limit or a lost rank. */
   get disposed(): boolean {
-    return this.#life.ending !== undefined
+    return this.#lifecycle.ending !== undefined
   }
 
   /**
@@ -183,21 +223,23 @@ export class Communicator extends CommunicatorOperations {
    * A signal or a time limit aborts the communicator. To give up a wait without that, use the wait of the stream.
    *
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, for whatever reason.
-   * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; Error inside a
-   * group, whose operations start when it ends.
+   * @throws StatusError of the driver when the context has failed; TypeError, RangeError for wrong arguments; BusyError inside
+   * a group, whose operations start when it ends.
    */
   async synchronize(stream: StreamLike | bigint | null, options?: CommunicatorWaitOptions): Promise<void> {
     const api = 'Communicator.synchronize'
-    this.#life.requireUsable('synchronize')
-    const waitOptions = checkWaitOptions(options, api)
-    const live = this.#life.live
-    const { handle } = streamHandleAt(stream, live, api)
-    if (isGroupOpen()) throw new Error(`${api}: a group is open on this thread; its operations start when it ends`)
-    await this.#life.watchdog.guard('synchronize', waitOptions, async (background) => {
+    this.#lifecycle.requireUsable('synchronize')
+    const waitOptions = requireWait(options, api)
+    const live = this.#lifecycle.live
+    streamHandleAt(stream, live, api)
+    requireNoGroup(api)
+    await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
       while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await this.#life.settled('ncclCommGetAsyncError')
-      if (this.#life.watchdog.failure !== undefined) return
-      await whenStreamDone(live.context, handle, background, this.#life.watchdog.failing)
+      if (!this.isBlocking) await settled(live, 'ncclCommGetAsyncError')
+      if (this.#lifecycle.watchdog.failure !== undefined) return
+      // Asked again: the stream may have been disposed of while this waited for its turn.
+      const { handle } = streamHandleAt(stream, live, api)
+      await whenStreamDone(live.context, handle, background, this.#lifecycle.watchdog.failing)
     })
   }
 
@@ -209,12 +251,12 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, also because NCCL reports an error.
    */
   async ready(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#life.requireAlive('ready')
-    const waitOptions = checkWaitOptions(options, 'Communicator.ready')
-    const live = this.#life.live
-    await this.#life.watchdog.guard('ready', waitOptions, async () => {
+    this.#lifecycle.requireAlive('ready')
+    const waitOptions = requireWait(options, 'Communicator.ready')
+    const live = this.#lifecycle.live
+    await this.#lifecycle.watchdog.guard('ready', waitOptions, async () => {
       while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await this.#life.settled('ncclCommGetAsyncError')
+      if (!this.isBlocking) await settled(live, 'ncclCommGetAsyncError')
     })
   }
 
@@ -223,8 +265,8 @@ export class Communicator extends CommunicatorOperations {
    * (`ncclCommGetAsyncError`). After an error only `abort()` helps.
    */
   asyncError(): StatusError | undefined {
-    this.#life.requireAlive('asyncError')
-    const { handle } = this.#life.native
+    this.#lifecycle.requireAlive('asyncError')
+    const { handle } = this.#lifecycle.native
     const status = asyncStatus(handle)
     if (status === ncclResult_t.ncclSuccess || status === ncclResult_t.ncclInProgress) return undefined
     return ncclError(status, 'ncclCommGetAsyncError', handle)
@@ -232,22 +274,22 @@ export class Communicator extends CommunicatorOperations {
 
   /** The last thing NCCL had to say about an error in this process, empty when there was none (`ncclGetLastError`). */
   lastError(): string {
-    this.#life.requireAlive('lastError')
-    return lastErrorOf(this.#life.native.handle) ?? ''
+    this.#lifecycle.requireAlive('lastError')
+    return lastErrorOf(this.#lifecycle.native.handle) ?? ''
   }
 
   /** What this communicator is and can do (`ncclCommQueryProperties`, NCCL 2.29). */
   properties(): CommunicatorProperties {
-    this.#life.requireAlive('properties')
-    requireIdle(this.#life.live, 'Communicator.properties')
-    return readProperties(this.#life.native.handle)
+    this.#lifecycle.requireAlive('properties')
+    requireIdle(this.#lifecycle.live, 'Communicator.properties')
+    return readProperties(this.#lifecycle.native.handle)
   }
 
   /** GPU memory of this communicator (`ncclCommMemStats`, NCCL 2.29.7). */
   memoryStatistics(): CommunicatorMemoryStatistics {
-    this.#life.requireAlive('memoryStatistics')
-    requireIdle(this.#life.live, 'Communicator.memoryStatistics')
-    return readMemoryStatistics(this.#life.native.handle)
+    this.#lifecycle.requireAlive('memoryStatistics')
+    requireIdle(this.#lifecycle.live, 'Communicator.memoryStatistics')
+    return readMemoryStatistics(this.#lifecycle.native.handle)
   }
 
   /**
@@ -255,10 +297,10 @@ export class Communicator extends CommunicatorOperations {
    * gives it to the new ranks and to its own `grow()`; there is no second one before that is done.
    */
   createUniqueId(): UniqueId {
-    this.#life.requireUsable('createUniqueId')
-    requireIdle(this.#life.live, 'Communicator.createUniqueId')
+    this.#lifecycle.requireUsable('createUniqueId')
+    requireIdle(this.#lifecycle.live, 'Communicator.createUniqueId')
     const bytes = new Uint8Array(UniqueId.byteLength)
-    const { handle } = this.#life.native
+    const { handle } = this.#lifecycle.native
     checkNccl(ncclCommGetUniqueId(handle, bytes), 'ncclCommGetUniqueId', handle)
     return UniqueId.fromBytes(bytes)
   }
@@ -272,7 +314,7 @@ export class Communicator extends CommunicatorOperations {
    * waits for the others; StatusError when NCCL refuses.
    */
   async split(options: SplitOptions): Promise<Communicator | undefined> {
-    this.#life.requireManageable('split')
+    this.#lifecycle.requireManageable('split')
     return this.#derive('split', options, splitting(this.#origin, options))
   }
 
@@ -283,10 +325,10 @@ export class Communicator extends CommunicatorOperations {
    * @throws RangeError when this rank is excluded, nobody is, or a rank is not there; else as `split`.
    */
   async shrink(options: ShrinkOptions): Promise<Communicator> {
-    this.#life.requireManageable('shrink')
+    this.#lifecycle.requireManageable('shrink')
     const deriving = shrinking(this.#origin, options)
-    checkDeriveOptions('shrink', options)
-    const rejectWaits = options.abort === true ? this.#life.revoked('shrink') : undefined
+    readDeriveOptions('shrink', options)
+    const rejectWaits = options.abort === true ? this.#lifecycle.revoked('shrink') : undefined
     try {
       return (await this.#derive('shrink', options, deriving)) as Communicator
     } finally {
@@ -302,7 +344,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws as `split`.
    */
   async grow(options: GrowOptions): Promise<Communicator> {
-    this.#life.requireUsable('grow')
+    this.#lifecycle.requireUsable('grow')
     return (await this.#derive('grow', options, growing(this.#origin, options))) as Communicator
   }
 
@@ -314,14 +356,14 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   async revoke(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#life.requireUsable('revoke')
-    const waitOptions = checkWaitOptions(options, 'Communicator.revoke')
-    const rejectWaits = this.#life.revoked('revoke')
+    this.#lifecycle.requireUsable('revoke')
+    const waitOptions = requireWait(options, 'Communicator.revoke')
+    const rejectWaits = this.#lifecycle.revoked('revoke')
     try {
-      await this.#life.guarded('revoke', waitOptions, (background) =>
-        this.#life.call(
+      await this.#lifecycle.guarded('revoke', waitOptions, (background) =>
+        this.#lifecycle.call(
           'ncclCommRevoke',
-          () => void ncclCommRevoke(this.#life.native.handle, NCCL_REVOKE_DEFAULT),
+          () => void ncclCommRevoke(this.#lifecycle.native.handle, NCCL_REVOKE_DEFAULT),
           background,
           false,
         ),
@@ -337,25 +379,25 @@ export class Communicator extends CommunicatorOperations {
    * `resume()` makes it usable again.
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
-    this.#life.requireUsable('suspend')
-    const waitOptions = checkWaitOptions(options, 'Communicator.suspend')
-    await this.#life.guarded('suspend', waitOptions, async (background) => {
-      await this.#life.call(
+    this.#lifecycle.requireUsable('suspend')
+    const waitOptions = requireWait(options, 'Communicator.suspend')
+    await this.#lifecycle.guarded('suspend', waitOptions, async (background) => {
+      await this.#lifecycle.call(
         'ncclCommSuspend',
-        () => void ncclCommSuspend(this.#life.native.handle, NCCL_SUSPEND_MEM),
+        () => void ncclCommSuspend(this.#lifecycle.native.handle, NCCL_SUSPEND_MEM),
         background,
       )
-      this.#life.change('open', 'suspended')
+      this.#lifecycle.change('open', 'suspended')
     })
   }
 
   /** Makes a suspended communicator usable again (`ncclCommResume`, NCCL 2.29.7, off the JavaScript thread). */
   async resume(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#life.state !== 'suspended') this.#life.requireUsable('resume')
-    const waitOptions = checkWaitOptions(options, 'Communicator.resume')
-    await this.#life.guarded('resume', waitOptions, async (background) => {
-      await this.#life.call('ncclCommResume', () => void ncclCommResume(this.#life.native.handle), background)
-      this.#life.change('suspended', 'open')
+    if (this.#lifecycle.state !== 'suspended') this.#lifecycle.requireUsable('resume')
+    const waitOptions = requireWait(options, 'Communicator.resume')
+    await this.#lifecycle.guarded('resume', waitOptions, async (background) => {
+      await this.#lifecycle.call('ncclCommResume', () => void ncclCommResume(this.#lifecycle.native.handle), background)
+      this.#lifecycle.change('suspended', 'open')
     })
   }
 
@@ -366,7 +408,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   async finalize(options?: CommunicatorWaitOptions): Promise<void> {
-    await this.#life.finalize(checkWaitOptions(options, 'Communicator.finalize'))
+    await this.#lifecycle.finalize(requireWait(options, 'Communicator.finalize'))
   }
 
   /**
@@ -379,9 +421,9 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#life.ending !== undefined) return this.#life.ending
+    if (this.#lifecycle.ending !== undefined) return this.#lifecycle.ending
     try {
-      return this.#life.destroy(checkWaitOptions(options, 'Communicator.destroy'))
+      return this.#lifecycle.destroy(requireWait(options, 'Communicator.destroy'))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -397,7 +439,7 @@ export class Communicator extends CommunicatorOperations {
    * two seconds the communicator is then left to it, with a warning, and freed when it returns.
    */
   abort(): Promise<void> {
-    return this.#life.abort()
+    return this.#lifecycle.abort()
   }
 
   /** The same as `destroy()`. */
@@ -413,60 +455,61 @@ export class Communicator extends CommunicatorOperations {
     return 'Communicator'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    const { name, state } = this.#life
-    return state === 'open' ? name : `${name} (${state})`
+  [inspectKey](): string {
+    const { rank, worldSize, deviceOrdinal } = this
+    const { state } = this.#lifecycle
+    return inspectLine('Communicator', { rank, worldSize, deviceOrdinal, state: state === 'open' ? undefined : state })
   }
 
   /** @internal */
   protected override _use(operation: string): LiveCommunicator {
-    this.#life.requireUsable(operation)
-    return this.#life.live
+    // Also of an operation that gets no further than this, groupEnd() has to know.
+    if (this.#lifecycle.state !== 'open') {
+      groupState.unmade += 1
+      this.#lifecycle.requireUsable(operation)
+    }
+    return this.#lifecycle.live
   }
 
   get #origin(): Origin {
     const { rank, worldSize } = this
-    const { native, state } = this.#life
+    const { native, state } = this.#lifecycle
     return { handle: native.handle, rank, worldSize, config: this.#config, isRevoked: state === 'revoked' }
   }
 
   /** Makes a communicator out of this one. */
   async #derive(operation: string, options: DeriveOptions, deriving: Deriving): Promise<Communicator | undefined> {
-    const waitOptions = checkDeriveOptions(operation, options)
+    const waitOptions = readDeriveOptions(operation, options)
     const work = async (background: BackgroundWork): Promise<Communicator | undefined> => {
-      if (!this.isBlocking) await this.#life.settled(deriving.api)
-      const { device, isBlocking } = this
-      const settled = (): Promise<void> => this.#life.settled(deriving.api)
-      const isOver = (): boolean => this.#life.watchdog.failure !== undefined
-      const whenFreed = (work: () => void): void => this.#life.whenFreed(work)
-      const parent = { ...this.#life.native, device, isBlocking, settled, isOver, whenFreed }
-      const { common, part, id } = deriving
-      const clique = derivedClique(this.#life.live, common, part ?? 'none')
-      if (clique !== undefined && id !== undefined) alsoKnownAs(clique, id)
-      return Communicator.#inClique(part === undefined ? undefined : clique, async () => {
-        const made = await deriveNative(parent, deriving, options.config, background)
+      const { live } = this.#lifecycle
+      if (!this.isBlocking) await settled(live, deriving.api)
+      const { callKey, childKey, id } = deriving
+      const localRanks = localRanksOfChild(live, callKey, childKey ?? 'none')
+      if (localRanks !== undefined && id !== undefined) mergeAlias(localRanks, id)
+      return Communicator.#amongLocalRanks(childKey === undefined ? undefined : localRanks, async () => {
+        const made = await deriveNative(live, deriving, options.config, background)
         if (made === undefined) return undefined
         const child = new Communicator(made.native, made, options.config ?? this.#config, this.#signal)
-        if (deriving.shares) this.#life.share(child.#life)
+        if (deriving.shares) this.#lifecycle.share(child.#lifecycle)
         return child
       })
     }
-    return this.#life.guarded(operation, waitOptions, work, dropped)
+    return this.#lifecycle.guarded(operation, waitOptions, work, abortUnclaimed)
   }
 
-  /** What `make` makes belongs to the clique, which counts it from the start: the others may be there before it is made. */
-  static async #inClique<C extends Communicator | undefined>(
-    clique: Clique | undefined,
+  /** `make` makes one of the local ranks. It counts from the start: the others may be there before it is made. */
+  static async #amongLocalRanks<C extends Communicator | undefined>(
+    localRanks: LocalRanks | undefined,
     make: () => Promise<C>,
   ): Promise<C> {
-    if (clique === undefined) return make()
-    clique.members += 1
+    if (localRanks === undefined) return make()
+    localRanks.count += 1
     try {
       const made = await make()
-      if (made !== undefined) made.#life.joinClique(wholeOf(clique))
+      if (made !== undefined) made.#lifecycle.joinLocalRanks(rootOf(localRanks))
       return made
     } catch (error) {
-      wholeOf(clique).members -= 1
+      rootOf(localRanks).count -= 1
       throw error
     }
   }
@@ -476,10 +519,10 @@ export class Communicator extends CommunicatorOperations {
     natives: readonly NativeCommunicator[],
     { config = {}, signal }: InitOptions,
     api: string,
-    identity: (native: NativeCommunicator, index: number) => Omit<CommunicatorIdentity, 'device'>,
+    identity: (native: NativeCommunicator, index: number) => Place,
   ): Promise<Communicator[]> {
     if (signal?.aborted === true) {
-      await Promise.all(natives.map(abandon))
+      await Promise.all(natives.map(abortNative))
       throw new AbortedError({ operation: api, cause: signal.reason })
     }
     return natives.map((native, index) => new Communicator(native, identity(native, index), config, signal))
@@ -487,15 +530,15 @@ export class Communicator extends CommunicatorOperations {
 }
 
 /** Before anything is changed. @throws TypeError, RangeError */
-function checkDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
+function readDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
   const api = `Communicator.${operation}`
   nativeConfig(options.config, api)?.dispose()
-  return checkWaitOptions(options, api)
+  return readWait(options, api)
 }
 
-/** The caller has been told that the wait is over: nobody will end what has come of it. */
-function dropped(communicator: Communicator | undefined): void {
+/** The caller has been told that the wait is over: nobody else will end what has come of it. */
+function abortUnclaimed(communicator: Communicator | undefined): void {
   communicator?.abort().catch((error: unknown) => {
-    process.emitWarning(`${inspect(communicator)} could not be aborted: ${String(error)}`, 'ShoalWarning')
+    process.emitWarning(`${communicator[inspectKey]()} could not be aborted: ${String(error)}`, 'ShoalWarning')
   })
 }

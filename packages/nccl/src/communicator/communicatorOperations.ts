@@ -1,4 +1,4 @@
-import type { MemoryLike, StreamLike } from '@shoal/types'
+import type { MemoryLike } from '@shoal/types'
 import {
   createDeviceCommunicator,
   type DeviceCommunicator,
@@ -14,6 +14,7 @@ import {
   putSignal,
   type SignalOptions,
   signal,
+  type WaitSignalOptions,
   waitSignal,
 } from '../oneSided/oneSided.js'
 import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
@@ -31,6 +32,12 @@ export abstract class CommunicatorOperations {
   /**
    * Combines the elements of `send` over all ranks and leaves the result in `recv` on every rank (`ncclAllReduce`).
    * The same buffer twice works in place.
+   *
+   * @example
+   * ```ts
+   * communicator.allReduce(gradients, gradients, { op: 'avg', stream })
+   * await communicator.synchronize(stream)
+   * ```
    *
    * @throws TypeError, RangeError, DisposedError for wrong arguments, before NCCL is called; StatusError when it refuses.
    * CommunicatorStateError when the communicator is suspended or revoked, or when NCCL would wait for another rank of this
@@ -120,6 +127,12 @@ export abstract class CommunicatorOperations {
    * A number is read now; memory of this communicator's device is read by each operation while it runs, so it must keep
    * its place and may change its value between operations.
    *
+   * @example
+   * ```ts
+   * using weighted = communicator.createPreMulSum(0.25, { dtype: 'f32' })
+   * communicator.allReduce(gradients, gradients, { op: weighted, stream })
+   * ```
+   *
    * @throws TypeError, RangeError for a scalar that is no value of the dtype; StatusError when NCCL refuses.
    */
   createPreMulSum(scalar: number | bigint | MemoryLike, options: PreMulSumOptions = {}): PreMulSum {
@@ -132,12 +145,17 @@ export abstract class CommunicatorOperations {
    * @param size bytes, or elements of a dtype.
    */
   async allocate(size: MemorySize): Promise<NcclMemory> {
-    return NcclMemory.allocate(this._use('allocate').device, size)
+    return NcclMemory.allocate(this._use('allocate').deviceOrdinal, size)
   }
 
   /**
    * Lets NCCL use memory without a copy of its own (`ncclCommRegister`, NCCL 2.19); whether an operation then does depends
    * on its kind and on the machine. The memory must stay until the registration ends.
+   *
+   * @example
+   * ```ts
+   * using registration = communicator.register(buffer)
+   * ```
    *
    * @throws TypeError for memory of another device; StatusError when NCCL refuses.
    */
@@ -150,6 +168,12 @@ export abstract class CommunicatorOperations {
    * (`ncclCommWindowRegister`, NCCL 2.27, off the JavaScript thread). The memory is `NcclMemory`, or mapped like it, and
    * starts at a multiple of 4096 bytes; it must stay until the window ends. Settles when all ranks have come; until then
    * the communicator takes no other call. When the signal fires or the time is up the communicator is aborted.
+   *
+   * @example
+   * ```ts
+   * const memory = await communicator.allocate({ dtype: 'f32', length: 1024 })
+   * await using window = await communicator.registerWindow(memory)
+   * ```
    *
    * @throws (rejects) TypeError, RangeError for memory that cannot be a window; FeatureNotSupportedError where the devices
    * have no such memory; StatusError when NCCL refuses.
@@ -181,14 +205,20 @@ export abstract class CommunicatorOperations {
    * Has the stream wait for signals of peers, and for what they have put before them (`ncclWaitSignal`, NCCL 2.29). Each
    * signal is waited for once: a second call waits for further ones.
    */
-  waitSignal(
-    signals: Iterable<AwaitedSignal> | AwaitedSignal,
-    options: { readonly stream: StreamLike | bigint | null },
-  ): void {
+  waitSignal(signals: Iterable<AwaitedSignal> | AwaitedSignal, options: WaitSignalOptions): void {
     waitSignal(this._use('waitSignal'), signals, options)
   }
 
-  /** A team of ranks, for the device API (`ncclTeamWorld`, `ncclTeamLsa`, `ncclTeamRail`, NCCL 2.28). */
+  /**
+   * A team of ranks, for the device API (`ncclTeamWorld`, `ncclTeamLsa`, `ncclTeamRail`, NCCL 2.28).
+   *
+   * @example
+   * ```ts
+   * const { rank, size } = communicator.team('lsa')
+   * ```
+   *
+   * @throws TypeError for another name; VersionTooOldError below NCCL 2.28.
+   */
   team(name: TeamName): Team {
     return team(this._use('team'), name)
   }
@@ -196,6 +226,12 @@ export abstract class CommunicatorOperations {
   /**
    * Makes what kernels need to communicate by themselves (`ncclDevCommCreate`, NCCL 2.28, off the JavaScript thread). All
    * ranks call it, and ask for the same. Settles when all have come; until then the communicator takes no other call.
+   *
+   * @example
+   * ```ts
+   * await using forKernels = await communicator.createDeviceCommunicator({ lsaBarrierCount: 16 })
+   * using argument = DeviceBuffer.from(device, forKernels.bytes()) // ncclDevComm
+   * ```
    *
    * @throws (rejects) TypeError, RangeError for wrong options; VersionTooOldError for one that the NCCL in use does not
    * know; StatusError when NCCL refuses, as where devices do not reach each other's memory.

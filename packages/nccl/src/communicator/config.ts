@@ -7,7 +7,14 @@ import {
   type NcclConfigValues,
   ncclConfigFields,
 } from '@shoal/nccl-sys'
-import { describeValue } from '@shoal/types'
+import {
+  type OptionKeys,
+  requireBoolean,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+  requireText,
+} from '@shoal/types'
 
 /** How NCCL spends thread blocks: `NCCL_CTA_POLICY_DEFAULT`, `…_EFFICIENCY`, `…_ZERO`. */
 export type CtaPolicy = 'default' | 'efficiency' | 'zero'
@@ -39,7 +46,7 @@ export interface CommunicatorConfig {
   readonly commName?: string | undefined
   /** Whether in-network reductions may be used. NCCL 2.27. */
   readonly collnetEnable?: boolean | undefined
-  /** NCCL 2.27. */
+  /** What thread blocks are spent on: speed, or as few as possible. NCCL 2.27. */
   readonly CTAPolicy?: CtaPolicy | undefined
   /** Whether communicators made by `shrink()` share the resources of this one. NCCL 2.27. */
   readonly shrinkShare?: boolean | undefined
@@ -112,37 +119,28 @@ export function communicatorConfigFields(): (keyof CommunicatorConfig)[] {
  */
 export function nativeConfig(config: CommunicatorConfig | undefined, api: string): NativeMemory | undefined {
   if (config === undefined) return undefined
-  if (typeof config !== 'object' || config === null) throw new TypeError(`${api}: config must be an object`)
+  requireOptions(config, api, rules as unknown as OptionKeys<CommunicatorConfig>, 'config')
   const values: Record<string, number | string> = {}
   for (const [field, value] of Object.entries(config)) {
-    if (!Object.hasOwn(rules, field)) {
-      throw new TypeError(`${api}: config has no field ${field}; one of ${Object.keys(rules).join(', ')}`)
-    }
-    if (value !== undefined) values[field] = wireValue(rules[field as Field], value, `${api}: config.${field}`)
+    if (value !== undefined) values[field] = nativeValue(rules[field as Field], value, api, `config.${field}`)
   }
   const { minCTAs, maxCTAs } = config
   if (minCTAs !== undefined && maxCTAs !== undefined && minCTAs > maxCTAs) {
-    throw new RangeError(`${api}: config.minCTAs is ${minCTAs} and config.maxCTAs only ${maxCTAs}`)
+    throw new RangeError(`${api}: config.minCTAs must be at most config.maxCTAs, ${maxCTAs}, not ${minCTAs}`)
   }
   return initialNcclConfig(values as NcclConfigValues)
 }
 
-function wireValue(rule: Rule, value: unknown, what: string): number | string {
+function nativeValue(rule: Rule, value: unknown, api: string, name: string): number | string {
   switch (rule.kind) {
     case 'flag':
-      if (typeof value !== 'boolean') throw new TypeError(`${what} must be a boolean, got ${describeValue(value)}`)
-      return value ? 1 : 0
+      return requireBoolean(value, api, name) ? 1 : 0
     case 'text':
-      if (typeof value !== 'string' || value === '') throw new TypeError(`${what} must be a text that is not empty`)
-      if (value.includes('\0')) throw new TypeError(`${what} must not contain a NUL character`)
-      return value
+      return requireText(value, api, name)
     case 'policy':
-      if (typeof value === 'string' && Object.hasOwn(policies, value)) return policies[value as CtaPolicy]
-      throw new TypeError(`${what} must be one of ${Object.keys(policies).join(', ')}, got ${describeValue(value)}`)
+      return requireKeyOf(value, api, name, policies)
     case 'number':
-      if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${what} must be a number`)
-      if (Number.isInteger(value) && value >= rule.least && value <= rule.most) return value
-      throw new RangeError(`${what} must be a whole number from ${rule.least} to ${rule.most}, got ${value}`)
+      return requireInteger(value, api, name, rule.least, rule.most)
   }
 }
 

@@ -8,16 +8,19 @@ import {
   ncclCommShrink,
   ncclCommSplit,
 } from '@shoal/nccl-sys'
+import { optionalBoolean, requireInteger, requireOptions } from '@shoal/types'
 import { type CommunicatorConfig, sharesResources } from './config.js'
 import type { Deriving } from './derive.js'
 import {
   type GrowOptions,
+  growKeys,
   largestInt,
   requireExcluded,
-  requireOptions,
-  requireWhole,
+  requireId,
   type ShrinkOptions,
   type SplitOptions,
+  shrinkKeys,
+  splitKeys,
 } from './options.js'
 import { UniqueId } from './uniqueId.js'
 
@@ -34,32 +37,30 @@ export interface Origin {
 
 export function splitting({ handle, rank, config }: Origin, options: SplitOptions): Deriving {
   const api = 'Communicator.split'
-  requireOptions(options, api)
+  requireOptions(options, api, splitKeys)
   const { color, key = rank } = options
-  if (color !== null) requireWhole(color, 'color', 0, largestInt, api)
-  requireWhole(key, 'key', -largestInt - 1, largestInt, api)
+  if (color !== null) requireInteger(color, api, 'color', 0, largestInt)
+  requireInteger(key, api, 'key', -largestInt - 1, largestInt)
   return {
     api: 'ncclCommSplit',
     shares: sharesResources(config, 'split'),
-    common: 'split',
-    part: color === null ? undefined : String(color),
+    callKey: 'split',
+    childKey: color === null ? undefined : String(color),
     call: (out, native) => void ncclCommSplit(handle, color ?? NCCL_SPLIT_NOCOLOR, key, out, native),
   }
 }
 
 export function shrinking({ handle, rank, worldSize, config, isRevoked }: Origin, options: ShrinkOptions): Deriving {
   const api = 'Communicator.shrink'
-  requireOptions(options, api)
+  requireOptions(options, api, shrinkKeys)
   const exclude = requireExcluded(options.exclude, rank, worldSize, api)
-  if (options.abort !== undefined && typeof options.abort !== 'boolean') {
-    throw new TypeError(`${api}: abort must be a boolean`)
-  }
-  const flags = options.abort === true ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT
+  const aborts = optionalBoolean(options.abort, api, 'abort', false)
+  const flags = aborts ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT
   return {
     api: 'ncclCommShrink',
-    shares: options.abort !== true && !isRevoked && sharesResources(config, 'shrink'),
-    common: `shrink ${[...exclude].sort((left, right) => left - right).join(' ')}`,
-    part: '',
+    shares: !aborts && !isRevoked && sharesResources(config, 'shrink'),
+    callKey: `shrink ${exclude.join(' ')}`,
+    childKey: '',
     memory: () => {
       const list = NativeMemory.allocate(4 * exclude.length)
       list.i32.set(exclude)
@@ -71,15 +72,15 @@ export function shrinking({ handle, rank, worldSize, config, isRevoked }: Origin
 
 export function growing({ handle, worldSize: before }: Origin, options: GrowOptions): Deriving {
   const api = 'Communicator.grow'
-  requireOptions(options, api)
+  requireOptions(options, api, growKeys)
   const { worldSize, id } = options
-  requireWhole(worldSize, 'worldSize', before + 1, largestInt, api)
-  if (id !== undefined && !UniqueId._is(id)) throw new TypeError(`${api}: id must be a UniqueId (see createUniqueId)`)
+  requireInteger(worldSize, api, 'worldSize', before + 1, largestInt)
+  if (id !== undefined) requireId(id, api)
   return {
     api: 'ncclCommGrow',
     shares: false,
-    common: 'grow',
-    part: '',
+    callKey: 'grow',
+    childKey: '',
     ...(id === undefined
       ? {}
       : {

@@ -1,12 +1,12 @@
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import { type ncclComm_t, ncclCommCount, ncclCommUserRank, ncclResult_t } from '@shoal/nccl-sys'
-import { AbortedError } from '@shoal/types'
-import { checkNccl, ncclError } from '../errors.js'
-import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { checkNccl } from '../errors.js'
+import { untilSettled } from '../lifetime/asyncStatus.js'
+import { type LiveCommunicator, settled } from '../lifetime/live.js'
 import { isFatal } from '../lifetime/watchdog.js'
 import { blocks, type CommunicatorConfig, nativeConfig } from './config.js'
-import { abandon, type NativeCommunicator } from './init.js'
+import { abortUnclaimed, type NativeCommunicator } from './init.js'
 
 /** A call of NCCL that makes one communicator out of another. */
 export interface Deriving {
@@ -14,25 +14,14 @@ export interface Deriving {
   readonly api: string
   /** Whether the new communicator shares the resources of the old one. */
   readonly shares: boolean
-  /** What all ranks give who make the call, and what those give who end up in the same communicator; undefined: in none. */
-  readonly common: string
-  readonly part: string | undefined
+  /** See `localRanksOfChild`; this rank gets no communicator where `childKey` is undefined. */
+  readonly callKey: string
+  readonly childKey: string | undefined
   /** The id by which ranks join that are no ranks of the old one. */
   readonly id?: string
   /** Makes the memory that the call reads beside its config. */
   readonly memory?: () => NativeMemory
   readonly call: (out: NativeMemory, config: NativeMemory | null, memory: NativeMemory | null) => void
-}
-
-/** The communicator that another one is made of. */
-export interface Parent extends NativeCommunicator {
-  readonly device: number
-  /** Waits while NCCL works for it in the background. */
-  readonly settled: () => Promise<void>
-  /** Whether it was aborted. */
-  readonly isOver: () => boolean
-  /** Has something done once NCCL has freed it. */
-  readonly whenFreed: (work: () => void) => void
 }
 
 export interface Derived {
@@ -45,7 +34,7 @@ const out32 = new Int32Array(1)
 
 /** The communicator that NCCL makes; undefined where this rank gets none. The config was found to be right. */
 export async function deriveNative(
-  parent: Parent,
+  parent: LiveCommunicator,
   { api, memory: makeMemory, call }: Deriving,
   given: CommunicatorConfig | undefined,
   background: BackgroundWork,
@@ -59,11 +48,12 @@ export async function deriveNative(
   const used = [out, ...(config === undefined ? [] : [config]), ...(memory === undefined ? [] : [memory])]
   let context: PrimaryContext | undefined
   let isUnderWay = false
+  const isOver = (): boolean => parent.ended !== undefined
   const dispose = (): void => {
     for (const one of used) one.dispose()
   }
   try {
-    context = (await retainPrimaryContexts([parent.device], api))[0] as PrimaryContext
+    context = (await retainPrimaryContexts([parent.deviceOrdinal], api))[0] as PrimaryContext
     const [status = 0] = await offThread({ context: context.handle, keep: used, background }, () =>
       call(out, config ?? null, memory ?? null),
     )
@@ -71,7 +61,7 @@ export async function deriveNative(
     // Where it does not block, NCCL says success too, and hands out the new communicator later.
     if (!parent.isBlocking || status === ncclResult_t.ncclInProgress) {
       isUnderWay = true
-      await parent.settled()
+      await settled(parent, api)
       isUnderWay = false
     }
     const handle = made()
@@ -82,9 +72,7 @@ export async function deriveNative(
       await releasePrimaryContexts([held])
       return undefined
     }
-    const childStatus = await whenSettled(() => asyncStatus(handle), parent.isOver)
-    if (childStatus === undefined) throw new AbortedError(api)
-    if (childStatus !== 0) throw ncclError(childStatus, api, handle)
+    await untilSettled(() => handle, api, isOver)
     const place = readPlace(handle)
     dispose()
     return { native: { handle, context, isBlocking }, ...place }
@@ -94,9 +82,9 @@ export async function deriveNative(
       dispose()
       if (context === undefined) return
       if (handle === 0n) await releasePrimaryContexts([context])
-      else await abandon({ handle, context, isBlocking })
+      else await abortUnclaimed({ handle, context, isBlocking })
     }
-    if (isUnderWay && (parent.isOver() || isFatal(error))) {
+    if (isUnderWay && (isOver() || isFatal(error))) {
       // NCCL may still be at work in the background and write to the memory, until it has freed the parent.
       parent.whenFreed(() => {
         free().catch((problem: unknown) => process.emitWarning(`${api}: ${String(problem)}`, 'ShoalWarning'))

@@ -1,5 +1,5 @@
 import { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from '@shoal/cuda-base/basics'
-import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
+import { type BackgroundWork, NativeMemory, offThread, onAbort } from '@shoal/ffi'
 import {
   type ncclComm_t,
   ncclCommAbort,
@@ -11,10 +11,9 @@ import {
   ncclResult_t,
 } from '@shoal/nccl-sys'
 import { AbortedError, TimeoutError } from '@shoal/types'
-import { checkNccl, ncclError } from '../errors.js'
+import { checkNccl } from '../errors.js'
 import { loadLibraries } from '../libraries.js'
-import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
-import { onAbort } from '../lifetime/onAbort.js'
+import { untilSettled } from '../lifetime/asyncStatus.js'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'
@@ -29,7 +28,7 @@ export interface NativeCommunicator {
 
 /** How a rank comes into a communicator. */
 export interface Joining extends CommunicatorWaitOptions {
-  readonly device: number
+  readonly deviceOrdinal: number
   readonly rank: number
   readonly worldSize: number
   readonly ids: readonly UniqueId[]
@@ -50,7 +49,7 @@ export async function initAllNative(
   const background: BackgroundWork = {}
   let isOver = false
   const made = initDevices(ordinals, contexts, background, () => isOver)
-  return abandonable(
+  return cancellable(
     made,
     options,
     `${api} of ${ordinals.length} ranks`,
@@ -87,7 +86,7 @@ async function initDevices(
     // Where the environment asks for it: NCCL_COMM_BLOCKING=0.
     if (isBlocking) return natives
     isUnderWay = true
-    for (const { handle } of natives) await settle(() => asyncStatus(handle), handle, 'ncclCommInitAll', isOver)
+    for (const { handle } of natives) await untilSettled(() => handle, 'ncclCommInitAll', isOver)
     return natives
   } catch (error) {
     // NCCL leaves those that are not blocking to the caller, also where the init of one has failed.
@@ -117,10 +116,10 @@ export async function initEachNative(
   const unsubscribe = onAbort(signal, () => oneFailed.abort(signal?.reason))
   let first: { readonly error: unknown } | undefined
   const joined = await Promise.allSettled(
-    ordinals.map(async (device, rank) => {
+    ordinals.map(async (deviceOrdinal, rank) => {
       try {
         const worldSize = ordinals.length
-        return await joinNative({ device, rank, worldSize, ids, config, signal: oneFailed.signal, timeout }, api)
+        return await joinNative({ deviceOrdinal, rank, worldSize, ids, config, signal: oneFailed.signal, timeout }, api)
       } catch (error) {
         first ??= { error }
         oneFailed.abort(error)
@@ -131,7 +130,7 @@ export async function initEachNative(
   unsubscribe()
   const natives = joined.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
   if (first === undefined) return natives
-  await Promise.all(natives.map(abandon))
+  await Promise.all(natives.map(abortUnclaimed))
   throw first.error
 }
 
@@ -140,20 +139,20 @@ export async function initEachNative(
  * on in the background, and then the wait can be ended and everything freed. A blocking one holds a thread of its own.
  */
 export async function joinNative(joining: Joining, api: string): Promise<NativeCommunicator> {
-  const { device, rank, worldSize, signal } = joining
-  const what = `${api} of rank ${rank} of ${worldSize} on device ${device}`
+  const { deviceOrdinal, rank, worldSize, signal } = joining
+  const what = `${api} of rank ${rank} of ${worldSize} on device ${deviceOrdinal}`
   throwIfAborted(signal, what)
   loadLibraries()
   // Before anything is retained: a wrong field is an error of its own.
   const config = nativeConfig(joining.config, api)
-  const contexts = await retainPrimaryContexts([device], api)
+  const contexts = await retainPrimaryContexts([deviceOrdinal], api)
   const context = contexts[0] as PrimaryContext
   if (signal?.aborted === true) await releasePrimaryContexts(contexts)
   throwIfAborted(signal, what)
   const background: BackgroundWork = {}
   let isOver = false
   const joined = join(joining, config, context, background, () => isOver)
-  return abandonable(
+  return cancellable(
     joined,
     joining,
     what,
@@ -201,12 +200,12 @@ async function join(
     const isBlocking = status !== ncclResult_t.ncclInProgress && joining.config?.blocking !== false
     made = (handle.u64[0] ?? 0n) as ncclComm_t
     if (!isBlocking) {
-      // NCCL writes the handle when it has it; until then there is nothing to ask.
-      const read = (): number => {
+      // NCCL writes the handle when it has it.
+      const read = (): ncclComm_t => {
         made = (handle.u64[0] ?? 0n) as ncclComm_t
-        return made === 0n ? ncclResult_t.ncclInProgress : asyncStatus(made)
+        return made
       }
-      await settle(read, () => made, api, isOver)
+      await untilSettled(read, api, isOver)
     }
     return { handle: made, context, isBlocking }
   } catch (error) {
@@ -217,19 +216,6 @@ async function join(
     idBytes.dispose()
     config?.dispose()
   }
-}
-
-/** Waits until NCCL is done; throws for what it says then, and when it is given up. */
-async function settle(
-  read: () => number,
-  handle: ncclComm_t | (() => ncclComm_t),
-  api: string,
-  isOver: () => boolean,
-): Promise<void> {
-  const status = await whenSettled(read, isOver)
-  // The caller has been told why.
-  if (status === undefined) throw new AbortedError(api)
-  if (status !== 0) throw ncclError(status, api, typeof handle === 'function' ? handle() : handle)
 }
 
 /** NCCL frees a blocking communicator whose init fails, and leaves one that is not blocking to the caller. */
@@ -243,10 +229,10 @@ async function freeFailed(handle: ncclComm_t, context: PrimaryContext): Promise<
 
 /**
  * The same, but rejects as soon as the signal fires or the time is up. NCCL offers no safe way out of a blocking init, so
- * its thread goes on waiting for the other ranks, without keeping the process alive; what it brings home then is aborted
- * at once.
+ * its thread goes on waiting for the other ranks, without keeping the process alive; a communicator that it
+ * gives then is aborted at once.
  */
-function abandonable<T>(
+function cancellable<T>(
   joined: Promise<T>,
   { signal, timeout }: CommunicatorWaitOptions,
   operation: string,
@@ -269,7 +255,7 @@ function abandonable<T>(
       background.release?.()
       // When the init itself fails in the end there is nothing to free, and its caller has been told already.
       joined.then(
-        (value) => Promise.all(natives(value).map(abandon)),
+        (value) => Promise.all(natives(value).map(abortUnclaimed)),
         () => undefined,
       )
     }
@@ -282,17 +268,14 @@ function abandonable<T>(
 }
 
 /** Frees a communicator that nobody waits for any more. */
-export async function abandon({ handle, context }: NativeCommunicator): Promise<void> {
+export async function abortUnclaimed({ handle, context }: NativeCommunicator): Promise<void> {
   try {
     const [status = 0] = await offThread({ context: context.handle }, () => void ncclCommAbort(handle))
     await releasePrimaryContexts([context])
     checkNccl(status, 'ncclCommAbort')
   } catch (error) {
     // Nobody waits for this any more, so nobody could catch it.
-    process.emitWarning(
-      `a communicator whose init had been given up could not be freed: ${String(error)}`,
-      'ShoalWarning',
-    )
+    process.emitWarning(`a communicator whose init was given up could not be freed: ${String(error)}`, 'ShoalWarning')
   }
 }
 

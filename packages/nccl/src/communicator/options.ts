@@ -1,4 +1,12 @@
-import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
+import {
+  type DeviceLike,
+  type OptionKeys,
+  requireInstance,
+  requireInteger,
+  toDeviceOrdinal,
+  waitKeys,
+  wrongType,
+} from '@shoal/types'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import type { CommunicatorConfig } from './config.js'
 import { UniqueId } from './uniqueId.js'
@@ -12,7 +20,7 @@ export interface InitOptions {
    * belongs here. For a limit on the init alone there is `timeout`.
    */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for the init. Default: no limit. */
+  /** Milliseconds for the init, from 0 to 2^31 - 1. Default: no limit. */
   readonly timeout?: number | undefined
 }
 
@@ -76,52 +84,61 @@ export interface JoinGrownOptions extends InitOptions {
   readonly id: UniqueId
 }
 
-export const largestInt = 0x7fff_ffff
-
-export function requireOptions(options: unknown, api: string): void {
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options are needed`)
+export const initKeys: OptionKeys<InitOptions> = { config: true, ...waitKeys }
+export const initRankKeys: OptionKeys<InitRankOptions> = {
+  device: true,
+  rank: true,
+  worldSize: true,
+  id: true,
+  ...initKeys,
 }
+export const splitKeys: OptionKeys<SplitOptions> = { color: true, key: true, ...initKeys }
+export const shrinkKeys: OptionKeys<ShrinkOptions> = { exclude: true, abort: true, ...initKeys }
+export const growKeys: OptionKeys<GrowOptions> = { worldSize: true, id: true, ...initKeys }
+
+export const largestInt = 0x7fff_ffff
 
 /** Ordinals of devices, each named once. */
 export function requireDevices(devices: unknown, api: string): number[] {
-  if (typeof (devices as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
-    throw new TypeError(`${api}: devices must be a list of devices or ordinals`)
-  }
-  const ordinals = Array.from(devices as Iterable<DeviceLike | number>, (device, index) =>
-    toDeviceOrdinal(device, api, `devices[${index}]`),
+  const ordinals = Array.from(requireList(devices, api, 'devices', 'devices or ordinals'), (device, index) =>
+    toDeviceOrdinal(device as DeviceLike | number, api, `devices[${index}]`),
   )
-  if (ordinals.length === 0) throw new RangeError(`${api}: the list of devices is empty`)
+  if (ordinals.length === 0) throw new RangeError(`${api}: devices must be a list of at least one, not an empty one`)
   const twice = ordinals.find((ordinal, index) => ordinals.indexOf(ordinal) !== index)
-  if (twice !== undefined) throw new RangeError(`${api}: device ${twice} is named twice; NCCL allows one rank a device`)
-  return ordinals
+  if (twice === undefined) return ordinals
+  throw new RangeError(`${api}: devices must be different ones, not ${twice} twice: NCCL allows one rank a device`)
 }
 
 export function requireWorld(rank: unknown, worldSize: unknown, api: string): void {
-  requireWhole(worldSize, 'worldSize', 1, largestInt, api)
-  requireWhole(rank, 'rank', 0, (worldSize as number) - 1, api)
+  const size = requireInteger(worldSize, api, 'worldSize', 1, largestInt)
+  requireInteger(rank, api, 'rank', 0, size - 1)
 }
 
+export function requireId(id: unknown, api: string): UniqueId {
+  return requireInstance(id, api, 'id', UniqueId as never)
+}
+
+/** One id, or a list of at most one for each rank. */
 export function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
-  if (!Array.isArray(ids) || !ids.every(UniqueId._is)) {
-    throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes), or a list of them`)
+  if (!Array.isArray(ids)) return [requireId(ids, api)]
+  if (ids.length < 1 || ids.length > worldSize) {
+    throw new RangeError(`${api}: id must be a list of 1 to ${worldSize} ids, not of ${ids.length}`)
   }
-  if (ids.length >= 1 && ids.length <= worldSize) return ids
-  throw new RangeError(`${api}: there must be from 1 to ${worldSize} ids, one a rank at most, got ${ids.length}`)
+  return ids.map((id) => requireId(id, api))
 }
 
 export function requireExcluded(exclude: unknown, rank: number, worldSize: number, api: string): number[] {
-  if (typeof (exclude as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] !== 'function') {
-    throw new TypeError(`${api}: exclude must be a list of ranks`)
-  }
-  const ranks = [...new Set(exclude as Iterable<number>)]
-  for (const one of ranks) requireWhole(one, 'exclude', 0, worldSize - 1, api)
-  if (ranks.length === 0) throw new RangeError(`${api}: exclude names no rank`)
-  if (ranks.includes(rank)) throw new RangeError(`${api}: rank ${rank} is in exclude, so it must not call shrink`)
-  return ranks.sort((a, b) => a - b)
+  const ranks = [...new Set(requireList(exclude, api, 'exclude', 'ranks'))].map((one) =>
+    requireInteger(one, api, 'exclude', 0, worldSize - 1),
+  )
+  if (ranks.length === 0) throw new RangeError(`${api}: exclude must be a list of at least one rank, not an empty one`)
+  if (!ranks.includes(rank)) return ranks.sort((a, b) => a - b)
+  throw new RangeError(`${api}: exclude must be a list of other ranks, not of rank ${rank}, which calls this`)
 }
 
-export function requireWhole(value: unknown, name: string, least: number, most: number, api: string): void {
-  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${name} must be a number`)
-  if (Number.isInteger(value) && value >= least && value <= most) return
-  throw new RangeError(`${api}: ${name} must be a whole number from ${least} to ${most}, got ${value}`)
+function requireList(value: unknown, api: string, name: string, of: string): Iterable<unknown> {
+  if (typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') {
+    return value as Iterable<unknown>
+  }
+  throw wrongType(api, name, `a list of ${of}`, value)
 }

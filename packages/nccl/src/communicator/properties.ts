@@ -19,9 +19,9 @@ export interface CommunicatorProperties {
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of its device. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** The device in NVML's order, which `CUDA_VISIBLE_DEVICES` does not change. */
-  readonly nvmlDevice: number | undefined
+  readonly nvmlDeviceIndex: number | undefined
   /** Whether kernels can communicate (`createDeviceCommunicator`). */
   readonly deviceApiSupport: boolean | undefined
   /** Whether kernels can use multicast addresses. */
@@ -63,8 +63,8 @@ export function readProperties(communicator: ncclComm_t): CommunicatorProperties
     return {
       rank: read.rank as number,
       worldSize: read.nRanks as number,
-      device: read.cudaDev as number,
-      nvmlDevice: read.nvmlDev,
+      deviceOrdinal: read.cudaDev as number,
+      nvmlDeviceIndex: read.nvmlDev,
       deviceApiSupport: read.deviceApiSupport,
       multimemSupport: read.multimemSupport,
       ginType: ginType(read.ginType),

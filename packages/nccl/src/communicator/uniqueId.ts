@@ -1,5 +1,7 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
+import { inspectKey, inspectLine, loadedFrom, wrongType } from '@shoal/types'
 import { checkNccl } from '../errors.js'
+import type { OwnBytes } from '../ownBytes.js'
 
 const byteLength = 128
 
@@ -8,12 +10,15 @@ const byteLength = 128
  * One rank creates it, every rank gets the same bytes by whatever way the program has.
  */
 export class UniqueId {
-  /** 128. */
+  /** Number of bytes of an id: 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
-  /** @internal Also true for an id of a subclass, false for an object that only has the prototype. */
-  static _is(value: unknown): value is UniqueId {
+  /** @internal */
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** False for an object that only has the prototype. */
+  static [Symbol.hasInstance](value: unknown): value is UniqueId {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
@@ -25,6 +30,12 @@ export class UniqueId {
    * Makes a new id (`ncclGetUniqueId`). This process then listens for the other ranks, so it has to live until they
    * have all joined, and its address has to be reachable for them (`NCCL_SOCKET_IFNAME`).
    *
+   * @example
+   * ```ts
+   * const id = UniqueId.create()
+   * for (const child of children) child.send({ id: id.toString() })
+   * ```
+   *
    * @throws StatusError when NCCL finds no usable network interface.
    */
   static create(): UniqueId {
@@ -33,28 +44,28 @@ export class UniqueId {
     return new UniqueId(bytes)
   }
 
-  /** The id in these 128 bytes; they are copied. */
+  /** The id in these 128 bytes; they are copied. @throws TypeError, RangeError for anything else. */
   static fromBytes(bytes: Uint8Array): UniqueId {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('UniqueId.fromBytes: bytes must be a Uint8Array')
+    if (!(bytes instanceof Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
     if (bytes.byteLength !== byteLength) {
-      throw new RangeError(`UniqueId.fromBytes: an id has ${byteLength} bytes, got ${bytes.byteLength}`)
+      throw new RangeError(`UniqueId.fromBytes: bytes must be ${byteLength} bytes, not ${bytes.byteLength}`)
     }
     return new UniqueId(Uint8Array.from(bytes))
   }
 
-  /** The id in a base64 string, as `toJSON()` and `toString()` write it. */
+  /** The id in a base64 string, as `toJSON()` and `toString()` write it. @throws TypeError, RangeError for other text. */
   static fromBase64(text: string): UniqueId {
-    if (typeof text !== 'string') throw new TypeError('UniqueId.fromBase64: text must be a string')
+    if (typeof text !== 'string') throw wrongType('UniqueId.fromBase64', 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')
     // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
     if (bytes.byteLength !== byteLength || bytes.toString('base64') !== text) {
-      throw new RangeError(`UniqueId.fromBase64: text is not the base64 form of ${byteLength} bytes`)
+      throw new RangeError(`UniqueId.fromBase64: text must be the base64 form of ${byteLength} bytes`)
     }
     return new UniqueId(Uint8Array.from(bytes))
   }
 
   /** A copy of the 128 bytes. */
-  toBytes(): Uint8Array {
+  toBytes(): OwnBytes {
     return Uint8Array.from(this.#bytes)
   }
 
@@ -70,10 +81,15 @@ export class UniqueId {
 
   /** Whether `other` is an id of the same bytes; false for anything that is no id. */
   equals(other: unknown): boolean {
-    return UniqueId._is(other) && Buffer.compare(this.#bytes, other.#bytes) === 0
+    return other instanceof UniqueId && Buffer.compare(this.#bytes, other.#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {
     return 'UniqueId'
+  }
+
+  /** One line with the start of the id. */
+  [inspectKey](): string {
+    return inspectLine('UniqueId', { bytes: `${this.toString().slice(0, 16)}…` })
   }
 }

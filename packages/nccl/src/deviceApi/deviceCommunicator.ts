@@ -9,16 +9,30 @@ import {
   ncclGinConnectionType_t,
   ncclTeamRequirements,
 } from '@shoal/nccl-sys'
-import { DisposedError, FeatureNotSupportedError } from '@shoal/types'
+import {
+  DisposedError,
+  FeatureNotSupportedError,
+  inspectKey,
+  inspectLine,
+  isPlainObject,
+  type OptionKeys,
+  optionalBoolean,
+  requireBoolean,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+  waitKeys,
+  wrongType,
+} from '@shoal/types'
 import { checkNccl } from '../errors.js'
-import { LentMemory } from '../lifetime/lent.js'
-import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
-import { untilSettled } from '../lifetime/progress.js'
-import { whenQuiet } from '../lifetime/quiet.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
+import { whenDeviceIdle } from '../lifetime/deviceIdle.js'
+import { InFlightMemory } from '../lifetime/inFlightMemory.js'
+import { addChild, type Child, exclusively, type LiveCommunicator, removeChild, settled } from '../lifetime/live.js'
+import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
+import type { OwnBytes } from '../ownBytes.js'
 import { ncclVersion, requireNcclVersion } from '../version.js'
 import { type DeviceResource, type DeviceResourceHandle, RequiredResource } from './deviceResources.js'
-import { checkedTeam, type TeamShape } from './team.js'
+import { requireTeam, type TeamShape } from './team.js'
 
 /** A team of which kernels want something. */
 export interface TeamRequirement {
@@ -83,6 +97,35 @@ const connectionTypes = {
   rail: ncclGinConnectionType_t.NCCL_GIN_CONNECTION_RAIL,
 } as const
 
+const flagNames = [
+  'lsaMultimem',
+  'ginForceEnable',
+  'ginExclusiveContexts',
+  'ginStrongSignalsRequired',
+  'ginVaSignalsRequired',
+] as const
+const countNames = [
+  'barrierCount',
+  'lsaBarrierCount',
+  'railGinBarrierCount',
+  'worldGinBarrierCount',
+  'lsaLLA2ABlockCount',
+  'lsaLLA2ASlotCount',
+  'ginContextCount',
+  'ginSignalCount',
+  'ginCounterCount',
+  'ginQueueDepth',
+  'ginTrafficClass',
+] as const
+const optionKeys = {
+  ...Object.fromEntries([...flagNames, ...countNames].map((name) => [name, true])),
+  ginConnectionType: true,
+  resources: true,
+  teams: true,
+  ...waitKeys,
+}
+const teamKeys: OptionKeys<TeamRequirement> = { team: true, multimem: true }
+
 /**
  * What a kernel needs to communicate by itself (`ncclDevComm`, NCCL 2.28): such a kernel is compiled against
  * `nccl_device.h` and takes it, by value, and windows as arguments.
@@ -126,12 +169,9 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
    * @param byteLength `sizeof(ncclDevComm)` in the header the kernel was compiled with, which must be of the version of
    * the library in use, or of 2.30 where that is newer. Default 240, that of 2.30.
    */
-  bytes(byteLength: number = ncclDevCommLayout.size): Uint8Array {
+  bytes(byteLength: number = ncclDevCommLayout.size): OwnBytes {
     this.#requireAlive('bytes')
-    if (typeof byteLength !== 'number') throw new TypeError('DeviceCommunicator.bytes: byteLength must be a number')
-    if (!Number.isInteger(byteLength) || byteLength < 1 || byteLength > room) {
-      throw new RangeError(`DeviceCommunicator.bytes: byteLength must be from 1 to ${room}, got ${byteLength}`)
-    }
+    requireInteger(byteLength, 'DeviceCommunicator.bytes', 'byteLength', 1, room)
     return this.#memory.bytes.slice(0, byteLength)
   }
 
@@ -167,6 +207,11 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
     return 'DeviceCommunicator'
   }
 
+  [inspectKey](): string {
+    const { rank, worldSize, deviceOrdinal } = this.#live
+    return inspectLine('DeviceCommunicator', { rank, worldSize, deviceOrdinal, disposed: this.disposed || undefined })
+  }
+
   #requireAlive(operation: string): void {
     if (this.#ending !== undefined) throw new DisposedError({ object: 'DeviceCommunicator', operation })
   }
@@ -181,14 +226,14 @@ export class DeviceCommunicator<R extends string = string, T extends string = st
 
   async #destroy(): Promise<void> {
     try {
-      await whenQuiet(this.#live, 'DeviceCommunicator.dispose', this.#forgotten.signal)
+      await whenDeviceIdle(this.#live, 'DeviceCommunicator.dispose', this.#forgotten.signal)
       await exclusively([this.#live], 'DeviceCommunicator.dispose', async (background) => {
         const { context, handle } = this.#live
         const [status = 0] = await offThread({ context, keep: [this.#memory], background }, () => {
           ncclDevCommDestroy(handle, this.#memory)
         })
         checkNccl(status, 'ncclDevCommDestroy', handle)
-        if (!this.#live.isBlocking) await untilSettled(this.#live, 'ncclDevCommDestroy')
+        if (!this.#live.isBlocking) await settled(this.#live, 'ncclDevCommDestroy')
       })
     } finally {
       this.#forget()
@@ -201,31 +246,28 @@ export async function createDeviceCommunicator<R extends string, T extends strin
   options: DeviceCommunicatorOptions<R, T>,
 ): Promise<DeviceCommunicator<R, T>> {
   const api = 'Communicator.createDeviceCommunicator'
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  requireOptions(options, api, optionKeys as OptionKeys<DeviceCommunicatorOptions<R, T>>)
   requireNcclVersion(api, 22803)
-  const waitOptions = checkWaitOptions(options, api)
-  const { resources = {}, teams = {}, ginConnectionType, signal: _, timeout: __, ...counts } = options
-  for (const [name, list] of Object.entries({ resources, teams })) {
-    if (typeof list !== 'object' || list === null) throw new TypeError(`${api}: ${name} must be an object`)
+  const waitOptions = readWait(options, api)
+  const { resources = {}, teams = {}, ginConnectionType } = options
+  for (const [name, table] of Object.entries({ resources, teams })) {
+    if (!isPlainObject(table)) throw wrongType(api, name, 'a plain object', table)
   }
-  const values: Record<string, unknown> = { ...checkedCounts(counts, api) }
+  const values: Record<string, unknown> = checkedCounts(options, api)
   if (ginConnectionType !== undefined) {
-    if (typeof ginConnectionType !== 'string' || !Object.hasOwn(connectionTypes, ginConnectionType)) {
-      throw new TypeError(`${api}: ginConnectionType must be one of ${Object.keys(connectionTypes).join(', ')}`)
-    }
-    values['ginConnectionType'] = connectionTypes[ginConnectionType]
+    values['ginConnectionType'] = requireKeyOf(ginConnectionType, api, 'ginConnectionType', connectionTypes)
   }
   const required: [string, RequiredResource][] = []
   const owned: NativeMemory[] = []
   let unclaimed: NativeMemory | undefined
-  const lent = new LentMemory(live, () => {
+  const inFlight = new InFlightMemory(live, () => {
     for (const [, resource] of required) resource.dispose()
     for (const memory of owned) memory.dispose()
     unclaimed?.dispose()
   })
   try {
     for (const [name, resource] of Object.entries<DeviceResource>(resources)) {
-      required.push([name, new RequiredResource(resource, live.handle, `${api}: resources.${name}`)])
+      required.push([name, new RequiredResource(resource, live.handle, api, `resources.${name}`)])
     }
     for (const [index, [, resource]] of required.entries()) resource.linkTo(required[index + 1]?.[1])
     const multimem = requireTeams(teams, owned, api)
@@ -239,13 +281,13 @@ export async function createDeviceCommunicator<R extends string, T extends strin
     unclaimed = memory
     const keep = [...owned, ...required.flatMap(([, resource]) => resource.memory), memory]
     const create = (background: BackgroundWork): Promise<void> =>
-      lent.during(async () => {
+      inFlight.during(async () => {
         const [status = 0] = await offThread({ context: live.context, keep, background }, () => {
           ncclDevCommCreate(live.handle, requirements, memory)
         })
         checkNccl(status, 'ncclDevCommCreate', live.handle)
         // Where the communicator does not block it may still be at work, whatever it answered.
-        await untilSettled(live, 'ncclDevCommCreate')
+        await settled(live, 'ncclDevCommCreate')
       })
     await exclusively([live], 'createDeviceCommunicator', create, waitOptions)
     const handles = Object.fromEntries(required.map(([name, resource]) => [name, resource.read()])) as Record<
@@ -256,7 +298,7 @@ export async function createDeviceCommunicator<R extends string, T extends strin
     unclaimed = undefined
     return new DeviceCommunicator(live, memory, handles, addresses)
   } finally {
-    lent.release()
+    inFlight.release()
   }
 }
 
@@ -277,11 +319,10 @@ function requireTeams(
   const outs = NativeMemory.allocate(8 * Math.max(entries.length, 1))
   owned.push(...links, outs)
   for (const [index, [name, requirement]] of entries.entries()) {
-    const where = `${api}: teams.${name}`
-    if (typeof requirement !== 'object' || requirement === null) throw new TypeError(`${where} must be an object`)
-    const { size, rank, stride } = checkedTeam(requirement.team, 'team', where)
-    const multimem = requirement.multimem ?? false
-    if (typeof multimem !== 'boolean') throw new TypeError(`${where}.multimem must be true or false`)
+    const where = `teams.${name}`
+    requireOptions(requirement, api, teamKeys, where)
+    const { size, rank, stride } = requireTeam(requirement.team, api, `${where}.team`)
+    const multimem = optionalBoolean(requirement.multimem, api, `${where}.multimem`, false)
     ncclTeamRequirements.write(links[index] as NativeMemory, {
       next: links[index + 1]?.address ?? 0n,
       team: { nRanks: size, rank, stride },
@@ -299,13 +340,13 @@ function requireTeams(
   }
 }
 
-function checkedCounts(values: Readonly<Record<string, unknown>>, api: string): Readonly<Record<string, unknown>> {
-  for (const [name, value] of Object.entries(values)) {
-    if (value === undefined || typeof value === 'boolean') continue
-    if (typeof value !== 'number') throw new TypeError(`${api}: ${name} must be a number, or true or false`)
-    if (!Number.isInteger(value) || value < 0 || value > 0x7fff_ffff) {
-      throw new RangeError(`${api}: ${name} must be a whole number from 0, got ${value}`)
-    }
+function checkedCounts(options: DeviceCommunicatorOptions, api: string): Record<string, number | boolean> {
+  const values: Record<string, number | boolean> = {}
+  for (const name of flagNames) {
+    if (options[name] !== undefined) values[name] = requireBoolean(options[name], api, name)
+  }
+  for (const name of countNames) {
+    if (options[name] !== undefined) values[name] = requireInteger(options[name], api, name, 0, 0x7fff_ffff)
   }
   return values
 }

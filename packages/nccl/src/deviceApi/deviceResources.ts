@@ -14,9 +14,18 @@ import {
   ncclLsaBarrierCreateRequirement,
   ncclLsaBarrierHandle,
 } from '@shoal/nccl-sys'
-import { describeValue } from '@shoal/types'
+import {
+  isPlainObject,
+  type OptionKeys,
+  outOfRange,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { checkNccl } from '../errors.js'
-import { checkedTeam, type TeamShape, teamBytes } from './team.js'
+import type { OwnBytes } from '../ownBytes.js'
+import { requireTeam, type TeamShape, teamBytes } from './team.js'
 
 /** Barriers of a team over loads and stores, for `ncclLsaBarrierSession` (`ncclLsaBarrierCreateRequirement`). */
 export interface LsaBarrierResource {
@@ -104,7 +113,7 @@ export interface DeviceResourceHandle {
   /** Which kind of resource it is. */
   readonly kind: DeviceResource['kind']
   /** The struct that the session of this kind takes in a kernel (`ncclLsaBarrierHandle_t` and so on), by value. */
-  readonly bytes: Uint8Array
+  readonly bytes: OwnBytes
   /** The same, field by field. */
   readonly fields: Readonly<Record<string, number>>
 }
@@ -112,6 +121,16 @@ export interface DeviceResourceHandle {
 // The handle of a buffer: where it lies, and the first of its signals and counters. There is no struct for it in C.
 const bufferFields = ['bufHandle', 'signal0', 'counter0'] as const
 const largestHandle = 16
+const largestInt = 0x7fff_ffff
+
+const resourceKeys: { readonly [K in DeviceResource['kind']]: OptionKeys<Extract<DeviceResource, { kind: K }>> } = {
+  lsaBarrier: { kind: true, team: true, barriers: true },
+  ginBarrier: { kind: true, team: true, barriers: true },
+  llA2A: { kind: true, blocks: true, slots: true },
+  ginOutbox: { kind: true, blocks: true, sizeLog2: true },
+  ginInboxA2A: { kind: true, peers: true, blocks: true, sizeLog2: true },
+  buffer: { kind: true, byteLength: true, alignment: true, ginSignals: true, ginCounters: true },
+}
 
 /**
  * Slots that a resource of kind `llA2A` needs for so many elements of at most so many bytes (`ncclLLA2ACalcSlots`, NCCL
@@ -120,14 +139,14 @@ const largestHandle = 16
 export function llA2ASlots(maxElements: number, maxElementBytes: number): number {
   const api = 'llA2ASlots'
   return ncclLLA2ACalcSlots(
-    whole(maxElements, 'maxElements', 0, api),
-    whole(maxElementBytes, 'maxElementBytes', 1, api),
+    requireInteger(maxElements, api, 'maxElements', 0, largestInt),
+    requireInteger(maxElementBytes, api, 'maxElementBytes', 1, largestInt),
   )
 }
 
 /** What a resource takes. No communicator is needed to know. */
 export function deviceResourceNeeds(resource: DeviceResource): DeviceResourceNeeds {
-  const made = new RequiredResource(resource, null, 'deviceResourceNeeds')
+  const made = new RequiredResource(resource, null, 'deviceResourceNeeds', 'resource')
   try {
     return made.needs
   } finally {
@@ -141,10 +160,10 @@ export class RequiredResource {
   readonly #handle = NativeMemory.allocate(largestHandle)
   readonly #requirement = NativeMemory.allocate(ncclDevResourceRequirements.size)
 
-  constructor(resource: DeviceResource, communicator: ncclComm_t | null, api: string) {
+  constructor(resource: DeviceResource, communicator: ncclComm_t | null, api: string, name: string) {
     this.#resource = resource
     try {
-      this.#require(communicator, api)
+      this.#require(communicator, api, name)
     } catch (error) {
       this.dispose()
       throw error
@@ -193,70 +212,73 @@ export class RequiredResource {
     this.#requirement.dispose()
   }
 
-  #require(communicator: ncclComm_t | null, api: string): void {
+  #require(communicator: ncclComm_t | null, api: string, name: string): void {
     const resource = this.#resource
-    if (typeof resource !== 'object' || resource === null) throw new TypeError(`${api}: a resource must be an object`)
+    if (!isPlainObject(resource)) throw wrongType(api, name, 'a plain object with a kind', resource)
+    requireOptions<object>(resource, api, requireKeyOf<object>(resource.kind, api, `${name}.kind`, resourceKeys), name)
+    const integer = (value: unknown, field: string, greatest: number = largestInt): number =>
+      requireInteger(value, api, `${name}.${field}`, 0, greatest)
     const handle = this.#handle
     const requirement = this.#requirement
     switch (resource.kind) {
       case 'lsaBarrier': {
-        const team = teamBytes(checkedTeam(resource.team, 'team', api))
-        const barriers = whole(resource.barriers, 'barriers', 0, api)
+        const team = teamBytes(requireTeam(resource.team, api, `${name}.team`))
+        const barriers = integer(resource.barriers, 'barriers')
         const status = ncclLsaBarrierCreateRequirement(team, barriers, handle, requirement)
         checkNccl(status, 'ncclLsaBarrierCreateRequirement')
         return
       }
       case 'ginBarrier': {
-        const team = teamBytes(checkedTeam(resource.team, 'team', api))
-        const barriers = whole(resource.barriers, 'barriers', 0, api)
+        const team = teamBytes(requireTeam(resource.team, api, `${name}.team`))
+        const barriers = integer(resource.barriers, 'barriers')
         const status = ncclGinBarrierCreateRequirement(communicator, team, barriers, handle, requirement)
         checkNccl(status, 'ncclGinBarrierCreateRequirement', communicator)
         return
       }
       case 'llA2A': {
-        const blocks = whole(resource.blocks, 'blocks', 0, api)
-        const slots = whole(resource.slots, 'slots', 0, api)
+        const blocks = integer(resource.blocks, 'blocks')
+        const slots = integer(resource.slots, 'slots')
         const status = ncclLLA2ACreateRequirement(blocks, slots, handle, requirement)
         checkNccl(status, 'ncclLLA2ACreateRequirement')
         return
       }
       case 'ginOutbox': {
-        const blocks = whole(resource.blocks, 'blocks', 0, api)
-        const status = ncclGinOutboxCreateRequirement(blocks, logarithm(resource.sizeLog2, api), handle, requirement)
+        const blocks = integer(resource.blocks, 'blocks')
+        const status = ncclGinOutboxCreateRequirement(
+          blocks,
+          integer(resource.sizeLog2, 'sizeLog2', 30),
+          handle,
+          requirement,
+        )
         checkNccl(status, 'ncclGinOutboxCreateRequirement')
         return
       }
       case 'ginInboxA2A': {
-        const peers = teamBytes(checkedTeam(resource.peers, 'peers', api))
-        const blocks = whole(resource.blocks, 'blocks', 0, api)
-        const sizeLog2 = logarithm(resource.sizeLog2, api)
+        const peers = teamBytes(requireTeam(resource.peers, api, `${name}.peers`))
+        const blocks = integer(resource.blocks, 'blocks')
+        const sizeLog2 = integer(resource.sizeLog2, 'sizeLog2', 30)
         const status = ncclGinInboxA2ACreateRequirement(peers, blocks, sizeLog2, handle, requirement)
         checkNccl(status, 'ncclGinInboxA2ACreateRequirement')
         return
       }
-      case 'buffer':
-        this.#requireBuffer(resource, api)
-        return
-      default:
-        throw new TypeError(`${api}: unknown kind of resource ${describeValue((resource as { kind: unknown }).kind)}`)
+      case 'buffer': {
+        const { byteLength, alignment = 16, ginSignals = 0, ginCounters = 0 } = resource
+        if (!Number.isInteger(Math.log2(integer(alignment, 'alignment')))) {
+          throw outOfRange(api, `${name}.alignment`, 'a power of two', alignment)
+        }
+        const base = this.#handle.address
+        ncclDevResourceRequirements.write(requirement, {
+          next: 0n,
+          bufferSize: BigInt(integer(byteLength, 'byteLength')),
+          bufferAlign: BigInt(alignment),
+          outBufferHandle: base,
+          ginSignalCount: integer(ginSignals, 'ginSignals'),
+          ginCounterCount: integer(ginCounters, 'ginCounters'),
+          outGinSignalStart: base + 4n,
+          outGinCounterStart: base + 8n,
+        })
+      }
     }
-  }
-
-  #requireBuffer({ byteLength, alignment = 16, ginSignals = 0, ginCounters = 0 }: BufferResource, api: string): void {
-    const align = whole(alignment, 'alignment', 1, api)
-    if (!Number.isInteger(Math.log2(align)))
-      throw new RangeError(`${api}: alignment must be a power of two, got ${align}`)
-    const base = this.#handle.address
-    ncclDevResourceRequirements.write(this.#requirement, {
-      next: 0n,
-      bufferSize: BigInt(whole(byteLength, 'byteLength', 0, api)),
-      bufferAlign: BigInt(align),
-      outBufferHandle: base,
-      ginSignalCount: whole(ginSignals, 'ginSignals', 0, api),
-      ginCounterCount: whole(ginCounters, 'ginCounters', 0, api),
-      outGinSignalStart: base + 4n,
-      outGinCounterStart: base + 8n,
-    })
   }
 }
 
@@ -267,15 +289,3 @@ const codecs = {
   ginOutbox: ncclGinOutboxHandle,
   ginInboxA2A: ncclGinInboxA2AHandle,
 } as const
-
-function logarithm(value: unknown, api: string): number {
-  const checked = whole(value, 'sizeLog2', 0, api)
-  if (checked <= 30) return checked
-  throw new RangeError(`${api}: sizeLog2 must be from 0 to 30, got ${checked}`)
-}
-
-function whole(value: unknown, parameter: string, least: number, api: string): number {
-  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${parameter} must be a number`)
-  if (Number.isInteger(value) && value >= least && value <= 0x7fff_ffff) return value
-  throw new RangeError(`${api}: ${parameter} must be a whole number from ${least}, got ${value}`)
-}

@@ -7,7 +7,7 @@ import {
   ncclTeamRankToWorld,
   ncclTeamWorld,
 } from '@shoal/nccl-sys'
-import { describeValue } from '@shoal/types'
+import { inspectKey, inspectLine, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
@@ -28,8 +28,11 @@ export interface TeamShape {
 
 /** A team of a communicator, as one of its ranks sees it. */
 export class Team implements TeamShape {
+  /** Number of ranks. */
   readonly size: number
+  /** This rank's place in the team. */
   readonly rank: number
+  /** Distance of the ranks in the communicator. */
   readonly stride: number
   readonly #live: LiveCommunicator
 
@@ -73,30 +76,32 @@ export class Team implements TeamShape {
     return 'Team'
   }
 
+  [inspectKey](): string {
+    const { size, rank, stride } = this
+    return inspectLine('Team', { size, rank, stride })
+  }
+
   #checked(rank: unknown, api: string): Uint8Array {
     requireAlive(this.#live, api)
     requireIdle(this.#live, api)
-    if (typeof rank !== 'number') throw new TypeError(`${api}: rank must be a number`)
-    if (Number.isInteger(rank) && rank >= 0 && rank < this.size) return teamBytes(this)
-    throw new RangeError(`${api}: rank must be from 0 to ${this.size - 1}, got ${rank}`)
+    requireInteger(rank, api, 'rank', 0, this.size - 1)
+    return teamBytes(this)
   }
 
   #requireDivisor(size: unknown, api: string): void {
-    if (typeof size !== 'number') throw new TypeError(`${api}: size must be a number`)
-    if (Number.isInteger(size) && size > 0 && this.size % size === 0) return
-    throw new RangeError(`${api}: size must divide the ${this.size} ranks of the team, got ${size}`)
+    if (this.size % requireInteger(size, api, 'size', 1, this.size) === 0) return
+    throw outOfRange(api, 'size', `a divisor of the ${this.size} ranks of the team`, size)
   }
 }
 
+const largestInt = 0x7fff_ffff
 const calls = { world: ncclTeamWorld, lsa: ncclTeamLsa, rail: ncclTeamRail } as const
 
 export function team(live: LiveCommunicator, name: TeamName): Team {
   const api = 'Communicator.team'
-  if (typeof name !== 'string' || !Object.hasOwn(calls, name)) {
-    throw new TypeError(`${api}: name must be one of ${Object.keys(calls).join(', ')}, got ${describeValue(name)}`)
-  }
+  const call = requireKeyOf(name, api, 'name', calls)
   requireIdle(live, api)
-  const { nRanks, rank, stride } = calls[name](live.handle)
+  const { nRanks, rank, stride } = call(live.handle)
   return new Team(live, { size: nRanks, rank, stride })
 }
 
@@ -108,16 +113,11 @@ export function teamBytes({ size, rank, stride }: TeamShape): Uint8Array {
   return bytes
 }
 
-/** What a caller names as a team, checked. */
-export function checkedTeam(value: unknown, parameter: string, api: string): TeamShape {
-  if (typeof value !== 'object' || value === null) throw new TypeError(`${api}: ${parameter} must be a team`)
-  const { size, rank, stride } = value as TeamShape
-  for (const [name, number] of Object.entries({ size, rank, stride })) {
-    if (typeof number !== 'number') throw new TypeError(`${api}: ${parameter}.${name} must be a number`)
-    if (!Number.isInteger(number) || number < 0 || number > 0x7fff_ffff) {
-      throw new RangeError(`${api}: ${parameter}.${name} must be a whole number from 0, got ${number}`)
-    }
-  }
-  if (rank >= size) throw new RangeError(`${api}: ${parameter}.rank must be below its size ${size}, got ${rank}`)
-  return { size, rank, stride }
+/** A team of NCCL, or one of its shape. @throws TypeError, RangeError */
+export function requireTeam(value: unknown, api: string, name: string): TeamShape {
+  if (typeof value !== 'object' || value === null) throw wrongType(api, name, 'a team', value)
+  const team = value as TeamShape
+  const size = requireInteger(team.size, api, `${name}.size`, 1, largestInt)
+  const rank = requireInteger(team.rank, api, `${name}.rank`, 0, size - 1)
+  return { size, rank, stride: requireInteger(team.stride, api, `${name}.stride`, 0, largestInt) }
 }

@@ -1,13 +1,13 @@
 import { CommunicatorStateError } from '../lifetime/communicatorErrors.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import type { Clique } from './clique.js'
+import type { LocalRanks } from '../lifetime/localRanks.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
 // NCCL connects ranks when an operation first needs it, and a communicator that blocks waits for them inside that call.
 // Where one of them is in the same thread, it never comes: its call would be the next one of this thread.
 
-/** An operation that connects: of all ranks, or of this one and a peer. */
-interface Meeting {
+/** An operation that is about to connect: all ranks, or this one and a peer. */
+interface PendingConnect {
   readonly live: LiveCommunicator
   /** Undefined: all ranks. */
   readonly peer: number | undefined
@@ -15,11 +15,11 @@ interface Meeting {
 }
 
 /** Of the group that is open. */
-let meetings: Meeting[] = []
+let pendingConnects: PendingConnect[] = []
 /** Of groups that wait on other threads. */
-const underWay = new Set<readonly Meeting[]>()
+const asyncConnects = new Set<readonly PendingConnect[]>()
 
-/** Before an operation of all ranks that are not connected yet. @throws CommunicatorStateError where it would wait for ever. */
+/** Before an operation of all ranks that are not connected yet. @throws CommunicatorStateError where it would never return. */
 export function connectAll(live: LiveCommunicator, api: string): void {
   connect({ live, peer: undefined, sends: false }, api)
 }
@@ -32,68 +32,67 @@ export function connectPeer(live: LiveCommunicator, peer: number, sends: boolean
   connect({ live, peer, sends }, api)
 }
 
-function connect(meeting: Meeting, api: string): void {
+function connect(pending: PendingConnect, api: string): void {
   if (isGroupOpen() || isCollecting()) {
-    meetings.push(meeting)
+    pendingConnects.push(pending)
     return
   }
-  if (waitsForEver(meeting, [])) throw unconnected(meeting.live, api)
-  note(meeting)
+  if (waitsForever(pending, [])) throw unconnected(pending.live, api)
+  markConnected([pending])
 }
 
-/** What the group that ends now connects; to be given to `connected` when it has. */
-export function takeMeetings(): readonly Meeting[] {
-  if (meetings.length === 0) return meetings
-  const taken = meetings
-  meetings = []
+/** What the group that ends now connects; to be given to `markConnected` once it has. */
+export function takePendingConnects(): readonly PendingConnect[] {
+  if (pendingConnects.length === 0) return pendingConnects
+  const taken = pendingConnects
+  pendingConnects = []
   return taken
 }
 
-/** The error for the open group where it would wait for a rank of this thread of which it has no call; undefined where not. */
-export function meetingsAlone(): Error | undefined {
-  const alone = meetings.find((meeting) => waitsForEver(meeting, meetings))
-  return alone === undefined ? undefined : unconnected(alone.live, 'group')
+/** The error for the open group where it would wait for a rank of this thread that has no call in it; undefined where not. */
+export function findDeadlock(): Error | undefined {
+  if (pendingConnects.length === 0) return undefined
+  const found = pendingConnects.find((pending) => waitsForever(pending, pendingConnects))
+  return found === undefined ? undefined : unconnected(found.live, 'group')
 }
 
-/** The group has ended well, so all have met. */
-export function connected(met: readonly Meeting[]): void {
-  for (const meeting of met) note(meeting)
+/** The operations have been made, so the ranks are connected. */
+export function markConnected(connects: readonly PendingConnect[]): void {
+  for (const { live, peer, sends } of connects) {
+    if (peer === undefined) live.isConnected = true
+    else live.connectedPeers?.add(peerKey(peer, sends))
+  }
 }
 
 /** The group is about to wait on another thread; returns what is to be called when it no longer does. */
-export function meetElsewhere(met: readonly Meeting[]): () => void {
-  if (met.length === 0) return () => undefined
-  underWay.add(met)
-  return () => underWay.delete(met)
+export function trackAsyncConnects(connects: readonly PendingConnect[]): () => void {
+  if (connects.length === 0) return () => undefined
+  asyncConnects.add(connects)
+  return () => asyncConnects.delete(connects)
 }
 
-function note({ live, peer, sends }: Meeting): void {
-  if (peer === undefined) live.isConnected = true
-  else live.connectedPeers?.add(peerKey(peer, sends))
-}
-
-function waitsForEver(meeting: Meeting, present: readonly Meeting[]): boolean {
-  const { live, peer, sends } = meeting
-  const { clique } = live
-  if (clique === undefined || clique.members < 2) return false
-  const coming = [...present, ...[...underWay].flat()].filter((other) => other.live.clique === clique)
+function waitsForever(pending: PendingConnect, sameGroup: readonly PendingConnect[]): boolean {
+  const { live, peer, sends } = pending
+  const { localRanks } = live
+  if (localRanks === undefined || localRanks.count < 2) return false
+  const coming = [...sameGroup, ...[...asyncConnects].flat()].filter((other) => other.live.localRanks === localRanks)
   if (peer === undefined) {
     const ranks = new Set([live, ...coming.flatMap((other) => (other.peer === undefined ? [other.live] : []))])
-    return ranks.size < clique.members
+    return ranks.size < localRanks.count
   }
-  if (!mayBeHere(clique, peer)) return false
+  if (!mayBeLocal(localRanks, peer)) return false
   return !coming.some((other) => other.live.rank === peer && other.peer === live.rank && other.sends !== sends)
 }
 
 /** Whether a rank is in this thread; of those whose init is under way nobody knows which they are. */
-function mayBeHere(clique: Clique, rank: number): boolean {
-  return clique.made.has(rank) || clique.made.size < clique.members
+function mayBeLocal(localRanks: LocalRanks, rank: number): boolean {
+  return localRanks.createdRanks.has(rank) || localRanks.createdRanks.size < localRanks.count
 }
 
 function peerKey(peer: number, sends: boolean): number {
   return sends ? peer : -1 - peer
 }
 
-function unconnected({ rank, worldSize, device }: LiveCommunicator, operation: string): Error {
-  return new CommunicatorStateError({ operation, state: 'unconnected', rank, worldSize, device })
+function unconnected({ rank, worldSize, deviceOrdinal }: LiveCommunicator, operation: string): Error {
+  return new CommunicatorStateError({ operation, state: 'unconnected', rank, worldSize, deviceOrdinal })
 }

@@ -3,11 +3,17 @@ import { ncclResult_t } from '@shoal/nccl-sys'
 import { checkNccl, throwContextError } from '../errors.js'
 import { type LiveCommunicator, requireIdle } from '../lifetime/live.js'
 import { connectAll, connectPeer } from './connections.js'
-import { collect, joinGroup, noteRefusal } from './group.js'
-import { isCollecting, isGroupOpen } from './groupState.js'
+import { joinGroup, noteRefusal } from './group.js'
+import { collect } from './groupOffThread.js'
+import { groupState, isCollecting, isGroupOpen } from './groupState.js'
+
+/** Before an operation is checked and submitted, so that `groupEnd` learns of one that is refused on the way. */
+export function beginOperation(): void {
+  groupState.unmade += 1
+}
 
 /** Before an operation of all ranks is made. */
-export function enter(live: LiveCommunicator, api: string): void {
+export function prepare(live: LiveCommunicator, api: string): void {
   if (live.pending !== undefined) requireIdle(live, api)
   if (!live.isConnected) connectAll(live, api)
   start(live, api)
@@ -36,15 +42,23 @@ export function check(status: number, api: string, live: LiveCommunicator): void
   }
 }
 
-/** Makes an operation now, or leaves it to the `groupAsync` that collects. `call` returns the status. */
-export function submit(live: LiveCommunicator, api: string, call: () => number): void {
+/** Makes an operation now, or leaves it to the `groupOffThread` that collects. `call` returns the status; the rest is what it uses. */
+export function submit(
+  live: LiveCommunicator,
+  api: string,
+  call: () => number,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): void {
   if (isCollecting()) {
     if (!live.isConnected) connectAll(live, api)
-    collect(live, api, call)
-    return
+    collect(live, api, call, send, recv, stream)
+  } else {
+    prepare(live, api)
+    make(live, api, call)
   }
-  enter(live, api)
-  make(live, api, call)
+  groupState.unmade -= 1
 }
 
 /** The same for an operation of this rank and a peer, which sends to it or receives from it. */
@@ -54,12 +68,16 @@ export function submitToPeer(
   peer: number,
   sends: boolean,
   call: () => number,
+  memory: unknown,
+  stream: unknown,
 ): void {
   if (!isCollecting() && live.pending !== undefined) requireIdle(live, api)
   connectPeer(live, peer, sends, api)
-  if (collect(live, api, call)) return
-  start(live, api)
-  make(live, api, call)
+  if (!collect(live, api, call, memory, undefined, stream)) {
+    start(live, api)
+    make(live, api, call)
+  }
+  groupState.unmade -= 1
 }
 
 function make(live: LiveCommunicator, api: string, call: () => number): void {

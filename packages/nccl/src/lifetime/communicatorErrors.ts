@@ -1,4 +1,4 @@
-import { nameErrorClass, ShoalError, StatusError } from '@shoal/types'
+import { describeValue, nameErrorClass, ShoalError, StatusError } from '@shoal/types'
 
 /** Which communicator an error is about. */
 export interface CommunicatorIdentity {
@@ -7,7 +7,7 @@ export interface CommunicatorIdentity {
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of its device. */
-  readonly device: number
+  readonly deviceOrdinal: number
 }
 
 /** Why a communicator was aborted. */
@@ -71,7 +71,7 @@ export class CommunicatorAbortedError extends ShoalError {
     this.reason = options.reason
     this.rank = options.rank
     this.worldSize = options.worldSize
-    this.device = options.device
+    this.device = options.deviceOrdinal
     if (options.lastOperation !== undefined) this.lastOperation = options.lastOperation
     if (options.lostRanks !== undefined) this.lostRanks = options.lostRanks
   }
@@ -87,42 +87,38 @@ const causes: { readonly [R in AbortReason]: string } = {
 }
 
 function abortedMessage(options: CommunicatorAbortedErrorOptions): string {
-  const { operation, rank, worldSize, device, lastOperation, lostRanks, reason, cause } = options
+  const { operation, rank, worldSize, deviceOrdinal, lastOperation, lostRanks, reason, cause } = options
   const queued = lastOperation === undefined ? '' : `, after ${lastOperation}`
-  const lost = lostRanks === undefined || lostRanks.length === 0 ? '' : ` Lost: ${ranksInWords(lostRanks)}.`
+  const lost = lostRanks === undefined || lostRanks.length === 0 ? '' : ` Lost: ${listRanks(lostRanks)}.`
   const why = cause === undefined ? '' : `: ${messageOf(cause)}`
   return (
-    `${apiName(operation)} on rank ${rank} of ${worldSize} (device ${device})${queued}, which depends on ` +
-    `${othersInWords(rank, worldSize)}, did not complete: the communicator was ` +
+    `${apiName(operation)} on rank ${rank} of ${worldSize} (device ${deviceOrdinal})${queued}, which depends on ` +
+    `${listOtherRanks(rank, worldSize)}, did not complete: the communicator was ` +
     `${reason === 'revoke' ? 'interrupted' : 'aborted'} because ${causes[reason]}${why}.${lost} ` +
     'Results of its operations are not valid; make a new communicator from the ranks that are left.'
   )
 }
 
-function othersInWords(rank: number, worldSize: number): string {
+function listOtherRanks(rank: number, worldSize: number): string {
   if (worldSize === 1) return 'no other rank'
   if (worldSize > 9) return `the ${worldSize - 1} other ranks`
-  return ranksInWords(Array.from({ length: worldSize }, (_, other) => other).filter((other) => other !== rank))
+  return listRanks(Array.from({ length: worldSize }, (_, other) => other).filter((other) => other !== rank))
 }
 
-function ranksInWords(ranks: readonly number[]): string {
+function listRanks(ranks: readonly number[]): string {
   return `rank${ranks.length === 1 ? '' : 's'} ${ranks.join(', ')}`
 }
 
-function textOf(value: unknown): string {
-  try {
-    return String(value)
-  } catch {
-    // The reason of a signal may be anything, also what JavaScript makes no text of.
-    return 'an object that has no text'
-  }
+function textOf(cause: unknown): string {
+  const text: unknown = cause instanceof Error ? cause.message : cause
+  return typeof text === 'string' ? text : describeValue(text)
 }
 
 /** One line about a cause, with NCCL's own words where it has some: only they say which ranks disagree, and on what. */
 function messageOf(cause: unknown): string {
-  const [words = ''] = textOf(cause instanceof Error ? cause.message : cause).split('\n')
-  const told = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''
-  const text = told ? `${words} (NCCL says: ${told})` : words
+  const [message = ''] = textOf(cause).split('\n')
+  const lastError = cause instanceof StatusError ? (cause.lastError ?? '').trim().split('\n')[0] : ''
+  const text = lastError ? `${message} (NCCL says: ${lastError})` : message
   return text.endsWith('.') ? text.slice(0, -1) : text
 }
 
@@ -144,14 +140,14 @@ export function lostRanksIn(reason: unknown): readonly number[] | undefined {
  * Why a communicator takes no call now. `'unconnected'`: an operation that connects ranks waits inside NCCL until the others
  * have called theirs, and one of them is in this thread, which would never come to its call.
  */
-export type UnfitState = 'suspended' | 'revoked' | 'unconnected'
+export type InvalidState = 'suspended' | 'revoked' | 'unconnected'
 
-const waysOut: Readonly<Record<UnfitState, string>> = {
+const hints: Readonly<Record<InvalidState, string>> = {
   suspended: 'resume() it first.',
   revoked: 'Only split, shrink, destroy and abort are left; make a new communicator.',
   unconnected:
     'NCCL would connect it now and wait for the calls of other ranks, of which this thread has one as well: ' +
-    'put the calls of all ranks of this thread into one group() or groupAsync().',
+    'put the calls of all ranks of this thread into one group() or groupOffThread().',
 }
 
 /** What a CommunicatorStateError is made of. */
@@ -159,7 +155,7 @@ export interface CommunicatorStateErrorOptions extends CommunicatorIdentity {
   /** Method that was called, or the C function of the operation. */
   readonly operation: string
   /** What the communicator is in. */
-  readonly state: UnfitState
+  readonly state: InvalidState
 }
 
 /** The communicator is suspended, was revoked, or would wait for itself, and takes no such call now. Nothing was started. */
@@ -173,7 +169,7 @@ export class CommunicatorStateError extends ShoalError {
   /** Method that was called, or the C function of the operation. */
   readonly operation: string
   /** What the communicator is in. */
-  readonly state: UnfitState
+  readonly state: InvalidState
   /** Its place among the ranks. */
   readonly rank: number
   /** Number of ranks. */
@@ -182,19 +178,18 @@ export class CommunicatorStateError extends ShoalError {
   readonly device: number
 
   constructor(options: CommunicatorStateErrorOptions) {
-    const { operation, state, rank, worldSize, device } = options
-    super(`${apiName(operation)}: rank ${rank} of ${worldSize} (device ${device}) is ${state}. ${waysOut[state]}`)
+    const { operation, state, rank, worldSize, deviceOrdinal } = options
+    super(`${apiName(operation)}: rank ${rank} of ${worldSize} (device ${deviceOrdinal}) is ${state}. ${hints[state]}`)
     this.operation = operation
     this.state = state
     this.rank = rank
     this.worldSize = worldSize
-    this.device = device
+    this.device = deviceOrdinal
   }
 }
 
 /** What an operation is called in full: a method of Communicator, unless it says itself whose it is. */
 export function apiName(operation: string): string {
-  const isFull =
-    operation === 'group' || operation === 'groupAsync' || operation.includes('.') || operation.startsWith('nccl')
+  const isFull = operation.startsWith('group') || operation.includes('.') || operation.startsWith('nccl')
   return isFull ? operation : `Communicator.${operation}`
 }

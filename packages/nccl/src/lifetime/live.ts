@@ -1,9 +1,9 @@
 import type { BackgroundWork } from '@shoal/ffi'
 import type { ncclComm_t } from '@shoal/nccl-sys'
-import { DisposedError } from '@shoal/types'
-import type { Clique } from '../group/clique.js'
-import { asyncStatus, whenSettled } from './asyncStatus.js'
-import type { RecentCollectives } from './noted.js'
+import { BusyError, DisposedError } from '@shoal/types'
+import { untilSettled, whenSettled } from './asyncStatus.js'
+import type { RecentCollectives } from './checkedCollective.js'
+import type { LocalRanks } from './localRanks.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
 /**
@@ -14,7 +14,7 @@ export interface LiveCommunicator {
   readonly handle: ncclComm_t
   readonly rank: number
   readonly worldSize: number
-  readonly device: number
+  readonly deviceOrdinal: number
   readonly context: bigint
   /** Whether NCCL is done with a call when it returns. */
   readonly isBlocking: boolean
@@ -24,19 +24,19 @@ export interface LiveCommunicator {
   children?: Set<Child> | undefined
   /** What runs on another thread with this communicator, which meanwhile takes nothing else. */
   pending?: Pending | undefined
-  /** The same for all communicators of this thread that are known to be ranks of one. */
-  clique?: Clique | undefined
+  /** The ranks of this communicator that are in this thread; the same object for all of them. */
+  localRanks?: LocalRanks | undefined
   /** Whether operations of all ranks no longer wait for them; see `connections.ts`. */
   isConnected: boolean
   /** The peers to which it is connected, by direction; undefined where it does not wait for that. */
   connectedPeers?: Set<number> | undefined
-  /** The group in which it was used last, and how many collectives were asked of it there; see `agreement.ts`. */
+  /** The group in which it was used last, and how many collectives were asked of it there; see `operationMatch.ts`. */
   group: number
   groupLength: number
   /** C function of the operation that was queued last. */
   lastOperation?: string | undefined
   /** The promise of `work`, but one that rejects when the communicator fails meanwhile. */
-  guard?: Guard | undefined
+  readonly guard: Guard
   /** Has something done once NCCL has freed it, and so does nothing for it any more in the background. */
   readonly whenFreed: (work: () => void) => void
   /** How it ended, where it did; the handle must not be used any more. */
@@ -106,13 +106,19 @@ export function requireAlive(live: LiveCommunicator, operation: string): void {
   })
 }
 
-/** Throws while something else runs with this communicator on another thread: NCCL takes one call at a time. */
+/** NCCL takes one call at a time. @throws BusyError while something else runs with this communicator on another thread. */
 export function requireIdle(live: LiveCommunicator, api: string): void {
-  if (live.pending !== undefined) throw busy(live.pending, api)
+  if (live.pending === undefined) return
+  throw new BusyError({ object: 'Communicator', api, underWay: live.pending.operation })
 }
 
-function busy({ operation }: Pending, api: string): Error {
-  return new Error(`${api}: ${operation} is still under way on this communicator; await its promise first`)
+/** Waits until a communicator that does not block has done what the call `api` left in progress. */
+export function settled(live: LiveCommunicator, api: string): Promise<void> {
+  return untilSettled(
+    () => live.handle,
+    api,
+    () => live.ended !== undefined,
+  )
 }
 
 /**
@@ -140,7 +146,7 @@ export function exclusively<T>(
 async function untilIdle(live: LiveCommunicator, operation: string): Promise<void> {
   if (live.isBlocking) return
   await whenSettled(
-    () => asyncStatus(live.handle),
+    () => live.handle,
     () => live.ended !== undefined,
   )
   requireAlive(live, operation)
@@ -179,7 +185,6 @@ function guarded<T>(
   const background: BackgroundWork = {}
   let guardedWork = (): Promise<T> => work(background)
   for (const { guard } of lives) {
-    if (guard === undefined) continue
     const inner = guardedWork
     guardedWork = () =>
       guard(

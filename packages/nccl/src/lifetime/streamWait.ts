@@ -10,9 +10,8 @@ import {
   cuEventRecord,
   driver,
 } from '@shoal/cuda-sys/driver'
-import { type BackgroundWork, callInContext, offThread, waitForEvent } from '@shoal/ffi'
+import { type BackgroundWork, callInContext, offThread, onAbort, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
-import { onAbort } from './onAbort.js'
 
 const disableTiming = 2
 const notReady = 600
@@ -72,17 +71,12 @@ async function whenRecorded(
   callInContext(context)
   checkCuda(cuEventCreate(out, disableTiming), 'cuEventCreate')
   const event = out[0] as CUevent
-  const ended = new AbortController()
-  const unsubscribe = onAbort(ending, () => ended.abort())
   try {
     record(event)
     const query = driver.address('cuEventQuery', 2000)
-    checkCuda(
-      await waitForEvent({ context, event, query, notReady }, { background, signal: ended.signal }),
-      'cuEventQuery',
-    )
+    const status = await waitForEvent({ context, event, query, notReady }, { background, signal: ending })
+    checkCuda(status, 'cuEventQuery')
   } finally {
-    unsubscribe()
     callInContext(context)
     // In a context that has failed the event is gone already.
     cuEventDestroy(event)

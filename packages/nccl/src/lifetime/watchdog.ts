@@ -1,4 +1,4 @@
-import type { BackgroundWork } from '@shoal/ffi'
+import { type BackgroundWork, onAbort } from '@shoal/ffi'
 import { ncclResult_t } from '@shoal/nccl-sys'
 import { StatusError, TimeoutError } from '@shoal/types'
 import { attachSuppressed } from '../attach.js'
@@ -9,7 +9,6 @@ import {
   type CommunicatorIdentity,
   lostRanksIn,
 } from './communicatorErrors.js'
-import { onAbort } from './onAbort.js'
 import type { CommunicatorWaitOptions } from './waitOptions.js'
 
 /** What the watchdog watches. */
@@ -34,7 +33,7 @@ interface Wait {
   readonly operation: string
   readonly reject: (error: Error) => void
   /** What it waits for is being ended, so it must not resolve. */
-  isDoomed: boolean
+  isInterrupted: boolean
 }
 
 /** How often NCCL is asked for lost ranks while something waits. */
@@ -107,7 +106,7 @@ export class Watchdog {
       }
       const wait: Wait = {
         operation,
-        isDoomed: false,
+        isInterrupted: false,
         reject: (error) => {
           if (!end()) return
           background.release?.()
@@ -124,12 +123,12 @@ export class Watchdog {
       // After a failure the wait is rejected by that, once the abort has ended, and never resolves.
       work(background).then(
         (value) => {
-          if (this.#failure === undefined && !wait.isDoomed) this.#look()
-          if (this.#failure === undefined && !wait.isDoomed && end()) resolve(value)
+          if (this.#failure === undefined && !wait.isInterrupted) this.#look()
+          if (this.#failure === undefined && !wait.isInterrupted && end()) resolve(value)
           else drop?.(value)
         },
         (error: unknown) => {
-          if (this.#failure !== undefined || wait.isDoomed) return
+          if (this.#failure !== undefined || wait.isInterrupted) return
           if (isFatal(error)) this.fail({ reason: 'async-error', cause: error })
           else if (end()) reject(error)
         },
@@ -142,7 +141,8 @@ export class Watchdog {
     if (this.#failure !== undefined) return
     this.#failure = failure
     this.stop()
-    this.#failing.abort(failure.cause)
+    // Without the cause, which may be any object of the program's: whoever waits is told by `rejectAll`.
+    this.#failing.abort()
     const aborted = this.#watched.abort(failure)
     let grace: NodeJS.Timeout | undefined
     const late = new Promise<void>((resolve) => {
@@ -168,11 +168,11 @@ export class Watchdog {
    * function returned rejects them. `except` is what ends it.
    */
   interrupt(except: string): () => void {
-    const doomed = [...this.#waits].filter(({ operation }) => operation !== except)
-    for (const wait of doomed) wait.isDoomed = true
+    const interrupted = [...this.#waits].filter(({ operation }) => operation !== except)
+    for (const wait of interrupted) wait.isInterrupted = true
     const rejectAll = (): void => {
       clearTimeout(grace)
-      for (const wait of doomed) wait.reject(this.#errorOf(wait.operation, { reason: 'revoke' }))
+      for (const wait of interrupted) wait.reject(this.#errorOf(wait.operation, { reason: 'revoke' }))
     }
     const grace = setTimeout(rejectAll, abortGrace)
     return rejectAll
@@ -184,9 +184,18 @@ export class Watchdog {
   }
 
   #errorOf(operation: string, { reason, cause }: Failure): CommunicatorAbortedError {
-    const { rank, worldSize, device, lastOperation } = this.#watched
+    const { rank, worldSize, deviceOrdinal, lastOperation } = this.#watched
     const lostRanks = lostRanksIn(cause)
-    return new CommunicatorAbortedError({ operation, reason, rank, worldSize, device, lastOperation, lostRanks, cause })
+    return new CommunicatorAbortedError({
+      operation,
+      reason,
+      rank,
+      worldSize,
+      deviceOrdinal,
+      lastOperation,
+      lostRanks,
+      cause,
+    })
   }
 
   #add(wait: Wait): void {

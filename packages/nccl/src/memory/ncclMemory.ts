@@ -7,18 +7,24 @@ import {
   watchForLeak,
 } from '@shoal/cuda-base/basics'
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
-import { NativeMemory, offThread } from '@shoal/ffi'
+import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {
+  BusyError,
   type DeviceLike,
   DisposedError,
   type DType,
-  describeValue,
   dtypeInfo,
   dtypes,
+  inspectKey,
+  inspectLine,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type OptionKeys,
+  requireInteger,
+  requireOneOf,
+  requireOptions,
   toDeviceOrdinal,
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
@@ -37,13 +43,13 @@ const stays = (): string => 'it stays allocated until the process ends'
  * ranks without a copy. Windows need it, or other memory mapped in the same way. It counts as memory everywhere: in
  * collectives, and in `DeviceBuffer.view(device, memory, 'f32')` of `@shoal/driver` for copies and kernels.
  *
- * It lives until `free()`, which `await using` calls; the collector only reports what was forgotten.
+ * It lives until `free()`, which `await using` calls, or `dispose()`; the collector only reports what was forgotten.
  */
 export class NcclMemory implements MemoryLike {
   /** Usable size in bytes; NCCL may have set aside more. */
   readonly byteLength: number
   /** Ordinal of the device that holds it. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** Type of its elements, where it was allocated for one. */
   readonly dtype: DType | undefined
   /** Number of elements, where it has a dtype. */
@@ -54,9 +60,10 @@ export class NcclMemory implements MemoryLike {
 
   /** @internal */
   constructor(key: typeof constructing, context: PrimaryContext, address: bigint, size: Size) {
-    if (key !== constructing) throw new TypeError('NcclMemory is made by NcclMemory.allocate')
+    if (key !== constructing)
+      throw new TypeError('NcclMemory: key must be left to NcclMemory.allocate, which makes such memory')
     this.byteLength = size.byteLength
-    this.device = context.ordinal
+    this.deviceOrdinal = context.ordinal
     this.dtype = size.dtype
     this.length = size.length
     this.#context = context
@@ -69,11 +76,17 @@ export class NcclMemory implements MemoryLike {
       context: context.handle,
       ...elements,
     })
-    watchForLeak(this, this.#name(), stays, 'free()')
+    watchForLeak(this, `NcclMemory of ${size.byteLength} bytes on device ${context.ordinal}`, stays, 'dispose()')
   }
 
   /**
    * Allocates on a device, off the JavaScript thread (`ncclMemAlloc`). Not zeroed.
+   *
+   * @example
+   * ```ts
+   * await using memory = await NcclMemory.allocate(0, { dtype: 'f32', length: 1024 })
+   * const elements = DeviceBuffer.view(Device.get(0), memory, 'f32')
+   * ```
    *
    * @param size bytes, or elements of a dtype; at least one.
    * @throws TypeError, RangeError for a wrong device or size; StatusError when NCCL or the driver refuses, as when there
@@ -101,12 +114,12 @@ export class NcclMemory implements MemoryLike {
     }
   }
 
-  /** The `CUdeviceptr`. @throws DisposedError after `free()`. */
+  /** The `CUdeviceptr`. @throws DisposedError once it was freed. */
   get address(): bigint {
     return this[memoryProtocol].address
   }
 
-  /** Whether `free()` was called. */
+  /** Whether it was freed. */
   get disposed(): boolean {
     return this.#freeing !== undefined
   }
@@ -120,16 +133,42 @@ export class NcclMemory implements MemoryLike {
    * Waits for the work of the device and gives the memory back (`ncclMemFree`, off the JavaScript thread). Idempotent.
    * Windows and registrations over it end first.
    *
-   * @throws Error while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
+   * @throws (rejects) BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
    */
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
-    const user = registrationWithin(this.#range)
-    if (user !== undefined) {
-      return Promise.reject(new Error(`NcclMemory.free: ${user} is open over this memory; dispose of that first`))
+    try {
+      this.#requireUnregistered('NcclMemory.free')
+    } catch (error) {
+      return Promise.reject(error)
     }
     this.#freeing = this.#free()
     return this.#freeing
+  }
+
+  /**
+   * The same at once: blocks the thread until the device has done its work (`cuCtxSynchronize`, `ncclMemFree`).
+   *
+   * @throws BusyError while a window or a registration is open over it; StatusError when NCCL or the driver refuses.
+   */
+  dispose(): void {
+    if (this.#freeing !== undefined) return
+    this.#requireUnregistered('NcclMemory.dispose')
+    forgetLeak(this)
+    const context = enterContext(this.#context.handle)
+    let statuses: number[]
+    try {
+      statuses = [cuCtxSynchronize(), ncclMemFree(this.#range.address)]
+    } finally {
+      leaveContext(context)
+      this.#freeing = releasePrimaryContexts([this.#context])
+      this.#freeing.catch(() => undefined)
+    }
+    this.#check(statuses)
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose()
   }
 
   /** The same as `free()`. */
@@ -141,26 +180,41 @@ export class NcclMemory implements MemoryLike {
     return 'NcclMemory'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return `${this.#name()}${this.disposed ? ' (freed)' : ''}`
+  [inspectKey](): string {
+    const { deviceOrdinal, byteLength, dtype } = this
+    const { address } = this.#range
+    return inspectLine('NcclMemory', {
+      deviceOrdinal,
+      address,
+      byteLength,
+      dtype,
+      disposed: this.disposed || undefined,
+    })
   }
 
-  #name(): string {
-    return `NcclMemory of ${this.byteLength} bytes on device ${this.device}`
+  #requireUnregistered(api: string): void {
+    const user = registrationWithin(this.#range)
+    if (user === undefined) return
+    throw new BusyError({ object: 'NcclMemory', api, underWay: user, hint: 'dispose of that first' })
   }
 
   async #free(): Promise<void> {
     forgetLeak(this)
     try {
-      const statuses = await offThread({ context: this.#context.handle, stopOnError: false }, () => {
-        cuCtxSynchronize()
-        ncclMemFree(this.#range.address)
-      })
-      checkNccl(statuses[1] ?? 0, 'ncclMemFree')
-      checkCuda(statuses[0] ?? 0, 'cuCtxSynchronize')
+      this.#check(
+        await offThread({ context: this.#context.handle, stopOnError: false }, () => {
+          cuCtxSynchronize()
+          ncclMemFree(this.#range.address)
+        }),
+      )
     } finally {
       await releasePrimaryContexts([this.#context])
     }
+  }
+
+  #check([synchronized = 0, freed = 0]: readonly number[]): void {
+    checkNccl(freed, 'ncclMemFree')
+    checkCuda(synchronized, 'cuCtxSynchronize')
   }
 }
 
@@ -170,21 +224,15 @@ interface Size {
   readonly length: number | undefined
 }
 
-function checkedSize(size: MemorySize, api: string): Size {
-  if (typeof size === 'number') return { byteLength: positive(size, 'size', api), dtype: undefined, length: undefined }
-  if (typeof size !== 'object' || size === null) {
-    throw new TypeError(`${api}: size must be a number of bytes, or a dtype and a length`)
-  }
-  const { dtype, length } = size
-  if (!dtypes.includes(dtype)) {
-    throw new TypeError(`${api}: unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
-  }
-  const elements = positive(length, 'length', api)
-  return { byteLength: positive(elements * dtypeInfo(dtype).bytes, 'length', api), dtype, length: elements }
-}
+const sizeKeys: OptionKeys<{ readonly dtype: DType; readonly length: number }> = { dtype: true, length: true }
 
-function positive(value: unknown, parameter: string, api: string): number {
-  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${parameter} must be a number`)
-  if (Number.isSafeInteger(value) && value > 0) return value
-  throw new RangeError(`${api}: ${parameter} must be a whole number from 1 to 2^53 - 1, got ${value}`)
+function checkedSize(size: MemorySize, api: string): Size {
+  if (typeof size !== 'object') {
+    return { byteLength: requireInteger(size, api, 'size', 1), dtype: undefined, length: undefined }
+  }
+  requireOptions(size, api, sizeKeys, 'size')
+  const dtype = requireOneOf(size.dtype, api, 'dtype', dtypes)
+  const { bytes } = dtypeInfo(dtype)
+  const length = requireInteger(size.length, api, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  return { byteLength: length * bytes, dtype, length }
 }

@@ -2,7 +2,7 @@ import type { MemoryRange } from '@shoal/types'
 
 /** Memory that NCCL has registered, and by what. */
 export interface RegisteredRange {
-  readonly device: number
+  readonly deviceOrdinal: number
   readonly address: bigint
   readonly byteLength: number
   readonly description: string
@@ -21,7 +21,7 @@ export function removeRegistration(range: RegisteredRange): void {
 /** What is registered over a part of the memory; undefined when nothing is. */
 export function registrationWithin({ address, byteLength, deviceOrdinal }: MemoryRange): string | undefined {
   for (const range of open) {
-    if (range.device !== deviceOrdinal) continue
+    if (range.deviceOrdinal !== deviceOrdinal) continue
     const end = range.address + BigInt(range.byteLength)
     if (range.address < address + BigInt(byteLength) && address < end) return range.description
   }

@@ -1,6 +1,6 @@
 import { ncclCommDeregister, ncclCommRegister } from '@shoal/nccl-sys'
-import type { MemoryLike } from '@shoal/types'
-import { afterCollected } from '../group/group.js'
+import { inspectKey, inspectLine, type MemoryLike } from '@shoal/types'
+import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
 import { memoryAt } from '../operations/operands.js'
@@ -63,6 +63,11 @@ export class Registration {
     return 'Registration'
   }
 
+  [inspectKey](): string {
+    const { address, byteLength, deviceOrdinal } = this.#range
+    return inspectLine('Registration', { address, byteLength, deviceOrdinal, disposed: this.#disposed || undefined })
+  }
+
   #end(): void {
     this.#disposed = true
     removeRegistration(this.#range)
@@ -77,5 +82,10 @@ export function register(live: LiveCommunicator, memory: MemoryLike): Registrati
   const out = new BigUint64Array(1)
   callNow(live, 'ncclCommRegister', () => ncclCommRegister(live.handle, address, byteLength, out))
   const description = `a registration with the communicator of rank ${live.rank}`
-  return new Registration(live, out[0] ?? 0n, memory, { device: live.device, address, byteLength, description })
+  return new Registration(live, out[0] ?? 0n, memory, {
+    deviceOrdinal: live.deviceOrdinal,
+    address,
+    byteLength,
+    description,
+  })
 }

@@ -1,12 +1,20 @@
 import { NativeMemory } from '@shoal/ffi'
 import { ncclPutSignal, ncclSignal, ncclWaitSignal, ncclWaitSignalDesc_t } from '@shoal/nccl-sys'
-import type { MemoryLike, StreamLike } from '@shoal/types'
+import {
+  type MemoryLike,
+  type OptionKeys,
+  requireInstance,
+  requireInteger,
+  requireOptions,
+  type StreamLike,
+  wrongType,
+} from '@shoal/types'
 import { keepUntilGroupEnds } from '../group/group.js'
-import { submit } from '../group/submit.js'
+import { beginOperation, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import { checkedRank, checkOptions, copyable, ownCount } from '../operations/counts.js'
+import { copyable, ownCount } from '../operations/counts.js'
 import { memoryAt, streamAt, wireTypeOf } from '../operations/operands.js'
-import type { CollectiveOptions } from '../operations/options.js'
+import { type CollectiveOptions, collectiveKeys } from '../operations/options.js'
 import type { PeerOptions } from '../operations/pointToPoint.js'
 import { isInSymmetricWindow, Window } from './window.js'
 
@@ -32,27 +40,39 @@ export interface PutSignalOptions extends CollectiveOptions, SignalOptions {
   readonly offset?: number | undefined
 }
 
+/** Which stream waits. */
+export interface WaitSignalOptions {
+  /** Stream that waits: a stream object, a bare `cudaStream_t`, or null for the default stream. */
+  readonly stream: StreamLike | bigint | null
+}
+
 /** Signals to wait for. */
 export interface AwaitedSignal extends SignalChannel, PeerOptions {
   /** How many signals of that peer. Default 1. */
   readonly count?: number | undefined
 }
 
+const largestInt = 0x7fff_ffff
+const awaitedKeys: OptionKeys<AwaitedSignal> = { peer: true, signal: true, context: true, count: true }
+const waitSignalKeys: OptionKeys<WaitSignalOptions> = { stream: true }
+const signalKeys: OptionKeys<SignalOptions> = { peer: true, signal: true, context: true, stream: true }
+const putSignalKeys: OptionKeys<PutSignalOptions> = { ...collectiveKeys, ...signalKeys, window: true, offset: true }
+
 export function putSignal(live: LiveCommunicator, source: MemoryLike, options: PutSignalOptions): void {
   const api = 'Communicator.putSignal'
-  checkOptions(options, api)
-  const peer = checkedRank(live, options.peer, 'peer', api)
-  if (!Window._is(options.window)) throw new TypeError(`${api}: window must be a Window (see registerWindow)`)
-  const { window } = options
+  beginOperation()
+  requireOptions(options, api, putSignalKeys)
+  const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
+  const window = requireInstance(options.window, api, 'window', Window as never) as Window
   const handle = window._handleFor(live, api)
   const range = memoryAt(source, live, api, 'source', false)
   const wire = wireTypeOf(range, undefined, options.dtype, api)
   const count = ownCount(range, 'source', wire, options.count, api)
   const byteLength = count * wire.bytes
-  const offset = whole(options.offset ?? 0, 'offset', api)
+  const offset = requireInteger(options.offset ?? 0, api, 'offset', 0)
   if (offset + byteLength > window.byteLength) {
     throw new RangeError(
-      `${api}: ${byteLength} bytes from byte ${offset} reach beyond the window of ${window.byteLength} bytes`,
+      `${api}: offset must leave room for ${byteLength} bytes in the window of ${window.byteLength}, not ${offset}`,
     )
   }
   if (!isInSymmetricWindow(live, range, byteLength)) {
@@ -61,37 +81,41 @@ export function putSignal(live: LiveCommunicator, source: MemoryLike, options: P
   const [units, type] = copyable(wire, count)
   const { signal, context } = channel(options, api)
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclPutSignal', () =>
-    ncclPutSignal(range.address, units, type, peer, handle, offset, signal, context, 0, live.handle, stream),
-  )
+  const call = (): number =>
+    ncclPutSignal(range.address, units, type, peer, handle, offset, signal, context, 0, live.handle, stream)
+  submit(live, 'ncclPutSignal', call, source, window.memory, options.stream)
 }
 
 export function signal(live: LiveCommunicator, options: SignalOptions): void {
   const api = 'Communicator.signal'
-  checkOptions(options, api)
-  const peer = checkedRank(live, options.peer, 'peer', api)
+  beginOperation()
+  requireOptions(options, api, signalKeys)
+  const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
   const { signal: index, context } = channel(options, api)
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclSignal', () => ncclSignal(peer, index, context, 0, live.handle, stream))
+  const call = (): number => ncclSignal(peer, index, context, 0, live.handle, stream)
+  submit(live, 'ncclSignal', call, undefined, undefined, options.stream)
 }
 
 export function waitSignal(
   live: LiveCommunicator,
   signals: Iterable<AwaitedSignal> | AwaitedSignal,
-  options: { readonly stream: StreamLike | bigint | null },
+  options: WaitSignalOptions,
 ): void {
   const api = 'Communicator.waitSignal'
-  checkOptions(options, api)
-  if (typeof signals !== 'object' || signals === null) throw new TypeError(`${api}: signals must be named`)
+  beginOperation()
+  requireOptions(options, api, waitSignalKeys)
+  if (typeof signals !== 'object' || signals === null)
+    throw wrongType(api, 'signals', 'a signal or a list of them', signals)
   const list = Symbol.iterator in signals ? [...signals] : [signals]
-  if (list.length === 0) throw new RangeError(`${api}: the list of signals is empty`)
+  if (list.length === 0) throw new RangeError(`${api}: signals must be a list of at least one, not an empty one`)
   const descriptors = NativeMemory.allocate(ncclWaitSignalDesc_t.size * list.length)
   for (const [index, awaited] of list.entries()) {
-    if (typeof awaited !== 'object' || awaited === null) throw new TypeError(`${api}: signals[${index}] is no object`)
-    const peer = checkedRank(live, awaited.peer, `signals[${index}].peer`, api)
+    const name = `signals[${index}]`
+    requireOptions(awaited, api, awaitedKeys, name)
+    const peer = requireInteger(awaited.peer, api, `${name}.peer`, 0, live.worldSize - 1)
     const { signal: sigIdx, context: ctx } = channel(awaited, api)
-    const opCnt = whole(awaited.count ?? 1, `signals[${index}].count`, api)
-    if (opCnt < 1) throw new RangeError(`${api}: signals[${index}].count must be at least 1`)
+    const opCnt = requireInteger(awaited.count ?? 1, api, `${name}.count`, 1, largestInt)
     ncclWaitSignalDesc_t.write(descriptors.bytes.subarray(index * ncclWaitSignalDesc_t.size), {
       opCnt,
       peer,
@@ -100,17 +124,14 @@ export function waitSignal(
     })
   }
   const stream = streamAt(options.stream, live, api)
-  submit(live, 'ncclWaitSignal', () => ncclWaitSignal(list.length, descriptors, live.handle, stream))
+  const call = (): number => ncclWaitSignal(list.length, descriptors, live.handle, stream)
+  submit(live, 'ncclWaitSignal', call, undefined, undefined, options.stream)
   keepUntilGroupEnds(descriptors)
 }
 
 function channel({ signal = 0, context = 0 }: SignalChannel, api: string): { signal: number; context: number } {
-  return { signal: whole(signal, 'signal', api), context: whole(context, 'context', api) }
-}
-
-function whole(value: unknown, parameter: string, api: string): number {
-  if (typeof value !== 'number' || Number.isNaN(value)) throw new TypeError(`${api}: ${parameter} must be a number`)
-  const most = parameter === 'offset' ? Number.MAX_SAFE_INTEGER : 0x7fff_ffff
-  if (Number.isInteger(value) && value >= 0 && value <= most) return value
-  throw new RangeError(`${api}: ${parameter} must be a whole number from 0, got ${value}`)
+  return {
+    signal: requireInteger(signal, api, 'signal', 0, largestInt),
+    context: requireInteger(context, api, 'context', 0, largestInt),
+  }
 }

@@ -15,19 +15,27 @@ import {
 import {
   DisposedError,
   FeatureNotSupportedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type OptionKeys,
+  optionalBoolean,
+  outOfRange,
+  requireAddress,
+  requireInteger,
+  requireOptions,
+  waitKeys,
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import { callNow } from '../group/submit.js'
-import { LentMemory } from '../lifetime/lent.js'
-import { addChild, type Child, exclusively, type LiveCommunicator, removeChild } from '../lifetime/live.js'
-import { untilSettled } from '../lifetime/progress.js'
-import { whenQuiet } from '../lifetime/quiet.js'
-import { type CommunicatorWaitOptions, checkWaitOptions } from '../lifetime/waitOptions.js'
+import { whenDeviceIdle } from '../lifetime/deviceIdle.js'
+import { InFlightMemory } from '../lifetime/inFlightMemory.js'
+import { addChild, type Child, exclusively, type LiveCommunicator, removeChild, settled } from '../lifetime/live.js'
+import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
 import { addRegistration, type RegisteredRange, removeRegistration } from '../memory/registeredRanges.js'
-import { checkedRank } from '../operations/counts.js'
 import { memoryAt } from '../operations/operands.js'
 import { requireNcclVersion } from '../version.js'
 
@@ -42,6 +50,7 @@ export interface WindowOptions extends CommunicatorWaitOptions {
   readonly strictOrdering?: boolean | undefined
 }
 
+const windowKeys: OptionKeys<WindowOptions> = { symmetric: true, strictOrdering: true, ...waitKeys }
 const firstWithStrictOrdering = 23003
 const requiredAlignment = 4096n
 
@@ -80,7 +89,10 @@ export class Window {
   #ending: Promise<void> | undefined
 
   /** @internal */
-  static _is(value: unknown): value is Window {
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** False for an object that only has the prototype. */
+  static [Symbol.hasInstance](value: unknown): value is Window {
     return typeof value === 'object' && value !== null && #handle in value
   }
 
@@ -135,8 +147,8 @@ export class Window {
   peerPointer(peer: number, offset = 0): bigint | undefined {
     const api = 'Window.peerPointer'
     const window = this.#use('peerPointer')
-    const rank = checkedRank(this.#live, peer, 'peer', api)
-    const bytes = this.#checkedOffset(offset, api)
+    const rank = requireInteger(peer, api, 'peer', 0, this.#live.worldSize - 1)
+    const bytes = requireInteger(offset, api, 'offset', 0, this.byteLength - 1)
     return this.#pointer('ncclGetPeerDevicePointer', (out) => ncclGetPeerDevicePointer(window, bytes, rank, out))
   }
 
@@ -147,7 +159,7 @@ export class Window {
   peerMemory(peer: number): PeerMemory | undefined {
     const address = this.peerPointer(peer)
     if (address === undefined) return undefined
-    const { device, context } = this.#live
+    const { deviceOrdinal, context } = this.#live
     const { byteLength } = this
     const { dtype, length } = this.memory[memoryProtocol]
     const elements = dtype === undefined || length === undefined ? {} : { dtype, length }
@@ -155,7 +167,7 @@ export class Window {
       version: 0,
       address,
       byteLength,
-      deviceOrdinal: device,
+      deviceOrdinal,
       context,
       ...elements,
     })
@@ -180,11 +192,8 @@ export class Window {
   lsaPointer(lsaRank: number, offset = 0): bigint {
     const api = 'Window.lsaPointer'
     const window = this.#use('lsaPointer')
-    if (typeof lsaRank !== 'number') throw new TypeError(`${api}: lsaRank must be a rank`)
-    if (!Number.isInteger(lsaRank) || lsaRank < 0 || lsaRank >= this.#live.worldSize) {
-      throw new RangeError(`${api}: lsaRank must be a rank of the LSA team, got ${lsaRank}`)
-    }
-    const bytes = this.#checkedOffset(offset, api)
+    requireInteger(lsaRank, api, 'lsaRank', 0, this.#live.worldSize - 1)
+    const bytes = requireInteger(offset, api, 'offset', 0, this.byteLength - 1)
     const call = (out: BigUint64Array) => ncclGetLsaDevicePointer(window, bytes, lsaRank, out)
     return this.#pointer('ncclGetLsaDevicePointer', call) ?? 0n
   }
@@ -198,13 +207,12 @@ export class Window {
   multimemPointer(offset = 0, base?: bigint): bigint | undefined {
     const api = 'Window.multimemPointer'
     const window = this.#use('multimemPointer')
-    const bytes = this.#checkedOffset(offset, api)
+    const bytes = requireInteger(offset, api, 'offset', 0, this.byteLength - 1)
     if (base === undefined) {
       const call = (out: BigUint64Array) => ncclGetLsaMultimemDevicePointer(window, bytes, out)
       return this.#pointer('ncclGetLsaMultimemDevicePointer', call)
     }
-    if (typeof base !== 'bigint') throw new TypeError(`${api}: base must be a bigint`)
-    if (base <= 0n || base >= 2n ** 64n) throw new RangeError(`${api}: base must be an address, got ${base}`)
+    if (requireAddress(base, api, 'base') === 0n) throw outOfRange(api, 'base', 'an address other than 0', base)
     const call = (out: BigUint64Array) => ncclGetMultimemDevicePointer(window, bytes, BigUint64Array.of(base), out)
     return this.#pointer('ncclGetMultimemDevicePointer', call)
   }
@@ -228,9 +236,21 @@ export class Window {
     return 'Window'
   }
 
+  [inspectKey](): string {
+    const { byteLength, symmetric } = this
+    const { deviceOrdinal, address } = this.#range
+    return inspectLine('Window', {
+      deviceOrdinal,
+      address,
+      byteLength,
+      symmetric,
+      disposed: this.disposed || undefined,
+    })
+  }
+
   /** @internal The `ncclWindow_t`, for an operation on a communicator. */
   _handleFor(live: LiveCommunicator, api: string): ncclWindow_t {
-    if (live !== this.#live) throw new TypeError(`${api}: the window is of another communicator`)
+    if (live !== this.#live) throw new TypeError(`${api}: window must be one of this communicator, not of another one`)
     return this.#use(api)
   }
 
@@ -244,12 +264,6 @@ export class Window {
   #use(operation: string): ncclWindow_t {
     if (this.#ending !== undefined) throw new DisposedError({ object: 'Window', operation })
     return this.#handle
-  }
-
-  #checkedOffset(offset: unknown, api: string): number {
-    if (typeof offset !== 'number') throw new TypeError(`${api}: offset must be a number of bytes`)
-    if (Number.isSafeInteger(offset) && offset >= 0 && offset < this.byteLength) return offset
-    throw new RangeError(`${api}: offset must be from 0 to ${this.byteLength - 1} bytes, got ${offset}`)
   }
 
   #pointer(api: string, call: (out: BigUint64Array) => number): bigint | undefined {
@@ -269,13 +283,13 @@ export class Window {
 
   async #deregister(): Promise<void> {
     try {
-      await whenQuiet(this.#live, 'Window.dispose', this.#forgotten.signal)
+      await whenDeviceIdle(this.#live, 'Window.dispose', this.#forgotten.signal)
       await exclusively([this.#live], 'Window.dispose', async (background) => {
         const [status = 0] = await offThread({ context: this.#live.context, background }, () => {
           ncclCommWindowDeregister(this.#live.handle, this.#handle)
         })
         checkNccl(status, 'ncclCommWindowDeregister', this.#live.handle)
-        if (!this.#live.isBlocking) await untilSettled(this.#live, 'ncclCommWindowDeregister')
+        if (!this.#live.isBlocking) await settled(this.#live, 'ncclCommWindowDeregister')
       })
     } finally {
       this.#forget()
@@ -295,35 +309,44 @@ export async function registerWindow(
   options: WindowOptions,
 ): Promise<Window> {
   const api = 'Communicator.registerWindow'
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
-  const waitOptions = checkWaitOptions(options, api)
-  const symmetric = flag(options.symmetric, true, 'symmetric', api)
-  const strictOrdering = flag(options.strictOrdering, false, 'strictOrdering', api)
+  requireOptions(options, api, windowKeys)
+  const waitOptions = readWait(options, api)
+  const symmetric = optionalBoolean(options.symmetric, api, 'symmetric', true)
+  const strictOrdering = optionalBoolean(options.strictOrdering, api, 'strictOrdering', false)
   const { address, byteLength } = memoryAt(memory, live, api, 'memory', true)
-  if (byteLength === 0) throw new RangeError(`${api}: the memory has no bytes`)
+  if (byteLength === 0) throw new RangeError(`${api}: memory must be at least a byte, not none`)
   if (address % requiredAlignment !== 0n) {
-    throw new RangeError(`${api}: a window starts at a multiple of 4096 bytes, 0x${address.toString(16)} is none`)
+    throw new RangeError(`${api}: memory must start at a multiple of 4096, not at 0x${address.toString(16)}`)
   }
   if (strictOrdering) requireNcclVersion(`${api} with strictOrdering`, firstWithStrictOrdering)
   const flags =
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
   const out = NativeMemory.allocate(8)
-  const lent = new LentMemory(live, () => out.dispose())
+  const description = `a window of the communicator of rank ${live.rank}`
+  const registered: RegisteredRange = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
+  // From here on `NcclMemory` is not given back under the call.
+  addRegistration(registered)
+  const inFlight = new InFlightMemory(live, () => {
+    out.dispose()
+    removeRegistration(registered)
+  })
   const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
-    lent.during(async () => {
+    inFlight.during(async () => {
+      // Throws where the memory was disposed of while this waited for its turn.
+      memoryAt(memory, live, api, 'memory', true)
       const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
       checkNccl(status, 'ncclCommWindowRegister', live.handle)
       // Where the communicator does not block NCCL says success, and hands out the window later.
-      await untilSettled(live, 'ncclCommWindowRegister')
+      await settled(live, 'ncclCommWindowRegister')
       return (out.u64[0] ?? 0n) as ncclWindow_t
     })
   let handle: ncclWindow_t
   try {
     handle = await exclusively([live], 'registerWindow', register, waitOptions)
   } finally {
-    lent.release()
+    inFlight.release()
   }
   // NCCL says success and gives no window where the ranks cannot open memory to each other.
   if (handle === 0n) {
@@ -333,12 +356,5 @@ export async function registerWindow(
       reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
     })
   }
-  const description = `a window of the communicator of rank ${live.rank}`
-  return new Window(live, handle, memory, { device: live.device, address, byteLength, description }, symmetric)
-}
-
-function flag(value: unknown, otherwise: boolean, name: string, api: string): boolean {
-  if (value === undefined) return otherwise
-  if (typeof value === 'boolean') return value
-  throw new TypeError(`${api}: ${name} must be true or false`)
+  return new Window(live, handle, memory, registered, symmetric)
 }

@@ -1,7 +1,6 @@
 import { type NativeCall, signedSlots32, slots32, slots64 } from '@shoal/ffi/calls'
-import { nccl, type ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
-import type { MemoryRange } from '@shoal/types'
-import type { CollectiveArguments } from '../lifetime/noted.js'
+import { nccl, type ncclRedOp_t } from '@shoal/nccl-sys'
+import type { CollectiveArguments } from '../lifetime/checkedCollective.js'
 
 // What training loops do most, without the checks of the generated functions, which the caller has made already.
 
@@ -10,7 +9,6 @@ export type CollectiveCall = (given: CollectiveArguments) => number
 
 const first = 2000
 const firstWithAllToAll = 22803
-const twoTo32 = 2 ** 32
 
 let allReduceFunction: NativeCall | undefined
 let allGatherFunction: NativeCall | undefined
@@ -50,23 +48,23 @@ function bindAllToAll(): NativeCall {
   return nccl.bind('ncclAlltoAll', firstWithAllToAll, 6)
 }
 
-function putReduction({ source, target, count, type, op, communicator, queue }: CollectiveArguments): void {
-  putOperands(source, target, count, type)
-  signedSlots32[8] = op as ncclRedOp_t
-  slots64[5] = communicator
-  slots64[6] = queue.handle
+function putReduction(given: CollectiveArguments): void {
+  putOperands(given)
+  signedSlots32[8] = given.op as ncclRedOp_t
+  slots64[5] = given.communicator
+  slots64[6] = given.queue.handle
 }
 
-function putMove({ source, target, count, type, communicator, queue }: CollectiveArguments): void {
-  putOperands(source, target, count, type)
-  slots64[4] = communicator
-  slots64[5] = queue.handle
+function putMove(given: CollectiveArguments): void {
+  putOperands(given)
+  slots64[4] = given.communicator
+  slots64[5] = given.queue.handle
 }
 
-function putOperands(source: MemoryRange, target: MemoryRange, count: number, type: ncclDataType_t): void {
+function putOperands({ source, target, count, countHigh, type }: CollectiveArguments): void {
   slots64[0] = source.address
   slots64[1] = target.address
   slots32[4] = count
-  slots32[5] = count / twoTo32
+  slots32[5] = countHigh
   signedSlots32[6] = type
 }

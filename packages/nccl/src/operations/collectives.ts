@@ -1,9 +1,16 @@
-import { type MemoryLike, type MemoryRange, memoryProtocol, type StreamLike, streamProtocol } from '@shoal/types'
-import { movement, noteOperation, reduction } from '../group/agreement.js'
+import {
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+  requireOptions,
+  type StreamLike,
+  streamProtocol,
+} from '@shoal/types'
 import { isCollecting } from '../group/groupState.js'
-import { check, enter, submit } from '../group/submit.js'
+import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
+import { beginOperation, check, prepare, submit } from '../group/submit.js'
+import type { CheckedCollective } from '../lifetime/checkedCollective.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import type { CheckedCollective } from '../lifetime/noted.js'
 import {
   allGatherCall,
   allReduceCall,
@@ -12,9 +19,9 @@ import {
   reduceScatterCall,
   requireAllToAll,
 } from './collectiveCalls.js'
-import { checkOptions, copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
+import { copyable, partCount, reducible, sameCount, shareCount } from './counts.js'
 import { checkOverlap, memoryAt, streamHandleAt, type WireType, wireTypeOf } from './operands.js'
-import type { CollectiveOptions, ReductionOptions } from './options.js'
+import { type CollectiveOptions, collectiveKeys, type ReductionOptions, reductionKeys } from './options.js'
 import { reduceOp } from './reduceOp.js'
 
 // The collectives in which all ranks do the same: what training loops do most.
@@ -131,37 +138,69 @@ function queue(
   recv: MemoryLike,
   options: CollectiveOptions | ReductionOptions,
 ): void {
-  const last = live.recent[kind.number]
-  const checked =
-    last !== undefined && isSame(last, send, recv, options) ? last : checkOperands(live, kind, send, recv, options)
-  noteOperation(live, checked.operation)
-  if (isCollecting()) {
-    queueLater(live, kind, checked)
-    return
+  try {
+    const last = live.recent[kind.number]
+    const checked =
+      last !== undefined && isSame(last, send, recv, options, kind.reduces)
+        ? last
+        : checkOperands(live, kind, send, recv, options)
+    checked.operation = recordOperation(live, checked.operation)
+    if (isCollecting()) {
+      queueLater(live, kind, checked, send, recv, options.stream)
+      return
+    }
+    prepare(live, kind.name)
+    const status = kind.call(checked)
+    if (status !== 0) check(status, kind.name, live)
+  } catch (error) {
+    // It was begun and is not made.
+    beginOperation()
+    throw error
   }
-  enter(live, kind.name)
-  const status = kind.call(checked)
-  if (status !== 0) check(status, kind.name, live)
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
-function queueLater(live: LiveCommunicator, kind: Kind, checked: CheckedCollective): void {
-  submit(live, kind.name, () => kind.call(checked))
+function queueLater(
+  live: LiveCommunicator,
+  kind: Kind,
+  checked: CheckedCollective,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): void {
+  beginOperation()
+  submit(live, kind.name, () => kind.call(checked), send, recv, stream)
 }
 
 /**
  * Whether an operation is the one that was checked last, as in a loop. Only frozen operands are kept for that, so the same
  * objects mean the same memory and stream; reading them throws where these have been disposed of.
  */
-function isSame(last: CheckedCollective, send: MemoryLike, recv: MemoryLike, options: ReductionOptions): boolean {
+function isSame(
+  last: CheckedCollective,
+  send: MemoryLike,
+  recv: MemoryLike,
+  options: ReductionOptions,
+  reduces: boolean,
+): boolean {
   return (
     send?.[memoryProtocol] === last.source &&
     recv?.[memoryProtocol] === last.target &&
     (options?.stream as StreamLike | undefined)?.[streamProtocol] === last.queue &&
     options.op === last.requestedOp &&
     options.count === last.requestedCount &&
-    options.dtype === last.requestedDType
+    options.dtype === last.requestedDType &&
+    hasKnownKeys(options, reduces)
   )
+}
+
+/** What `requireOptions` asks for, in a fraction of the time; an object of another realm is left to that. */
+function hasKnownKeys(options: object, reduces: boolean): boolean {
+  if (options.constructor !== Object) return false
+  for (const key in options) {
+    if (key !== 'stream' && (key !== 'op' || !reduces) && key !== 'count' && key !== 'dtype') return false
+  }
+  return true
 }
 
 function checkOperands(
@@ -172,7 +211,11 @@ function checkOperands(
   options: ReductionOptions,
 ): CheckedCollective {
   const { api, name } = kind
-  checkOptions(options, api)
+  requireOptions<ReductionOptions>(
+    options,
+    api,
+    kind.reduces ? reductionKeys : (collectiveKeys as typeof reductionKeys),
+  )
   const source = memoryAt(send, live, api, 'send', false)
   const target = memoryAt(recv, live, api, 'recv', true)
   const wire = wireTypeOf(source, target, options.dtype, api)
@@ -192,6 +235,7 @@ function checkOperands(
     source,
     target,
     count,
+    countHigh: Math.floor(count / 2 ** 32),
     type,
     op,
     communicator: live.handle,
@@ -199,7 +243,7 @@ function checkOperands(
     requestedOp: kind.reduces ? options.op : undefined,
     requestedCount: options.count,
     requestedDType: options.dtype,
-    operation: op === undefined ? movement(name, bytes) : reduction(name, count, type, op),
+    operation: op === undefined ? copySignature(name, bytes) : reductionSignature(name, count, type, op),
   }
   kind.require?.()
   live.recent[kind.number] = isLasting(checked) ? checked : undefined

@@ -1,26 +1,14 @@
 import { ncclDataType_t } from '@shoal/nccl-sys'
-import type { MemoryRange } from '@shoal/types'
-import type { LiveCommunicator } from '../lifetime/live.js'
+import { type MemoryRange, requireCount } from '@shoal/types'
 import { requireNcclVersion } from '../version.js'
-import { checkedCount, checkRoom, elementsOf, type WireType } from './operands.js'
+import { checkRoom, elementsOf, type WireType } from './operands.js'
 
 const firstWithFloat8 = 22403
-
-export function checkOptions(options: unknown, api: string): void {
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options with a stream are needed`)
-}
-
-/** A rank of the communicator; `parameter` is what it is called. */
-export function checkedRank(live: LiveCommunicator, rank: unknown, parameter: string, api: string): number {
-  if (typeof rank !== 'number') throw new TypeError(`${api}: ${parameter} must be a rank`)
-  if (Number.isInteger(rank) && rank >= 0 && rank < live.worldSize) return rank
-  throw new RangeError(`${api}: ${parameter} must be a rank from 0 to ${live.worldSize - 1}, got ${rank}`)
-}
 
 /** The count of an operation of one buffer. */
 export function ownCount(range: MemoryRange, name: string, wire: WireType, count: unknown, api: string): number {
   if (count === undefined) return elementsOf(range, wire)
-  const elements = checkedCount(count, api)
+  const elements = requireCount(count, api, 'count')
   checkRoom(range, elements, wire, api, name)
   return elements
 }
@@ -40,7 +28,7 @@ export function sameCount(
       `${api}: send has ${available} elements and recv ${elementsOf(target, wire)}; name a count where they differ`,
     )
   }
-  const elements = checkedCount(count, api)
+  const elements = requireCount(count, api, 'count')
   checkRoom(source, elements, wire, api, 'send')
   checkRoom(target, elements, wire, api, 'recv')
   return elements
@@ -65,7 +53,7 @@ export function partCount(
         `it has ${elementsOf(whole, wire)}. Name a count where they differ`,
     )
   }
-  const elements = checkedCount(count, api)
+  const elements = requireCount(count, api, 'count')
   checkRoom(part, elements, wire, api, partName)
   checkRoom(whole, elements * ranks, wire, api, wholeName)
   return elements
@@ -85,7 +73,7 @@ export function shareCount(
     if (all % ranks === 0) return all / ranks
     throw new RangeError(`${api}: ${all} elements are no equal parts for ${ranks} ranks; name a count`)
   }
-  const elements = checkedCount(count, api)
+  const elements = requireCount(count, api, 'count')
   checkRoom(source, elements * ranks, wire, api, 'send')
   checkRoom(target, elements * ranks, wire, api, 'recv')
   return elements

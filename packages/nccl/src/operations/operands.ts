@@ -1,13 +1,14 @@
 import type { cudaStream_t } from '@shoal/nccl-sys'
 import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@shoal/types'
 import {
-  describeValue,
   dtypeInfo,
   dtypes,
   memoryProtocol,
+  requireKeyOf,
   streamProtocol,
   toMemoryRange,
   toStreamHandle,
+  wrongType,
 } from '@shoal/types'
 
 /** What every collective has to know about a dtype. */
@@ -25,13 +26,13 @@ const wireTypes = Object.fromEntries(
   }),
 ) as { readonly [D in DType]: WireType }
 
-// Where an address is taken apart; its value modulo 2^64 stays there.
-const words64 = new BigUint64Array(1)
-const words32 = new Uint32Array(words64.buffer)
+// An address as 64 bits and as two halves.
+const bits64 = new BigUint64Array(1)
+const halves = new Uint32Array(bits64.buffer)
 
 /** Where the operands of a call have to live. */
 export interface Place {
-  readonly device: number
+  readonly deviceOrdinal: number
   readonly context: bigint
 }
 
@@ -50,11 +51,13 @@ export function memoryAt(
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
     range = toMemoryRange(memory, api, parameter)
   }
-  if (range.deviceOrdinal !== place.device) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
+  if (range.deviceOrdinal !== place.deviceOrdinal) throw wrongDevice(api, parameter, range.deviceOrdinal, place)
   if (range.context !== place.context && range.context !== 0n) throw wrongContext(api, parameter, place)
-  words64[0] = range.address
-  if (words64[0] !== range.address) throw new RangeError(`${api}: ${parameter} has no address of 64 bits`)
-  if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
+  bits64[0] = range.address
+  if (bits64[0] !== range.address)
+    throw new RangeError(`${api}: ${parameter} must have an address of 64 bits, not ${range.address}`)
+  if (written && range.readOnly === true)
+    throw new TypeError(`${api}: ${parameter} must be memory that can be written to, not read-only memory`)
   return range
 }
 
@@ -65,16 +68,17 @@ export function streamAt(stream: StreamLike | bigint | null, place: Place, api: 
 
 /** What the stream protocol tells of `stream`, checked. */
 export function streamHandleAt(stream: StreamLike | bigint | null, place: Place, api: string): StreamHandle {
-  if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
+  if (stream === undefined) throw wrongType(api, 'stream', 'a stream (null is the default stream)', stream)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = toStreamHandle(stream, api, 'stream')
   }
-  if (handle.deviceOrdinal !== place.device && handle.deviceOrdinal !== -1)
+  if (handle.deviceOrdinal !== place.deviceOrdinal && handle.deviceOrdinal !== -1)
     throw wrongDevice(api, 'stream', handle.deviceOrdinal, place)
   if (handle.context !== place.context && handle.context !== 0n) throw wrongContext(api, 'stream', place)
-  words64[0] = handle.handle
-  if (words64[0] !== handle.handle) throw new RangeError(`${api}: stream has no handle of 64 bits`)
+  bits64[0] = handle.handle
+  if (bits64[0] !== handle.handle)
+    throw new RangeError(`${api}: stream must have a handle of 64 bits, not ${handle.handle}`)
   return handle
 }
 
@@ -86,11 +90,8 @@ export function wireTypeOf(
   api: string,
 ): WireType {
   const found = dtype ?? first.dtype ?? second?.dtype
-  if (found === undefined) throw new TypeError(`${api}: the buffers carry no dtype, so the option dtype must name it`)
-  const wire = typeof found === 'string' ? wireTypes[found] : undefined
-  if (wire === undefined || !Object.hasOwn(wireTypes, found)) {
-    throw new TypeError(`${api}: unknown dtype ${describeValue(found)}; one of ${dtypes.join(', ')}`)
-  }
+  if (found === undefined) throw new TypeError(`${api}: dtype must be named, since the buffers carry none`)
+  const wire = requireKeyOf(found, api, 'dtype', wireTypes)
   checkDType(first, wire, api)
   if (second !== undefined) checkDType(second, wire, api)
   return wire
@@ -103,8 +104,8 @@ function checkDType(range: MemoryRange, wire: WireType, api: string): void {
     )
   }
   // A kernel that reads elements across their boundaries takes the context with it.
-  words64[0] = range.address
-  if ((words32[0] as number) % wire.bytes !== 0) {
+  bits64[0] = range.address
+  if ((halves[0] as number) % wire.bytes !== 0) {
     throw new RangeError(`${api}: memory at 0x${range.address.toString(16)} is not aligned for ${wire.dtype}`)
   }
 }
@@ -112,18 +113,6 @@ function checkDType(range: MemoryRange, wire: WireType, api: string): void {
 /** Whole elements of `wire` that fit into a range. */
 export function elementsOf(range: MemoryRange, wire: WireType): number {
   return Math.floor(range.byteLength / wire.bytes)
-}
-
-/** A count given by the caller, in elements. */
-export function checkedCount(count: unknown, api: string): number {
-  const value = typeof count === 'bigint' ? Number(count) : count
-  if (typeof value !== 'number' || Number.isNaN(value) || (Number.isFinite(value) && !Number.isInteger(value))) {
-    throw new TypeError(`${api}: count must be a whole number of elements, got ${describeValue(count)}`)
-  }
-  if (!Number.isSafeInteger(value) || value < 0) {
-    throw new RangeError(`${api}: count must be from 0 to 2^53 - 1, got ${describeValue(count)}`)
-  }
-  return value
 }
 
 /** Throws unless `range` has room for `count` elements. */
@@ -139,8 +128,8 @@ const exact = 2 ** 53
 
 /** Through memory, because V8 makes a call of `Number(bigint)`. */
 function addressAsNumber(address: bigint): number {
-  words64[0] = address
-  return (words32[1] as number) * 2 ** 32 + (words32[0] as number)
+  bits64[0] = address
+  return (halves[1] as number) * 2 ** 32 + (halves[0] as number)
 }
 
 /** Throws when two ranges share bytes; `allowed` is the one distance from send to recv at which NCCL works in place. */
@@ -163,11 +152,11 @@ export function checkOverlap(
 
 function wrongDevice(api: string, parameter: string, found: number, place: Place): TypeError {
   const where = found === -1 ? 'is host memory' : `belongs to device ${found}`
-  return new TypeError(`${api}: ${parameter} ${where}, the communicator to device ${place.device}`)
+  return new TypeError(`${api}: ${parameter} ${where}, the communicator to device ${place.deviceOrdinal}`)
 }
 
 function wrongContext(api: string, parameter: string, place: Place): TypeError {
   return new TypeError(
-    `${api}: ${parameter} belongs to another context of device ${place.device}; NCCL works in the primary context`,
+    `${api}: ${parameter} belongs to another context of device ${place.deviceOrdinal}; NCCL works in the primary context`,
   )
 }

@@ -1,4 +1,4 @@
-import type { DType, StreamLike } from '@shoal/types'
+import type { DType, OptionKeys, StreamLike } from '@shoal/types'
 import type { ReduceOp } from './reduceOp.js'
 import type { PreMulSum } from './reductionOps.js'
 
@@ -14,8 +14,11 @@ export interface CollectiveOptions {
 
 /** What operations that combine elements take. */
 export interface ReductionOptions extends CollectiveOptions {
-  /** A named operation, or one made by `createPreMulSum` of the same communicator. Default `'sum'`. */
-  readonly op?: ReduceOp | PreMulSum | undefined
+  /**
+   * A named operation, one made by `createPreMulSum` of the same communicator, or the `ncclRedOp_t` of one that was made by raw
+   * functions. Default `'sum'`.
+   */
+  readonly op?: ReduceOp | PreMulSum | number | undefined
 }
 
 /** The rank that an operation is about. */
@@ -23,3 +26,8 @@ export interface RootOptions {
   /** Rank whose data is sent (broadcast, scatter) or that gets the result (reduce, gather). */
   readonly root: number
 }
+
+export const collectiveKeys: OptionKeys<CollectiveOptions> = { stream: true, count: true, dtype: true }
+export const reductionKeys: OptionKeys<ReductionOptions> = { ...collectiveKeys, op: true }
+export const rootKeys: OptionKeys<CollectiveOptions & RootOptions> = { ...collectiveKeys, root: true }
+export const rootReductionKeys: OptionKeys<ReductionOptions & RootOptions> = { ...reductionKeys, root: true }

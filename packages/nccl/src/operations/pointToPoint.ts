@@ -1,10 +1,10 @@
 import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
-import type { MemoryLike } from '@shoal/types'
-import { submitToPeer } from '../group/submit.js'
+import { type MemoryLike, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import { beginOperation, submitToPeer } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import { checkedRank, checkOptions, copyable, ownCount } from './counts.js'
+import { copyable, ownCount } from './counts.js'
 import { memoryAt, streamAt, wireTypeOf } from './operands.js'
-import type { CollectiveOptions } from './options.js'
+import { type CollectiveOptions, collectiveKeys } from './options.js'
 
 /** The other rank. */
 export interface PeerOptions {
@@ -12,24 +12,30 @@ export interface PeerOptions {
   readonly peer: number
 }
 
+const peerKeys: OptionKeys<CollectiveOptions & PeerOptions> = { ...collectiveKeys, peer: true }
+
 export function send(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
   const api = 'Communicator.send'
-  checkOptions(options, api)
-  const peer = checkedRank(live, options.peer, 'peer', api)
-  const source = memoryAt(memory, live, api, 'send', false)
+  beginOperation()
+  requireOptions(options, api, peerKeys)
+  const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
+  const source = memoryAt(memory, live, api, 'memory', false)
   const wire = wireTypeOf(source, undefined, options.dtype, api)
-  const [units, type] = copyable(wire, ownCount(source, 'send', wire, options.count, api))
+  const [units, type] = copyable(wire, ownCount(source, 'memory', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submitToPeer(live, 'ncclSend', peer, true, () => ncclSend(source.address, units, type, peer, live.handle, stream))
+  const call = (): number => ncclSend(source.address, units, type, peer, live.handle, stream)
+  submitToPeer(live, 'ncclSend', peer, true, call, memory, options.stream)
 }
 
 export function recv(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
   const api = 'Communicator.recv'
-  checkOptions(options, api)
-  const peer = checkedRank(live, options.peer, 'peer', api)
-  const target = memoryAt(memory, live, api, 'recv', true)
+  beginOperation()
+  requireOptions(options, api, peerKeys)
+  const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
+  const target = memoryAt(memory, live, api, 'memory', true)
   const wire = wireTypeOf(target, undefined, options.dtype, api)
-  const [units, type] = copyable(wire, ownCount(target, 'recv', wire, options.count, api))
+  const [units, type] = copyable(wire, ownCount(target, 'memory', wire, options.count, api))
   const stream = streamAt(options.stream, live, api)
-  submitToPeer(live, 'ncclRecv', peer, false, () => ncclRecv(target.address, units, type, peer, live.handle, stream))
+  const call = (): number => ncclRecv(target.address, units, type, peer, live.handle, stream)
+  submitToPeer(live, 'ncclRecv', peer, false, call, memory, options.stream)
 }

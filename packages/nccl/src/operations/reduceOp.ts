@@ -1,5 +1,5 @@
 import { ncclRedOp_t } from '@shoal/nccl-sys'
-import { type DType, describeValue } from '@shoal/types'
+import { type DType, otherCopy, requireInteger, requireKeyOf } from '@shoal/types'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { requireNcclVersion } from '../version.js'
 import { PreMulSum } from './reductionOps.js'
@@ -16,21 +16,21 @@ const reduceOps: { readonly [O in ReduceOp]: ncclRedOp_t } = {
 }
 
 const firstWithAverage = 21003
+/** `ncclMaxRedOp` */
+const largestId = 0x7fff_ffff
 
 /** The `ncclRedOp_t` of the option `op`. */
 export function reduceOp(
   live: LiveCommunicator,
-  op: ReduceOp | PreMulSum | undefined,
+  op: ReduceOp | PreMulSum | number | undefined,
   dtype: DType,
   api: string,
 ): ncclRedOp_t {
   if (op === undefined) return reduceOps.sum
-  if (PreMulSum._is(op)) return op._codeFor(live, dtype, api)
-  if (typeof op !== 'string' || !Object.hasOwn(reduceOps, op)) {
-    throw new TypeError(
-      `${api}: op must be one of ${Object.keys(reduceOps).join(', ')}, or made by createPreMulSum; got ${describeValue(op)}`,
-    )
-  }
+  if (op instanceof PreMulSum) return op._codeFor(live, dtype, api)
+  if (typeof op === 'number') return requireInteger(op, api, 'op', 0, largestId) as ncclRedOp_t
   if (op === 'avg') requireNcclVersion(`${api} with op 'avg'`, firstWithAverage)
-  return reduceOps[op]
+  const copy = otherCopy(op, api, 'op', PreMulSum)
+  if (copy !== undefined) throw copy
+  return requireKeyOf(op, api, 'op', reduceOps)
 }

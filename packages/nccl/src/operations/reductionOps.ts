@@ -8,16 +8,22 @@ import {
 import {
   DisposedError,
   type DType,
-  describeValue,
   dtypeInfo,
   dtypes,
   encodeArray,
+  inspectKey,
+  inspectLine,
   isMemoryLike,
+  loadedFrom,
   type MemoryLike,
   type MemoryRange,
+  type OptionKeys,
+  requireOneOf,
+  requireOptions,
+  wrongType,
 } from '@shoal/types'
 import { checkNccl } from '../errors.js'
-import { afterCollected } from '../group/group.js'
+import { afterCollected } from '../group/groupOffThread.js'
 import { callNow } from '../group/submit.js'
 import { addChild, type Child, type LiveCommunicator, removeChild, requireIdle } from '../lifetime/live.js'
 import { reducible } from './counts.js'
@@ -45,7 +51,10 @@ export class PreMulSum {
   readonly #child: Child
 
   /** @internal */
-  static _is(value: unknown): value is PreMulSum {
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** False for an object that only has the prototype. */
+  static [Symbol.hasInstance](value: unknown): value is PreMulSum {
     return typeof value === 'object' && value !== null && #code in value
   }
 
@@ -75,8 +84,8 @@ export class PreMulSum {
   /** @internal The `ncclRedOp_t`, for an operation of `dtype` on a communicator. */
   _codeFor(live: LiveCommunicator, dtype: DType, api: string): ncclRedOp_t {
     if (this.#disposed) throw new DisposedError({ object: 'PreMulSum', operation: api })
-    if (live !== this.#live) throw new TypeError(`${api}: op was made by another communicator`)
-    if (dtype !== this.dtype) throw new TypeError(`${api}: op is for elements of ${this.dtype}, not ${dtype}`)
+    if (live !== this.#live) throw new TypeError(`${api}: op must be made by this communicator, not by another one`)
+    if (dtype !== this.dtype) throw new TypeError(`${api}: op must be for elements of ${dtype}, not of ${this.dtype}`)
     return this.#code
   }
 
@@ -86,7 +95,7 @@ export class PreMulSum {
     this.#end()
     const { handle } = this.#live
     const destroy = (): void => checkNccl(ncclRedOpDestroy(this.#code, handle), 'ncclRedOpDestroy', handle)
-    // Operations that groupAsync has not made yet need it.
+    // Operations that groupOffThread has not made yet need it.
     if (!afterCollected(this.#live, destroy)) destroy()
   }
 
@@ -98,6 +107,10 @@ export class PreMulSum {
     return 'PreMulSum'
   }
 
+  [inspectKey](): string {
+    return inspectLine('PreMulSum', { dtype: this.dtype, disposed: this.#disposed || undefined })
+  }
+
   #end(): void {
     this.#disposed = true
     this.#scalar = undefined
@@ -105,13 +118,15 @@ export class PreMulSum {
   }
 }
 
+const preMulSumKeys: OptionKeys<PreMulSumOptions> = { dtype: true }
+
 export function createPreMulSum(
   live: LiveCommunicator,
   scalar: number | bigint | MemoryLike,
   options: PreMulSumOptions,
 ): PreMulSum {
   const api = 'Communicator.createPreMulSum'
-  if (typeof options !== 'object' || options === null) throw new TypeError(`${api}: options must be an object`)
+  requireOptions(options, api, preMulSumKeys)
   requireIdle(live, api)
   if (isMemoryLike(scalar)) {
     const range = memoryAt(scalar, live, api, 'scalar', false)
@@ -120,7 +135,7 @@ export function createPreMulSum(
     return create(live, range.address, ncclScalarResidence_t.ncclScalarDevice, wire, scalar, api)
   }
   if (typeof scalar !== 'number' && typeof scalar !== 'bigint') {
-    throw new TypeError(`${api}: the scalar must be a number, a bigint or memory of the communicator's device`)
+    throw wrongType(api, 'scalar', "a number, a bigint or memory of the communicator's device", scalar)
   }
   const wire = scalarType(options.dtype, undefined, api)
   const type = reducible(wire, api)
@@ -144,13 +159,10 @@ function create(
   return new PreMulSum(live, (out[0] ?? 0) as ncclRedOp_t, wire.dtype, keep)
 }
 
-function scalarType(dtype: DType | undefined, range: MemoryRange | undefined, api: string): WireType {
-  if (dtype === undefined) throw new TypeError(`${api}: the option dtype must name the type of the elements`)
-  if (!dtypes.includes(dtype)) {
-    throw new TypeError(`${api}: unknown dtype ${describeValue(dtype)}; one of ${dtypes.join(', ')}`)
-  }
+function scalarType(named: DType | undefined, range: MemoryRange | undefined, api: string): WireType {
+  const dtype = requireOneOf(named, api, 'dtype', dtypes)
   if (range?.dtype !== undefined && range.dtype !== dtype) {
-    throw new TypeError(`${api}: the scalar is memory of ${range.dtype}, the elements are ${dtype}`)
+    throw new TypeError(`${api}: scalar must be memory of ${dtype}, not of ${range.dtype}`)
   }
   const info = dtypeInfo(dtype)
   return { dtype, bytes: info.bytes, code: info.ncclCode }

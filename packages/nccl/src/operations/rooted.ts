@@ -1,11 +1,17 @@
 import { ncclBroadcast, ncclGather, ncclReduce, ncclScatter } from '@shoal/nccl-sys'
-import type { MemoryLike, MemoryRange } from '@shoal/types'
-import { movement, noteOperation, reduction } from '../group/agreement.js'
-import { submit } from '../group/submit.js'
+import { type MemoryLike, type MemoryRange, requireInteger, requireOptions } from '@shoal/types'
+import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
+import { beginOperation, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import { checkedRank, checkOptions, copyable, ownCount, partCount, reducible, sameCount } from './counts.js'
+import { copyable, ownCount, partCount, reducible, sameCount } from './counts.js'
 import { checkOverlap, memoryAt, streamAt, type WireType, wireTypeOf } from './operands.js'
-import type { CollectiveOptions, ReductionOptions, RootOptions } from './options.js'
+import {
+  type CollectiveOptions,
+  type ReductionOptions,
+  type RootOptions,
+  rootKeys,
+  rootReductionKeys,
+} from './options.js'
 import { reduceOp } from './reduceOp.js'
 
 // The collectives in which one rank has a part of its own.
@@ -17,8 +23,9 @@ export function broadcast(
   options: CollectiveOptions & RootOptions,
 ): void {
   const api = 'Communicator.broadcast'
-  checkOptions(options, api)
-  const root = checkedRank(live, options.root, 'root', api)
+  beginOperation()
+  requireOptions(options, api, rootKeys)
+  const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const target = memoryAt(recv, live, api, 'recv', true)
   const source = send === null && live.rank !== root ? target : memoryAt(send as MemoryLike, live, api, 'send', false)
   const wire = wireTypeOf(source, target, options.dtype, api)
@@ -26,10 +33,9 @@ export function broadcast(
   checkOverlap(source, count * wire.bytes, target, count * wire.bytes, 0, api)
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
-  noteOperation(live, movement('ncclBroadcast', count * wire.bytes, root))
-  submit(live, 'ncclBroadcast', () =>
-    ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream),
-  )
+  recordOperation(live, copySignature('ncclBroadcast', count * wire.bytes, root))
+  const call = (): number => ncclBroadcast(source.address, target.address, units, type, root, live.handle, stream)
+  submit(live, 'ncclBroadcast', call, send, recv, options.stream)
 }
 
 export function reduce(
@@ -39,8 +45,9 @@ export function reduce(
   options: ReductionOptions & RootOptions,
 ): void {
   const api = 'Communicator.reduce'
-  checkOptions(options, api)
-  const root = checkedRank(live, options.root, 'root', api)
+  beginOperation()
+  requireOptions(options, api, rootReductionKeys)
+  const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = memoryAt(send, live, api, 'send', false)
   const target = recv === null && live.rank !== root ? source : memoryAt(recv as MemoryLike, live, api, 'recv', true)
   const wire = wireTypeOf(source, target, options.dtype, api)
@@ -51,8 +58,9 @@ export function reduce(
   const stream = streamAt(options.stream, live, api)
   // A rank that gets nothing has nothing to be written: its send buffer is not a place for it.
   const destination = recv === null ? null : target.address
-  noteOperation(live, reduction('ncclReduce', count, type, op, root))
-  submit(live, 'ncclReduce', () => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream))
+  recordOperation(live, reductionSignature('ncclReduce', count, type, op, root))
+  const call = (): number => ncclReduce(source.address, destination, count, type, op, root, live.handle, stream)
+  submit(live, 'ncclReduce', call, send, recv, options.stream)
 }
 
 export function gather(
@@ -62,8 +70,9 @@ export function gather(
   options: CollectiveOptions & RootOptions,
 ): void {
   const api = 'Communicator.gather'
-  checkOptions(options, api)
-  const root = checkedRank(live, options.root, 'root', api)
+  beginOperation()
+  requireOptions(options, api, rootKeys)
+  const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = memoryAt(send, live, api, 'send', false)
   // On the other ranks there is nothing to be written, so what is named there is not looked at.
   const target = live.rank === root ? memoryAt(recv as MemoryLike, live, api, 'recv', true) : undefined
@@ -74,8 +83,9 @@ export function gather(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const destination = target?.address ?? null
-  noteOperation(live, movement('ncclGather', bytes, root))
-  submit(live, 'ncclGather', () => ncclGather(source.address, destination, units, type, root, live.handle, stream))
+  recordOperation(live, copySignature('ncclGather', bytes, root))
+  const call = (): number => ncclGather(source.address, destination, units, type, root, live.handle, stream)
+  submit(live, 'ncclGather', call, send, recv, options.stream)
 }
 
 export function scatter(
@@ -85,8 +95,9 @@ export function scatter(
   options: CollectiveOptions & RootOptions,
 ): void {
   const api = 'Communicator.scatter'
-  checkOptions(options, api)
-  const root = checkedRank(live, options.root, 'root', api)
+  beginOperation()
+  requireOptions(options, api, rootKeys)
+  const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = live.rank === root ? memoryAt(send as MemoryLike, live, api, 'send', false) : undefined
   const target = memoryAt(recv, live, api, 'recv', true)
   const wire = wireTypeOf(target, source, options.dtype, api)
@@ -96,8 +107,9 @@ export function scatter(
   const [units, type] = copyable(wire, count)
   const stream = streamAt(options.stream, live, api)
   const origin = source?.address ?? null
-  noteOperation(live, movement('ncclScatter', bytes, root))
-  submit(live, 'ncclScatter', () => ncclScatter(origin, target.address, units, type, root, live.handle, stream))
+  recordOperation(live, copySignature('ncclScatter', bytes, root))
+  const call = (): number => ncclScatter(origin, target.address, units, type, root, live.handle, stream)
+  submit(live, 'ncclScatter', call, send, recv, options.stream)
 }
 
 /** The count of an operation in which the root alone has a buffer with one part for each rank. */

@@ -45,7 +45,7 @@ const initAll: ConformanceCase = {
       took = performance.now() - start
       for (const [rank, communicator] of communicators.entries()) {
         assert.deepEqual(
-          [communicator.rank, communicator.worldSize, communicator.device],
+          [communicator.rank, communicator.worldSize, communicator.deviceOrdinal],
           [rank, t.devices.length, at(t.devices, rank).ordinal],
         )
         assert.equal(communicator.asyncError(), undefined)
@@ -154,13 +154,13 @@ const abortFrees: ConformanceCase = {
     allReduce(communicators.length) // connects the ranks
     for (const stream of streams) await stream.synchronize()
     allReduce(1)
-    const lonely = at(streams, 0)
+    const blockedStream = at(streams, 0)
     await new Promise((resolve) => setTimeout(resolve, 100))
-    assert.equal(lonely.query(), false, 'an all-reduce of one rank alone must not end')
+    assert.equal(blockedStream.query(), false, 'an all-reduce of one rank alone must not end')
     const aborts = communicators.map((communicator) => communicator.abort())
     assert.equal(at(communicators, 0).destroy(), at(aborts, 0))
     await Promise.all(aborts)
-    await lonely.synchronize({ timeout: 20_000 })
+    await blockedStream.synchronize({ timeout: 20_000 })
     const again = await makeRanks(t)
     const fresh = upload(t, again, 'f32', () => Float32Array.of(1))
     await together(again, ({ communicator, stream, rank }) =>

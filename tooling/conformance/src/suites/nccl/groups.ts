@@ -9,7 +9,7 @@ import { at, makeRanks, type Rank, settled, together, upload } from './ranks.js'
 
 const length = 1001
 
-async function worksStill(ranks: readonly Rank[], buffers: Parameters<Rank['communicator']['allReduce']>[0][]) {
+async function assertStillWorks(ranks: readonly Rank[], buffers: Parameters<Rank['communicator']['allReduce']>[0][]) {
   await together(ranks, ({ communicator, stream, rank }) =>
     communicator.allReduce(at(buffers, rank), at(buffers, rank), { op: 'sum', stream }),
   )
@@ -53,7 +53,7 @@ const failing: ConformanceCase = {
   async run(t) {
     const ranks = await makeRanks(t)
     const buffers = upload(t, ranks, 'f32', () => new Float32Array(length).fill(1))
-    await worksStill(ranks, buffers) // connects the ranks
+    await assertStillWorks(ranks, buffers) // connects the ranks
     const before = new Float32Array(length).fill(ranks.length)
     for (const take of [1, ranks.length]) {
       const mine = new Error('mine')
@@ -71,7 +71,7 @@ const failing: ConformanceCase = {
       await settled(ranks)
       for (const buffer of buffers) assertSameBits(await buffer.toArray(), before, `after ${take} calls`)
     }
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
     const after = new Float32Array(length).fill(ranks.length ** 2)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), after, 'after the next group')
     for (const { communicator } of ranks) assert.equal(communicator.asyncError(), undefined)
@@ -103,7 +103,7 @@ const failingInside: ConformanceCase = {
     )
     await settled(ranks)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), new Float32Array(length).fill(1), 'untouched')
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
   },
 }
 
@@ -113,7 +113,7 @@ const wrongArgument: ConformanceCase = {
   async run(t) {
     const ranks = await makeRanks(t)
     const buffers = upload(t, ranks, 'f32', () => new Float32Array(length).fill(1))
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
     assert.throws(
       () =>
         group(() => {
@@ -125,7 +125,7 @@ const wrongArgument: ConformanceCase = {
       RangeError,
     )
     await settled(ranks)
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
     const expected = new Float32Array(length).fill(ranks.length ** 2)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), expected, 'after the next group')
   },
@@ -145,7 +145,7 @@ const asynchronous: ConformanceCase = {
       TypeError,
     )
     await new Promise((resolve) => setImmediate(resolve))
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
   },
 }
 
@@ -188,7 +188,7 @@ const refusedByNccl: ConformanceCase = {
         },
       )
     }
-    await worksStill(ranks, buffers)
+    await assertStillWorks(ranks, buffers)
   },
 }
 

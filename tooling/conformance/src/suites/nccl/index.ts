@@ -4,7 +4,7 @@ import { communicatorSuite } from './communicators.js'
 import { groupSuite } from './groups.js'
 import { derivedSuite } from './matrix/derived.js'
 import { killedSuite } from './matrix/killed.js'
-import { lifeSuite } from './matrix/life.js'
+import { lifecycleSuite } from './matrix/lifecycle.js'
 import { matrixSuite } from './matrix/matrix.js'
 import { processSuite } from './processes.js'
 import { windowSuite } from './windows.js'
@@ -16,7 +16,7 @@ export const ncclSuites: readonly Suite[] = [
   windowSuite,
   processSuite,
   derivedSuite,
-  lifeSuite,
+  lifecycleSuite,
   killedSuite,
   matrixSuite,
 ]

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { DeviceBuffer } from '@shoal/driver'
-import { group, groupAsync, type NcclMemory, ncclVersion, simulateGroup, type Window } from '@shoal/nccl'
+import { group, groupOffThread, type NcclMemory, ncclVersion, simulateGroup, type Window } from '@shoal/nccl'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { at, makeRanks, type Rank, settled, together, upload, zeros } from './ranks.js'
@@ -199,11 +199,11 @@ const asynchronous: ConformanceCase = {
         communicator.allReduce(at(buffers, rank), at(buffers, rank), { op: 'max', stream })
       }
     }
-    await groupAsync(both) // connects the ranks
-    await Promise.all(Array.from({ length: 10 }, () => groupAsync(both)))
+    await groupOffThread(both) // connects the ranks
+    await Promise.all(Array.from({ length: 10 }, () => groupOffThread(both)))
     const mine = new Error('mine')
     await assert.rejects(
-      groupAsync(() => {
+      groupOffThread(() => {
         at(ranks, 0).communicator.allReduce(at(buffers, 0), at(buffers, 0), { stream: at(ranks, 0).stream })
         throw mine
       }),
@@ -215,7 +215,7 @@ const asynchronous: ConformanceCase = {
       one.communicator.allReduce(at(buffers, 0), at(buffers, 0), { stream: one.stream })
       other.communicator.allReduce(at(doubles, 1), at(doubles, 1), { stream: other.stream })
     }
-    await assert.rejects(groupAsync(different), /the same operation/)
+    await assert.rejects(groupOffThread(different), /the same operation/)
     assert.throws(() => group(different), /the same operation/)
     await settled(ranks)
     for (const buffer of buffers) assertSameBits(await buffer.toArray(), new Float32Array(length).fill(1), 'max')

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase, Suite } from '../../../suite.js'
-import type { Derivation } from './crewProcess.js'
-import { Crews, range, ranksAvailable } from './crews.js'
-import { has, someLayout, someTrials } from './some.js'
+import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import type { Derivation } from './rankGroupProcess.js'
+import { has, randomLayout, sampleTrials } from './samples.js'
 import { isSymmetric, type Trial } from './trial.js'
 
 type Place = { readonly rank: number; readonly worldSize: number }
 
 /** Has all derive a communicator; the places of the ranks afterwards, in the old order. */
-async function derive(crews: Crews, derivation: Derivation): Promise<Place[]> {
-  return (await crews.run<Place[]>('derive', () => derivation)).flat()
+async function derive(processes: ProcessGroup, derivation: Derivation): Promise<Place[]> {
+  return (await processes.run<Place[]>('derive', () => derivation)).flat()
 }
 
 const split: ConformanceCase = {
@@ -19,15 +19,15 @@ const split: ConformanceCase = {
   async run(t) {
     if (!has(t, 21801, 'ncclCommSplit')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(t, someLayout(t, worldSize))
-    const places = await derive(crews, { kind: 'split' })
+    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+    const places = await derive(processes, { kind: 'split' })
     for (const [old, { rank, worldSize: size }] of places.entries()) {
       const alike = range(worldSize).filter((other) => other % 2 === old % 2)
       assert.deepEqual([rank, size], [alike.reverse().indexOf(old), alike.length])
     }
     // One process may have ranks of both halves, whose operations then do not wait for each other.
-    await crews.try(someTrials(t))
-    await crews.leave()
+    await processes.try(sampleTrials(t))
+    await processes.leave()
     t.note(`${worldSize} ranks`)
   },
 }
@@ -40,15 +40,15 @@ const shrink: ConformanceCase = {
     if (!has(t, 22703, 'ncclCommShrink')) return
     const worldSize = t.random.integer(3, ranksAvailable(t))
     const exclude = [...new Set([t.random.integer(0, worldSize - 1), t.random.integer(0, worldSize - 1)])]
-    const crews = await Crews.join(t, someLayout(t, worldSize))
-    const places = await derive(crews, { kind: 'shrink', exclude })
+    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+    const places = await derive(processes, { kind: 'shrink', exclude })
     const left = worldSize - exclude.length
     assert.deepEqual(
       places,
       range(left).map((rank) => ({ rank, worldSize: left })),
     )
-    await crews.try(someTrials(t))
-    await crews.leave()
+    await processes.try(sampleTrials(t))
+    await processes.leave()
     t.note(`${worldSize} ranks without ${exclude.join(' and ')}`)
   },
 }
@@ -60,14 +60,14 @@ const grow: ConformanceCase = {
   async run(t) {
     if (!has(t, 22902, 'ncclCommGrow')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(
+    const processes = await ProcessGroup.join(
       t,
       range(worldSize - 1).map((rank) => [rank]),
       1,
     )
-    const id = (await crews.first.run('createGrowId')) as string
-    crews.add(t, worldSize - 1)
-    const answers = await crews.run<Place[]>('derive', ([rank = 0]): Derivation => {
+    const id = (await processes.first.run('createGrowId')) as string
+    processes.add(t, worldSize - 1)
+    const answers = await processes.run<Place[]>('derive', ([rank = 0]): Derivation => {
       if (rank === worldSize - 1) return { kind: 'joinGrown', worldSize, id, rank }
       return { kind: 'grow', worldSize, id: rank === 0 ? id : undefined }
     })
@@ -75,8 +75,8 @@ const grow: ConformanceCase = {
       answers.flat(),
       range(worldSize).map((rank) => ({ rank, worldSize })),
     )
-    await crews.try(someTrials(t))
-    await crews.leave()
+    await processes.try(sampleTrials(t))
+    await processes.leave()
     t.note(`${worldSize - 1} ranks and one`)
   },
 }
@@ -95,11 +95,11 @@ function registeredCase(kind: 'window' | 'registered', since: number, name: stri
     async run(t) {
       if (!has(t, since, kind === 'window' ? 'windows' : 'registration')) return
       const worldSize = t.random.integer(2, ranksAvailable(t))
-      const crews = await Crews.join(t, someLayout(t, worldSize))
-      const trials = someTrials(t, kind === 'window' ? isSymmetric : undefined)
-      await crews.run('open', () => ({ kind, bytes: arenaBytes(trials, worldSize) }))
-      await crews.try(trials)
-      await crews.leave()
+      const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+      const trials = sampleTrials(t, kind === 'window' ? isSymmetric : undefined)
+      await processes.run('open', () => ({ kind, bytes: arenaBytes(trials, worldSize) }))
+      await processes.try(trials)
+      await processes.leave()
       t.note(`${trials.length} operations over ${worldSize} ranks`)
     },
   }
@@ -112,10 +112,10 @@ const puts: ConformanceCase = {
   async run(t) {
     if (!has(t, 22902, 'one-sided operations')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(t, someLayout(t, worldSize))
-    await crews.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
-    for (const failures of await crews.run<string[]>('putAround', () => 10)) assert.deepEqual(failures, [])
-    await crews.leave()
+    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+    await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
+    for (const failures of await processes.run<string[]>('putAround', () => 10)) assert.deepEqual(failures, [])
+    await processes.leave()
   },
 }
 
@@ -126,15 +126,15 @@ const peers: ConformanceCase = {
   async run(t) {
     if (!has(t, 22902, 'peer pointers')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(t, [range(worldSize)])
-    await crews.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
+    const processes = await ProcessGroup.join(t, [range(worldSize)])
+    await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
     let count = 0
-    for (const { read, failures } of await crews.run<{ read: number; failures: string[] }>('readPeers')) {
+    for (const { read, failures } of await processes.run<{ read: number; failures: string[] }>('readPeers')) {
       assert.deepEqual(failures, [])
       count += read
     }
     t.note(`${count} of ${worldSize ** 2} windows are reached`)
-    await crews.leave()
+    await processes.leave()
   },
 }
 

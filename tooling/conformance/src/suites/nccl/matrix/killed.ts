@@ -3,12 +3,12 @@ import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
 import type { Child } from '../../../support/child.js'
-import type { Crew, CrewReport, Outcome } from './crewProcess.js'
-import { Crews, range, ranksAvailable } from './crews.js'
+import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import type { Outcome, RankGroup, TrialReport } from './rankGroupProcess.js'
 import { everyTrial } from './trial.js'
 
 /** How long the others wait before they give up, in milliseconds. */
-const patienceOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
+const timeLimitOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
 /** And how much longer it may take them to say so. */
 const grace = 10_000
 
@@ -17,28 +17,30 @@ function sharedMemory(t: CaseContext): string[] {
   return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nccl-')) : []
 }
 
-interface Scene {
-  readonly patience: number
-  readonly crews: Crews
+interface Setup {
+  readonly timeLimit: number
+  readonly processes: ProcessGroup
   readonly worldSize: number
-  readonly victim: number
+  readonly killedRank: number
   readonly survivors: readonly { readonly rank: number; readonly child: Child }[]
 }
 
 /** Processes that have not joined anything yet. */
-function begin(t: CaseContext): Scene {
+function begin(t: CaseContext): Setup {
   const worldSize = Math.min(4, ranksAvailable(t))
-  const victim = t.random.integer(0, worldSize - 1)
-  const crews = Crews.start(
+  const killedRank = t.random.integer(0, worldSize - 1)
+  const processes = ProcessGroup.start(
     t,
     range(worldSize).map((rank) => [rank]),
   )
-  const survivors = crews.all.flatMap(({ child, ranks: [rank = 0] }) => (rank === victim ? [] : [{ rank, child }]))
-  return { patience: patienceOf(t), crews, worldSize, victim, survivors }
+  const survivors = processes.all.flatMap(({ child, ranks: [rank = 0] }) =>
+    rank === killedRank ? [] : [{ rank, child }],
+  )
+  return { timeLimit: timeLimitOf(t), processes, worldSize, killedRank, survivors }
 }
 
-async function kill({ crews, victim }: Scene): Promise<void> {
-  const end = await crews.all[victim]?.child.kill()
+async function kill({ processes, killedRank }: Setup): Promise<void> {
+  const end = await processes.all[killedRank]?.child.kill()
   assert.deepEqual(end, { code: null, signal: 'SIGKILL' })
 }
 
@@ -47,24 +49,24 @@ function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], names: read
   for (const { name, message, milliseconds } of outcomes) {
     assert.ok(name !== undefined && names.includes(name), `${name}: ${message}`)
     assert.match(message, /rank \d of \d|ncclCommInitRank/)
-    assert.ok(milliseconds < patienceOf(t) + grace, `${milliseconds} ms`)
+    assert.ok(milliseconds < timeLimitOf(t) + grace, `${milliseconds} ms`)
   }
   t.note(`told after ${outcomes.map(({ milliseconds }) => milliseconds.toFixed(0)).join(', ')} ms`)
 }
 
 /** Those that are left make a new communicator, and it works. */
-async function goOn(t: CaseContext, { survivors }: Scene): Promise<void> {
+async function goOn(t: CaseContext, { survivors }: Setup): Promise<void> {
   const id = (await survivors[0]?.child.run('createId')) as string
   const worldSize = survivors.length
   await Promise.all(
     survivors.map(({ child, rank }, index) =>
-      child.run('join', { worldSize, ranks: [index], devices: [rank], id } satisfies Crew),
+      child.run('join', { worldSize, ranks: [index], devices: [rank], id } satisfies RankGroup),
     ),
   )
   const trials = everyTrial(t.random, 1000).slice(0, 30)
   for (const report of await Promise.all(survivors.map(({ child }) => child.run('run', trials)))) {
-    const { done, wrongs, failures } = report as CrewReport
-    assert.deepEqual({ done, wrongs, failures }, { done: trials.length, wrongs: 0, failures: [] })
+    const { done, wrongCount, failures } = report as TrialReport
+    assert.deepEqual({ done, wrongCount, failures }, { done: trials.length, wrongCount: 0, failures: [] })
   }
   await Promise.all(survivors.map(({ child }) => child.run('leave')))
   for (const { child } of survivors) assert.deepEqual(await child.leave(), { code: 0, signal: null })
@@ -80,7 +82,7 @@ async function checkNothingLeft(t: CaseContext, before: readonly string[]): Prom
 
 function killedCase(
   when: string,
-  lose: (scene: Scene) => Promise<Outcome[]>,
+  lose: (setup: Setup) => Promise<Outcome[]>,
   names: readonly string[],
 ): ConformanceCase {
   return {
@@ -89,47 +91,47 @@ function killedCase(
     timeout: 120_000,
     async run(t) {
       const before = sharedMemory(t)
-      const scene = begin(t)
-      checkOutcomes(t, await lose(scene), names)
-      await goOn(t, scene)
+      const setup = begin(t)
+      checkOutcomes(t, await lose(setup), names)
+      await goOn(t, setup)
       await checkNothingLeft(t, before)
     },
   }
 }
 
-async function joinAll({ crews, worldSize }: Scene): Promise<void> {
-  const id = (await crews.first.run('createId')) as string
-  await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id }))
+async function joinAll({ processes, worldSize }: Setup): Promise<void> {
+  const id = (await processes.first.run('createId')) as string
+  await processes.run('join', (ranks): RankGroup => ({ worldSize, ranks, id }))
 }
 
-async function beforeInit(scene: Scene): Promise<Outcome[]> {
-  const { patience, worldSize, survivors } = scene
+async function beforeInit(setup: Setup): Promise<Outcome[]> {
+  const { timeLimit, worldSize, survivors } = setup
   const id = (await survivors[0]?.child.run('createId')) as string
-  await kill(scene)
-  const join = ({ child, rank }: Scene['survivors'][number]): Promise<unknown> =>
-    child.run('joinIfPossible', { worldSize, ranks: [rank], id, patience } satisfies Crew)
+  await kill(setup)
+  const join = ({ child, rank }: Setup['survivors'][number]): Promise<unknown> =>
+    child.run('joinIfPossible', { worldSize, ranks: [rank], id, timeLimit } satisfies RankGroup)
   return (await Promise.all(survivors.map(join))) as Outcome[]
 }
 
 /** It has begun to join when it is killed; one more rank, that nobody is, keeps all of them waiting. */
-async function inInit(scene: Scene): Promise<Outcome[]> {
-  const { patience, crews, worldSize, survivors, victim } = scene
+async function inInit(setup: Setup): Promise<Outcome[]> {
+  const { timeLimit, processes, worldSize, survivors, killedRank } = setup
   const id = (await survivors[0]?.child.run('createId')) as string
-  const crew = (rank: number): Crew => ({ worldSize: worldSize + 1, ranks: [rank], id, patience })
-  const joining = survivors.map(({ child, rank }) => child.run('joinIfPossible', crew(rank)))
-  const lost = crews.all[victim]?.child.run('joinIfPossible', crew(victim)).catch(() => undefined)
+  const rankGroup = (rank: number): RankGroup => ({ worldSize: worldSize + 1, ranks: [rank], id, timeLimit })
+  const joining = survivors.map(({ child, rank }) => child.run('joinIfPossible', rankGroup(rank)))
+  const lost = processes.all[killedRank]?.child.run('joinIfPossible', rankGroup(killedRank)).catch(() => undefined)
   await sleep(1000)
-  await kill(scene)
+  await kill(setup)
   await lost
   return (await Promise.all(joining)) as Outcome[]
 }
 
-async function inCollective(scene: Scene): Promise<Outcome[]> {
-  await joinAll(scene)
-  const running = scene.survivors.map(({ child }) => child.run('untilItFails', scene.patience))
-  const lost = scene.crews.all[scene.victim]?.child.run('untilItFails', scene.patience).catch(() => undefined)
+async function inCollective(setup: Setup): Promise<Outcome[]> {
+  await joinAll(setup)
+  const running = setup.survivors.map(({ child }) => child.run('untilItFails', setup.timeLimit))
+  const lost = setup.processes.all[setup.killedRank]?.child.run('untilItFails', setup.timeLimit).catch(() => undefined)
   await sleep(500)
-  await kill(scene)
+  await kill(setup)
   await lost
   return (await Promise.all(running)) as Outcome[]
 }
@@ -146,16 +148,16 @@ export const killedSuite: Suite = {
       timeout: 120_000,
       async run(t) {
         const before = sharedMemory(t)
-        const scene = begin(t)
-        await joinAll(scene)
-        await kill(scene)
-        const ends = scene.survivors.map(({ child }) => child.run('destroyWithin', scene.patience) as Promise<Outcome>)
+        const setup = begin(t)
+        await joinAll(setup)
+        await kill(setup)
+        const ends = setup.survivors.map(({ child }) => child.run('destroyWithin', setup.timeLimit) as Promise<Outcome>)
         for (const { name, message, milliseconds } of await Promise.all(ends)) {
           // Whether NCCL needs the lost rank for it is NCCL's affair.
           assert.ok(name === undefined || name === 'CommunicatorAbortedError', `${name}: ${message}`)
-          assert.ok(milliseconds < scene.patience + grace, `${milliseconds} ms`)
+          assert.ok(milliseconds < setup.timeLimit + grace, `${milliseconds} ms`)
         }
-        await goOn(t, scene)
+        await goOn(t, setup)
         await checkNothingLeft(t, before)
       },
     },

@@ -57,7 +57,7 @@ function faultOfOneRank({ dtype, op, count, inPlace }: FaultyCall, version: numb
 }
 
 /**
- * The work is dealt to a block of threads for every 16 KiB, at most 32 of them, in parts of whole 16 bytes. What is left
+ * The work is distributed to a block of threads for every 16 KiB, at most 32 of them, in parts of whole 16 bytes. What is left
  * when the count is divided by the blocks finds no place where the parts had no need to be rounded up
  * (github.com/NVIDIA/nccl/issues/1950, mended in 2.29.7).
  */

@@ -1,13 +1,13 @@
 import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
 import { runsEverything } from '../../../support/extent.js'
-import { Crews, isSupported, largeCount, range, ranksAvailable } from './crews.js'
+import { isSupported, largeCount, ProcessGroup, range, ranksAvailable } from './processGroup.js'
 import { everyTrial, hugeTrials, type Trial } from './trial.js'
 
 /** Runs trials on one communicator whose ranks are spread over processes. */
 async function runTrials(t: CaseContext, layout: readonly (readonly number[])[], trials: readonly Trial[]) {
-  const crews = await Crews.join(t, layout)
-  await crews.try(trials)
-  await crews.leave()
+  const processes = await ProcessGroup.join(t, layout)
+  await processes.try(trials)
+  await processes.leave()
 }
 
 /** All world sizes on the software device; on GPUs one, two, half of all and all. */
@@ -17,8 +17,8 @@ function worldSizes(t: CaseContext, least: number): number[] {
   return [...new Set(sizes)].filter((size) => size >= least && size <= most)
 }
 
-/** Every trial once, dealt over the world sizes; or every trial for each of them, and some that are huge. */
-function dealt(t: CaseContext, sizes: readonly number[]): Trial[][] {
+/** Every trial once, distributed over the world sizes; or every trial for each of them, and some that are huge. */
+function distributed(t: CaseContext, sizes: readonly number[]): Trial[][] {
   const all = (): Trial[] => everyTrial(t.random, largeCount(t)).filter(isSupported)
   if (runsEverything(t)) return sizes.map(() => [...all(), ...hugeTrials(t.random, 2 ** 22).filter(isSupported)])
   const once = all()
@@ -30,9 +30,9 @@ const inOneProcess: ConformanceCase = {
   timeout: 1_200_000,
   async run(t) {
     const sizes = worldSizes(t, 1)
-    const hands = dealt(t, sizes)
+    const shares = distributed(t, sizes)
     for (const [turn, worldSize] of sizes.entries()) {
-      const trials = hands[turn] as Trial[]
+      const trials = shares[turn] as Trial[]
       await runTrials(t, [range(worldSize)], trials)
       t.note(`${trials.length} operations over ${worldSize} ranks`)
     }

@@ -56,13 +56,13 @@ export function isReduction(collective: Collective): boolean {
 }
 
 /** Counts of one run: none, one, an odd one and a large one. */
-export function someCounts(random: Random, large: number): readonly number[] {
+export function sampleCounts(random: Random, large: number): readonly number[] {
   return [0, 1, 2 * random.integer(1, 1000) + 1, large + random.integer(1, 99)]
 }
 
 /** Every collective, dtype, op and count, in place and not, in random order. */
 export function everyTrial(random: Random, large: number): Trial[] {
-  const counts = someCounts(random, large)
+  const counts = sampleCounts(random, large)
   const trials: Trial[] = []
   const add = (collective: Collective, dtype: DType, op: Op | undefined): void => {
     for (const count of counts) {

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises'
-import { Communicator, group, groupAsync, simulateGroup } from '@shoal/nccl'
+import { Communicator, group, groupOffThread, simulateGroup } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
-import { expect, test } from 'vitest'
-import { errorOf, type TestMemory, type TestStream } from './fixtures/device.js'
+import { describe, expect, test } from 'vitest'
+import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
 import { twoRanks } from './fixtures/twoRanks.js'
 
 const { communicators, streams, memory, allReduce } = twoRanks()
@@ -34,14 +34,14 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
 
 test('queues all calls of fn and gives what it returns', async () => {
   setTo(1)
-  expect(await groupAsync(allReduceBoth)).toBe('done')
+  expect(await groupOffThread(allReduceBoth)).toBe('done')
   expect(values()).toEqual([2, 2])
-  expect(await groupAsync(() => 5)).toBe(5)
+  expect(await groupOffThread(() => 5)).toBe(5)
 })
 
 test('nested groups belong to it', async () => {
   setTo(1)
-  await groupAsync(() => {
+  await groupOffThread(() => {
     group(() => allReduce(0))
     group(() => group(() => allReduce(1)))
   })
@@ -55,33 +55,34 @@ test('fn that throws starts nothing, also in a nested group whose error is caugh
     allReduce(0)
     throw mine
   }
-  expect(await rejection(groupAsync(throwing))).toBe(mine)
-  const caught = groupAsync(() => {
+  expect(await rejection(groupOffThread(throwing))).toBe(mine)
+  const caught = groupOffThread(() => {
     expect(errorOf(() => group(throwing))).toBe(mine)
     allReduce(1)
   })
   expect(await rejection(caught)).toBe(mine)
-  expect(await rejection(groupAsync(async () => allReduce(0)))).toBeInstanceOf(TypeError)
-  expect(await rejection(groupAsync(undefined as never))).toBeInstanceOf(TypeError)
+  expect(await rejection(groupOffThread(async () => allReduce(0)))).toBeInstanceOf(TypeError)
+  expect(await rejection(groupOffThread(undefined as never))).toBeInstanceOf(TypeError)
   expect(values()).toEqual([1, 1])
-  await groupAsync(allReduceBoth)
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
 })
 
 test('is refused in a group, which would end before it', async () => {
   let inner: Promise<unknown> = Promise.resolve()
   group(() => {
-    inner = groupAsync(allReduceBoth)
+    inner = groupOffThread(allReduceBoth)
     inner.catch(() => undefined)
   })
-  expect(await rejection(inner)).toMatchObject({ message: expect.stringContaining('a group is open') })
+  expect(await rejection(inner)).toMatchObject({ code: 'SHOAL_BUSY', api: 'groupOffThread', underWay: 'a group' })
 })
 
 test('several take their turn; a plain call in between is refused', async () => {
   setTo(1)
-  const all = [groupAsync(allReduceBoth), groupAsync(allReduceBoth), groupAsync(allReduceBoth)]
+  const all = [groupOffThread(allReduceBoth), groupOffThread(allReduceBoth), groupOffThread(allReduceBoth)]
   expect(errorOf(() => allReduce(0))).toMatchObject({
-    message: expect.stringContaining('groupAsync is still under way'),
+    code: 'SHOAL_BUSY',
+    underWay: 'groupOffThread',
   })
   expect(errorOf(() => communicators[0]?.createPreMulSum(1, { dtype: 'f32' }))).toBeInstanceOf(Error)
   await Promise.all(all)
@@ -93,7 +94,7 @@ test('several take their turn; a plain call in between is refused', async () => 
 test('the thread goes on while a rank waits for its peer', async () => {
   setTo(1)
   // A plain call of one rank alone would be queued on sim; two groups of one rank each meet on threads of their own.
-  const both = Promise.all([groupAsync(() => allReduce(0)), groupAsync(() => allReduce(1))])
+  const both = Promise.all([groupOffThread(() => allReduce(0)), groupOffThread(() => allReduce(1))])
   await turn()
   await both
   expect(values()).toEqual([2, 2])
@@ -101,7 +102,7 @@ test('the thread goes on while a rank waits for its peer', async () => {
 
 test('a reduction that is disposed of in fn still serves the calls of fn', async () => {
   setTo(1)
-  await groupAsync(() => {
+  await groupOffThread(() => {
     for (const [rank, communicator] of communicators.entries()) {
       const op = communicator.createPreMulSum(5, { dtype: 'f32' })
       const one = memory[rank] as TestMemory
@@ -117,7 +118,7 @@ test('all errors of NCCL are told, and nothing is started', async () => {
   // The stream is of another device, which only NCCL can know of a bare handle.
   const foreign = (streams[1] as TestStream).handle
   const error = await rejection(
-    groupAsync(() => {
+    groupOffThread(() => {
       const one = memory[0] as TestMemory
       communicators[0]?.allReduce(one, one, { stream: foreign })
       communicators[0]?.broadcast(one, one, { root: 0, stream: foreign })
@@ -129,7 +130,7 @@ test('all errors of NCCL are told, and nothing is started', async () => {
     suppressed: { api: 'ncclBroadcast', suppressed: { api: 'ncclGroupEnd' } },
   })
   expect(values()).toEqual([1, 1])
-  await groupAsync(allReduceBoth)
+  await groupOffThread(allReduceBoth)
   expect(values()).toEqual([2, 2])
 })
 
@@ -138,13 +139,77 @@ test('a group whose communicator has ended before its turn is refused', async ()
   const one = memory[0] as TestMemory
   const stream = streams[0] as TestStream
   const call = () => alone?.allReduce(one, one, { stream })
-  const [before, after] = [groupAsync(call), groupAsync(call)]
+  const [before, after] = [groupOffThread(call), groupOffThread(call)]
   const [ended] = await Promise.all([alone?.destroy(), before])
   expect(ended).toBeUndefined()
   // Which of the two comes first is not promised: the work is done, or the communicator is gone.
   await after.catch((error: unknown) => expect(error).toBeInstanceOf(DisposedError))
   expect(() => call()).toThrow(DisposedError)
   stream.wait()
+})
+
+describe('what is disposed of right after the call, before NCCL is called', () => {
+  test.each([
+    [
+      'the buffer of an all-reduce',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.allReduce(one, other, { stream })
+        allReduce(1)
+      },
+    ],
+    [
+      'the buffer of a broadcast',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.broadcast(one, other, { root: 0, stream })
+      },
+    ],
+    [
+      'the buffer of a send',
+      (one: TestMemory, other: TestMemory, stream: TestStream) => {
+        communicators[0]?.send(one, { peer: 0, stream })
+        communicators[0]?.recv(other, { peer: 0, stream })
+      },
+    ],
+  ])('%s, or its stream, is DisposedError; nothing is started and the communicators go on', async (_, call) => {
+    setTo(1)
+    for (const gone of [0, 1, 2]) {
+      const operands = [TestMemory.zeros(0, 'f32', 1), TestMemory.zeros(0, 'f32', 1), new TestStream(0)] as const
+      const waiting = groupOffThread(() => {
+        call(...operands)
+      })
+      operands[gone]?.dispose()
+      expect(await rejection(waiting)).toBeInstanceOf(DisposedError)
+      for (const [index, operand] of operands.entries()) if (index !== gone) operand.dispose()
+      expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
+      expect(values()).toEqual([1, 1])
+    }
+    await groupOffThread(allReduceBoth)
+    expect(values()).toEqual([2, 2])
+  })
+
+  test('while it waits for its turn, too; what came before is made', async () => {
+    setTo(1)
+    const memory = TestMemory.zeros(0, 'f32', 1)
+    const first = groupOffThread(allReduceBoth)
+    const second = rejection(
+      groupOffThread(() => communicators[0]?.allReduce(memory, memory, { stream: streams[0] as TestStream })),
+    )
+    memory.dispose()
+    await first
+    expect(await second).toBeInstanceOf(DisposedError)
+    expect(values()).toEqual([2, 2])
+  })
+
+  test('the stream of a synchronize that waits for the group', async () => {
+    setTo(1)
+    const stream = new TestStream(0)
+    const group = groupOffThread(allReduceBoth)
+    const waiting = rejection(communicators[0]?.synchronize(stream) as Promise<void>)
+    stream.dispose()
+    expect(await waiting).toBeInstanceOf(DisposedError)
+    await group
+    expect(values()).toEqual([2, 2])
+  })
 })
 
 test('simulates a group: nothing is started', (context) => {
@@ -165,7 +230,10 @@ test('simulates a group: nothing is started', (context) => {
     throw mine
   }
   expect(errorOf(() => simulateGroup(throwing))).toBe(mine)
-  expect(errorOf(() => group(() => simulateGroup(allReduceBoth)))).toMatchObject({ message: /a group is open/ })
+  expect(errorOf(() => group(() => simulateGroup(allReduceBoth)))).toMatchObject({
+    code: 'SHOAL_BUSY',
+    api: 'simulateGroup',
+  })
   expect(() => simulateGroup(1 as never)).toThrow(TypeError)
   group(allReduceBoth)
   expect(values()).toEqual([2, 2])

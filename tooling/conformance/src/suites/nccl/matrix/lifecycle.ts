@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase, Suite } from '../../../suite.js'
-import { Crews, range, ranksAvailable } from './crews.js'
-import { has, someLayout, someTrials } from './some.js'
+import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import { has, randomLayout, sampleTrials } from './samples.js'
 
 const notBlocking: ConformanceCase = {
   name: 'communicators that do not block: collectives, a split, windows',
@@ -10,13 +10,13 @@ const notBlocking: ConformanceCase = {
   async run(t) {
     if (!has(t, 21801, 'ncclCommSplit')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(t, someLayout(t, worldSize), 0, false)
-    await crews.try(someTrials(t))
-    const places = await crews.run<unknown[]>('derive', () => ({ kind: 'split' }))
+    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize), 0, false)
+    await processes.try(sampleTrials(t))
+    const places = await processes.run<unknown[]>('derive', () => ({ kind: 'split' }))
     assert.equal(places.flat().length, worldSize)
-    await crews.try(someTrials(t))
-    if (has(t, 22703, 'windows')) await crews.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
-    await crews.leave()
+    await processes.try(sampleTrials(t))
+    if (has(t, 22703, 'windows')) await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
+    await processes.leave()
     t.note(`${worldSize} ranks`)
   },
 }
@@ -28,13 +28,13 @@ const revoke: ConformanceCase = {
   async run(t) {
     if (!has(t, 22807, 'ncclCommRevoke')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(
+    const processes = await ProcessGroup.join(
       t,
       range(worldSize).map((rank) => [rank]),
     )
-    for (const failures of await crews.run<string[]>('revoke')) assert.deepEqual(failures, [])
-    await crews.try(someTrials(t))
-    await crews.leave()
+    for (const failures of await processes.run<string[]>('revoke')) assert.deepEqual(failures, [])
+    await processes.try(sampleTrials(t))
+    await processes.leave()
     t.note(`${worldSize} ranks`)
   },
 }
@@ -46,14 +46,16 @@ const suspend: ConformanceCase = {
   async run(t) {
     if (!has(t, 22907, 'ncclCommSuspend')) return
     const worldSize = t.random.integer(2, ranksAvailable(t))
-    const crews = await Crews.join(t, someLayout(t, worldSize))
-    for (const { failures, suspendable } of await crews.run<{ failures: string[]; suspendable: string }>('suspend')) {
+    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+    for (const { failures, suspendable } of await processes.run<{ failures: string[]; suspendable: string }>(
+      'suspend',
+    )) {
       assert.deepEqual(failures, [])
       t.note(`${worldSize} ranks, ${suspendable} bytes`)
     }
-    await crews.try(someTrials(t))
-    await crews.leave()
+    await processes.try(sampleTrials(t))
+    await processes.leave()
   },
 }
 
-export const lifeSuite: Suite = { name: 'nccl life', cases: [notBlocking, revoke, suspend] }
+export const lifecycleSuite: Suite = { name: 'nccl life', cases: [notBlocking, revoke, suspend] }

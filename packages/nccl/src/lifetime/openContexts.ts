@@ -1,10 +1,10 @@
 const open = new Map<bigint, number>()
-let some = 0n
+let latest: bigint | undefined
 
 /** Notes that a communicator lives in this context. */
 export function addContext(context: bigint): void {
   open.set(context, (open.get(context) ?? 0) + 1)
-  some = context
+  latest = context
 }
 
 export function removeContext(context: bigint): void {
@@ -14,10 +14,10 @@ export function removeContext(context: bigint): void {
     return
   }
   open.delete(context)
-  if (some === context) some = [...open.keys()].at(-1) ?? 0n
+  if (latest === context) latest = [...open.keys()].at(-1)
 }
 
-/** The context of one of the open communicators, 0n when there is none. */
-export function anyContext(): bigint {
-  return some
+/** The context of one of the open communicators; undefined when there is none. */
+export function anyContext(): bigint | undefined {
+  return latest
 }

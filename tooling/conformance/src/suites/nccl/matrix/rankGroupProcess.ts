@@ -8,13 +8,13 @@ import { type Place, RankRun } from './rankRun.js'
 import { describeTrial, type Trial } from './trial.js'
 
 /** What a process is to be. */
-export interface Crew {
+export interface RankGroup {
   readonly worldSize: number
   /** Its ranks; each has the device of its number, unless others are named. */
   readonly ranks: readonly number[]
   readonly devices?: readonly number[] | undefined
   /** Milliseconds to wait for the others. */
-  readonly patience?: number | undefined
+  readonly timeLimit?: number | undefined
   /** The unique id; undefined where all ranks are in one process. */
   readonly id: string | undefined
   /** Whether calls of NCCL wait until they are done, as they do where nothing else is asked for. */
@@ -22,11 +22,11 @@ export interface Crew {
 }
 
 /** What came of some trials. */
-export interface CrewReport {
+export interface TrialReport {
   readonly done: number
   /** Parts in trials that were left out because NCCL is known to fail in them, by reason. */
   readonly leftOut: Readonly<Record<string, number>>
-  readonly wrongs: number
+  readonly wrongCount: number
   /** The first few. */
   readonly failures: readonly string[]
 }
@@ -36,8 +36,8 @@ const timeout = 30_000
 
 let places: Place[] = []
 
-async function join(crew: Crew): Promise<void> {
-  const { worldSize, ranks, devices: ordinals = ranks, id, patience = timeout, blocking } = crew
+async function join(rankGroup: RankGroup): Promise<void> {
+  const { worldSize, ranks, devices: ordinals = ranks, id, timeLimit = timeout, blocking } = rankGroup
   const devices = ordinals.map((ordinal) => Device.get(ordinal))
   const config = blocking === undefined ? {} : { config: { blocking } }
   const communicators =
@@ -46,7 +46,7 @@ async function join(crew: Crew): Promise<void> {
       : await Promise.all(
           ranks.map((rank, index) => {
             const device = devices[index] as Device
-            const options = { device, rank, worldSize, id: UniqueId.fromBase64(id), timeout: patience, ...config }
+            const options = { device, rank, worldSize, id: UniqueId.fromBase64(id), timeout: timeLimit, ...config }
             return Communicator.initRank(options)
           }),
         )
@@ -62,11 +62,11 @@ function faultOf(trial: Trial, { device, worldSize, window }: Place): string | u
   return knownFault(trial, { version: ncclVersion().value, worldSize, inWindow: window !== undefined })
 }
 
-async function run(trials: readonly Trial[]): Promise<CrewReport> {
+async function run(trials: readonly Trial[]): Promise<TrialReport> {
   const failures: string[] = []
   const leftOut: Record<string, number> = {}
   let done = 0
-  let wrongs = 0
+  let wrongCount = 0
   for (const trial of trials) {
     // All ranks of a communicator leave out the same, so that none waits for another.
     const taking = places.filter((place) => {
@@ -85,7 +85,7 @@ async function run(trials: readonly Trial[]): Promise<CrewReport> {
         const wrong = await one.check()
         if (wrong === undefined) continue
         const { rank, worldSize } = taking[index] as Place
-        wrongs += 1
+        wrongCount += 1
         if (failures.length < mostFailures) failures.push(`rank ${rank}, ${describeTrial(trial, worldSize)}: ${wrong}`)
       }
       done += 1
@@ -100,7 +100,7 @@ async function run(trials: readonly Trial[]): Promise<CrewReport> {
     // Messages of the parent come in between.
     if (done % 64 === 0) await sleep(0)
   }
-  return { done, leftOut, wrongs, failures }
+  return { done, leftOut, wrongCount, failures }
 }
 
 /** A communicator made of another one, in its place: what each process does for it. */
@@ -343,13 +343,13 @@ async function outcomesOfLateCalls(): Promise<{ failures: string[] }> {
 }
 
 /** All-reduces without end, until one fails. */
-async function untilItFails(patience: number): Promise<Outcome> {
+async function untilItFails(timeLimit: number): Promise<Outcome> {
   const { communicator, device, stream } = places[0] as Place
   const buffer = DeviceBuffer.zeros(device, 'f32', 100_000)
   const outcome = await outcomeOf(async () => {
     for (;;) {
       communicator.allReduce(buffer, buffer, { stream })
-      await communicator.synchronize(stream, { timeout: patience })
+      await communicator.synchronize(stream, { timeout: timeLimit })
     }
   })
   buffer.dispose()
@@ -358,9 +358,9 @@ async function untilItFails(patience: number): Promise<Outcome> {
   return outcome
 }
 
-async function destroyWithin(patience: number): Promise<Outcome> {
+async function destroyWithin(timeLimit: number): Promise<Outcome> {
   const { communicator, stream } = places[0] as Place
-  const outcome = await outcomeOf(() => communicator.destroy({ timeout: patience }))
+  const outcome = await outcomeOf(() => communicator.destroy({ timeout: timeLimit }))
   stream.dispose()
   places = []
   return outcome
@@ -385,7 +385,7 @@ answerCommands({
   readPeers,
   revoke,
   suspend,
-  joinIfPossible: (crew: Crew) => outcomeOf(() => join(crew)),
+  joinIfPossible: (rankGroup: RankGroup) => outcomeOf(() => join(rankGroup)),
   untilItFails,
   destroyWithin,
   leave,

@@ -33,10 +33,10 @@ async function world(config?: CommunicatorConfig): Promise<[Communicator, Commun
 
 /** Sums the number of each rank over all ranks of a communicator. */
 async function sum(communicators: readonly Communicator[], numbers: readonly number[]): Promise<number[]> {
-  const memory = communicators.map(({ device }, index) =>
-    TestMemory.from(device, new Float32Array([numbers[index] ?? 0])),
+  const memory = communicators.map(({ deviceOrdinal }, index) =>
+    TestMemory.from(deviceOrdinal, new Float32Array([numbers[index] ?? 0])),
   )
-  const streams = communicators.map(({ device }) => new TestStream(device))
+  const streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
   group(() => {
     for (const [index, communicator] of communicators.entries()) {
       const buffer = memory[index] as TestMemory
@@ -60,7 +60,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-const place = ({ rank, worldSize, device }: Communicator): number[] => [rank, worldSize, device]
+const place = ({ rank, worldSize, deviceOrdinal }: Communicator): number[] => [rank, worldSize, deviceOrdinal]
 const isCommunicator = (one: Communicator | undefined): one is Communicator => one !== undefined
 
 describe.each([
@@ -218,7 +218,7 @@ describe.each([
 
   test('tells its properties and its memory', async () => {
     const all = await world(config)
-    expect(all[1].properties()).toMatchObject({ rank: 1, worldSize: 3, device: 1 })
+    expect(all[1].properties()).toMatchObject({ rank: 1, worldSize: 3, deviceOrdinal: 1 })
     const { suspendable, persistent, total, isSuspended } = all[1].memoryStatistics()
     expect(isSuspended).toBe(false)
     expect(suspendable + persistent).toBeLessThanOrEqual(total)
@@ -264,7 +264,8 @@ test('calls of one communicator take turns; operations wait for none', async () 
   const both = Promise.all(all.flatMap((one) => [one.split({ color: 0 }), one.split({ color: 1 })]))
   const memory = TestMemory.from(0, new Float32Array([1]))
   expect(errorOf(() => all[0].allReduce(memory, memory, { stream: null }))).toMatchObject({
-    message: expect.stringContaining('split is still under way'),
+    code: 'SHOAL_BUSY',
+    underWay: 'split',
   })
   expect(errorOf(() => all[0].properties())).toMatchObject({ message: expect.stringContaining('split') })
   const parts = watched(await both).filter(isCommunicator)

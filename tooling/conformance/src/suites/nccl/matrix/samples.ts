@@ -1,18 +1,18 @@
 import { ncclVersion } from '@shoal/nccl'
 import type { CaseContext } from '../../../suite.js'
 import { runsEverything } from '../../../support/extent.js'
-import { isSupported, largeCount, range } from './crews.js'
+import { isSupported, largeCount, range } from './processGroup.js'
 import { everyTrial, type Trial } from './trial.js'
 
 const sampleSize = 60
 
-export function someTrials(t: CaseContext, accepts: (trial: Trial) => boolean = () => true): Trial[] {
+export function sampleTrials(t: CaseContext, accepts: (trial: Trial) => boolean = () => true): Trial[] {
   const all = everyTrial(t.random, largeCount(t)).filter((trial) => isSupported(trial) && accepts(trial))
   return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
 }
 
 /** Several ranks, each in a process of its own or all in one. */
-export function someLayout(t: CaseContext, worldSize: number): number[][] {
+export function randomLayout(t: CaseContext, worldSize: number): number[][] {
   return t.random.integer(0, 1) === 0 ? [range(worldSize)] : range(worldSize).map((rank) => [rank])
 }
 

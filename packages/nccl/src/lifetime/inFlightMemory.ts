@@ -2,23 +2,23 @@ import type { LiveCommunicator } from './live.js'
 import { isFatal } from './watchdog.js'
 
 /**
- * Memory that a call of NCCL on another thread reads and writes. It is given back once caller and NCCL are both done with it: a
- * caller that waits no more leaves NCCL behind, which goes on until its call returns or, where the communicator does not block,
- * until the communicator has been freed.
+ * Memory that a call of NCCL on another thread reads and writes. It is freed once the caller and NCCL are both done with it:
+ * a caller that waits no more leaves NCCL behind, which goes on until its call returns or, where the communicator does not
+ * block, until the communicator has been freed.
  */
-export class LentMemory {
+export class InFlightMemory {
   readonly #live: LiveCommunicator
-  readonly #giveBack: () => void
-  #holders = 1
+  readonly #free: () => void
+  #users = 1
 
-  constructor(live: LiveCommunicator, giveBack: () => void) {
+  constructor(live: LiveCommunicator, free: () => void) {
     this.#live = live
-    this.#giveBack = giveBack
+    this.#free = free
   }
 
   /** Makes the call, and waits for all that NCCL does for it. */
   async during<T>(call: () => Promise<T>): Promise<T> {
-    this.#holders += 1
+    this.#users += 1
     try {
       const result = await call()
       this.release()
@@ -33,7 +33,7 @@ export class LentMemory {
 
   /** The caller is done with it. */
   release(): void {
-    this.#holders -= 1
-    if (this.#holders === 0) this.#giveBack()
+    this.#users -= 1
+    if (this.#users === 0) this.#free()
   }
 }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { NcclParameter } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import { beforeAll, expect, test } from 'vitest'
@@ -5,7 +6,7 @@ import { errorOf, startSoftwareDevice } from './fixtures/device.js'
 
 beforeAll(() => startSoftwareDevice())
 
-test('names, and values with their types', () => {
+test('tells the names of parameters, and their values with their types', () => {
   const keys = NcclParameter.keys()
   expect(keys).toContain('NCCL_DEBUG')
   expect(new Set(keys).size).toBe(keys.length)
@@ -34,5 +35,9 @@ test('what NCCL does not know, or holds in another type, is refused', () => {
   const parameter = NcclParameter.bind('NCCL_DEBUG')
   expect(() => parameter.readInteger('f32' as never)).toThrow(TypeError)
   expect(() => NcclParameter.bind(undefined as never)).toThrow(TypeError)
-  expect(() => NcclParameter.read('A\0B')).toThrow(RangeError)
+  expect(() => NcclParameter.read('A\0B')).toThrow(TypeError)
+})
+
+test('prints one line', () => {
+  expect(inspect(NcclParameter.bind('NCCL_DEBUG'))).toBe("NcclParameter { key: 'NCCL_DEBUG' }")
 })

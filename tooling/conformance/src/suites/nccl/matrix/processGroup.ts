@@ -4,10 +4,10 @@ import { ncclVersion } from '@shoal/nccl'
 import type { CaseContext } from '../../../suite.js'
 import { Child } from '../../../support/child.js'
 import { runsEverything } from '../../../support/extent.js'
-import type { Crew, CrewReport } from './crewProcess.js'
+import type { RankGroup, TrialReport } from './rankGroupProcess.js'
 import { isReduction, type Trial } from './trial.js'
 
-const script = fileURLToPath(new URL('crewProcess.js', import.meta.url))
+const script = fileURLToPath(new URL('rankGroupProcess.js', import.meta.url))
 const mostRanks = 8
 
 /** How many ranks there can be: each has a device, and the software device makes as many as asked for. */
@@ -29,19 +29,19 @@ export function isSupported({ collective, dtype }: Trial): boolean {
 }
 
 /** Processes that share the ranks of a communicator. */
-export class Crews {
+export class ProcessGroup {
   readonly #t: CaseContext
-  readonly #crews: { readonly ranks: readonly number[]; readonly child: Child }[]
+  readonly #processes: { readonly ranks: readonly number[]; readonly child: Child }[]
 
-  private constructor(t: CaseContext, crews: Crews['all']) {
+  private constructor(t: CaseContext, processes: ProcessGroup['all']) {
     this.#t = t
-    this.#crews = [...crews]
+    this.#processes = [...processes]
   }
 
   /** Starts a process for each part of the layout. */
-  static start(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): Crews {
+  static start(t: CaseContext, layout: readonly (readonly number[])[], spare = 0): ProcessGroup {
     const devices = layout.flat().length + spare
-    return new Crews(
+    return new ProcessGroup(
       t,
       layout.map((ranks) => ({ ranks, child: startChild(t, devices) })),
     )
@@ -53,20 +53,20 @@ export class Crews {
     layout: readonly (readonly number[])[],
     spare = 0,
     blocking?: boolean,
-  ): Promise<Crews> {
+  ): Promise<ProcessGroup> {
     const worldSize = layout.flat().length
-    const crews = Crews.start(t, layout, spare)
-    const id = layout.length === 1 ? undefined : ((await crews.first.run('createId')) as string)
-    await crews.run('join', (ranks): Crew => ({ worldSize, ranks, id, blocking }))
-    return crews
+    const processes = ProcessGroup.start(t, layout, spare)
+    const id = layout.length === 1 ? undefined : ((await processes.first.run('createId')) as string)
+    await processes.run('join', (ranks): RankGroup => ({ worldSize, ranks, id, blocking }))
+    return processes
   }
 
   get all(): readonly { readonly ranks: readonly number[]; readonly child: Child }[] {
-    return this.#crews
+    return this.#processes
   }
 
   get first(): Child {
-    const [first] = this.#crews
+    const [first] = this.#processes
     if (first === undefined) throw new RangeError('there is no process')
     return first.child
   }
@@ -74,21 +74,21 @@ export class Crews {
   /** Adds a process that is to become another rank. */
   add(t: CaseContext, rank: number): Child {
     const child = startChild(t, rank + 1)
-    this.#crews.push({ ranks: [rank], child })
+    this.#processes.push({ ranks: [rank], child })
     return child
   }
 
   /** Has every process run a command; gives what each answered. */
   run<T>(command: string, argument?: (ranks: readonly number[]) => unknown): Promise<T[]> {
-    const answers = this.#crews.map(({ child, ranks }) => child.run(command, argument?.(ranks)) as Promise<T>)
+    const answers = this.#processes.map(({ child, ranks }) => child.run(command, argument?.(ranks)) as Promise<T>)
     return Promise.all(answers)
   }
 
   /** Every process runs the trials, and every result must be right. */
   async try(trials: readonly Trial[]): Promise<void> {
-    const reports = await this.run<CrewReport>('run', () => trials)
-    for (const { done, wrongs, failures } of reports) {
-      assert.equal(wrongs, 0, `${wrongs} wrong results, among them\n${failures.join('\n')}`)
+    const reports = await this.run<TrialReport>('run', () => trials)
+    for (const { done, wrongCount, failures } of reports) {
+      assert.equal(wrongCount, 0, `${wrongCount} wrong results, among them\n${failures.join('\n')}`)
       assert.equal(done, trials.length)
     }
     for (const [reason, count] of Object.entries(reports[0]?.leftOut ?? {}))
@@ -97,7 +97,7 @@ export class Crews {
 
   async leave(): Promise<void> {
     await this.run('leave')
-    for (const { child } of this.#crews) assert.deepEqual(await child.leave(), { code: 0, signal: null })
+    for (const { child } of this.#processes) assert.deepEqual(await child.leave(), { code: 0, signal: null })
   }
 }
 

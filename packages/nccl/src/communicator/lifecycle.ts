@@ -1,19 +1,23 @@
 import { forgetLeak, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { nccl, ncclCommAbort, ncclCommDestroy, ncclCommFinalize, ncclResult_t } from '@shoal/nccl-sys'
-import { AbortedError, DisposedError } from '@shoal/types'
+import { DisposedError } from '@shoal/types'
 import { attachSuppressed } from '../attach.js'
 import { checkNccl, ncclError } from '../errors.js'
-import type { Clique } from '../group/clique.js'
-import { asyncStatus, whenSettled } from '../lifetime/asyncStatus.js'
+import { whenNoGroup } from '../group/groupState.js'
+import { asyncStatus } from '../lifetime/asyncStatus.js'
 import { type CommunicatorIdentity, CommunicatorStateError } from '../lifetime/communicatorErrors.js'
-import { addContext, removeContext } from '../lifetime/contexts.js'
-import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren } from '../lifetime/live.js'
+import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, settled } from '../lifetime/live.js'
+import type { LocalRanks } from '../lifetime/localRanks.js'
+import { addContext, removeContext } from '../lifetime/openContexts.js'
 import { whenContextDone } from '../lifetime/streamWait.js'
 import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
 import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
 import { ncclVersion } from '../version.js'
 import type { NativeCommunicator } from './init.js'
+
+/** A rank of so many. */
+export type Place = Pick<CommunicatorIdentity, 'rank' | 'worldSize'>
 
 type State = 'open' | 'suspended' | 'revoked' | 'finalized' | 'destroyed' | 'aborted'
 
@@ -31,7 +35,7 @@ const firstWithRuntimeConnect = 22203
  * The life of one communicator, from when NCCL has made it: what it may be asked for in which state, the calls that run on
  * another thread, and every way to its end. `owner` is the object that a program holds.
  */
-export class CommunicatorLife {
+export class CommunicatorLifecycle {
   readonly native: NativeCommunicator
   readonly live: LiveCommunicator
   readonly watchdog: Watchdog
@@ -39,8 +43,8 @@ export class CommunicatorLife {
   readonly name: string
   readonly #owner: object
   /** Those that share the resources of this one. */
-  readonly #sharing = new Set<CommunicatorLife>()
-  #parent: CommunicatorLife | undefined
+  readonly #sharing = new Set<CommunicatorLifecycle>()
+  #parent: CommunicatorLifecycle | undefined
   #state: State = 'open'
   #finalizing: Promise<void> | undefined
   #ending: Promise<void> | undefined
@@ -56,18 +60,18 @@ export class CommunicatorLife {
   constructor(
     owner: object,
     native: NativeCommunicator,
-    { rank, worldSize }: Omit<CommunicatorIdentity, 'device'>,
+    { rank, worldSize }: Omit<CommunicatorIdentity, 'deviceOrdinal'>,
     signal: AbortSignal | undefined,
   ) {
     this.#owner = owner
     this.native = native
-    const { ordinal: device, handle: context } = native.context
-    this.name = `Communicator of rank ${rank} of ${worldSize} on device ${device}`
+    const { ordinal: deviceOrdinal, handle: context } = native.context
+    this.name = `Communicator of rank ${rank} of ${worldSize} on device ${deviceOrdinal}`
     const live: LiveCommunicator = {
       handle: native.handle,
       rank,
       worldSize,
-      device,
+      deviceOrdinal,
       context,
       isBlocking: native.isBlocking,
       guard: (operation, work, options) => this.watchdog.guard(operation, options, work),
@@ -76,7 +80,7 @@ export class CommunicatorLife {
       recent: [undefined, undefined, undefined, undefined],
       children: undefined,
       pending: undefined,
-      clique: undefined,
+      localRanks: undefined,
       isConnected: true,
       connectedPeers: undefined,
       group: 0,
@@ -88,7 +92,7 @@ export class CommunicatorLife {
     this.watchdog = new Watchdog({
       rank,
       worldSize,
-      device,
+      deviceOrdinal,
       get lastOperation() {
         return live.lastOperation
       },
@@ -117,7 +121,7 @@ export class CommunicatorLife {
   }
 
   /** `child` shares the resources of this one: it ends first. */
-  share(child: CommunicatorLife): void {
+  share(child: CommunicatorLifecycle): void {
     this.#sharing.add(child)
     child.#parent = this
   }
@@ -139,10 +143,10 @@ export class CommunicatorLife {
     if (this.#ending !== undefined) throw this.#refusal(operation)
   }
 
-  /** It is one of the communicators of this thread that are ranks of one, which count it already. */
-  joinClique(clique: Clique): void {
-    clique.made.add(this.live.rank)
-    this.live.clique = clique
+  /** It is one of the ranks of its communicator that are in this thread, which count it already. */
+  joinLocalRanks(localRanks: LocalRanks): void {
+    localRanks.createdRanks.add(this.live.rank)
+    this.live.localRanks = localRanks
     if (!this.native.isBlocking) return
     this.live.isConnected = initConnects()
     this.live.connectedPeers = new Set()
@@ -164,23 +168,11 @@ export class CommunicatorLife {
 
   /** Makes a call of NCCL on another thread and waits until NCCL is done with it. */
   async call(api: string, call: () => void, background: BackgroundWork, settlesFirst = true): Promise<void> {
-    if (settlesFirst && !this.native.isBlocking) await this.settled(api)
+    if (settlesFirst && !this.native.isBlocking) await settled(this.live, api)
     const [status = 0] = await offThread({ context: this.live.context, background }, call)
     checkNccl(status, api, this.native.handle)
     // Some functions of NCCL say success although they go on in the background.
-    if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await this.settled(api)
-  }
-
-  /** Waits while NCCL is at work in the background. */
-  async settled(api: string): Promise<void> {
-    const { handle } = this.native
-    const status = await whenSettled(
-      () => asyncStatus(handle),
-      () => this.watchdog.failure !== undefined,
-    )
-    // The watchdog tells the caller why.
-    if (status === undefined) throw new AbortedError(api)
-    if (status !== ncclResult_t.ncclSuccess) throw ncclError(status, api, handle)
+    if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await settled(this.live, api)
   }
 
   /** No operation follows; waits for what is under way are going to be rejected by the function returned. */
@@ -204,14 +196,14 @@ export class CommunicatorLife {
   /** See `Communicator.destroy`. */
   destroy(waitOptions: CommunicatorWaitOptions): Promise<void> {
     if (this.#ending !== undefined) return this.#ending
-    const isQuiet = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
+    const isIdle = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
     this.#state = 'destroyed'
     forgetLeak(this.#owner)
     this.#ending = this.watchdog.guard('destroy', waitOptions, async (background) => {
       // A failed finalize() has told its own caller.
       await this.#finalizing?.catch(() => undefined)
       await this.#closeChildren('destroy')
-      await inTurn([this.live], 'destroy', () => this.#destroyNow(isQuiet, background))
+      await inTurn([this.live], 'destroy', () => this.#destroyNow(isIdle, background))
     })
     return this.#ending
   }
@@ -226,10 +218,10 @@ export class CommunicatorLife {
   }
 
   #refusal(operation: string): Error {
-    const { rank, worldSize, device } = this.live
+    const { rank, worldSize, deviceOrdinal } = this.live
     const state = this.#state
     if (state === 'suspended' || state === 'revoked') {
-      return new CommunicatorStateError({ operation, state, rank, worldSize, device })
+      return new CommunicatorStateError({ operation, state, rank, worldSize, deviceOrdinal })
     }
     const isOwnAbort = this.watchdog.failure?.reason === 'abort'
     const failed = isOwnAbort ? undefined : this.watchdog.refusal(operation)
@@ -246,8 +238,8 @@ export class CommunicatorLife {
 
   /** What was made with this communicator ends before it does. */
   async #closeChildren(how: 'finalize' | 'destroy'): Promise<void> {
-    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
-    await undefined
+    // It may hold operations of this communicator.
+    await whenNoGroup()
     while (this.live.pending !== undefined) await this.live.pending.ended
     const problems = await releaseChildren(this.live)
     if (how === 'destroy') {
@@ -266,14 +258,14 @@ export class CommunicatorLife {
 
   async #finalizeNow(background: BackgroundWork): Promise<void> {
     const { handle } = this.native
-    if (this.native.isBlocking) await this.#quiet(background)
+    if (this.native.isBlocking) await this.#deviceIdle(background)
     await this.call('ncclCommFinalize', () => void ncclCommFinalize(handle), background)
     this.#throwProblem()
   }
 
-  async #destroyNow(isQuiet: boolean, background: BackgroundWork): Promise<void> {
+  async #destroyNow(isIdle: boolean, background: BackgroundWork): Promise<void> {
     const { handle } = this.native
-    if (!isQuiet) await this.#workEnded(background)
+    if (!isIdle) await this.#workEnded(background)
     if (this.watchdog.failure !== undefined) return
     await this.#free('ncclCommDestroy', () => void ncclCommDestroy(handle), background)
     this.#throwProblem()
@@ -284,7 +276,7 @@ export class CommunicatorLife {
    * until then.
    */
   async #workEnded(background: BackgroundWork): Promise<void> {
-    if (this.native.isBlocking) await this.#quiet(background)
+    if (this.native.isBlocking) await this.#deviceIdle(background)
     if (!nccl.has('ncclCommFinalize', firstWithFinalize)) return
     try {
       await this.call('ncclCommFinalize', () => void ncclCommFinalize(this.native.handle), background)
@@ -299,7 +291,7 @@ export class CommunicatorLife {
    * Waits until the device has done its work. NCCL would wait itself, but in a call that nothing can end, and a
    * communicator cannot be aborted beside it.
    */
-  async #quiet(background: BackgroundWork): Promise<void> {
+  async #deviceIdle(background: BackgroundWork): Promise<void> {
     if (this.live.lastOperation === undefined) return
     try {
       await whenContextDone(this.live.context, background, this.watchdog.failing)
@@ -341,8 +333,8 @@ export class CommunicatorLife {
   }
 
   async #abort(failure: Failure): Promise<void> {
-    // A group that is open on this thread may hold operations of this communicator; it ends before the next microtask.
-    await undefined
+    // It may hold operations of this communicator.
+    await whenNoGroup()
     for (const child of this.#sharing) child.watchdog.fail({ reason: 'parent', cause: failure.cause })
     if (this.#freeing !== undefined) {
       if (!(await endsSoon(this.#freeing))) this.#warnStuck('it is freed when that returns')

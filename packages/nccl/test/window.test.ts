@@ -1,6 +1,14 @@
+import { inspect } from 'node:util'
 import { withContext } from '@shoal/cuda-sys'
 import { type CUdeviceptr, cuMemcpyDtoH } from '@shoal/cuda-sys/driver'
-import { Communicator, CommunicatorAbortedError, group, groupAsync, type NcclMemory, type Window } from '@shoal/nccl'
+import {
+  Communicator,
+  CommunicatorAbortedError,
+  group,
+  groupOffThread,
+  type NcclMemory,
+  type Window,
+} from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -16,7 +24,7 @@ const byteLength = 4 * length
 beforeAll(async () => {
   startSoftwareDevice()
   communicators = await Communicator.initAll(ranks)
-  streams = communicators.map(({ device }) => new TestStream(device))
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
 })
 
 afterAll(async () => {
@@ -169,8 +177,8 @@ describe('windows', () => {
     await expect(communicator.registerWindow(own, null as never)).rejects.toThrow(TypeError)
     const [first] = await open()
     const { window } = first as Opened
-    for (const offset of [-1, 0.5, byteLength]) expect(() => window.peerPointer(0, offset)).toThrow(RangeError)
-    expect(() => window.peerPointer(0, '1' as never)).toThrow(TypeError)
+    for (const offset of [-1, byteLength]) expect(() => window.peerPointer(0, offset)).toThrow(RangeError)
+    for (const offset of [0.5, '1' as never]) expect(() => window.peerPointer(0, offset)).toThrow(TypeError)
     expect(() => window.peerPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.lsaPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.multimemPointer(0, 5 as never)).toThrow(TypeError)
@@ -182,7 +190,7 @@ describe('windows', () => {
     const memory = await Promise.all(ranks.map((rank) => communicatorOf(rank).allocate(4096)))
     const opening = ranks.map((rank) => communicatorOf(rank).registerWindow(memory[rank] as NcclMemory))
     const send = () => communicatorOf(0).send(memory[0] as NcclMemory, { peer: 1, dtype: 'u8', stream: streamOf(0) })
-    expect(errorOf(send)).toMatchObject({ message: expect.stringContaining('registerWindow is still under way') })
+    expect(errorOf(send)).toMatchObject({ code: 'SHOAL_BUSY', underWay: 'registerWindow' })
     const windows = await Promise.all(opening)
     await Promise.all(windows.map((window) => window.dispose()))
     await Promise.all(memory.map((one) => one.free()))
@@ -233,6 +241,28 @@ describe('windows', () => {
     await memory.free()
   })
 
+  test('hold memory of NCCL from the call on, and notice other memory that is gone before their turn', async ({
+    skip,
+  }) => {
+    const reason = without('ncclCommWindowRegister')
+    if (reason !== undefined) return skip(reason)
+    const [communicator] = (await Communicator.initAll([0])) as [Communicator]
+    cleanUp.push(() => communicator.destroy())
+    const memory = await communicator.allocate(4096)
+    const opening = communicator.registerWindow(memory)
+    expect(errorOf(() => memory.dispose())).toMatchObject({ code: 'SHOAL_BUSY' })
+    await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY' })
+    const window = await opening
+    await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY' })
+    await window.dispose()
+    await memory.free()
+    const other = TestMemory.zeros(0, 'u8', 4096)
+    const late = communicator.registerWindow(other)
+    other.dispose()
+    await expect(late).rejects.toBeInstanceOf(DisposedError)
+    expect(communicator.disposed).toBe(false)
+  })
+
   test('end with their communicator, by destroy and by abort', async ({ skip }) => {
     const reason = without('ncclCommWindowRegister')
     if (reason !== undefined) return skip(reason)
@@ -248,6 +278,18 @@ describe('windows', () => {
       for (const one of memory) await one.free()
     }
   })
+})
+
+test('a window prints one line, also after it was closed', async ({ skip }) => {
+  const reason = without('ncclCommWindowRegister')
+  if (reason !== undefined) return skip(reason)
+  const [first] = (await open()) as [Opened]
+  const { memory, window } = first
+  const address = `0x${memory.address.toString(16)}`
+  const line = `Window { deviceOrdinal: 0, address: ${address}, byteLength: ${byteLength}, symmetric: true }`
+  expect(inspect(window)).toBe(line)
+  await window.dispose()
+  expect(inspect(window)).toBe(line.replace(' }', ', disposed: true }'))
 })
 
 describe('one-sided operations', () => {
@@ -296,7 +338,7 @@ describe('one-sided operations', () => {
       )
     })
     wait()
-    await groupAsync(() => {
+    await groupOffThread(() => {
       communicatorOf(1).signal({ peer: 0, signal: 0, context: 0, stream: streamOf(1) })
       communicatorOf(0).waitSignal([{ peer: 1, count: 1, signal: 0, context: 0 }], { stream: streamOf(0) })
     })
@@ -316,17 +358,17 @@ describe('one-sided operations', () => {
       () =>
         communicator.putSignal(source as NcclMemory, { peer: 1, window, stream, ...options })
     expect(put({}, outside)).toThrow('symmetric window')
-    expect(put({ offset: 4 })).toThrow('beyond the window')
-    expect(put({ offset: byteLength - 4, count: 2 })).toThrow('beyond the window')
+    expect(put({ offset: 4 })).toThrow('must leave room')
+    expect(put({ offset: byteLength - 4, count: 2 })).toThrow('must leave room')
     expect(put({ count: length + 1 })).toThrow(RangeError)
     expect(put({ peer: deviceCount })).toThrow(RangeError)
     expect(put({ offset: -1 })).toThrow(RangeError)
-    expect(put({ window: memory })).toThrow('must be a Window')
-    expect(put({ window: second.window })).toThrow('another communicator')
+    expect(put({ window: memory })).toThrow('window must be a Window')
+    expect(put({ window: second.window })).toThrow('must be one of this communicator')
     expect(() => communicator.signal({ peer: 1, signal: -1, stream })).toThrow(RangeError)
-    expect(() => communicator.signal({ peer: 1, context: 0.5, stream })).toThrow(RangeError)
+    expect(() => communicator.signal({ peer: 1, context: 0.5, stream })).toThrow(TypeError)
     expect(() => communicator.waitSignal([], { stream })).toThrow('empty')
-    expect(() => communicator.waitSignal({ peer: 1, count: 0 }, { stream })).toThrow('at least 1')
+    expect(() => communicator.waitSignal({ peer: 1, count: 0 }, { stream })).toThrow('count must be an integer from 1')
     expect(() => communicator.waitSignal({ peer: 7 }, { stream })).toThrow(RangeError)
     expect(() => communicator.waitSignal(undefined as never, { stream })).toThrow(TypeError)
     await window.dispose()

@@ -1,7 +1,7 @@
 import { ncclDataType_t, type ncclRedOp_t } from '@shoal/nccl-sys'
 import { attachSuppressed } from '../attach.js'
+import type { OperationSignature } from '../lifetime/checkedCollective.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
-import type { AgreedOperation } from '../lifetime/noted.js'
 import { isCollecting, isGroupOpen } from './groupState.js'
 
 // NCCL does not compare what the ranks of a communicator ask for: ranks that differ wait for each other for ever, or write
@@ -11,59 +11,61 @@ const absent = -1
 /** The operations that a program makes count as one, since each rank has its own. */
 const firstOwnOp = 5
 
-/** Tells what was noted in the group that is open from what is left of earlier ones. */
+/** Tells what was recorded in the group that is open from what is left of earlier ones. */
 let groupNumber = 1
 /** Of each rank that differs the first difference. */
 const differences: { readonly live: LiveCommunicator; readonly error: Error }[] = []
 
-/** What is only moved: so many bytes. */
-export function movement(api: string, bytes: number, root: number = absent): AgreedOperation {
+/** What all ranks must have the same in an operation that only copies: so many bytes. */
+export function copySignature(api: string, bytes: number, root: number = absent): OperationSignature {
   return { api, amount: bytes, type: absent, op: absent, root }
 }
 
-/** What is reduced: so many elements. */
-export function reduction(
+/** The same of an operation that reduces: so many elements. */
+export function reductionSignature(
   api: string,
   count: number,
   type: ncclDataType_t,
   op: ncclRedOp_t,
   root: number = absent,
-): AgreedOperation {
+): OperationSignature {
   return { api, amount: count, type, op: Math.min(op, firstOwnOp), root }
 }
 
 /**
- * Notes a collective operation of the group that is open. Each is compared with what the rank that was first to get there
- * asked for; what a rank has more may be for another group.
+ * Records a collective operation of the group that is open. Each is compared with what the rank that was first to get there
+ * asked for; what a rank has more may be for another group. Returns the signature that was first, where it is the same.
  */
-export function noteOperation(live: LiveCommunicator, operation: AgreedOperation): void {
-  const { clique } = live
-  if (clique === undefined || !(isGroupOpen() || isCollecting())) return
+export function recordOperation(live: LiveCommunicator, operation: OperationSignature): OperationSignature {
+  const { localRanks } = live
+  if (localRanks === undefined || !(isGroupOpen() || isCollecting())) return operation
   if (live.group !== groupNumber) {
     live.group = groupNumber
     live.groupLength = 0
   }
-  if (clique.group !== groupNumber) {
-    clique.group = groupNumber
-    clique.length = 0
+  if (localRanks.group !== groupNumber) {
+    localRanks.group = groupNumber
+    localRanks.length = 0
   }
   const place = live.groupLength
   live.groupLength = place + 1
-  if (place === clique.length) {
-    clique.length = place + 1
-    clique.operations[place] = operation
-    clique.ranks[place] = live.rank
-    return
+  if (place === localRanks.length) {
+    localRanks.length = place + 1
+    localRanks.operations[place] = operation
+    localRanks.ranks[place] = live.rank
+    return operation
   }
-  const first = clique.operations[place] as AgreedOperation
-  if (!areSame(first, operation)) noteDifference(clique.ranks[place] as number, first, live, operation)
+  const first = localRanks.operations[place] as OperationSignature
+  if (first === operation || areSame(first, operation)) return first
+  recordMismatch(localRanks.ranks[place] as number, first, live, operation)
+  return operation
 }
 
-function noteDifference(
+function recordMismatch(
   firstRank: number,
-  first: AgreedOperation,
+  first: OperationSignature,
   live: LiveCommunicator,
-  operation: AgreedOperation,
+  operation: OperationSignature,
 ): void {
   if (differences.some((difference) => difference.live === live)) return
   const error = new TypeError(
@@ -74,7 +76,7 @@ function noteDifference(
 }
 
 /** Ends the comparison: the errors of ranks that do not do the same, undefined when they do. */
-export function disagreement(): Error | undefined {
+export function takeMismatch(): Error | undefined {
   groupNumber += 1
   if (differences.length === 0) return undefined
   const errors = differences.splice(0).map(({ error }) => error)
@@ -84,7 +86,7 @@ export function disagreement(): Error | undefined {
   return errors[0]
 }
 
-function areSame(left: AgreedOperation, right: AgreedOperation): boolean {
+function areSame(left: OperationSignature, right: OperationSignature): boolean {
   return (
     left.api === right.api &&
     left.amount === right.amount &&
@@ -101,7 +103,7 @@ const typeNames = new Map<number, string>(
     .map(([name, code]) => [code, name]),
 )
 
-function textOf({ api, amount, type, op, root }: AgreedOperation): string {
+function textOf({ api, amount, type, op, root }: OperationSignature): string {
   const what = type === absent ? `${amount} bytes` : `${amount} of ${typeNames.get(type) ?? type}, op ${op}`
   return `${api} of ${what}${root === absent ? '' : ` with root ${root}`}`
 }

@@ -4,7 +4,7 @@ import type { DType, MemoryRange, StreamHandle } from '@shoal/types'
 // What a communicator notes of the collectives that were asked of it.
 
 /** A collective operation, as far as all ranks of a communicator have to agree on it; -1 stands where it has none. */
-export interface AgreedOperation {
+export interface OperationSignature {
   /** C function. */
   readonly api: string
   /** Elements of a reduction, bytes of what is only moved. */
@@ -20,6 +20,8 @@ export interface CollectiveArguments {
   readonly source: MemoryRange
   readonly target: MemoryRange
   readonly count: number
+  /** Its upper 32 bits. */
+  readonly countHigh: number
   readonly type: ncclDataType_t
   /** Only reductions have one. */
   readonly op: ncclRedOp_t | undefined
@@ -32,7 +34,8 @@ export interface CheckedCollective extends CollectiveArguments {
   readonly requestedOp: unknown
   readonly requestedCount: number | undefined
   readonly requestedDType: DType | undefined
-  readonly operation: AgreedOperation
+  /** The object of the first rank that asked for the same, so that the next comparison is quick. */
+  operation: OperationSignature
 }
 
 /** The last collective of each kind, by its number, where it may be recognised. */

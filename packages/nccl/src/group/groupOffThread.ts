@@ -1,0 +1,133 @@
+import { type BackgroundWork, offThread } from '@shoal/ffi'
+import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
+import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, streamProtocol } from '@shoal/types'
+import { ncclError } from '../errors.js'
+import { exclusively, type LiveCommunicator, settled } from '../lifetime/live.js'
+import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
+import { markConnected, takePendingConnects, trackAsyncConnects } from './connections.js'
+import { chain, hasFailed, takeFailures } from './failures.js'
+import { noteMismatch, runInGroup } from './group.js'
+import { type Collected, groupState, requireNoGroup } from './groupState.js'
+
+/** Leaves an operation to the `groupOffThread` that collects; false when none does. */
+export function collect(
+  live: LiveCommunicator,
+  api: string,
+  call: () => number,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): boolean {
+  if (groupState.collected === undefined) return false
+  groupState.collected.calls.push({ api, live, call, operands: [send, recv, stream] })
+  return true
+}
+
+/**
+ * Has `work` done once operations have been made that `groupOffThread` took for later; false when there are none, and then it
+ * is not done.
+ */
+export function afterCollected(live: LiveCommunicator, work: () => void): boolean {
+  if (groupState.collected !== undefined) {
+    groupState.collected.after.push(work)
+    return true
+  }
+  if (live.pending === undefined) return false
+  live.pending.ended.then(() => {
+    if (live.ended !== undefined) return
+    try {
+      work()
+    } catch (error) {
+      process.emitWarning(`what was disposed of during ${live.pending?.operation}: ${String(error)}`, 'ShoalWarning')
+    }
+  })
+  return true
+}
+
+/**
+ * The same without blocking this thread: `fn` runs at once and checks all arguments, but NCCL is called on another
+ * thread. The promise settles when the work is queued on its streams, with what `fn` returned. Use it where a group may
+ * have to wait for other ranks before it can be queued (the first operation of its kind on a communicator connects the
+ * ranks), and with non-blocking communicators, whose work is queued some time after a plain `group` has returned.
+ *
+ * Until it settles the communicators take no other call, except further groups of this kind, which wait for their turn.
+ * Buffers and streams must stay until the work is done, as with every operation; what has been disposed of before the calls
+ * are made is noticed, and nothing is started. A signal that fires and a time limit that
+ * passes meanwhile abort all communicators of the group, which may wait for a rank that is lost.
+ *
+ * @throws (rejects) CommunicatorAbortedError when a communicator is aborted meanwhile; what `fn` throws, and then nothing
+ * is started; TypeError when ranks of one communicator do not ask for the same; DisposedError when a communicator has ended, or
+ * a buffer or a stream was disposed of, before its turn came; StatusError when NCCL refuses a call or the group, and then nothing of the group is started.
+ */
+export async function groupOffThread<T>(fn: () => T, options?: CommunicatorWaitOptions): Promise<T> {
+  const api = 'groupOffThread'
+  requireFunction(fn, api, 'fn')
+  const waitOptions = requireWait(options, api)
+  requireNoGroup(api)
+  const collected: Collected = { calls: [], after: [] }
+  groupState.collected = collected
+  let result: T | undefined
+  try {
+    result = runInGroup(fn, api)
+  } finally {
+    groupState.collected = undefined
+    groupState.unmade = 0
+  }
+  noteMismatch()
+  const connects = takePendingConnects()
+  if (hasFailed()) {
+    for (const work of collected.after) work()
+    throw takeFailures()
+  }
+  const lives = [...new Set(collected.calls.map(({ live }) => live))]
+  if (lives.length > 0) {
+    const endTracking = trackAsyncConnects(connects)
+    try {
+      await exclusively(lives, api, (background) => makeCollected(collected, lives, background), waitOptions)
+    } finally {
+      endTracking()
+    }
+    markConnected(connects)
+  }
+  for (const work of collected.after) work()
+  return result as T
+}
+
+async function makeCollected(
+  { calls }: Collected,
+  lives: readonly LiveCommunicator[],
+  background: BackgroundWork,
+): Promise<void> {
+  const context = (lives[0] as LiveCommunicator).context
+  for (const { operands } of calls) for (const operand of operands) requireThere(operand)
+  // The group ends whatever its calls return: a thread with an open group would swallow the calls of others.
+  const statuses = await offThread({ context, stopOnError: false, keep: lives, background }, () => {
+    for (const { api, live } of calls) live.lastOperation = api
+    ncclGroupStart()
+    for (const { call } of calls) call()
+    ncclGroupEnd()
+  })
+  const errors: unknown[] = []
+  for (const [index, { api, live }] of calls.entries()) {
+    const status = statuses[index + 1] ?? 0
+    if (isError(status)) errors.push(ncclError(status, api, live.handle))
+  }
+  const last = statuses.at(-1) ?? 0
+  if (isError(last)) errors.push(ncclError(last, 'ncclGroupEnd'))
+  if (errors.length > 0) throw chain(errors)
+  if (last !== ncclResult_t.ncclInProgress) return
+  for (const outcome of await Promise.allSettled(lives.map((live) => settled(live, 'groupOffThread')))) {
+    if (outcome.status === 'rejected') errors.push(outcome.reason)
+  }
+  if (errors.length > 0) throw chain(errors)
+}
+
+/** @throws DisposedError for memory or a stream that has been disposed of since the call was taken. */
+function requireThere(operand: unknown): void {
+  if (isMemoryLike(operand)) void operand[memoryProtocol]
+  else if (isStreamLike(operand)) void operand[streamProtocol]
+}
+
+function isError(status: number): boolean {
+  return status !== 0 && status !== ncclResult_t.ncclInProgress
+}

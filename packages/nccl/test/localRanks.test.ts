@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+// What the package does not export: NCCL itself never comes back from most of what these are about.
+import { Communicator } from '../src/communicator/communicator.js'
+import { createLocalRanks, localRanksOf, mergeAlias, rootOf } from '../src/lifetime/localRanks.js'
+import { startSoftwareDevice } from './fixtures/device.js'
+
+test('a rank that came by another name of the same local ranks counts once', () => {
+  const joining = localRanksOf('early')
+  joining.count += 1
+  const grown = createLocalRanks()
+  mergeAlias(grown, 'early')
+  grown.count += 1
+  mergeAlias(grown, 'early')
+  expect(rootOf(joining)).toBe(grown)
+  expect(localRanksOf('early')).toBe(grown)
+  expect(grown.count).toBe(2)
+  // One that fails is counted no more, whichever local ranks it came to.
+  rootOf(joining).count -= 1
+  expect(grown.count).toBe(1)
+})
+
+test('who still waits when the call is made once more belongs to the second', () => {
+  const joining = localRanksOf('again')
+  joining.count += 1
+  const first = createLocalRanks()
+  mergeAlias(first, 'again')
+  const second = createLocalRanks()
+  second.count += 1
+  mergeAlias(second, 'again')
+  expect(rootOf(joining)).toBe(second)
+  expect(rootOf(first)).toBe(second)
+  expect(second.count).toBe(2)
+})
+
+test('a rank that gave up joining before the others came is not waited for', async () => {
+  startSoftwareDevice()
+  const [first, second] = (await Communicator.initAll([0, 1])) as [Communicator, Communicator]
+  const id = first.createUniqueId()
+  const join = (timeout: number) => Communicator.joinGrown({ device: 2, rank: 2, worldSize: 3, id, timeout })
+  const localRanks = localRanksOf(String(id))
+  const given = join(50)
+  expect(localRanks.count).toBe(1)
+  await expect(given).rejects.toMatchObject({ code: 'SHOAL_TIMEOUT' })
+  expect(localRanks.count).toBe(0)
+  await Promise.all([first.abort(), second.abort()])
+})

@@ -1,0 +1,119 @@
+import { inspect } from 'node:util'
+import { Communicator, group, NcclMemory } from '@shoal/nccl'
+import { DisposedError, memoryProtocol } from '@shoal/types'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { errorOf, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let streams: TestStream[]
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll([0, 1])
+  streams = communicators.map(({ deviceOrdinal }) => new TestStream(deviceOrdinal))
+})
+
+afterAll(async () => {
+  for (const communicator of communicators) await communicator.destroy()
+})
+
+test('is memory for operations, with or without a dtype', async () => {
+  await using typed = await NcclMemory.allocate(0, { dtype: 'f32', length: 3 })
+  await using bare = await (communicators[1] as Communicator).allocate(12)
+  expect(typed).toMatchObject({ deviceOrdinal: 0, dtype: 'f32', length: 3, byteLength: 12, disposed: false })
+  expect(bare).toMatchObject({ deviceOrdinal: 1, dtype: undefined, length: undefined, byteLength: 12 })
+  expect(typed[memoryProtocol]).toBe(typed[memoryProtocol])
+  expect(typed[memoryProtocol]).toMatchObject({ version: 0, address: typed.address, dtype: 'f32', length: 3 })
+  const source = TestMemory.from(0, Float32Array.of(1, 2, 3))
+  const target = TestMemory.zeros(1, 'f32', 3)
+  group(() => {
+    communicators[0]?.send(source, { peer: 0, stream: streams[0] as TestStream })
+    communicators[0]?.recv(typed, { peer: 0, stream: streams[0] as TestStream })
+  })
+  group(() => {
+    communicators[0]?.send(typed, { peer: 1, stream: streams[0] as TestStream })
+    communicators[1]?.recv(bare, { peer: 0, dtype: 'f32', stream: streams[1] as TestStream })
+  })
+  group(() => {
+    communicators[1]?.send(bare, { peer: 1, dtype: 'f32', stream: streams[1] as TestStream })
+    communicators[1]?.recv(target, { peer: 1, stream: streams[1] as TestStream })
+  })
+  for (const stream of streams) stream.wait()
+  expect(target.floats()).toEqual([1, 2, 3])
+  for (const memory of [source, target]) memory.dispose()
+})
+
+test('is gone after free(), which may be called again', async () => {
+  const memory = await NcclMemory.allocate(0, 4096)
+  expect(`${Object.prototype.toString.call(memory)}`).toBe('[object NcclMemory]')
+  await Promise.all([memory.free(), memory.free()])
+  await memory.free()
+  expect(memory.disposed).toBe(true)
+  expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
+  expect(errorOf(() => memory[memoryProtocol])).toBeInstanceOf(DisposedError)
+  const stream = streams[0] as TestStream
+  const call = () => communicators[0]?.send(memory, { peer: 1, dtype: 'u8', stream })
+  expect(errorOf(call)).toBeInstanceOf(DisposedError)
+})
+
+test('refuses wrong sizes and devices before anything native runs', async () => {
+  for (const size of [0, -1, Number.POSITIVE_INFINITY, { dtype: 'f32', length: 0 }] as const) {
+    await expect(NcclMemory.allocate(0, size)).rejects.toThrow(RangeError)
+  }
+  for (const size of [undefined, null, '4', 0.5, Number.NaN, { dtype: 'f31', length: 1 }, { dtype: 'f32' }]) {
+    await expect(NcclMemory.allocate(0, size as never)).rejects.toThrow(TypeError)
+  }
+  await expect(NcclMemory.allocate(7, 16)).rejects.toThrow('there is no device 7')
+  await expect(NcclMemory.allocate('0' as never, 16)).rejects.toThrow(TypeError)
+  expect(() => new NcclMemory(Symbol('other') as never, undefined as never, 0n, undefined as never)).toThrow(TypeError)
+})
+
+test('more than the device has is an error of NCCL', async () => {
+  await expect(NcclMemory.allocate(0, 2 ** 50)).rejects.toMatchObject({ api: 'ncclMemAlloc', library: 'NCCL' })
+})
+
+test('outlives the communicator whose device it is on', async () => {
+  const [communicator] = await Communicator.initAll([0])
+  const memory = await (communicator as Communicator).allocate({ dtype: 'f32', length: 1 })
+  await communicator?.destroy()
+  expect(memory.address).toBeGreaterThan(0n)
+  await memory.free()
+})
+
+test('dispose gives it back at once, also with using, and again does nothing', async () => {
+  const memory = await NcclMemory.allocate(0, 4096)
+  {
+    using scoped = memory
+    expect(scoped.disposed).toBe(false)
+  }
+  expect(memory.disposed).toBe(true)
+  memory.dispose()
+  await memory.free()
+  expect(errorOf(() => memory.address)).toBeInstanceOf(DisposedError)
+})
+
+test('neither free nor dispose takes memory away that is registered', async () => {
+  const [communicator] = communicators as [Communicator]
+  const memory = await communicator.allocate(4096)
+  const registration = communicator.register(memory)
+  expect(errorOf(() => memory.dispose())).toMatchObject({ code: 'SHOAL_BUSY', api: 'NcclMemory.dispose' })
+  await expect(memory.free()).rejects.toMatchObject({ code: 'SHOAL_BUSY', api: 'NcclMemory.free' })
+  expect(memory.disposed).toBe(false)
+  registration.dispose()
+  memory.dispose()
+})
+
+test('refuses an unknown key of its size, and an object of a class', async () => {
+  await expect(NcclMemory.allocate(0, { dtype: 'f32', length: 4, count: 4 } as never)).rejects.toThrow(
+    "NcclMemory.allocate: size must have only the keys dtype, length, not 'count'",
+  )
+  await expect(NcclMemory.allocate(0, new Map() as never)).rejects.toThrow('not an object of class Map')
+})
+
+test('prints one line, also after it was freed', async () => {
+  const memory = await NcclMemory.allocate(1, { dtype: 'f32', length: 2 })
+  const line = inspect(memory)
+  expect(line).toMatch(/^NcclMemory \{ deviceOrdinal: 1, address: 0x[0-9a-f]+, byteLength: 8, dtype: 'f32' \}$/)
+  memory.dispose()
+  expect(inspect(memory)).toBe(line.replace(' }', ', disposed: true }'))
+})

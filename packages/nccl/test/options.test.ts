@@ -1,0 +1,160 @@
+import { Communicator, group, groupOffThread, ncclStatusText, UniqueId } from '@shoal/nccl'
+import { nccl, ncclResult_t } from '@shoal/nccl-sys'
+import { memoryProtocol, streamProtocol } from '@shoal/types'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deviceCount, startSoftwareDevice, TestMemory, TestStream } from './fixtures/device.js'
+
+let communicators: Communicator[]
+let memory: TestMemory
+let large: TestMemory
+let stream: TestStream
+let communicator: Communicator
+
+beforeAll(async () => {
+  startSoftwareDevice()
+  communicators = await Communicator.initAll(Array.from({ length: deviceCount }, (_, device) => device))
+  communicator = communicators[0] as Communicator
+  memory = TestMemory.zeros(0, 'f32', 4)
+  large = TestMemory.zeros(0, 'f32', 4 * deviceCount)
+  stream = new TestStream(0)
+})
+
+afterAll(async () => {
+  for (const one of communicators) await one.destroy()
+  for (const one of [memory, large, stream]) one.dispose()
+})
+
+const id = UniqueId.fromBytes(new Uint8Array(128))
+
+/** Every call that takes options, with right ones and these besides. */
+const calls: Record<string, (more: object) => unknown> = {
+  'Communicator.initAll': (more) => Communicator.initAll([0], { timeout: 1000, ...more }),
+  'Communicator.initRank': (more) => Communicator.initRank({ device: 0, rank: 0, worldSize: 1, id, ...more }),
+  'Communicator.joinGrown': (more) => Communicator.joinGrown({ device: 0, rank: 1, worldSize: 2, id, ...more }),
+  'Communicator.split': (more) => communicator.split({ color: 0, ...more }),
+  'Communicator.shrink': (more) => communicator.shrink({ exclude: [1], ...more }),
+  'Communicator.grow': (more) => communicator.grow({ worldSize: deviceCount + 1, ...more }),
+  'Communicator.synchronize': (more) => communicator.synchronize(stream, { ...more }),
+  'Communicator.ready': (more) => communicator.ready({ ...more }),
+  'Communicator.revoke': (more) => communicator.revoke({ ...more }),
+  'Communicator.suspend': (more) => communicator.suspend({ ...more }),
+  'Communicator.resume': (more) => communicator.resume({ ...more }),
+  'Communicator.finalize': (more) => communicator.finalize({ ...more }),
+  'Communicator.destroy': (more) => communicator.destroy({ ...more }),
+  'Communicator.allReduce': (more) => communicator.allReduce(memory, memory, { stream, ...more }),
+  'Communicator.allGather': (more) => communicator.allGather(memory, large, { stream, ...more }),
+  'Communicator.reduceScatter': (more) => communicator.reduceScatter(large, memory, { stream, ...more }),
+  'Communicator.allToAll': (more) => communicator.allToAll(large, large, { stream, ...more }),
+  'Communicator.broadcast': (more) => communicator.broadcast(memory, memory, { stream, root: 0, ...more }),
+  'Communicator.reduce': (more) => communicator.reduce(memory, memory, { stream, root: 0, ...more }),
+  'Communicator.gather': (more) => communicator.gather(memory, large, { stream, root: 0, ...more }),
+  'Communicator.scatter': (more) => communicator.scatter(large, memory, { stream, root: 0, ...more }),
+  'Communicator.send': (more) => communicator.send(memory, { stream, peer: 0, ...more }),
+  'Communicator.recv': (more) => communicator.recv(memory, { stream, peer: 0, ...more }),
+  'Communicator.createPreMulSum': (more) => communicator.createPreMulSum(1, { dtype: 'f32', ...more }),
+  'Communicator.registerWindow': (more) => communicator.registerWindow(memory, { ...more }),
+  'Communicator.putSignal': (more) => communicator.putSignal(memory, { stream, peer: 1, ...more } as never),
+  'Communicator.signal': (more) => communicator.signal({ stream, peer: 1, ...more }),
+  'Communicator.waitSignal': (more) => communicator.waitSignal({ peer: 1 }, { stream, ...more }),
+  'Communicator.createDeviceCommunicator': (more) => communicator.createDeviceCommunicator({ ...more }),
+  groupOffThread: (more) => groupOffThread(() => undefined, { ...more }),
+}
+
+async function refusal(call: () => unknown): Promise<unknown> {
+  try {
+    await call()
+  } catch (error) {
+    return error
+  }
+  throw new Error('it was not refused')
+}
+
+describe.each(Object.keys(calls))('%s', (api) => {
+  const call = calls[api] as (more: object) => unknown
+
+  test('refuses an unknown option by name', async () => {
+    const error = await refusal(() => call({ steam: null }))
+    expect(error).toBeInstanceOf(TypeError)
+    expect((error as Error).message).toMatch(new RegExp(`^${api}: options must have only the keys .*, not 'steam'$`))
+    expect(communicators.every(({ disposed }) => !disposed)).toBe(true)
+  })
+})
+
+describe('timeout and signal', () => {
+  const waits = Object.keys(calls).filter((api) =>
+    /init|join|split|shrink|grow|synch|ready|revoke|suspend|resume/.test(api),
+  )
+  test.each([...waits, 'Communicator.registerWindow', 'Communicator.destroy', 'groupOffThread'])(
+    'of %s are checked alike',
+    async (api) => {
+      const call = calls[api] as (more: object) => unknown
+      // What is no limit of a wait, and what is none that a timer has.
+      for (const timeout of ['1000', Number.NaN, 10n, null]) {
+        expect(await refusal(() => call({ timeout }))).toMatchObject({
+          name: 'TypeError',
+          message: expect.stringMatching(`^${api}: timeout must be `),
+        })
+      }
+      for (const timeout of [-1, 2 ** 31, Number.POSITIVE_INFINITY]) {
+        expect(await refusal(() => call({ timeout }))).toMatchObject({
+          name: 'RangeError',
+          message: expect.stringMatching(`^${api}: timeout must be `),
+        })
+      }
+      expect(await refusal(() => call({ signal: new AbortController() }))).toMatchObject({
+        name: 'TypeError',
+        message: `${api}: signal must be an AbortSignal, not an object of class AbortController`,
+      })
+    },
+  )
+})
+
+test('a collective that is recognised as the same again still refuses what its options must not be', () => {
+  const range = Object.freeze(memory[memoryProtocol])
+  const handle = Object.freeze(stream[streamProtocol])
+  const operand = { [memoryProtocol]: range }
+  const queue = { [streamProtocol]: handle }
+  class Options {
+    readonly stream = queue
+  }
+  for (const [wrong, message] of [
+    [{ stream: queue, cuont: 2 }, "options must have only the keys stream, count, dtype, op, not 'cuont'"],
+    [{ stream: queue, cuont: undefined }, "not 'cuont'"],
+    [new Options(), 'not an object of class Options'],
+    [Object.create({ stream: queue, cuont: 2 }), 'options must be a plain object'],
+  ] as const) {
+    // The group is dropped with the error, so that nothing of it waits for the other ranks.
+    const twice = () => {
+      communicator.allReduce(operand, operand, { stream: queue })
+      communicator.allReduce(operand, operand, { stream: queue, op: undefined, count: undefined })
+      communicator.allReduce(operand, operand, wrong as never)
+    }
+    expect(() => group(twice)).toThrow(message)
+  }
+  const withOp = () => communicator.allGather(memory, large, { stream, op: 'sum' } as never)
+  expect(() => group(withOp)).toThrow("options must have only the keys stream, count, dtype, not 'op'")
+})
+
+test('options of a class, and options whose getter throws, start nothing', () => {
+  class Options {
+    readonly stream = stream
+  }
+  expect(() => communicator.allReduce(memory, memory, new Options())).toThrow('not an object of class Options')
+  const mine = new Error('mine')
+  const throwing = {
+    get stream(): never {
+      throw mine
+    },
+  }
+  expect(() => communicator.allReduce(memory, memory, throwing)).toThrow(mine)
+  expect(communicator.asyncError()).toBeUndefined()
+})
+
+test('a status has a text without an error', () => {
+  expect(ncclStatusText(0)).toBe('no error')
+  expect(ncclStatusText(ncclResult_t.ncclInvalidArgument)).toMatch(/invalid argument/)
+  expect(ncclStatusText(999)).toMatch(/unknown/)
+  expect(() => ncclStatusText('0' as never)).toThrow('ncclStatusText: status must be an integer')
+  expect(() => ncclStatusText(2 ** 31)).toThrow(RangeError)
+  expect(nccl.has('ncclGetErrorString')).toBe(true)
+})
