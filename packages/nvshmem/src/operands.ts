@@ -18,7 +18,7 @@ import {
 import { requireCount } from './checks.js'
 import { requireArrayFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
-import type { LiveSession } from './session/live.js'
+import type { LiveSession } from './queue/liveSession.js'
 
 /** The local side of a transfer: symmetric, device or page-locked memory. */
 export type LocalMemory = SymmetricBuffer | MemoryLike

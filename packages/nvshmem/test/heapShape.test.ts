@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 // What the package does not export: only GPUs have heaps of these shapes.
-import { heapShape } from '../src/heap/heapShape.js'
-import { HeapSpace } from '../src/heap/heapSpace.js'
+import { heapShape } from '../src/workarounds/heapShape.js'
+import { HeapSpace } from '../src/workarounds/heapSpace.js'
 
 const [KiB, MiB, GiB] = [2 ** 10, 2 ** 20, 2 ** 30] as const
 const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 // What the package does not export: the sizes are those at which an H200 came out wrong.
-import { mostAtOnce, reduceScratchOf, requireScratch } from '../src/collectives/scratch.js'
-import { environmentOfNvshmem } from '../src/session/environment.js'
+import { mostAtOnce, reduceScratchOf, requireScratch } from '../src/workarounds/reduceScratch.js'
+import { environmentOfNvshmem } from '../src/workarounds/environment.js'
 import { resultsOf } from './fixtures/job.js'
 import { callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 

@@ -14,7 +14,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { type HostView, hostView, NativeMemory, offThread } from '@shoal/ffi'
 import { checkCuda } from '../errors.js'
-import type { CallQueue, WaitOptions } from '../session/callQueue.js'
+import type { CallQueue, WaitOptions } from '../queue/callQueue.js'
 import { type KernelOperation, kernelName, kernelOperations, kernelSource } from './kernelSource.js'
 
 const slotBytes = 8

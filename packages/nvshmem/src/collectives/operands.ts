@@ -3,7 +3,7 @@ import { type DType, dtypeInfo } from '@shoal/types'
 import { requireCount } from '../checks.js'
 import { checkNvshmem } from '../errors.js'
 import { requireRoom, symmetricAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** The team of a collective. */
 export interface CollectiveTeam {

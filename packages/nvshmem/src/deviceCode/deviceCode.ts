@@ -8,7 +8,7 @@ import {
 } from '@shoal/nvshmem-sys'
 import { describeValue } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import {
   blocksPerMultiprocessor,
   type CollectiveLaunchOptions,

@@ -18,7 +18,7 @@ import { requireOptions, requireWhole } from '../checks.js'
 import { checkCuda } from '../errors.js'
 import { bytesOf } from '../heap/hostCopies.js'
 import { localAt, type StreamOperand, streamAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** One, two or three sizes; those left out are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]

@@ -11,8 +11,8 @@ import {
 import { DisposedError, describeValue } from '@shoal/types'
 import { requireOptions } from '../checks.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** One piece of symmetric memory: what its buffers and views have in common. */
 export class Allocation {

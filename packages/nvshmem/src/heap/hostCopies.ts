@@ -12,8 +12,8 @@ import {
 import { NativeMemory } from '@shoal/ffi'
 import { type DType, dtypeInfo, dtypeOf, encodeArray, type HostValueOf, type StorageArray } from '@shoal/types'
 import { checkCuda } from '../errors.js'
-import type { CallOptions, WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { CallOptions, WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]

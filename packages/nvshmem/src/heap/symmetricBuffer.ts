@@ -15,7 +15,7 @@ import {
 } from '@shoal/types'
 import { requireCount, requirePe } from '../checks.js'
 import { nvshmemError } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import type { WaitOptions } from '../queue/callQueue.js'
 import type { SessionTeam } from '../teams/teamParts.js'
 import { type Allocation, allocate, type HeapOptions } from './allocation.js'
 import {

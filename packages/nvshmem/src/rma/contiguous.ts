@@ -23,8 +23,8 @@ import {
   type Transfer,
   transferRoles,
 } from '../operands.js'
-import { started } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { started } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
 import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
 

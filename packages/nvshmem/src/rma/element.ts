@@ -4,8 +4,8 @@ import { requireOptions, requirePe } from '../checks.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, type StreamOperand, streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import { fromNative, toNative } from '../values.js'
 
 /** Which element of which PE. */

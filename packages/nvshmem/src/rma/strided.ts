@@ -15,8 +15,8 @@ import {
   symmetricAt,
   transferRoles,
 } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** A transfer of every so manieth element. */
 export interface StridedOptions {

@@ -1,8 +1,8 @@
 import type { DType } from '@shoal/types'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import type { LocalMemory, LocalOperand } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import { type LiveSession, whenOpen } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import { type LiveSession, whenOpen } from '../queue/liveSession.js'
 import type { ElementOf, ElementValue } from '../values.js'
 import { queueTransfer, startTransfer, transferAndWait, transferSync } from './contiguous.js'
 import {

@@ -1,5 +1,5 @@
 import type { StreamOperand } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import type { WaitOptions } from '../queue/callQueue.js'
 
 /** Which PE, and how many elements. */
 export interface TransferOptions {

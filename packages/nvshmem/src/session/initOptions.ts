@@ -1,7 +1,7 @@
 import { named } from '@shoal/cuda-base/basics'
 import { AbortedError, type DeviceLike, describeValue, toDeviceOrdinal } from '@shoal/types'
 import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord } from '../checks.js'
-import type { WaitOptions } from './callQueue.js'
+import type { WaitOptions } from '../queue/callQueue.js'
 import { UniqueId } from './uniqueId.js'
 
 /** Who launched the PEs and brings them together. */

@@ -1,13 +1,13 @@
 import { nvshmem_team_id_t } from '@shoal/nvshmem-sys'
 import type { DType, MemoryLike } from '@shoal/types'
 import type { HeapOptions } from '../heap/allocation.js'
-import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
+import { type Registration, register, registerSymmetric, unregisterAll } from '../registration.js'
 import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { TransferOperations } from '../rma/transferOperations.js'
 import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split.js'
 import { Team } from '../teams/team.js'
-import type { WaitOptions } from './callQueue.js'
-import { whenOpen } from './live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import { whenOpen } from '../queue/liveSession.js'
 import {
   type OnStreamOptions,
   queueSynchronization,
@@ -15,7 +15,7 @@ import {
   type Synchronization,
   synchronize,
   synchronizeSync,
-} from './synchronization.js'
+} from '../collectives/synchronization.js'
 
 const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
 

@@ -29,8 +29,8 @@ import {
 import { AtomicKernels } from '../atomics/atomicKernels.js'
 import type { AtomicSupport } from '../atomics/atomics.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
-import { CallQueue } from './callQueue.js'
-import { environmentOfNvshmem } from './environment.js'
+import { CallQueue } from '../queue/callQueue.js'
+import { environmentOfNvshmem } from '../workarounds/environment.js'
 import type { CheckedInit } from './initOptions.js'
 import { isRunning } from './status.js'
 

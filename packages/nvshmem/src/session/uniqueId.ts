@@ -1,6 +1,6 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
 import { checkNvshmem } from '../errors.js'
-import { environmentOfNvshmem } from './environment.js'
+import { environmentOfNvshmem } from '../workarounds/environment.js'
 
 const byteLength: number = nvshmemx_uniqueid_t.size
 const version = structVersion(byteLength)

@@ -1,5 +1,5 @@
 import { elementAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** The address of a signal: an element of symmetric memory of `u64`. */
 export function signalAt(

@@ -9,11 +9,11 @@ import { requireCount, requireOptions, requirePe, requireWord } from '../checks.
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
-import type { OnStreamOptions } from '../session/synchronization.js'
+import type { LiveSession } from '../queue/liveSession.js'
+import type { OnStreamOptions } from '../collectives/synchronization.js'
 import { type ElementValue, toNative } from '../values.js'
 import { signalAt } from './signalAt.js'
-import { type Comparison, comparisons, type SignalOp, signalOps } from './words.js'
+import { type Comparison, comparisons, type SignalOp, signalOps } from './operators.js'
 
 /** The dtypes that a stream can wait for. */
 export type WaitableDType = 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'

@@ -16,8 +16,8 @@ import {
 import { describeValue } from '@shoal/types'
 import { requireOptions, requirePe, requireWhole } from '../checks.js'
 import { checkNvshmem } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import type { TeamParts } from './teamParts.js'
 
 const most = 0x7fff_ffff

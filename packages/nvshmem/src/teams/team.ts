@@ -18,7 +18,7 @@ import {
   queueGather,
   type RootOptions,
   type StreamCollectiveOptions,
-} from '../collectives/gathering.js'
+} from '../collectives/dataCollectives.js'
 import {
   queueReduction,
   type Reduction,
@@ -27,15 +27,15 @@ import {
   reductionSync,
 } from '../collectives/reductions.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import {
   type OnStreamOptions,
   queueSynchronization,
   type StreamSynchronization,
   synchronize,
   synchronizeSync,
-} from '../session/synchronization.js'
+} from '../collectives/synchronization.js'
 import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
 import type { SessionTeam, TeamParts } from './teamParts.js'
 

@@ -1,5 +1,5 @@
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** What is needed to make a Team. */
 export interface TeamParts {

@@ -1,5 +1,5 @@
-import type { Environment } from '../session/environment.js'
-import { sizeOf } from '../session/sizes.js'
+import type { Environment } from './environment.js'
+import { sizeOf } from './sizes.js'
 
 const variable = 'NVSHMEM_REDUCE_SCRATCH_SIZE'
 const byDefault = 512 * 1024

@@ -12,8 +12,8 @@ import {
 import { requireOptions } from '../checks.js'
 import { checkNvshmem } from '../errors.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import { started, type WaitOptions } from './callQueue.js'
-import type { LiveSession } from './live.js'
+import { started, type WaitOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 interface Calls {
   /** Name of the C function, and what calls it. Without a status it returns undefined. */

@@ -10,7 +10,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { checkCuda, nvshmemError } from '../errors.js'
-import type { CallQueue } from '../session/callQueue.js'
+import type { CallQueue } from '../queue/callQueue.js'
 import type { HeapShape } from './heapShape.js'
 import { HeapSpace } from './heapSpace.js'
 

@@ -8,12 +8,12 @@ import {
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
 import { type DType, dtypeInfo, type MemoryLike, type MemoryRange, type StatusError } from '@shoal/types'
-import { checkNvshmem, nvshmemError } from '../errors.js'
-import { localAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
-import { Allocation } from './allocation.js'
-import { SymmetricBuffer } from './symmetricBuffer.js'
+import { checkNvshmem, nvshmemError } from './errors.js'
+import { localAt } from './operands.js'
+import type { WaitOptions } from './queue/callQueue.js'
+import type { LiveSession } from './queue/liveSession.js'
+import { Allocation } from './heap/allocation.js'
+import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 
 /**
  * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over NVLink or

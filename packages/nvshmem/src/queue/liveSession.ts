@@ -1,4 +1,4 @@
-import type { HeapRoom } from '../heap/heapRoom.js'
+import type { HeapRoom } from '../workarounds/heapRoom.js'
 import type { RecentTransfers } from '../rma/recentTransfers.js'
 import type { CallQueue } from './callQueue.js'
 

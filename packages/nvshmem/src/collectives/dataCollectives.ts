@@ -18,7 +18,7 @@ import { checkNvshmem } from '../errors.js'
 import { type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import type { WaitOptions } from '../queue/callQueue.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream, type Shape } from './operands.js'
 
 /** Collectives that move elements without computing. */
