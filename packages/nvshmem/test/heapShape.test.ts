@@ -65,7 +65,7 @@ describe('what is known of the addresses of the heap', () => {
     expect([space.mappedBytes, space.largestFree()]).toEqual([1536, 712])
   })
 
-  test('what is given back is free, side by side with its neighbours and across mappings', () => {
+  test('what is given back is free, together with free memory beside it, also across mappings', () => {
     const space = new HeapSpace()
     for (const address of [124, 424, 724]) space.add(address, 300, mappingAt)
     space.remove(424)

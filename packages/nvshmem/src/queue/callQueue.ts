@@ -6,44 +6,64 @@ import {
   enterContext,
   type Lane,
   leaveContext,
+  type NativeMemory,
   offThread,
 } from '@shoal/ffi'
-import { AbortedError, DisposedError, TimeoutError } from '@shoal/types'
-import { requireOptions, requireSignal, requireTimeout } from '../checks.js'
-import { SessionBusyError, SessionStuckError } from '../errors.js'
+import {
+  AbortedError,
+  BusyError,
+  DisposedError,
+  memoryProtocol,
+  requireWaitOptions,
+  streamProtocol,
+  TimeoutError,
+  type WaitOptions,
+} from '@shoal/types'
+import { SessionStuckError } from '../errors.js'
 import { enterNvshmem, leaveNvshmem, staysInNvshmem } from './processEnd.js'
 
-/** How long to wait for other PEs. */
-export interface WaitOptions {
-  /** Milliseconds after which the promise rejects with TimeoutError. The call itself goes on, see {@link SessionStuckError}. */
-  readonly timeout?: number | undefined
-  /** Rejects the promise with AbortedError. The call itself goes on, see {@link SessionStuckError}. */
-  readonly signal?: AbortSignal | undefined
-}
-
+/** What a call in its turn needs. */
 export interface CallOptions {
   readonly wait?: WaitOptions | undefined
   /** What must stay reachable, and allocated, until the call has returned. */
   readonly keep?: readonly object[] | undefined
+  /** Memory and streams that their owner may dispose of while the call waits for its turn. */
+  readonly operands?: readonly object[] | undefined
 }
 
 interface Entry {
   readonly operation: string
-  readonly background: BackgroundWork
+  readonly keep: readonly object[]
+  readonly operands: readonly object[]
+  /** Memory to free once the call has been handed to the thread. */
+  readonly toFree: NativeMemory[]
+  begin(): void
   giveUp: ((error: unknown) => void) | undefined
 }
 
 /** What a call gives that has only started something, and has done so. */
 export const started: Promise<void> = Promise.resolve()
 
+const none: readonly object[] = []
+
+/** The options of a wait among those of a call. */
+export function waitOf({ timeout, signal }: WaitOptions): WaitOptions {
+  return { timeout, signal }
+}
+
 /**
  * The thread that owns the session, and the order of calls. NVSHMEM takes one call at a time, so every call either runs
- * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way.
+ * on that thread, one after the other, or on the JavaScript thread at a moment when none is under way. There are four kinds:
+ * {@link run} for what waits, {@link start} for what only starts or queues something, {@link ask} for look-ups,
+ * {@link callSync} for what blocks.
  */
 export class CallQueue {
   readonly #lane: Lane = createLane()
   readonly #context: bigint
+  /** Calls that have not returned, in their order. */
   readonly #entries = new Set<Entry>()
+  /** Those of them that the thread does not know of yet: the last ones. */
+  readonly #waiting = new Set<Entry>()
   readonly #limit: number | undefined
   #aborted: { readonly reason: unknown } | undefined
   #stuck: { readonly entry: Entry; readonly cause: unknown } | undefined
@@ -100,79 +120,93 @@ export class CallQueue {
   }
 
   /** Why a call would not be made at all, as the error that says so; undefined when it would, now or in its turn. */
-  refusal(operation: string, wait: WaitOptions = {}): Error | undefined {
+  refusal(operation: string, wait?: WaitOptions): Error | undefined {
     try {
-      requireOptions(wait, operation, '{ timeout, signal }')
-      requireTimeout(wait.timeout, operation)
-      requireSignal(wait.signal, operation)
       this.#requireCallable(operation)
+      requireWaitOptions(wait, operation)
     } catch (error) {
       return error as Error
     }
-    return wait.signal?.aborted === true ? aborted(operation, wait.signal.reason) : undefined
+    return undefined
   }
 
-  /** Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. */
+  /**
+   * Runs calls of sys packages on the session's thread, after those before; gives what each of them returned. A call whose
+   * operands are gone when its turn comes is not made: the promise rejects with DisposedError.
+   */
   run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
-    const { wait = {} } = options
+    const { wait = {}, keep = none, operands = none } = options
     const refusal = this.refusal(operation, wait)
     if (refusal !== undefined) return Promise.reject(refusal)
-    const { signal } = wait
-    const background: BackgroundWork = {}
-    const entry: Entry = { operation, background, giveUp: undefined }
-    const { keep = [] } = options
-    const returned = offThread(
-      { context: this.#context, lane: this.#lane, keep, background, stopOnError: false, results: 'value' },
-      record,
-    )
-    this.#entries.add(entry)
-    if (this.#entries.size === 1) enterNvshmem(this)
+    const { signal, timeout = this.#limit } = wait
     return new Promise((resolve, reject) => {
+      const background: BackgroundWork = {}
       let timer: NodeJS.Timeout | undefined
       const settle = (): void => {
         entry.giveUp = undefined
         clearTimeout(timer)
         signal?.removeEventListener('abort', onAbort)
       }
-      entry.giveUp = (error) => {
+      const returned = (): void => {
+        this.#returned(entry)
+        settle()
+      }
+      const begin = (): void => {
+        const kept = operands.length === 0 ? keep : [...keep, ...operands]
+        const results = offThread(
+          { context: this.#context, lane: this.#lane, keep: kept, background, stopOnError: false, results: 'value' },
+          () => {
+            for (const operand of operands) requireThere(operand, operation)
+            return record()
+          },
+        )
+        // The thread has a hold on it now.
+        for (const memory of entry.toFree) memory.dispose()
+        // A call that was given up before does not keep the process alive.
+        if (entry.giveUp === undefined) background.release?.()
+        results.then(
+          (values) => {
+            returned()
+            resolve(values)
+          },
+          (error: unknown) => {
+            returned()
+            reject(error)
+          },
+        )
+      }
+      const giveUp = (error: unknown): void => {
         settle()
         background.release?.()
         reject(error)
       }
+      const entry: Entry = { operation, keep, operands, toFree: [], begin, giveUp }
       const onAbort = (): void => this.#giveUp(entry, aborted(operation, signal?.reason))
-      returned.then(
-        (results) => {
-          this.#returned(entry)
-          settle()
-          resolve(results)
-        },
-        (error: unknown) => {
-          this.#returned(entry)
-          settle()
-          reject(error)
-        },
-      )
       signal?.addEventListener('abort', onAbort, { once: true })
-      const timeout = wait.timeout ?? this.#limit
-      if (timeout !== undefined && timeout < 2 ** 31) {
+      if (timeout !== undefined) {
         timer = setTimeout(() => this.#giveUp(entry, new TimeoutError({ operation, timeout })), timeout)
       }
+      this.#entries.add(entry)
+      this.#waiting.add(entry)
+      if (this.#entries.size === 1) enterNvshmem(this)
+      this.#beginWaiting()
     })
   }
 
-  /** Like {@link run}, for one call whose result is wanted. */
-  async runOne(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult> {
-    const [result] = await this.run(operation, record, options)
-    return result
-  }
-
   /**
-   * A call that only starts or queues something, and returns nothing: at once on this thread when no other call is under
-   * way, otherwise in its turn. The promise settles when it has been made.
+   * A call that only starts or queues something, and returns a status for `check`, or nothing: at once on this thread when
+   * no other call is under way, otherwise in its turn. The promise settles when it has been made.
    */
-  start(operation: string, call: () => void, keep?: readonly object[]): Promise<void> {
-    if (!this.idle) return this.run(operation, call, { keep }).then(() => undefined)
-    this.#callHere(call)
+  start(
+    operation: string,
+    call: () => unknown,
+    operands?: readonly object[],
+    check?: (status: unknown) => void,
+  ): Promise<void> {
+    if (!this.idle) return this.run(operation, call, { operands }).then(([status]) => check?.(status))
+    this.enter()
+    const status = call()
+    check?.(status)
     return started
   }
 
@@ -180,65 +214,26 @@ export class CallQueue {
    * A call that only looks something up: at once on this thread when no other call is under way, also once the signal of
    * the session has fired; otherwise in its turn.
    */
-  ask(operation: string, call: () => unknown): Promise<CallResult> {
-    if (this.#entries.size > 0 || this.#closed !== undefined) return this.runOne(operation, call)
-    try {
-      return Promise.resolve(this.inContext(call) as CallResult)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  /** The same for a call that returns a status, or nothing, which goes to `check`. */
-  startChecked(operation: string, call: () => unknown, check: (status: unknown) => void): Promise<void> {
-    if (!this.idle) return this.runOne(operation, call).then(check)
-    check(this.#callHere(call))
-    return started
+  async ask(operation: string, call: () => unknown): Promise<CallResult> {
+    if (this.#entries.size === 0 && this.#closed === undefined) return this.inContext(call) as CallResult
+    const [result] = await this.run(operation, call)
+    return result
   }
 
   /**
-   * Runs calls on this thread and blocks it until they have returned.
+   * Makes one call on this thread and blocks it until that has returned.
    *
-   * @throws SessionBusyError, SessionStuckError when another call is under way; AbortedError once the signal of the session
-   * has fired: nothing could end the wait.
+   * @param isBrief - for a call that waits for no other PE: it is made also once the signal of the session has fired, which
+   * is refused to others because nothing could end the wait.
+   * @throws BusyError, SessionStuckError when another call is under way; AbortedError
    */
-  runSync<T>(operation: string, call: () => T): T {
-    this.#requireCallable(operation)
-    return this.runNow(operation, call)
-  }
-
-  /** Like {@link runSync}, for a single call of a sys package. */
-  callSync<T>(operation: string, call: () => T): T {
-    this.#requireCallable(operation)
-    this.#requireIdle(operation)
-    return this.#callHere(call)
-  }
-
-  /** Like {@link runSync}, for a call that waits for nobody: also once the signal of the session has fired. */
-  runNow<T>(operation: string, call: () => T): T {
-    this.#requireOpen(operation)
-    this.#requireIdle(operation)
-    return this.inContext(call)
-  }
-
-  /** Ends the thread after what is queued; calls that come later throw DisposedError. */
-  close(why: string): void {
-    if (this.#closed !== undefined) return
-    this.#closed = why
-    this.#removeListener?.()
-    this.#lane.dispose()
-  }
-
-  /** {@link close} for a session whose other PEs may be gone: what NVSHMEM left behind does not hold up the process's end. */
-  abandon(why: string): void {
-    this.#isAbandoned = true
-    staysInNvshmem(this)
-    this.close(why)
-  }
-
-  /** Gives up everything that is under way or waits for its turn. */
-  giveUpAll(error: (operation: string) => unknown): void {
-    for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
+  callSync<T>(operation: string, call: () => T, isBrief = false): T {
+    if (isBrief) this.#requireOpen(operation)
+    else this.#requireCallable(operation)
+    const { underWay } = this
+    if (underWay !== undefined) throw new BusyError({ object: 'NVSHMEM session', api: operation, underWay })
+    this.enter()
+    return call()
   }
 
   /** Makes calls on this thread that are not NVSHMEM's. */
@@ -251,14 +246,52 @@ export class CallQueue {
     }
   }
 
-  #callHere<T>(call: () => T): T {
-    this.enter()
-    return call()
+  /** Frees memory of a call: at once, or when the thread has taken over a call that still waits for its turn. */
+  free(memory: NativeMemory): void {
+    for (const entry of this.#waiting) {
+      if (!entry.keep.includes(memory)) continue
+      entry.toFree.push(memory)
+      return
+    }
+    memory.dispose()
   }
 
-  #requireIdle(operation: string): void {
-    const { underWay } = this
-    if (underWay !== undefined) throw new SessionBusyError(operation, underWay)
+  /** Ends the thread after what is queued; calls that come later throw DisposedError. */
+  close(why: string): void {
+    if (this.#closed !== undefined) return
+    this.#closed = why
+    this.#removeListener?.()
+    if (this.#waiting.size === 0) this.#lane.dispose()
+  }
+
+  /**
+   * {@link close} for a session whose other PEs may be gone: calls that still wait for their turn are not made, and what
+   * NVSHMEM left behind does not hold up the end of the process.
+   */
+  abandon(why: string): void {
+    this.#isAbandoned = true
+    staysInNvshmem(this)
+    for (const entry of this.#waiting) {
+      this.#entries.delete(entry)
+      for (const memory of entry.toFree) memory.dispose()
+    }
+    this.#waiting.clear()
+    this.close(why)
+  }
+
+  /** Gives up everything that is under way or waits for its turn. */
+  giveUpAll(error: (operation: string) => unknown): void {
+    for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
+  }
+
+  /** Calls without operands go to the thread at once, which keeps their order; those with operands, and what is behind, wait. */
+  #beginWaiting(): void {
+    for (const entry of this.#waiting) {
+      if (entry.operands.length > 0 && this.#entries.values().next().value !== entry) return
+      this.#waiting.delete(entry)
+      entry.begin()
+    }
+    if (this.#closed !== undefined) this.#lane.dispose()
   }
 
   #requireOpen(operation: string): void {
@@ -291,6 +324,17 @@ export class CallQueue {
     this.#entries.delete(entry)
     if (this.#entries.size === 0 && !this.#isAbandoned) leaveNvshmem(this)
     if (this.#stuck?.entry === entry) this.#stuck = undefined
+    this.#beginWaiting()
+  }
+}
+
+/** Reads what memory and streams offer, which throws once they are gone. */
+function requireThere(operand: object, operation: string): void {
+  try {
+    void (operand as { [memoryProtocol]?: unknown })[memoryProtocol]
+    void (operand as { [streamProtocol]?: unknown })[streamProtocol]
+  } catch (cause) {
+    throw cause instanceof DisposedError ? new DisposedError({ object: cause.object, operation, cause }) : cause
   }
 }
 

@@ -8,8 +8,9 @@ export function signalAt(
   index: number | undefined,
   api: string,
   parameter: string,
+  indexName = 'index',
 ): bigint {
-  const { address, dtype } = elementAt(live, signal, index, api, parameter)
+  const { address, dtype } = elementAt(live, signal, index, api, parameter, indexName)
   if (dtype !== 'u64') throw new TypeError(`${api}: ${parameter} must be symmetric memory of u64, not of ${dtype}`)
   return address
 }

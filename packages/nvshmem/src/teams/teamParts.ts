@@ -12,9 +12,9 @@ export interface TeamParts {
   readonly isPredefined: boolean
 }
 
-/** A team, for what only needs to name one: a `Team`. */
+/** A team as an argument: a `Team`. */
 export interface SessionTeam {
-  /** What the team is, for messages. */
+  /** Name of the team, for messages. */
   readonly name: string
   /** This process's number in the team. */
   readonly pe: number

@@ -51,16 +51,44 @@ export interface StorageArrays {
 /** The typed array that holds elements of dtype `D`. */
 export type TypedArrayOf<D extends DType> = StorageArrays[D]
 
+/**
+ * The same arrays over an `ArrayBuffer` of their own: from TypeScript 5.7 on `Float32Array<ArrayBuffer>`, before that plain
+ * `Float32Array`. Taken from the constructors' declarations, because no single spelling compiles with both.
+ */
+export interface OwnedArrays {
+  i8: ReturnType<Int8ArrayConstructor['of']>
+  u8: ReturnType<Uint8ArrayConstructor['of']>
+  i16: ReturnType<Int16ArrayConstructor['of']>
+  u16: ReturnType<Uint16ArrayConstructor['of']>
+  i32: ReturnType<Int32ArrayConstructor['of']>
+  u32: ReturnType<Uint32ArrayConstructor['of']>
+  i64: ReturnType<BigInt64ArrayConstructor['of']>
+  u64: ReturnType<BigUint64ArrayConstructor['of']>
+  f16: ReturnType<Uint16ArrayConstructor['of']>
+  bf16: ReturnType<Uint16ArrayConstructor['of']>
+  f8e4m3: ReturnType<Uint8ArrayConstructor['of']>
+  f8e5m2: ReturnType<Uint8ArrayConstructor['of']>
+  f32: ReturnType<Float32ArrayConstructor['of']>
+  f64: ReturnType<Float64ArrayConstructor['of']>
+  complex64: ReturnType<Float32ArrayConstructor['of']>
+  complex128: ReturnType<Float64ArrayConstructor['of']>
+  bool: ReturnType<Uint8ArrayConstructor['of']>
+}
+
+/** The typed array that holds elements of dtype `D`, over an `ArrayBuffer` of its own. */
+export type OwnedArrayOf<D extends DType> = OwnedArrays[D]
+
 /** Any of the typed arrays that hold elements. */
 export type StorageArray = StorageArrays[DType]
 
 /** Constructor of the typed array that holds elements of dtype `D`. */
 export interface StorageArrayConstructor<D extends DType> {
   readonly BYTES_PER_ELEMENT: number
-  new (length: number): TypedArrayOf<D>
+  new (length: number): OwnedArrayOf<D>
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArrayOf<D>
 }
 
+/** How the bits of an element are read. */
 export type DTypeKind = 'int' | 'uint' | 'float' | 'complex' | 'bool'
 
 /** What is known about a dtype. */
