@@ -1,4 +1,5 @@
 import { named } from '@shoal/cuda-base/basics'
+import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
@@ -19,6 +20,7 @@ import {
   toStreamHandle,
   wrongType,
 } from '@shoal/types'
+import { checkCuda } from './errors.js'
 import { requireArrayFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 import type { LiveSession } from './queue/liveSession.js'
@@ -29,7 +31,10 @@ export type LocalMemory = SymmetricBuffer | MemoryLike
 /** The local side of a transfer that is waited for, which may be an ordinary typed array as well. */
 export type LocalOperand = LocalMemory | StorageArray
 
-/** A stream: an object that has one, a bare handle, or null for the default stream. */
+/**
+ * A stream: an object that has one, a bare handle, or null for the default stream. A stream object that is disposed of
+ * while a call waits for its turn rejects the call; a bare handle has to stay valid until the call was made.
+ */
 export type StreamOperand = StreamLike | bigint | null
 
 /** Symmetric memory of this session, as a call needs it. */
@@ -64,9 +69,7 @@ export function localAt(
     )
   }
   if (range.context !== live.context && range.context !== 0n) {
-    throw new TypeError(
-      `${api}: ${parameter} belongs to another context of device ${live.deviceOrdinal}; NVSHMEM works in the primary context`,
-    )
+    throw otherContext(live, parameter, api)
   }
   if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
   return range
@@ -83,6 +86,7 @@ export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: st
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = named(api, 'stream', () => toStreamHandle(stream))
+    if (typeof stream === 'bigint') requireStream(live, stream, api)
   }
   if (handle.deviceOrdinal !== live.deviceOrdinal && handle.deviceOrdinal !== -1) {
     throw new TypeError(
@@ -90,11 +94,32 @@ export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: st
     )
   }
   if (handle.context !== live.context && handle.context !== 0n) {
-    throw new TypeError(
-      `${api}: the stream belongs to another context of device ${live.deviceOrdinal}; NVSHMEM works in the primary context`,
-    )
+    throw otherContext(live, 'the stream', api)
   }
   return handle
+}
+
+/** The handles that stand for default streams. */
+const lastDefaultStream = 2n
+/** Handles are addresses, and no process has memory in the first page. */
+const firstAddress = 4096n
+
+/** Asks the driver for a bare handle: NVSHMEM ends the process where it is no stream. */
+function requireStream(live: LiveSession, handle: bigint, api: string): void {
+  if (handle <= lastDefaultStream) return
+  if (handle < firstAddress) throw outOfRange(api, 'stream', 'a CUstream', handle)
+  const context = new BigUint64Array(1)
+  checkCuda(
+    live.queue.inContext(() => cuStreamGetCtx(handle as CUstream, context)),
+    'cuStreamGetCtx',
+  )
+  if (context[0] !== live.context) throw otherContext(live, 'the stream', api)
+}
+
+function otherContext({ deviceOrdinal }: LiveSession, what: string, api: string): TypeError {
+  return new TypeError(
+    `${api}: ${what} belongs to another context of device ${deviceOrdinal}; NVSHMEM works in the primary context`,
+  )
 }
 
 /** What a transfer moves: so many elements between symmetric memory of a PE and memory of this process. */
