@@ -222,13 +222,6 @@ export function requireRoom(bytes: number, count: number, dtype: DType, paramete
   throw new RangeError(`${api}: ${count} elements of ${dtype} are ${needed} bytes, ${parameter} has ${bytes}`)
 }
 
-/** Those operands that their owner may dispose of while a call waits for its turn. Symmetric memory is freed in turn itself. */
-export function foreign(...operands: readonly unknown[]): object[] {
-  return operands.filter(
-    (each): each is object => typeof each === 'object' && each !== null && !SymmetricBuffer._is(each),
-  )
-}
-
 /** The element of a buffer that an operation on one element means. */
 export function elementAt(
   live: LiveSession,

@@ -20,7 +20,7 @@ import {
 import { checkNvshmem, nvshmemError } from './errors.js'
 import { Allocation } from './heap/allocation.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
-import { foreign, localAt } from './operands.js'
+import { localAt } from './operands.js'
 import type { LiveSession } from './queue/liveSession.js'
 
 /**
@@ -100,7 +100,7 @@ export async function register(live: LiveSession, memory: MemoryLike): Promise<R
   const range = localAt(live, memory, api, 'memory', false)
   const { address, byteLength } = range
   const call = (): number => nvshmemx_buffer_register(address, byteLength)
-  const [status] = await live.queue.run(api, call, { operands: foreign(memory) })
+  const [status] = await live.queue.run(api, call, { operands: [memory] })
   checkNvshmem(status, 'nvshmemx_buffer_register')
   return new Registration(live, memory, range)
 }
@@ -127,7 +127,7 @@ export async function registerSymmetric<D extends DType>(
   if (refusal !== undefined) throw refusal
   requireMapping(live, address)
   const call = (): bigint => nvshmemx_buffer_register_symmetric(address, byteLength, 0)
-  const [mapped] = await live.queue.run(api, call, { wait, operands: foreign(memory) })
+  const [mapped] = await live.queue.run(api, call, { wait, operands: [memory] })
   if (typeof mapped !== 'bigint' || mapped === 0n) {
     throw noSymmetricMemory()
   }

@@ -2,6 +2,7 @@ import { Device, DeviceBuffer, PinnedBuffer, type Stream } from '@shoal/driver'
 import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { DisposedError } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { resultsOf } from './fixtures/job.js'
 import { onePe, refuses } from './fixtures/onePe.js'
 
 const pe = onePe()
@@ -106,25 +107,27 @@ describe('a call that waits for its turn', () => {
     expect(got).toEqual(Float32Array.of(3, 4))
   })
 
-  test('is made although its own time limit has passed', async () => {
+  test('is made although its caller has given it up', async () => {
     const { session } = pe
     const memory = memories['device memory']()
     await target.fill(0)
-    // The first one has to wait in JavaScript, and what is behind it has memory of its own to keep.
+    const impatient = new AbortController()
+    const wait = { pe: 0, signal: impatient.signal }
+    // The first waits for its memory to be looked at, the second has memory of its own that stays until it was made.
     const barrier = session.barrierAll()
-    const calls = [
-      session.put(target, memory, { pe: 0, timeout: 0 }),
-      session.put(target.slice(0, 1), Float32Array.of(9), { pe: 0, timeout: 0 }),
-    ]
-    // The time limits pass before any call can return to JavaScript.
-    const end = performance.now() + 20
-    while (performance.now() < end);
-    const outcomes = await Promise.allSettled(calls)
+    const calls = [session.put(target, memory, wait), session.put(target.slice(0, 1), Float32Array.of(9), wait)]
+    impatient.abort()
+    for (const call of calls) await expect(call).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
     await barrier
-    expect(outcomes.every(({ status }) => status === 'rejected' || status === 'fulfilled')).toBe(true)
-    await session.barrierAll()
+    expect(session.stuckIn).toBeUndefined()
     expect(await target.toArray()).toEqual(Float32Array.of(9, 2, 3, 4))
     memory.dispose()
+  })
+
+  test('is not made any more when the session is abandoned', async () => {
+    expect(await resultsOf('session.abandonedQueue', 1)).toEqual([
+      { outcomes: ['SHOAL_DISPOSED', 'SHOAL_DISPOSED', 'SHOAL_DISPOSED'], contents: [0, 0] },
+    ])
   })
 
   refuses(pe, [

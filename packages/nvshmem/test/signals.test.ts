@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { Device } from '@shoal/driver'
 import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { resultsOf } from './fixtures/job.js'
@@ -35,7 +36,7 @@ describe('Signals', () => {
     }
     await signals.waitForSignalOnStream(signal, { ...wait, value: 3n, index: 3 })
     await pe.session.quietOnStream({ stream: null })
-    await pe.session.quiet()
+    await Device.get(0).synchronize()
     expect(signals.fetchSync(signal, { index: 3 })).toBe(3n)
     expect(await signals.fetch(signal)).toBe(0n)
   })

@@ -16,7 +16,7 @@ import { dtypeInfo, type OptionKeys, requireInteger, requireOptions, type WaitOp
 import { checkNvshmem } from '../errors.js'
 import { type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { foreign, type StreamOperand, streamAt } from '../operands.js'
+import { type StreamOperand, streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream, type Shape } from './operands.js'
 
@@ -180,5 +180,5 @@ export function queueDataCollective(
     const move = (isTyped ? moves[kind].typedOnStream(dtype) : undefined) ?? moves[kind].bytesOnStream
     return move(handle, checked.target, checked.source, units, stream)
   }
-  return live.queue.start(api, record, foreign(options.stream), (status) => checkOnStream(status, checked.api))
+  return live.queue.start(api, record, [options.stream], (status) => checkOnStream(status, checked.api))
 }

@@ -11,7 +11,7 @@ import {
 import { checkNvshmem } from '../errors.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { foreign, streamAt } from '../operands.js'
+import { streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import { maxElementsPerCall, requireScratch, scratchTooSmall } from '../workarounds/reduceScratch.js'
 import type { CountOptions } from './dataCollectives.js'
@@ -157,7 +157,7 @@ export function queueReduction(
   const { queue } = live
   const { calls, parts, api: name } = check(team, kind, target, source, options, streamKeys, api)
   const stream = streamAt(live, options.stream, api)
-  const operands = foreign(options.stream)
+  const operands = [options.stream]
   const queuePart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
     (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
   const [only] = parts

@@ -11,7 +11,7 @@ import {
 } from '@shoal/nvshmem-sys'
 import { type OptionKeys, requireOptions, type WaitOptions } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import { foreign, type StreamOperand, streamAt } from '../operands.js'
+import { type StreamOperand, streamAt } from '../operands.js'
 import { started } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 
@@ -118,5 +118,5 @@ function queueLater(
   operand: StreamOperand,
 ): Promise<void> {
   const { onStream, check } = calls[kind]
-  return live.queue.start(operation, () => onStream(team, stream), foreign(operand), check)
+  return live.queue.start(operation, () => onStream(team, stream), [operand], check)
 }

@@ -22,7 +22,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { nvshmemError } from '../errors.js'
-import { waitOf } from '../queue/callQueue.js'
+import { freedInTurn, waitOf } from '../queue/callQueue.js'
 import type { SessionTeam } from '../teams/teamParts.js'
 import { type Allocation, allocate, type HeapOptions } from './allocation.js'
 import {
@@ -93,6 +93,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   /** @internal The whole of an allocation. */
   static _of<D extends DType>(allocation: Allocation, dtype: D, length: number): SymmetricBuffer<D> {
     return new SymmetricBuffer(allocation, 0, dtype, length)
+  }
+
+  /** @internal */
+  get [freedInTurn](): true {
+    return true
   }
 
   /** @internal */
@@ -190,7 +195,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     const from = this.#operand(source, api, 'source')
     if ('buffer' in from) await upload(live, this.#address, from, wait, api)
     else {
-      await copyBetween(live, this.#address, from.address, this.byteLength, { wait, ...heldBy(source) }, api)
+      await copyBetween(live, this.#address, from.address, this.byteLength, { wait, operands: [source] }, api)
     }
     return this
   }
@@ -216,7 +221,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     if ('buffer' in to) await download(live, this.#address, to, wait, api)
     else {
       requireWritable(to, api)
-      await copyBetween(live, to.address, this.#address, this.byteLength, { wait, ...heldBy(target) }, api)
+      await copyBetween(live, to.address, this.#address, this.byteLength, { wait, operands: [target] }, api)
     }
     return target
   }
@@ -397,11 +402,6 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       `${api}: ${parameter} has ${bytes} bytes, the buffer ${this.byteLength}; use slice() for parts`,
     )
   }
-}
-
-/** What a copy keeps while it waits for its turn: memory of others, which they may dispose of meanwhile. */
-function heldBy(memory: object): { readonly operands?: readonly object[]; readonly keep?: readonly object[] } {
-  return SymmetricBuffer._is(memory) ? { keep: [memory] } : { operands: [memory] }
 }
 
 /** So many that their bytes are still counted exactly. */

@@ -27,8 +27,8 @@ export interface CallOptions {
   readonly wait?: WaitOptions | undefined
   /** What must stay reachable, and allocated, until the call has returned. */
   readonly keep?: readonly object[] | undefined
-  /** Memory and streams that their owner may dispose of while the call waits for its turn. */
-  readonly operands?: readonly object[] | undefined
+  /** What the call works with. Memory and streams of others may be disposed of while it waits for its turn. */
+  readonly operands?: readonly unknown[] | undefined
 }
 
 interface Entry {
@@ -45,6 +45,14 @@ interface Entry {
 export const started: Promise<void> = Promise.resolve()
 
 const none: readonly object[] = []
+
+/** Key of a property that says that an object is given back in turn itself, and so is there when a call before has its turn. */
+export const freedInTurn: unique symbol = Symbol('freed in turn')
+
+/** Whether the owner of an operand may dispose of it at any time. */
+function mayGo(operand: unknown): operand is object {
+  return typeof operand === 'object' && operand !== null && !(freedInTurn in operand)
+}
 
 /** The options of a wait among those of a call. */
 export function waitOf({ timeout, signal }: WaitOptions): WaitOptions {
@@ -135,7 +143,8 @@ export class CallQueue {
    * operands are gone when its turn comes is not made: the promise rejects with DisposedError.
    */
   run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
-    const { wait = {}, keep = none, operands = none } = options
+    const { wait = {}, keep = none } = options
+    const operands = options.operands?.filter(mayGo) ?? none
     const refusal = this.refusal(operation, wait)
     if (refusal !== undefined) return Promise.reject(refusal)
     const { signal, timeout = this.#limit } = wait
@@ -152,9 +161,15 @@ export class CallQueue {
         settle()
       }
       const begin = (): void => {
-        const kept = operands.length === 0 ? keep : [...keep, ...operands]
         const results = offThread(
-          { context: this.#context, lane: this.#lane, keep: kept, background, stopOnError: false, results: 'value' },
+          {
+            context: this.#context,
+            lane: this.#lane,
+            keep: [...keep, ...operands],
+            background,
+            stopOnError: false,
+            results: 'value',
+          },
           () => {
             for (const operand of operands) requireThere(operand, operation)
             return record()
@@ -200,7 +215,7 @@ export class CallQueue {
   start(
     operation: string,
     call: () => unknown,
-    operands?: readonly object[],
+    operands?: readonly unknown[],
     check?: (status: unknown) => void,
   ): Promise<void> {
     if (!this.idle) return this.run(operation, call, { operands }).then(([status]) => check?.(status))

@@ -23,7 +23,6 @@ import { bytesOf } from '../heap/hostCopies.js'
 import { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import {
   checkTransfer,
-  foreign,
   type LocalMemory,
   type LocalOperand,
   streamHandleAt,
@@ -141,7 +140,7 @@ export async function transferAndWait(
     await live.queue.run(api, record, {
       wait: waitOf(options),
       keep: [target, source],
-      operands: foreign(target, source),
+      operands: [target, source],
     })
     return
   }
@@ -188,7 +187,7 @@ export function startTransfer(
     const transfer = check(live, direction, target, source, false, options.count, api)
     const call = functionFor(nonBlocking[direction], transfer)
     live.untilQuiet.add(target).add(source)
-    return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), foreign(target, source))
+    return live.queue.start(api, () => invoke(direction, call, transfer, transfer.local, pe), [target, source])
   } catch (error) {
     return Promise.reject(error)
   }
@@ -209,7 +208,7 @@ export function queueTransfer(
     const last = live.recent[isNonBlocking ? nonBlockingKind[direction] : direction]
     const isKnown = last !== undefined && isSame(last, direction, target, source, options, api)
     const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
-    if (!live.queue.idle) return queueLater(live, transfer, foreign(target, source, options.stream), api)
+    if (!live.queue.idle) return queueLater(live, transfer, [target, source, options.stream], api)
     live.queue.enter()
     makeQueued(transfer)
     return started
@@ -224,7 +223,7 @@ const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as cons
 function queueLater(
   live: LiveSession,
   transfer: QueuedTransfer,
-  operands: readonly object[],
+  operands: readonly unknown[],
   api: string,
 ): Promise<void> {
   return live.queue.start(api, () => makeQueued(transfer), operands)

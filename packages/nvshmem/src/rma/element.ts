@@ -10,7 +10,7 @@ import {
 } from '@shoal/types'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { elementAt, foreign, type StreamOperand, streamAt } from '../operands.js'
+import { elementAt, type StreamOperand, streamAt } from '../operands.js'
 import { waitOf } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { fromNative, toNative } from '../values.js'
@@ -132,7 +132,7 @@ export function queuePutElement(
   const call = find(putElementsOnStream, dtype, api)
   const native = toNative(dtype, value, api, 'value')
   const stream = streamAt(live, options.stream, api)
-  return live.queue.start(api, () => call(address, native, pe, stream), foreign(options.stream))
+  return live.queue.start(api, () => call(address, native, pe, stream), [options.stream])
 }
 
 /** The value is returned by C, so this waits for the stream. */
@@ -146,6 +146,6 @@ export async function getElementOnStream(
   const call = find(getElementsOnStream, dtype, api)
   const stream = streamAt(live, options.stream, api)
   const read = (): unknown => call(address, pe, stream)
-  const [value] = await live.queue.run(api, read, { wait: waitOf(options), operands: foreign(options.stream) })
+  const [value] = await live.queue.run(api, read, { wait: waitOf(options), operands: [options.stream] })
   return fromNative(dtype, value)
 }

@@ -2,7 +2,7 @@ import type { nvshmemx_float_put_signal_on_stream } from '@shoal/nvshmem-sys'
 import { dtypeInfo, type OptionKeys, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
 import { sizedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { checkTransfer, foreign, type LocalMemory, streamAt, transferRoles } from '../operands.js'
+import { checkTransfer, type LocalMemory, streamAt, transferRoles } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { type SignalOp, signalOps } from '../signals/operators.js'
 import { signalAt } from '../signals/signalAt.js'
@@ -66,7 +66,7 @@ export function queuePutSignal(
   const stream = streamAt(live, options.stream, api)
   const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
   const queue = (): void => call(remote, local, count, signal, value, op, pe, stream)
-  return live.queue.start(api, queue, foreign(source, options.stream))
+  return live.queue.start(api, queue, [source, options.stream])
 }
 
 function requireApart(target: bigint, bytes: number, signal: bigint, api: string): void {

@@ -16,7 +16,6 @@ import { sizedFamily } from '../families.js'
 import { bytesOf, requireArrayFor } from '../heap/hostCopies.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import {
-  foreign,
   type LocalMemory,
   type LocalOperand,
   localAt,
@@ -147,7 +146,7 @@ export async function strided(
   const { array } = checked
   if (array === undefined) {
     const record = (): void => invoke(direction, checked, checked.local)
-    await live.queue.run(api, record, { wait, keep: [target, source], operands: foreign(target, source) })
+    await live.queue.run(api, record, { wait, keep: [target, source], operands: [target, source] })
     return
   }
   // Calls on another thread take no memory of the JavaScript heap. What lies between the elements stays as it is.
@@ -199,5 +198,5 @@ export function queueStrided(
   const { remote, local, targetStride, sourceStride, count, pe } = checked
   const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
   const queue = (): void => call(to, from, targetStride, sourceStride, count, pe, stream)
-  return live.queue.start(api, queue, foreign(target, source, options.stream))
+  return live.queue.start(api, queue, [target, source, options.stream])
 }

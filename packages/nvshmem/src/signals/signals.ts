@@ -20,7 +20,7 @@ import {
 import type { OnStreamOptions } from '../collectives/synchronization.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { elementAt, foreign, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
+import { elementAt, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { type ElementValue, toNative } from '../values.js'
 import { type Comparison, comparisons, type SignalOp, signalOps } from './operators.js'
@@ -234,7 +234,7 @@ export class Signals {
       this.#live.requireOpen(api)
       requireOptions(options, api, keys)
       const { stream, ignore, values } = options
-      return this.#live.queue.start(api, check(this.#live, api), foreign(stream, ignore, values))
+      return this.#live.queue.start(api, check(this.#live, api), [stream, ignore, values])
     } catch (error) {
       return Promise.reject(error)
     }
