@@ -63,8 +63,15 @@ export interface UniqueIdInitOptions extends CommonOptions {
   readonly id: UniqueId
 }
 
+/** A start without an id. */
+interface OptionsWithoutId extends CommonOptions {
+  readonly rank?: undefined
+  readonly worldSize?: undefined
+  readonly id?: undefined
+}
+
 /** A start by what launched the processes, such as `mpirun`. */
-export interface LauncherInitOptions extends CommonOptions {
+export interface LauncherInitOptions extends OptionsWithoutId {
   /** What launched the processes. */
   readonly launcher: Launcher
   /** With `'mpi'`: address of an `MPI_Comm` whose processes are to be the PEs. Default: all processes. */
@@ -72,17 +79,15 @@ export interface LauncherInitOptions extends CommonOptions {
 }
 
 /** A start by what the environment says: `NVSHMEM_BOOTSTRAP` (`PMI` without it), `NVSHMEM_BOOTSTRAP_PMI`, … */
-export interface EnvironmentInitOptions extends CommonOptions {
+export interface EnvironmentInitOptions extends OptionsWithoutId {
   readonly launcher?: undefined
-  readonly rank?: undefined
-  readonly worldSize?: undefined
-  readonly id?: undefined
+  readonly mpiCommunicator?: undefined
 }
 
 /** How a session starts: by an id, by what launched the processes, or by what NVSHMEM finds in the environment. */
 export type InitOptions = UniqueIdInitOptions | LauncherInitOptions | EnvironmentInitOptions
 
-const initKeys: OptionKeys<CommonOptions & UniqueIdInitOptions & Omit<LauncherInitOptions, 'launcher'>> = {
+const initKeys: OptionKeys<UniqueIdInitOptions & Pick<LauncherInitOptions, 'mpiCommunicator'>> = {
   device: true,
   rank: true,
   worldSize: true,
