@@ -105,7 +105,7 @@ export async function register(live: LiveSession, memory: MemoryLike): Promise<R
   return new Registration(live, memory, range)
 }
 
-/** Takes all registered local memory back. */
+/** Ends all registrations of local memory. */
 export async function unregisterAll(live: LiveSession): Promise<void> {
   await live.queue.run('Session.unregisterAll', nvshmemx_buffer_unregister_all)
 }

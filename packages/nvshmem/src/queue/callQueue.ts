@@ -326,7 +326,7 @@ export class CallQueue {
   #giveUp(entry: Entry, error: unknown): void {
     const isRunning = this.#entries.values().next().value === entry
     entry.giveUp?.(error)
-    // A call that had not begun holds nothing up: it will run, and nobody waits for it.
+    // A call that had not begun blocks no other: it will run in its turn, without a caller that waits.
     if (!isRunning) return
     this.#stuck = { entry, cause: error }
     staysInNvshmem(this)

@@ -19,7 +19,7 @@ const unit = 512
 
 const roundedTo = (step: number, bytes: number): number => Math.ceil(bytes / step) * step
 
-/** How a call that allocates has ended: its address, 0n when it gave none; undefined when nobody will know. */
+/** Takes the result of a call that allocates: its address, 0n when it gave none, undefined when that stays unknown. */
 type Ended = (address: bigint | undefined) => void
 
 /**
@@ -59,7 +59,7 @@ export class HeapRoom {
     this.#fitting += fitting
     return (address) => {
       this.#growing -= growing
-      // What may be allocated still, with nobody to tell, stays counted.
+      // A call that was given up may still allocate: its bytes stay counted.
       this.#fitting += address === undefined ? bytes - fitting : -fitting
       if (address === undefined || address === 0n) return
       this.#space.add(Number(address), roundedTo(unit, byteLength), (at) => this.#mappingAt(at))
