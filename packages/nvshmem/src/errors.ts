@@ -1,8 +1,8 @@
 import { checkCuda as checkDriver } from '@shoal/cuda-base/basics'
 import { nvshmem, nvshmemx_status } from '@shoal/nvshmem-sys'
-import { nameErrorClass, ShoalError, StatusError } from '@shoal/types'
+import { nameErrorClass, requireInteger, ShoalError, StatusError } from '@shoal/types'
 
-/** NVSHMEM is running in this process already, or ran with another id, and cannot be started like this. */
+/** NVSHMEM runs in this process already, or has run before: it can be started once in a process. */
 export class SessionExistsError extends ShoalError {
   static {
     nameErrorClass(SessionExistsError, 'SessionExistsError')
@@ -13,34 +13,8 @@ export class SessionExistsError extends ShoalError {
 }
 
 /**
- * An earlier call of the session is still under way, and NVSHMEM takes one call at a time. Methods that return a promise
- * wait for their turn; those that end in `Sync` cannot.
- */
-export class SessionBusyError extends ShoalError {
-  static {
-    nameErrorClass(SessionBusyError, 'SessionBusyError')
-  }
-
-  /** The same for every error of this class. */
-  readonly code = 'SHOAL_NVSHMEM_BUSY'
-  /** What was called. */
-  readonly operation: string
-  /** The call that is under way. */
-  readonly waitingFor: string
-
-  /** @internal */
-  constructor(operation: string, waitingFor: string) {
-    super(
-      `${operation} cannot run now: ${waitingFor} has not returned, and NVSHMEM takes one call at a time. Await that first.`,
-    )
-    this.operation = operation
-    this.waitingFor = waitingFor
-  }
-}
-
-/**
  * A call that waits for other PEs was given up (timeout, signal) and has not returned since: the thread of the session is
- * inside NVSHMEM, which offers no way to end it. The session is of use again if the call ever returns.
+ * inside NVSHMEM, which offers no way to end it. The session can be used again if the call returns after all.
  */
 export class SessionStuckError extends ShoalError {
   static {
@@ -68,6 +42,7 @@ export class SessionStuckError extends ShoalError {
 
 // NVSHMEM has no function that describes its statuses.
 const descriptions: { readonly [name: string]: string } = {
+  NVSHMEMX_SUCCESS: 'no error',
   NVSHMEMX_ERROR_INVALID_VALUE: 'an argument is wrong',
   NVSHMEMX_ERROR_OUT_OF_MEMORY: 'not enough symmetric or other memory',
   NVSHMEMX_ERROR_NOT_SUPPORTED: 'not supported here',
@@ -83,16 +58,38 @@ const statusNames = new Map<number, string>(
     .map(([name, value]) => [value, name]),
 )
 
+/** What a status of NVSHMEM is called, and what it means. */
+export interface NvshmemStatusText {
+  /** Such as `NVSHMEMX_ERROR_INVALID_VALUE`. */
+  readonly name: string
+  readonly description: string
+}
+
+/**
+ * Name and meaning of a status (`nvshmemx_status`), which NVSHMEM has no function for. Loads no library.
+ *
+ * @param status - as a function of `@shoal/nvshmem-sys` returned it; any number has a text.
+ * @throws TypeError, RangeError for what is no integer of 32 bits.
+ */
+export function nvshmemStatusText(status: number): NvshmemStatusText {
+  return textOf(requireInteger(status, 'nvshmemStatusText', 'status', -(2 ** 31), 2 ** 31 - 1))
+}
+
+function textOf(status: number): NvshmemStatusText {
+  const name = statusNames.get(status) ?? `nvshmemx_status(${status})`
+  return { name, description: descriptions[name] ?? 'unknown status; what NVSHMEM printed may tell more' }
+}
+
 /** The error for a status of NVSHMEM. */
 export function nvshmemError(status: number, api: string, description?: string): StatusError {
-  const code = statusNames.get(status) ?? `nvshmemx_status(${status})`
+  const text = textOf(status)
   const version = ask(() => nvshmem.versionText)
   return new StatusError({
     library: 'NVSHMEM',
     api,
     status,
-    code,
-    description: description ?? descriptions[code] ?? 'unknown status; what NVSHMEM printed may tell more',
+    code: text.name,
+    description: description ?? text.description,
     isSticky: false,
     ...(version === undefined ? {} : { libraryVersion: version }),
   })

@@ -1,23 +1,28 @@
+import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,
-  describeValue,
   dtypeInfo,
   isMemoryLike,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  otherCopy,
+  outOfRange,
+  requireCount,
+  requireInteger,
   type StorageArray,
   type StreamHandle,
   type StreamLike,
   streamProtocol,
   toMemoryRange,
   toStreamHandle,
+  wrongType,
 } from '@shoal/types'
-import { requireCount } from './checks.js'
+import { checkCuda } from './errors.js'
 import { requireArrayFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
-import type { LiveSession } from './session/live.js'
+import type { LiveSession } from './queue/liveSession.js'
 
 /** The local side of a transfer: symmetric, device or page-locked memory. */
 export type LocalMemory = SymmetricBuffer | MemoryLike
@@ -25,14 +30,18 @@ export type LocalMemory = SymmetricBuffer | MemoryLike
 /** The local side of a transfer that is waited for, which may be an ordinary typed array as well. */
 export type LocalOperand = LocalMemory | StorageArray
 
-/** A stream: an object that has one, a bare handle, or null for the default stream. */
+/**
+ * A stream: an object that has one, a bare handle, or null for the default stream. A stream object that is disposed of
+ * while a call waits for its turn rejects the call; a bare handle has to stay valid until the call was made.
+ */
 export type StreamOperand = StreamLike | bigint | null
 
 /** Symmetric memory of this session, as a call needs it. */
 export function symmetricAt(live: LiveSession, memory: unknown, api: string, parameter: string): SymmetricBuffer {
   if (!SymmetricBuffer._is(memory)) {
-    throw new TypeError(
-      `${api}: ${parameter} must be symmetric memory (see Session.allocate), got ${describeValue(memory)}`,
+    throw (
+      otherCopy(memory, api, parameter, SymmetricBuffer) ??
+      wrongType(api, parameter, 'symmetric memory (see Session.allocate)', memory)
     )
   }
   const allocation = memory._allocation
@@ -53,43 +62,63 @@ export function localAt(
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
     range = toMemoryRange(memory as MemoryLike, api, parameter)
   }
-  if (range.deviceOrdinal !== live.device && range.deviceOrdinal !== -1) {
+  if (range.deviceOrdinal !== live.deviceOrdinal && range.deviceOrdinal !== -1) {
     throw new TypeError(
-      `${api}: ${parameter} belongs to device ${range.deviceOrdinal}, the session to device ${live.device}`,
+      `${api}: ${parameter} belongs to device ${range.deviceOrdinal}, the session to device ${live.deviceOrdinal}`,
     )
   }
   if (range.context !== live.context && range.context !== 0n) {
-    throw new TypeError(
-      `${api}: ${parameter} belongs to another context of device ${live.device}; NVSHMEM works in the primary context`,
-    )
+    throw otherContext(live, parameter, api)
   }
   if (written && range.readOnly === true) throw new TypeError(`${api}: ${parameter} is read-only memory`)
   return range
 }
 
-/** The `cudaStream_t` behind a stream. A bare handle is taken at its word. */
+/** The `cudaStream_t` behind a stream. */
 export function streamAt(live: LiveSession, stream: StreamOperand, api: string): cudaStream_t {
   return streamHandleAt(live, stream, api).handle as cudaStream_t
 }
 
 /** What the stream protocol tells of a stream, checked. */
 export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: string): StreamHandle {
-  if (stream === undefined) throw new TypeError(`${api}: the stream must be named (null is the default stream)`)
+  if (stream === undefined) throw wrongType(api, 'stream', 'named (null is the default stream)', stream)
   let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = toStreamHandle(stream, api, 'stream')
+    if (typeof stream === 'bigint') requireStream(live, stream, api)
   }
-  if (handle.deviceOrdinal !== live.device && handle.deviceOrdinal !== -1) {
+  if (handle.deviceOrdinal !== live.deviceOrdinal && handle.deviceOrdinal !== -1) {
     throw new TypeError(
-      `${api}: the stream belongs to device ${handle.deviceOrdinal}, the session to device ${live.device}`,
+      `${api}: the stream belongs to device ${handle.deviceOrdinal}, the session to device ${live.deviceOrdinal}`,
     )
   }
   if (handle.context !== live.context && handle.context !== 0n) {
-    throw new TypeError(
-      `${api}: the stream belongs to another context of device ${live.device}; NVSHMEM works in the primary context`,
-    )
+    throw otherContext(live, 'the stream', api)
   }
   return handle
+}
+
+/** The handles that stand for default streams. */
+const lastDefaultStream = 2n
+/** Handles are addresses, and no process has memory in the first page. */
+const firstAddress = 4096n
+
+/** Asks the driver for a bare handle: NVSHMEM ends the process where it is no stream. */
+function requireStream(live: LiveSession, handle: bigint, api: string): void {
+  if (handle <= lastDefaultStream) return
+  if (handle < firstAddress) throw outOfRange(api, 'stream', 'a CUstream', handle)
+  const context = new BigUint64Array(1)
+  checkCuda(
+    live.queue.inContext(() => cuStreamGetCtx(handle as CUstream, context)),
+    'cuStreamGetCtx',
+  )
+  if (context[0] !== live.context) throw otherContext(live, 'the stream', api)
+}
+
+function otherContext({ deviceOrdinal }: LiveSession, what: string, api: string): TypeError {
+  return new TypeError(
+    `${api}: ${what} belongs to another context of device ${deviceOrdinal}; NVSHMEM works in the primary context`,
+  )
 }
 
 /** What a transfer moves: so many elements between symmetric memory of a PE and memory of this process. */
@@ -154,7 +183,7 @@ export function checkTransfer(
     }
     return { dtype, count: remote.length, bytes: byteLength, remote: remote._address, local, array }
   }
-  const count = requireCount(requested, 'count', 0, api)
+  const count = requireCount(requested, api, 'count')
   requireRoom(byteLength, count, dtype, roles.remote, api)
   requireRoom(localBytes, count, dtype, roles.local, api)
   return { dtype, count, bytes: count * dtypeInfo(dtype).bytes, remote: remote._address, local, array }
@@ -199,12 +228,10 @@ export function elementAt(
   index: number | undefined,
   api: string,
   parameter: string,
+  indexName = 'index',
 ): { readonly address: bigint; readonly dtype: DType } {
   const buffer = symmetricAt(live, memory, api, parameter)
-  const at = index ?? 0
-  if (typeof at !== 'number') throw new TypeError(`${api}: index must be a number, got ${describeValue(at)}`)
-  if (!Number.isInteger(at) || at < 0 || at >= buffer.length) {
-    throw new RangeError(`${api}: there is no element ${at} in ${buffer.length} of ${parameter}`)
-  }
+  if (buffer.length === 0) throw outOfRange(api, parameter, 'memory with elements', buffer)
+  const at = index === undefined ? 0 : requireInteger(index, api, indexName, 0, buffer.length - 1)
   return { address: buffer.address + BigInt(at * dtypeInfo(buffer.dtype).bytes), dtype: buffer.dtype }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 // What the package does not export: only GPUs have heaps of these shapes.
-import { heapShape } from '../src/heap/heapShape.js'
-import { HeapSpace } from '../src/heap/heapSpace.js'
+import { heapShape } from '../src/workarounds/heapShape.js'
+import { HeapSpace } from '../src/workarounds/heapSpace.js'
 
 const [KiB, MiB, GiB] = [2 ** 10, 2 ** 20, 2 ** 30] as const
 const limitedBy = 'NVSHMEM_MAX_MEMORY_PER_GPU'
@@ -65,7 +65,7 @@ describe('what is known of the addresses of the heap', () => {
     expect([space.mappedBytes, space.largestFree()]).toEqual([1536, 712])
   })
 
-  test('what is given back is free, side by side with its neighbours and across mappings', () => {
+  test('what is given back is free, together with free memory beside it, also across mappings', () => {
     const space = new HeapSpace()
     for (const address of [124, 424, 724]) space.add(address, 300, mappingAt)
     space.remove(424)

@@ -24,6 +24,11 @@ export async function rightUses(): Promise<void> {
   await session.putOnStream(floats, floats, { pe: 0, stream: null })
   await session.world.reduce(floats, floats, { op: 'max' })
   await Session.init({ device: 0, launcher: 'mpi', threadLevel: 'multiple', signal })
+  await Session.init({ device: 0, timeout: maybe })
+  let mine = new Float32Array(4)
+  mine = await floats.toArray()
+  mine = floats.toArraySync()
+  expect(mine).toBeDefined()
 }
 
 export async function wrongUses(): Promise<void> {
@@ -31,12 +36,16 @@ export async function wrongUses(): Promise<void> {
   await Session.init({ device: 0, rank: 0, worldSize: 2 })
   // @ts-expect-error By an id or by a launcher, not by both.
   await Session.init({ device: 0, rank: 0, worldSize: 2, id, launcher: 'mpi' })
+  // @ts-expect-error A communicator needs its launcher.
+  await Session.init({ device: 0, mpiCommunicator: 1n })
   // @ts-expect-error There is no such launcher.
   await Session.init({ device: 0, launcher: 'torchrun' })
   // @ts-expect-error There is no such type.
   await session.allocate('f33', 4)
   // @ts-expect-error The other side is symmetric memory.
   await session.put(new Float32Array(4), floats, { pe: 1 })
+  // @ts-expect-error There is no such option.
+  await session.put(floats, new Float32Array(4), { pe: 1, cuont: 4 })
   // @ts-expect-error Which PE?
   await session.put(floats, new Float32Array(4), {})
   // @ts-expect-error What is queued needs memory that stays in place.

@@ -13,8 +13,9 @@ import {
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver'
 import { type HostView, hostView, NativeMemory, offThread } from '@shoal/ffi'
+import type { WaitOptions } from '@shoal/types'
 import { checkCuda } from '../errors.js'
-import type { CallQueue, WaitOptions } from '../session/callQueue.js'
+import type { CallQueue } from '../queue/callQueue.js'
 import { type KernelOperation, kernelName, kernelOperations, kernelSource } from './kernelSource.js'
 
 const slotBytes = 8
@@ -50,7 +51,7 @@ interface Parts {
 export class AtomicKernels {
   readonly #queue: CallQueue
   readonly #parts: Parts
-  readonly #words: BigUint64Array
+  readonly #elements: BigUint64Array
   /** Places for results that no operation uses. */
   readonly #free: number[] = Array.from({ length: slotCount }, (_, index) => index)
   /** Parameters of operations that are waited for at once, of which there is one at a time. */
@@ -59,7 +60,7 @@ export class AtomicKernels {
   private constructor(queue: CallQueue, parts: Parts) {
     this.#queue = queue
     this.#parts = parts
-    this.#words = new BigUint64Array(parts.view.buffer)
+    this.#elements = new BigUint64Array(parts.view.buffer)
   }
 
   /** Compiles the kernels for the device of the session, on the session's thread. */
@@ -95,20 +96,20 @@ export class AtomicKernels {
         view: hostView(results, slotBytes * slotCount),
       })
     } finally {
-      image.dispose()
-      out.dispose()
+      queue.free(image)
+      queue.free(out)
     }
   }
 
   /** Runs one operation in its turn; gives the bits of the element as it was. */
   async run(operands: KernelOperands, api: string, wait: WaitOptions): Promise<bigint> {
+    const refusal = this.#queue.refusal(api, wait)
+    if (refusal !== undefined) throw refusal
     const slot = this.#takeSlot(api)
     const memory = NativeMemory.allocate(parameterBytes)
-    let isQueued = false
     try {
       const parameters = pack(memory, operands, this.#parts.results + BigInt(slotBytes * slot))
       const record = (): void => {
-        isQueued = true
         this.#start(operands, parameters)
         cuStreamSynchronize(this.#parts.stream)
       }
@@ -116,24 +117,28 @@ export class AtomicKernels {
       checkCuda(launched, 'cuLaunchKernel')
       checkCuda(finished, 'cuStreamSynchronize')
     } finally {
-      // Freed once the call has been made. A place whose operation failed or was given up stays taken: a kernel may yet
-      // write there.
-      memory.dispose()
-      if (!isQueued) this.#free.push(slot)
+      this.#queue.free(memory)
     }
+    // The slot of an operation that failed or was given up stays taken: its kernel may yet write there.
     this.#free.push(slot)
-    return this.#words[slot] as bigint
+    return this.#elements[slot] as bigint
   }
 
   runSync(operands: KernelOperands, api: string): bigint {
-    return this.#queue.runSync(api, () => {
-      const slot = this.#takeSlot(api)
-      const parameters = pack(this.#syncParameters, operands, this.#parts.results + BigInt(slotBytes * slot))
-      checkCuda(this.#start(operands, parameters), 'cuLaunchKernel')
-      checkCuda(cuStreamSynchronize(this.#parts.stream), 'cuStreamSynchronize')
-      this.#free.push(slot)
-      return this.#words[slot] as bigint
-    })
+    const slot = this.#takeSlot(api)
+    const parameters = pack(this.#syncParameters, operands, this.#parts.results + BigInt(slotBytes * slot))
+    let isQueued = false
+    try {
+      const launched = this.#queue.callSync(api, () => this.#start(operands, parameters))
+      isQueued = true
+      checkCuda(launched, 'cuLaunchKernel')
+      const finished = this.#queue.callSync(api, () => cuStreamSynchronize(this.#parts.stream))
+      checkCuda(finished, 'cuStreamSynchronize')
+    } finally {
+      if (!isQueued) this.#free.push(slot)
+    }
+    this.#free.push(slot)
+    return this.#elements[slot] as bigint
   }
 
   /** Calls that unload the kernels: the last on the session's thread before NVSHMEM ends. */

@@ -1,11 +1,21 @@
 import { nvshmem_ptr } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo, dtypes, FeatureNotSupportedError } from '@shoal/types'
-import { requireOptions, requirePe } from '../checks.js'
+import {
+  type DType,
+  dtypeInfo,
+  dtypes,
+  FeatureNotSupportedError,
+  inspectKey,
+  inspectLine,
+  type OptionKeys,
+  requireInteger,
+  requireOptions,
+} from '@shoal/types'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt } from '../operands.js'
-import type { ElementOptions, WaitingElementOptions } from '../rma/element.js'
-import type { LiveSession } from '../session/live.js'
+import { waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
+import { type ElementOptions, elementKeys, type WaitingElementOptions, waitingElementKeys } from '../rma/element.js'
 import { type ElementOf, type ElementValue, toNative } from '../values.js'
 import { AtomicKernels, type KernelOperands } from './atomicKernels.js'
 import { fromBits, toBits } from './bits.js'
@@ -49,15 +59,23 @@ const names = namesOf('')
 const syncNames = namesOf('Sync')
 
 /**
- * Operations on one element of another PE's memory that nothing comes between: neither another PE's atomics nor those of
- * kernels. `index` in the options is the element, by default the first. Operations without a result are complete after
- * `quiet()` or a barrier.
+ * Atomic operations on one element of a PE's symmetric memory: no atomic of another PE or of a kernel comes in between.
+ * `index` in the options is the element, by default the first. Operations without a result are complete after `quiet()` or a
+ * barrier.
  *
  * NVSHMEM as NVIDIA ships it (3.4.5) has these functions and implements none of them for the host. On GPUs kernels of one
  * thread take their place, with the scope of the system; for a PE whose memory this process cannot address, as on another
  * machine, they throw FeatureNotSupportedError. The software device implements the functions.
  *
- * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread.
+ * Each waits for its turn among the calls of the session; the `…Sync` twins block the thread. All throw TypeError and
+ * RangeError for wrong arguments, DisposedError, SessionStuckError; those that give a promise also TimeoutError and
+ * AbortedError.
+ *
+ * @example
+ * ```ts
+ * const counter = await session.allocate('u64', 1, { zeroed: true })
+ * const before = await session.atomics.fetchAdd(counter, 1n, { pe: 0 }) // every PE gets another number
+ * ```
  */
 export class AtomicOperations {
   readonly #live: LiveSession
@@ -74,7 +92,7 @@ export class AtomicOperations {
     return this.#result('fetch', target, [], options)
   }
 
-  /** Like {@link fetch}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetch}, and blocks the thread. @throws BusyError */
   fetchSync<D extends AtomicDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetch', target, [], options)
   }
@@ -88,7 +106,7 @@ export class AtomicOperations {
     return this.#done('set', target, [value], options)
   }
 
-  /** Like {@link set}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link set}, and blocks the thread. @throws BusyError */
   setSync<D extends AtomicDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('set', target, [value], options)
   }
@@ -102,7 +120,7 @@ export class AtomicOperations {
     return this.#result('swap', target, [value], options)
   }
 
-  /** Like {@link swap}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link swap}, and blocks the thread. @throws BusyError */
   swapSync<D extends AtomicDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -124,7 +142,7 @@ export class AtomicOperations {
     return this.#result('compareSwap', target, [expected, desired], options)
   }
 
-  /** Like {@link compareSwap}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link compareSwap}, and blocks the thread. @throws BusyError */
   compareSwapSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     expected: ElementValue<D>,
@@ -139,7 +157,7 @@ export class AtomicOperations {
     return this.#done('increment', target, [], options)
   }
 
-  /** Like {@link increment}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link increment}, and blocks the thread. @throws BusyError */
   incrementSync(target: SymmetricBuffer<ArithmeticDType>, options: ElementOptions): void {
     this.#sync('increment', target, [], options)
   }
@@ -152,7 +170,7 @@ export class AtomicOperations {
     return this.#result('fetchIncrement', target, [], options)
   }
 
-  /** Like {@link fetchIncrement}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetchIncrement}, and blocks the thread. @throws BusyError */
   fetchIncrementSync<D extends ArithmeticDType>(target: SymmetricBuffer<D>, options: ElementOptions): ElementOf<D> {
     return this.#sync('fetchIncrement', target, [], options)
   }
@@ -166,7 +184,7 @@ export class AtomicOperations {
     return this.#done('add', target, [value], options)
   }
 
-  /** Like {@link add}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link add}, and blocks the thread. @throws BusyError */
   addSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -184,7 +202,7 @@ export class AtomicOperations {
     return this.#result('fetchAdd', target, [value], options)
   }
 
-  /** Like {@link fetchAdd}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetchAdd}, and blocks the thread. @throws BusyError */
   fetchAddSync<D extends ArithmeticDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -193,7 +211,7 @@ export class AtomicOperations {
     return this.#sync('fetchAdd', target, [value], options)
   }
 
-  /** Keeps the bits that are set in a value as well (`nvshmem_<type>_atomic_and`). */
+  /** Combines the bits with those of a value by AND (`nvshmem_<type>_atomic_and`). */
   and<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -202,12 +220,12 @@ export class AtomicOperations {
     return this.#done('and', target, [value], options)
   }
 
-  /** Like {@link and}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link and}, and blocks the thread. @throws BusyError */
   andSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('and', target, [value], options)
   }
 
-  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_and`). */
+  /** Like {@link and}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_and`). */
   fetchAnd<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -216,7 +234,7 @@ export class AtomicOperations {
     return this.#result('fetchAnd', target, [value], options)
   }
 
-  /** Like {@link fetchAnd}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetchAnd}, and blocks the thread. @throws BusyError */
   fetchAndSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -225,7 +243,7 @@ export class AtomicOperations {
     return this.#sync('fetchAnd', target, [value], options)
   }
 
-  /** Sets the bits that are set in a value (`nvshmem_<type>_atomic_or`). */
+  /** Combines the bits with those of a value by OR (`nvshmem_<type>_atomic_or`). */
   or<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -234,12 +252,12 @@ export class AtomicOperations {
     return this.#done('or', target, [value], options)
   }
 
-  /** Like {@link or}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link or}, and blocks the thread. @throws BusyError */
   orSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('or', target, [value], options)
   }
 
-  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_or`). */
+  /** Like {@link or}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_or`). */
   fetchOr<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -248,7 +266,7 @@ export class AtomicOperations {
     return this.#result('fetchOr', target, [value], options)
   }
 
-  /** Like {@link fetchOr}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetchOr}, and blocks the thread. @throws BusyError */
   fetchOrSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -257,7 +275,7 @@ export class AtomicOperations {
     return this.#sync('fetchOr', target, [value], options)
   }
 
-  /** Turns the bits over that are set in a value (`nvshmem_<type>_atomic_xor`). */
+  /** Combines the bits with those of a value by XOR (`nvshmem_<type>_atomic_xor`). */
   xor<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -266,12 +284,12 @@ export class AtomicOperations {
     return this.#done('xor', target, [value], options)
   }
 
-  /** Like {@link xor}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link xor}, and blocks the thread. @throws BusyError */
   xorSync<D extends BitwiseDType>(target: SymmetricBuffer<D>, value: ElementValue<D>, options: ElementOptions): void {
     this.#sync('xor', target, [value], options)
   }
 
-  /** The same, and gives the element as it was (`nvshmem_<type>_atomic_fetch_xor`). */
+  /** Like {@link xor}, and gives the element as it was (`nvshmem_<type>_atomic_fetch_xor`). */
   fetchXor<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
@@ -280,13 +298,23 @@ export class AtomicOperations {
     return this.#result('fetchXor', target, [value], options)
   }
 
-  /** Like {@link fetchXor}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fetchXor}, and blocks the thread. @throws BusyError */
   fetchXorSync<D extends BitwiseDType>(
     target: SymmetricBuffer<D>,
     value: ElementValue<D>,
     options: ElementOptions,
   ): ElementOf<D> {
     return this.#sync('fetchXor', target, [value], options)
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'AtomicOperations'
+  }
+
+  /** @internal */
+  [inspectKey](): string {
+    const kernels = this.#kernels instanceof Error ? 'none' : this.#kernels === 'library' ? 'library' : 'kernels'
+    return inspectLine('AtomicOperations', { pe: this.#live.pe, madeBy: kernels })
   }
 
   async #result<D extends DType>(
@@ -296,11 +324,13 @@ export class AtomicOperations {
     options: WaitingElementOptions,
   ): Promise<ElementOf<D>> {
     const api = names[operation]
-    const checked = this.#check(operation, target, values, options, api)
+    const checked = this.#check(operation, target, values, options, waitingElementKeys, api)
+    const wait = waitOf(options)
     if (this.#kernels === 'library') {
-      return (await this.#live.queue.runOne(api, checked.call, { wait: options })) as ElementOf<D>
+      const [result] = await this.#live.queue.run(api, checked.call, { wait })
+      return result as ElementOf<D>
     }
-    const bits = await this.#kernelsOf(checked, api).run(this.#operands(operation, checked, api), api, options)
+    const bits = await this.#kernelsOf(checked, api).run(this.#operands(operation, checked, api), api, wait)
     return fromBits(checked.dtype, bits) as ElementOf<D>
   }
 
@@ -320,22 +350,23 @@ export class AtomicOperations {
     options: ElementOptions,
   ): ElementOf<D> {
     const api = syncNames[operation]
-    const checked = this.#check(operation, target, values, options, api)
-    if (this.#kernels === 'library') return this.#live.queue.runSync(api, checked.call) as ElementOf<D>
+    const checked = this.#check(operation, target, values, options, elementKeys, api)
+    if (this.#kernels === 'library') return this.#live.queue.callSync(api, checked.call) as ElementOf<D>
     const bits = this.#kernelsOf(checked, api).runSync(this.#operands(operation, checked, api), api)
     return fromBits(checked.dtype, bits) as ElementOf<D>
   }
 
-  #check(
+  #check<O extends ElementOptions>(
     operation: Operation,
     target: unknown,
     values: readonly unknown[],
-    options: ElementOptions,
+    options: O,
+    keys: OptionKeys<O>,
     api: string,
   ): Checked {
     this.#live.requireOpen(api)
-    requireOptions(options, api, '{ pe, index }')
-    const pe = requirePe(options.pe, this.#live.peCount, api)
+    requireOptions(options, api, keys)
+    const pe = requireInteger(options.pe, api, 'pe', 0, this.#live.peCount - 1)
     const { address, dtype } = elementAt(this.#live, target, options.index, api, 'target')
     const call = functionOf(families[operation], dtype, operation, api)
     const natives = values.map((value) => toNative(dtype, value, api, 'value'))

@@ -1,9 +1,8 @@
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo } from '@shoal/types'
-import { requireCount } from '../checks.js'
+import { type DType, dtypeInfo, requireCount } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { requireRoom, symmetricAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** The team of a collective. */
 export interface CollectiveTeam {
@@ -29,7 +28,7 @@ export interface CollectiveOperands {
   readonly source: bigint
 }
 
-/** Throws where a call on a stream has not started. `api` names the function of the host. */
+/** Throws for the status of a call on a stream; `api` is the C function of the host that it is a twin of. */
 export function checkOnStream(status: unknown, api: string): void {
   if (status !== 0) checkNvshmem(status, `${api.replace(/^nvshmem_/, 'nvshmemx_')}_on_stream`)
 }
@@ -48,7 +47,7 @@ export function checkCollective(
   if (from.dtype !== dtype) {
     throw new TypeError(`${api}: target has elements of ${dtype}, source of ${from.dtype}; both must be the same`)
   }
-  const count = requested === undefined ? from.length / sourceParts : requireCount(requested, 'count', 0, api)
+  const count = requested === undefined ? from.length / sourceParts : requireCount(requested, api, 'count')
   if (requested === undefined && (!Number.isInteger(count) || to.length !== count * targetParts)) {
     throw new RangeError(
       `${api}: target has ${to.length} elements and source ${from.length}; ${targetParts} and ${sourceParts} parts of the ` +

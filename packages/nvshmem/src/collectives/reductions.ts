@@ -1,17 +1,24 @@
 import type { nvshmem_float_sum_reduce, nvshmemx_float_sum_reduce_on_stream } from '@shoal/nvshmem-sys'
-import { dtypeInfo, dtypes } from '@shoal/types'
-import { requireOptions, requireWord } from '../checks.js'
+import {
+  dtypeInfo,
+  dtypes,
+  type OptionKeys,
+  requireKeyOf,
+  requireOptions,
+  type WaitOptions,
+  waitKeys,
+} from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { OnStreamOptions } from '../session/synchronization.js'
-import type { CountOptions } from './gathering.js'
+import { waitOf } from '../queue/callQueue.js'
+import { maxElementsPerCall, requireScratch, scratchTooSmall } from '../workarounds/reduceScratch.js'
+import type { CountOptions } from './dataCollectives.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream } from './operands.js'
-import { mostAtOnce, requireScratch, scratchTooSmall } from './scratch.js'
+import type { OnStreamOptions } from './synchronization.js'
 
-/** How the elements of all PEs become one; the last three for integers of NVSHMEM's bitwise families. */
+/** How the elements of all PEs are combined; `and`, `or` and `xor` for integers alone. */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
 
 /** Collectives that compute. */
@@ -22,6 +29,10 @@ export interface ReductionOptions extends CountOptions {
   /** Default `'sum'`. */
   readonly op?: ReduceOp | undefined
 }
+
+const reductionKeys: OptionKeys<ReductionOptions> = { op: true, count: true }
+const waitingKeys: OptionKeys<ReductionOptions & WaitOptions> = { ...reductionKeys, ...waitKeys }
+const streamKeys: OptionKeys<ReductionOptions & OnStreamOptions> = { ...reductionKeys, stream: true }
 
 interface Calls {
   readonly host: Family<typeof nvshmem_float_sum_reduce>
@@ -60,11 +71,12 @@ function check(
   target: SymmetricBuffer,
   source: SymmetricBuffer,
   options: ReductionOptions,
+  keys: OptionKeys<ReductionOptions>,
   api: string,
 ): Checked {
-  requireOptions(options, api, '{ op, count }')
+  requireOptions(options, api, keys)
   const op = options.op ?? 'sum'
-  const calls = requireWord(families, op, 'op', api)[kind]
+  const calls = requireKeyOf(op, api, 'op', families)[kind]
   const shape = { targetParts: 1, sourceParts: kind === 'reduce' ? 1 : team.peCount, inPlace: kind === 'reduce' }
   const operands = checkCollective(live, target, source, options.count, shape, api)
   const { dtype, count } = operands
@@ -77,10 +89,15 @@ function check(
   return { calls, api: `nvshmem_${nvshmemName}_${op}_${kind.toLowerCase()}`, parts }
 }
 
-function partsOf(whole: CollectiveOperands, peCount: number, scratch: number, api: string): CollectiveOperands[] {
+function partsOf(
+  whole: CollectiveOperands,
+  peCount: number,
+  scratch: number | undefined,
+  api: string,
+): CollectiveOperands[] {
   const { dtype, count, target, source } = whole
   const { bytes } = dtypeInfo(dtype)
-  const most = mostAtOnce(bytes, peCount, scratch, target === source)
+  const most = maxElementsPerCall(bytes, peCount, scratch, target === source)
   if (count <= most) return [whole]
   if (most === 0) throw scratchTooSmall(scratch, peCount, api)
   return Array.from({ length: Math.ceil(count / most) }, (_, index) => {
@@ -90,13 +107,12 @@ function partsOf(whole: CollectiveOperands, peCount: number, scratch: number, ap
   })
 }
 
-/** Makes every call also where an earlier one has failed: other PEs would wait in it. */
-function callAll({ handle }: CollectiveTeam, { calls, parts }: Checked): number[] {
-  return parts.map(({ dtype, target, source, count }) =>
-    (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count),
-  )
+function callPart({ handle }: CollectiveTeam, { calls }: Checked, part: CollectiveOperands): number {
+  const { dtype, target, source, count } = part
+  return (calls.host(dtype) as typeof nvshmem_float_sum_reduce)(handle, target, source, count)
 }
 
+/** Every call is made also where an earlier one has failed, since other PEs would wait in it; so all are checked at the end. */
 function checkAll(statuses: readonly unknown[], api: string): void {
   for (const status of statuses) checkNvshmem(status, api)
 }
@@ -109,8 +125,10 @@ export async function reduction(
   options: ReductionOptions & WaitOptions,
 ): Promise<void> {
   const api = `Team.${kind}`
-  const checked = check(team, kind, target, source, options, api)
-  const statuses = await team.live.queue.run(api, () => callAll(team, checked), { wait: options })
+  const checked = check(team, kind, target, source, options, waitingKeys, api)
+  const statuses = await team.live.queue.run(api, () => checked.parts.map((part) => callPart(team, checked, part)), {
+    wait: waitOf(options),
+  })
   checkAll(statuses, checked.api)
 }
 
@@ -122,8 +140,8 @@ export function reductionSync(
   options: ReductionOptions,
 ): void {
   const api = `Team.${kind}Sync`
-  const checked = check(team, kind, target, source, options, api)
-  const statuses = team.live.queue.runSync(api, () => callAll(team, checked))
+  const checked = check(team, kind, target, source, options, reductionKeys, api)
+  const statuses = checked.parts.map((part) => team.live.queue.callSync(api, () => callPart(team, checked, part)))
   checkAll(statuses, checked.api)
 }
 
@@ -137,21 +155,23 @@ export function queueReduction(
   const api = `Team.${kind}OnStream`
   const { live, handle } = team
   const { queue } = live
-  const { calls, parts, api: name } = check(team, kind, target, source, options, api)
+  const { calls, parts, api: name } = check(team, kind, target, source, options, streamKeys, api)
   const stream = streamAt(live, options.stream, api)
-  const callPart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
+  const operands = [options.stream]
+  const queuePart = ({ dtype, target, source, count }: CollectiveOperands): unknown =>
     (calls.onStream(dtype) as typeof nvshmemx_float_sum_reduce_on_stream)(handle, target, source, count, stream)
   const [only] = parts
   if (only !== undefined && parts.length === 1) {
-    return queue.startChecked(
+    return queue.start(
       api,
-      () => callPart(only),
+      () => queuePart(only),
+      operands,
       (status) => checkOnStream(status, name),
     )
   }
-  // Not on this thread: a stream takes some thousand calls, and holds up who has more until it has done the first.
+  // Not on this thread: a stream takes some thousand calls and then blocks its caller until it has done the first.
   return queue
-    .run(api, () => parts.map(callPart))
+    .run(api, () => parts.map(queuePart), { operands })
     .then((statuses) => {
       for (const status of statuses) checkOnStream(status, name)
     })

@@ -6,9 +6,10 @@ import {
   nvshmemx_cumodule_finalize,
   nvshmemx_cumodule_init,
 } from '@shoal/nvshmem-sys'
-import { describeValue } from '@shoal/types'
+import { inspectKey, inspectLine } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
+import { handleOf } from './handles.js'
 import {
   blocksPerMultiprocessor,
   type CollectiveLaunchOptions,
@@ -26,6 +27,14 @@ export type LibraryLike = { readonly handle: bigint } | bigint
 /**
  * Kernels that call NVSHMEM themselves. They are compiled by nvcc and linked against `libnvshmem_device.a` (or compiled
  * against its bitcode), loaded like any other code, and told of this session before their first launch.
+ *
+ * @example
+ * ```ts
+ * const module = await Module.loadFile(device, 'ring.cubin')
+ * await session.deviceCode.initializeModule(module)
+ * const kernel = module.kernel('put_to_next', ['ptr', 'i32'])
+ * session.deviceCode.launchCollectively(kernel, { grid: 4, block: 256, stream }, target, { dtype: 'i32', value: 1 })
+ * ```
  */
 export class DeviceCode {
   readonly #live: LiveSession
@@ -48,7 +57,10 @@ export class DeviceCode {
     })
   }
 
-  /** Takes that back (`nvshmemx_cumodule_finalize`): before the module is unloaded, and before the session ends. */
+  /**
+   * Ends what {@link initializeModule} began (`nvshmemx_cumodule_finalize`): before the module is unloaded, and before the
+   * session ends. @throws StatusError
+   */
   finalizeModule(module: ModuleLike): Promise<void> {
     return this.#call('finalizeModule', 'nvshmemx_cumodule_finalize', () => {
       const handle = CUmodule(handleOf(module, 'DeviceCode.finalizeModule', 'module', 'CUmodule'))
@@ -56,7 +68,7 @@ export class DeviceCode {
     })
   }
 
-  /** The same as {@link initializeModule} for code loaded as a library (`nvshmemx_culibrary_init`). */
+  /** Like {@link initializeModule}, for code loaded as a library (`nvshmemx_culibrary_init`). */
   initializeLibrary(library: LibraryLike): Promise<void> {
     return this.#call('initializeLibrary', 'nvshmemx_culibrary_init', () => {
       const handle = CUlibrary(handleOf(library, 'DeviceCode.initializeLibrary', 'library', 'CUlibrary'))
@@ -64,7 +76,7 @@ export class DeviceCode {
     })
   }
 
-  /** The same as {@link finalizeModule} for code loaded as a library (`nvshmemx_culibrary_finalize`). */
+  /** Like {@link finalizeModule}, for code loaded as a library (`nvshmemx_culibrary_finalize`). */
   finalizeLibrary(library: LibraryLike): Promise<void> {
     return this.#call('finalizeLibrary', 'nvshmemx_culibrary_finalize', () => {
       const handle = CUlibrary(handleOf(library, 'DeviceCode.finalizeLibrary', 'library', 'CUlibrary'))
@@ -93,15 +105,20 @@ export class DeviceCode {
     return blocksPerMultiprocessor(this.#live, kernel, threads, sharedMemory)
   }
 
+  get [Symbol.toStringTag](): string {
+    return 'DeviceCode'
+  }
+
+  /** @internal */
+  [inspectKey](): string {
+    const { pe, deviceOrdinal } = this.#live
+    return inspectLine('DeviceCode', { pe, deviceOrdinal })
+  }
+
   async #call(method: string, function_: string, check: () => () => number): Promise<void> {
     const api = `DeviceCode.${method}`
     this.#live.requireOpen(api)
-    checkNvshmem(await this.#live.queue.runOne(api, check()), function_)
+    const [status] = await this.#live.queue.run(api, check())
+    checkNvshmem(status, function_)
   }
-}
-
-function handleOf(object: unknown, api: string, parameter: string, type: string): bigint {
-  const handle = typeof object === 'object' && object !== null ? (object as { handle?: unknown }).handle : object
-  if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle
-  throw new TypeError(`${api}: ${parameter} must have a handle (a ${type}), got ${describeValue(object)}`)
 }

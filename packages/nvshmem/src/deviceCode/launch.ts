@@ -7,20 +7,23 @@ import {
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DType,
-  describeValue,
   dtypeInfo,
   encodeArray,
   type HostValueOf,
   type MemoryLike,
+  type OptionKeys,
+  requireInteger,
+  requireOptions,
   type StorageArray,
+  wrongType,
 } from '@shoal/types'
-import { requireOptions, requireWhole } from '../checks.js'
 import { checkCuda } from '../errors.js'
 import { bytesOf } from '../heap/hostCopies.js'
 import { localAt, type StreamOperand, streamAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
+import { handleOf } from './handles.js'
 
-/** One, two or three sizes; those left out are 1. */
+/** Sizes in one, two or three dimensions; those left out are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]
 
 /** A kernel: an object with a `CUfunction`, such as a `Kernel` of `@shoal/driver`, or the bare handle. */
@@ -41,7 +44,10 @@ export interface CollectiveLaunchOptions {
   readonly stream: StreamOperand
 }
 
+const launchKeys: OptionKeys<CollectiveLaunchOptions> = { grid: true, block: true, stream: true, sharedMemory: true }
+
 const mostBlocks = 0x7fff_ffff
+const mostThreads = 1024
 
 /**
  * Queues a kernel all of whose blocks run at once (`cuLaunchCooperativeKernel`): what kernels need that synchronize with
@@ -54,13 +60,11 @@ export function launchCollectively(
   parameters: readonly LaunchParameter[],
 ): void {
   const api = 'DeviceCode.launchCollectively'
-  const handle = handleOf(kernel, api)
-  requireOptions(options, api, '{ grid, block, stream, sharedMemory }')
+  const handle = handleOf(kernel, api, 'kernel', 'CUfunction') as CUfunction
+  requireOptions(options, api, launchKeys)
   const grid = sizes(options.grid, 'grid', mostBlocks, api)
-  const block = sizes(options.block, 'block', 1024, api)
-  const shared = requireWhole(options.sharedMemory ?? 0, 'sharedMemory', 0, mostBlocks, api)
-  if (!Array.isArray(parameters))
-    throw new TypeError(`${api}: parameters must be a list, got ${describeValue(parameters)}`)
+  const block = sizes(options.block, 'block', mostThreads, api)
+  const shared = requireInteger(options.sharedMemory ?? 0, api, 'sharedMemory', 0, mostBlocks)
   const stream = streamAt(live, options.stream, api) as bigint as CUstream
   const packed = pack(live, parameters, api)
   try {
@@ -84,9 +88,9 @@ export function blocksPerMultiprocessor(
   sharedMemory: number,
 ): number {
   const api = 'DeviceCode.blocksPerMultiprocessor'
-  const handle = handleOf(kernel, api)
-  requireWhole(threads, 'threads', 1, 1024, api)
-  requireWhole(sharedMemory, 'sharedMemory', 0, mostBlocks, api)
+  const handle = handleOf(kernel, api, 'kernel', 'CUfunction') as CUfunction
+  requireInteger(threads, api, 'threads', 1, mostThreads)
+  requireInteger(sharedMemory, api, 'sharedMemory', 0, mostBlocks)
   const out = new Int32Array(1)
   live.queue.inContext(() => {
     const status = cuOccupancyMaxActiveBlocksPerMultiprocessor(out, handle, threads, sharedMemory)
@@ -95,18 +99,12 @@ export function blocksPerMultiprocessor(
   return out[0] ?? 0
 }
 
-function handleOf(kernel: unknown, api: string): CUfunction {
-  const handle = typeof kernel === 'object' && kernel !== null ? (kernel as { handle?: unknown }).handle : kernel
-  if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle as CUfunction
-  throw new TypeError(`${api}: kernel must have a handle (a CUfunction), got ${describeValue(kernel)}`)
-}
-
 function sizes(dimensions: Dimensions, name: string, most: number, api: string): [number, number, number] {
   const list: readonly unknown[] = typeof dimensions === 'number' ? [dimensions] : dimensions
   if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
-    throw new TypeError(`${api}: ${name} must be a number or one to three numbers, got ${describeValue(dimensions)}`)
+    throw wrongType(api, name, 'a number or one to three numbers', dimensions)
   }
-  return [0, 1, 2].map((axis) => requireWhole(list[axis] ?? 1, `${name}[${axis}]`, 1, most, api)) as [
+  return [0, 1, 2].map((axis) => requireInteger(list[axis] ?? 1, api, `${name}[${axis}]`, 1, most)) as [
     number,
     number,
     number,
@@ -136,7 +134,7 @@ function pack(
 
 function parameterBytes(live: LiveSession, parameter: LaunchParameter, name: string, api: string): Uint8Array {
   if (typeof parameter !== 'object' || parameter === null) {
-    throw new TypeError(`${api}: ${name} must be memory or { dtype, value }, got ${describeValue(parameter)}`)
+    throw wrongType(api, name, 'memory or { dtype, value }', parameter)
   }
   if (!('value' in parameter)) {
     return bytesOf(BigUint64Array.of(localAt(live, parameter, api, name, false).address))

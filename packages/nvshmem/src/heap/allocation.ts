@@ -8,11 +8,19 @@ import {
   nvshmemx_buffer_unregister_symmetric,
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
-import { DisposedError, describeValue } from '@shoal/types'
-import { requireOptions } from '../checks.js'
+import {
+  DisposedError,
+  type OptionKeys,
+  optionalBoolean,
+  outOfRange,
+  requireInteger,
+  requireOptions,
+  type WaitOptions,
+  waitKeys,
+} from '@shoal/types'
 import { checkNvshmem, nvshmemError } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** One piece of symmetric memory: what its buffers and views have in common. */
 export class Allocation {
@@ -64,12 +72,12 @@ export class Allocation {
     const registered = this.#registered
     this.#registered = undefined
     if (registered === undefined) {
-      this.live.room.give(this.address)
+      this.live.room?.give(this.address)
       await queue.run('SymmetricBuffer.dispose', () => nvshmem_free(this.address), { wait })
       return
     }
     const unregister = (): number => nvshmemx_buffer_unregister_symmetric(this.address, this.byteLength)
-    const status = await queue.runOne('SymmetricBuffer.dispose', unregister, { wait, keep: [registered] })
+    const [status] = await queue.run('SymmetricBuffer.dispose', unregister, { wait, keep: [registered] })
     checkNvshmem(status, 'nvshmemx_buffer_unregister_symmetric')
   }
 }
@@ -82,6 +90,8 @@ export interface HeapOptions extends WaitOptions {
   readonly zeroed?: boolean | undefined
 }
 
+const heapKeys: OptionKeys<HeapOptions> = { alignment: true, zeroed: true, ...waitKeys }
+
 /** Takes memory from the symmetric heap, which every PE has to do with the same size. */
 export async function allocate(
   live: LiveSession,
@@ -89,24 +99,25 @@ export async function allocate(
   options: HeapOptions,
   operation: string,
 ): Promise<Allocation> {
-  requireOptions(options, operation, '{ alignment, zeroed, timeout, signal }')
-  const { alignment, zeroed = false } = options
-  if (alignment !== undefined && !isPowerOfTwo(alignment)) {
-    throw new RangeError(
-      `${operation}: alignment must be a power of two, from 1 to 2^30, got ${describeValue(alignment)}`,
-    )
+  requireOptions(options, operation, heapKeys)
+  const { alignment } = options
+  const zeroed = optionalBoolean(options.zeroed, operation, 'zeroed', false)
+  if (alignment !== undefined && !isPowerOfTwo(requireInteger(alignment, operation, 'alignment', 1, 2 ** 30))) {
+    throw outOfRange(operation, 'alignment', 'a power of two', alignment)
   }
   if (alignment !== undefined && zeroed) {
     throw new TypeError(`${operation}: alignment and zeroed exclude each other; fill the buffer instead`)
   }
+  // For no bytes NVSHMEM gives no address, which its transfers refuse by ending the process.
+  const bytes = Math.max(byteLength, 1)
   // NVSHMEM 3.4.5 grows its heap by the size of one element.
   const [api, call] = zeroed
-    ? (['nvshmem_calloc', () => nvshmem_calloc(1, byteLength)] as const)
+    ? (['nvshmem_calloc', () => nvshmem_calloc(1, bytes)] as const)
     : alignment !== undefined
-      ? (['nvshmem_align', () => nvshmem_align(alignment, byteLength)] as const)
-      : (['nvshmem_malloc', () => nvshmem_malloc(byteLength)] as const)
-  const address = await inRoom(live, byteLength, options, api, () =>
-    live.queue.runOne(operation, call, { wait: options }),
+      ? (['nvshmem_align', () => nvshmem_align(alignment, bytes)] as const)
+      : (['nvshmem_malloc', () => nvshmem_malloc(bytes)] as const)
+  const address = await inRoom(live, bytes, options, api, () =>
+    live.queue.run(operation, call, { wait: waitOf(options) }),
   )
   if (address !== 0n) return new Allocation(live, address, byteLength)
   throw nvshmemError(
@@ -122,12 +133,12 @@ async function inRoom(
   byteLength: number,
   options: HeapOptions,
   api: string,
-  allocating: () => Promise<CallResult>,
+  allocating: () => Promise<CallResult[]>,
 ): Promise<bigint> {
   const takesCalls = live.queue.takesCalls && options.signal?.aborted !== true
-  const end = takesCalls ? live.room.take(byteLength, options.alignment ?? 0, api) : undefined
+  const end = takesCalls ? live.room?.take(byteLength, options.alignment ?? 0, api) : undefined
   try {
-    const address = BigInt((await allocating()) as bigint)
+    const [address] = (await allocating()) as [bigint]
     end?.(address)
     return address
   } catch (error) {
@@ -137,12 +148,6 @@ async function inRoom(
   }
 }
 
-function isPowerOfTwo(value: unknown): boolean {
-  return (
-    typeof value === 'number' &&
-    Number.isInteger(value) &&
-    value > 0 &&
-    value <= 2 ** 30 &&
-    2 ** Math.floor(Math.log2(value)) === value
-  )
+function isPowerOfTwo(value: number): boolean {
+  return (value & (value - 1)) === 0
 }

@@ -10,10 +10,19 @@ import {
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver'
 import { NativeMemory } from '@shoal/ffi'
-import { type DType, dtypeInfo, dtypeOf, encodeArray, type HostValueOf, type StorageArray } from '@shoal/types'
+import {
+  type DType,
+  dtypeInfo,
+  dtypeOf,
+  encodeArray,
+  type HostValueOf,
+  type StorageArray,
+  type WaitOptions,
+  wrongType,
+} from '@shoal/types'
 import { checkCuda } from '../errors.js'
-import type { CallOptions, WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import type { CallOptions } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]
@@ -23,17 +32,14 @@ export function bytesOf(array: StorageArray): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
 }
 
-/** Refuses what is not the typed array that holds elements of a dtype. */
+/** The typed array that holds elements of a dtype. @throws TypeError for anything else */
 export function requireArrayFor(array: unknown, dtype: DType, api: string, parameter: string): StorageArray {
   const { typedArray } = dtypeInfo(dtype)
   const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
-  if (!isTyped) throw new TypeError(`${api}: ${parameter} must be a ${typedArray.name} or memory`)
-  const held = dtypeOf(array)
+  const held = isTyped ? dtypeOf(array) : undefined
   // A Float16Array holds halves although the storage of f16 is a Uint16Array.
-  if (held !== dtypeOf(new typedArray(0)) && held !== dtype) {
-    throw new TypeError(
-      `${api}: ${parameter} is a ${array.constructor.name}; elements of ${dtype} are in a ${typedArray.name}`,
-    )
+  if (held === undefined || (held !== dtypeOf(new typedArray(0)) && held !== dtype)) {
+    throw wrongType(api, parameter, `a ${typedArray.name} (elements of ${dtype}) or memory`, array)
   }
   return array as unknown as StorageArray
 }
@@ -51,7 +57,7 @@ export async function upload(
     memory.bytes.set(bytesOf(array))
     await run(live, uploadSteps(address, memory, array.byteLength), api, { wait, keep: [memory] })
   } finally {
-    memory.dispose()
+    live.queue.free(memory)
   }
 }
 
@@ -72,7 +78,7 @@ export async function download(
     await run(live, [downloadStep(memory, address, array.byteLength)], api, { wait, keep: [memory] })
     bytesOf(array).set(memory.bytes)
   } finally {
-    memory.dispose()
+    live.queue.free(memory)
   }
 }
 
@@ -126,9 +132,7 @@ async function run(live: LiveSession, steps: readonly Step[], api: string, optio
 }
 
 function runSync(live: LiveSession, steps: readonly Step[], api: string): void {
-  live.queue.runSync(api, () => {
-    for (const [name, call] of steps) checkCuda(call(), name)
-  })
+  for (const [name, call] of steps) checkCuda(live.queue.callSync(api, call), name)
 }
 
 function downloadStep(target: NativeMemory | Uint8Array, address: bigint, bytes: number): Step {

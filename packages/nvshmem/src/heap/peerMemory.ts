@@ -1,9 +1,23 @@
-import { type DType, dtypeInfo, type MemoryLike, type MemoryRange, memoryProtocol } from '@shoal/types'
+import {
+  type DType,
+  dtypeInfo,
+  inspectKey,
+  inspectLine,
+  type MemoryLike,
+  type MemoryRange,
+  memoryProtocol,
+} from '@shoal/types'
 import type { Allocation } from './allocation.js'
 
 /**
  * The symmetric memory of another PE, as this process can address it: loads and stores of kernels and copies reach it
- * directly, without a call of NVSHMEM. It lives as long as the buffer it is a view of, and is nobody's to free.
+ * directly, without a call of NVSHMEM. It is a view: it lives as long as the buffer it was asked of, and has no `dispose()`.
+ *
+ * @example
+ * ```ts
+ * const peer = await buffer.peer(1) // undefined where PE 1 is on another machine
+ * if (peer !== undefined) ownMemory.copyFrom(peer, { stream })
+ * ```
  */
 export class PeerMemory<D extends DType = DType> implements MemoryLike {
   /** The PE that owns the memory. */
@@ -29,20 +43,20 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
     return this.length * dtypeInfo(this.dtype).bytes
   }
 
-  /** Where it is in this process's address space. @throws DisposedError */
+  /** Address of the first byte in this process. @throws DisposedError after `dispose()` of the buffer. */
   get address(): bigint {
     this.#allocation.requireUsable('address of a peer')
     return this.#address
   }
 
-  /** As memory that work on this session's device can use. */
+  /** The memory protocol: memory that work on this session's device can use. @throws DisposedError */
   get [memoryProtocol](): MemoryRange {
     const { live } = this.#allocation
     return {
       version: 0,
       address: this.address,
       byteLength: this.byteLength,
-      deviceOrdinal: live.device,
+      deviceOrdinal: live.deviceOrdinal,
       context: live.context,
       dtype: this.dtype,
       length: this.length,
@@ -51,5 +65,11 @@ export class PeerMemory<D extends DType = DType> implements MemoryLike {
 
   get [Symbol.toStringTag](): string {
     return 'PeerMemory'
+  }
+
+  /** @internal */
+  [inspectKey](): string {
+    const { pe, dtype, length } = this
+    return inspectLine('PeerMemory', { pe, dtype, length, disposed: this.#allocation.freed || undefined })
   }
 }

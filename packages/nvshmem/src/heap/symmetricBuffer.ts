@@ -1,20 +1,27 @@
 import { nvshmem_ptr, nvshmemx_mc_ptr } from '@shoal/nvshmem-sys'
 import {
   type DType,
-  describeValue,
   dtypeInfo,
   type HostValueOf,
+  inspectKey,
+  inspectLine,
   isMemoryLike,
+  loadedFrom,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
+  type OwnedArrayOf,
+  outOfRange,
+  requireCount,
+  requireInteger,
   type StorageArray,
   type TypedArrayOf,
   toMemoryRange,
+  type WaitOptions,
+  wrongType,
 } from '@shoal/types'
-import { requireCount, requirePe } from '../checks.js'
 import { nvshmemError } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import { freedInTurn, waitOf } from '../queue/callQueue.js'
 import type { SessionTeam } from '../teams/teamParts.js'
 import { type Allocation, allocate, type HeapOptions } from './allocation.js'
 import {
@@ -41,11 +48,25 @@ export type CopySource<D extends DType> = TypedArrayOf<D> | MemoryLike
  *
  * All PEs allocate it together and give it back together: `dispose()` waits for the others. The garbage collector only
  * reports a buffer that was forgotten.
+ *
+ * Copies between the host and this PE's memory run on the session's thread, in turn with its other calls. They know nothing
+ * of work on streams: synchronize first.
+ *
+ * @example
+ * ```ts
+ * await using buffer = await session.allocate('f32', 1024) // on every PE
+ * await buffer.copyFrom(new Float32Array(1024))
+ * await session.put(buffer, buffer, { pe: 1 }) // this PE's elements into those of PE 1
+ * await session.barrierAll()
+ * const elements = await buffer.toArray()
+ * ```
  */
 export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
+  /** @internal */
+  static readonly [loadedFrom]: string = import.meta.url
   /** Type of the elements. */
   readonly dtype: D
-  /** Number of elements. */
+  /** Number of elements; 0 is allowed. */
   readonly length: number
   /** Size in bytes. */
   readonly byteLength: number
@@ -74,6 +95,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /** @internal */
+  get [freedInTurn](): true {
+    return true
+  }
+
+  /** @internal */
   get _allocation(): Allocation {
     return this.#allocation
   }
@@ -86,13 +112,13 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   /** @internal What the memory protocol tells, for an operation that the error names. @throws DisposedError */
   _rangeFor(operation?: string): MemoryRange {
     this.#allocation.requireUsable(operation)
-    const { device, context } = this.#allocation.live
+    const { deviceOrdinal, context } = this.#allocation.live
     // Frozen: whoever checked it once may recognise it.
     this.#range ??= Object.freeze({
       version: 0,
       address: this.#address,
       byteLength: this.byteLength,
-      deviceOrdinal: device,
+      deviceOrdinal,
       context,
       dtype: this.dtype,
       length: this.length,
@@ -100,15 +126,15 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this.#range
   }
 
-  /** Address of the first element in this PE. @throws DisposedError */
+  /** Address of the first element in this PE's memory. @throws DisposedError */
   get address(): bigint {
     this.#allocation.requireUsable()
     return this.#address
   }
 
   /** Ordinal of the device that holds this PE's memory. */
-  get device(): number {
-    return this.#allocation.live.device
+  get deviceOrdinal(): number {
+    return this.#allocation.live.deviceOrdinal
   }
 
   /** Whether `dispose()` was called, for this buffer or for the one it is a view of. */
@@ -119,21 +145,17 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   /**
    * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the end.
    *
-   * @throws RangeError when the range does not lie within the buffer.
+   * @throws TypeError for what is no integer, RangeError when the range does not lie within the buffer, DisposedError.
    */
   slice(start = 0, end: number = this.length): SymmetricBuffer<D> {
-    this.#allocation.requireUsable('slice')
-    for (const [name, at] of Object.entries({ start, end })) {
-      if (typeof at !== 'number') {
-        throw new TypeError(`SymmetricBuffer.slice: ${name} must be a number, got ${describeValue(at)}`)
-      }
-    }
-    const [first, last] = [start, end].map((at) => (at < 0 ? at + this.length : at)) as [number, number]
-    if (!Number.isInteger(first) || !Number.isInteger(last) || first < 0 || last > this.length || first > last) {
-      throw new RangeError(
-        `SymmetricBuffer.slice: ${describeValue(start)} … ${describeValue(end)} does not lie within 0 … ${this.length}`,
-      )
-    }
+    const api = 'SymmetricBuffer.slice'
+    this.#allocation.requireUsable(api)
+    const { length } = this
+    const from = requireInteger(start, api, 'start', -length, length)
+    const first = from < 0 ? from + length : from
+    const to = requireInteger(end, api, 'end', -length, length)
+    const last = to < 0 ? to + length : to
+    if (last < first) throw outOfRange(api, 'end', `at least start, which is element ${first}`, end)
     const offset = this.#offset + first * dtypeInfo(this.dtype).bytes
     return new SymmetricBuffer(this.#allocation, offset, this.dtype, last - first)
   }
@@ -143,9 +165,13 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this.slice(start, end)
   }
 
-  /** The same bytes as elements of another dtype, without a copy. @throws RangeError when they do not fit. */
+  /**
+   * The same bytes as elements of another dtype, without a copy.
+   *
+   * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements, DisposedError.
+   */
   reinterpret<E extends DType>(dtype: E): SymmetricBuffer<E> {
-    this.#allocation.requireUsable('reinterpret')
+    this.#allocation.requireUsable('SymmetricBuffer.reinterpret')
     const { bytes, alignment } = dtypeInfo(dtype)
     if (this.byteLength % bytes !== 0 || this.#address % BigInt(alignment) !== 0n) {
       throw new RangeError(
@@ -157,10 +183,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /**
-   * Copies the whole of `source`, which must be as long as this buffer, into this PE's memory. Takes its turn among the
-   * calls of the session; settles when the data is there.
+   * Copies `source`, which must be as long as this buffer, into this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`). The promise
+   * gives the buffer when the data is there.
    *
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError.
+   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError, AbortedError.
    */
   async copyFrom(source: CopySource<D>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.copyFrom'
@@ -168,13 +194,12 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     const from = this.#operand(source, api, 'source')
     if ('buffer' in from) await upload(live, this.#address, from, wait, api)
     else {
-      const keep = [source as MemoryLike]
-      await copyBetween(live, this.#address, from.address, this.byteLength, { wait, keep }, api)
+      await copyBetween(live, this.#address, from.address, this.byteLength, { wait, operands: [source] }, api)
     }
     return this
   }
 
-  /** Like {@link copyFrom}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link copyFrom}, and blocks the thread. @throws BusyError */
   copyFromSync(source: CopySource<D>): this {
     const api = 'SymmetricBuffer.copyFromSync'
     const { live } = this.#use(api)
@@ -184,7 +209,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this
   }
 
-  /** Copies this PE's memory into host or device memory as long as this buffer; settles when the data is there. */
+  /**
+   * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The promise
+   * gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that is read-only.
+   */
   async copyTo<T extends CopySource<D>>(target: T, wait?: WaitOptions): Promise<T> {
     const api = 'SymmetricBuffer.copyTo'
     const { live } = this.#use(api)
@@ -192,13 +220,12 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     if ('buffer' in to) await download(live, this.#address, to, wait, api)
     else {
       requireWritable(to, api)
-      const keep = [target as MemoryLike]
-      await copyBetween(live, to.address, this.#address, this.byteLength, { wait, keep }, api)
+      await copyBetween(live, to.address, this.#address, this.byteLength, { wait, operands: [target] }, api)
     }
     return target
   }
 
-  /** Like {@link copyTo}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link copyTo}, and blocks the thread. @throws BusyError */
   copyToSync<T extends CopySource<D>>(target: T): T {
     const api = 'SymmetricBuffer.copyToSync'
     const { live } = this.#use(api)
@@ -211,17 +238,21 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return target
   }
 
-  /** The elements of this PE in a fresh typed array. */
-  toArray(wait?: WaitOptions): Promise<TypedArrayOf<D>> {
-    return this.copyTo(this.#freshArray(), wait)
+  /** Copies the elements of this PE into a typed array of their own. Throws what {@link copyTo} throws. */
+  toArray(wait?: WaitOptions): Promise<OwnedArrayOf<D>> {
+    return this.copyTo(this.#newArray(), wait)
   }
 
-  /** Like {@link toArray}, and blocks the thread. @throws SessionBusyError */
-  toArraySync(): TypedArrayOf<D> {
-    return this.copyToSync(this.#freshArray())
+  /** Like {@link toArray}, and blocks the thread. @throws BusyError */
+  toArraySync(): OwnedArrayOf<D> {
+    return this.copyToSync(this.#newArray())
   }
 
-  /** Writes one value to every element of this PE; settles when it is done. */
+  /**
+   * Writes one value to every element of this PE (`cuMemsetD8` and its kin). The promise gives the buffer when it is done.
+   *
+   * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError, AbortedError.
+   */
   async fill(value: HostValueOf<D>, wait?: WaitOptions): Promise<this> {
     const api = 'SymmetricBuffer.fill'
     const { live } = this.#use(api)
@@ -229,7 +260,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this
   }
 
-  /** Like {@link fill}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fill}, and blocks the thread. @throws BusyError */
   fillSync(value: HostValueOf<D>): this {
     const api = 'SymmetricBuffer.fillSync'
     const { live } = this.#use(api)
@@ -241,12 +272,12 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    * The memory of another PE where this process can address it directly (`nvshmem_ptr`); undefined where it cannot, as
    * with a PE on another machine. For this process's own PE it is the same memory.
    *
-   * @throws RangeError for a PE that is not there.
+   * @throws TypeError, RangeError for what is no PE of the session, DisposedError.
    */
   async peer(pe: number): Promise<PeerMemory<D> | undefined> {
     const api = 'SymmetricBuffer.peer'
     const { live } = this.#use(api)
-    requirePe(pe, live.peCount, api)
+    requireInteger(pe, api, 'pe', 0, live.peCount - 1)
     const address = await live.queue.ask(api, () => nvshmem_ptr(this.#address, pe))
     if (typeof address !== 'bigint' || address === 0n) return undefined
     return new PeerMemory(this.#allocation, pe, address, this.dtype, this.length)
@@ -255,12 +286,14 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   /**
    * The address through which kernels store to the memory of all PEs of a team at once, over NVLink SHARP
    * (`nvshmemx_mc_ptr`); undefined where there is no multicast.
+   *
+   * @throws TypeError for what is no team of this session, DisposedError.
    */
   async multicastAddress(team: SessionTeam): Promise<bigint | undefined> {
     const api = 'SymmetricBuffer.multicastAddress'
     const { live } = this.#use(api)
     if (typeof (team as Partial<SessionTeam> | null | undefined)?._handleIn !== 'function') {
-      throw new TypeError(`${api}: team must be a Team, got ${describeValue(team)}`)
+      throw wrongType(api, 'team', 'a Team', team)
     }
     const handle = team._handleIn(live, api)
     const address = await live.queue.ask(api, () => nvshmemx_mc_ptr(handle, this.#address))
@@ -268,8 +301,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /**
-   * Another buffer with this one's elements at its start, and `length` of them; this one is disposed of. All PEs call it
-   * with the same length. There is no `nvshmem_realloc` in the library: this allocates, copies and frees.
+   * Gives a new buffer of `length` elements that begins with the elements of this one, which is disposed of. All PEs call
+   * it with the same length. The library has no `nvshmem_realloc`: this allocates, copies and frees.
+   *
+   * @throws what `Session.allocate` throws; TypeError for a view.
    */
   async resize(length: number, options: HeapOptions = {}): Promise<SymmetricBuffer<D>> {
     const api = 'SymmetricBuffer.resize'
@@ -278,18 +313,26 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
       throw new TypeError(`${api}: a view cannot be resized, only the whole buffer`)
     }
     const { bytes } = dtypeInfo(this.dtype)
-    const elements = requireCount(length, 'length', 1, api)
-    const byteLength = requireCount(elements * bytes, 'length in bytes', 1, api)
-    const allocation = await allocate(live, byteLength, options, api)
-    const keep = Math.min(byteLength, this.byteLength)
-    await copyBetween(live, allocation.address, this.#address, keep, { wait: options }, api)
-    await this.#allocation.free(options)
+    const elements = requireCount(length, api, 'length', 0, mostElements(bytes))
+    const allocation = await allocate(live, elements * bytes, options, api)
+    const wait = waitOf(options)
+    await copyBetween(
+      live,
+      allocation.address,
+      this.#address,
+      Math.min(elements * bytes, this.byteLength),
+      { wait },
+      api,
+    )
+    await this.#allocation.free(wait)
     return new SymmetricBuffer(allocation, 0, this.dtype, elements)
   }
 
   /**
    * Gives the memory back (`nvshmem_free`): every PE has to, and the promise settles when all have. The buffer and its
-   * views are of no use from the call on. Idempotent; on a view it throws.
+   * views cannot be used from the call on. Again does nothing.
+   *
+   * @throws TypeError for a view; SessionStuckError, TimeoutError, AbortedError.
    *
    * When a PE does not call it, the others wait inside of NVSHMEM: with a timeout or signal the promise rejects, and the
    * session is stuck (see {@link SessionStuckError}) until the missing PE calls it too.
@@ -297,7 +340,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#offset !== 0 || this.byteLength !== this.#allocation.byteLength) {
       return Promise.reject(
-        new TypeError('SymmetricBuffer.dispose: a view is not freed, the buffer it is a part of is'),
+        new TypeError('SymmetricBuffer.dispose: a view owns no memory; dispose of the buffer it is a part of'),
       )
     }
     return this.#allocation.free(wait)
@@ -307,6 +350,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return this.dispose()
   }
 
+  /** The memory protocol: this PE's memory. @throws DisposedError */
   get [memoryProtocol](): MemoryRange {
     return this._rangeFor()
   }
@@ -315,9 +359,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return 'SymmetricBuffer'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
+  /** @internal */
+  [inspectKey](): string {
+    const { dtype, length, deviceOrdinal } = this
     const { pe } = this.#allocation.live
-    return `SymmetricBuffer<${this.dtype}>(${this.length}) of PE ${pe}${this.disposed ? ', disposed' : ''}`
+    return inspectLine('SymmetricBuffer', { dtype, length, pe, deviceOrdinal, disposed: this.disposed || undefined })
   }
 
   #use(api: string): Allocation {
@@ -329,9 +375,9 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
     return { dtype: this.dtype, value: value as HostValueOf<DType>, length: this.length }
   }
 
-  #freshArray(): TypedArrayOf<D> {
+  #newArray(): OwnedArrayOf<D> {
     const { typedArray, arrayEntries } = dtypeInfo(this.dtype)
-    return new typedArray(this.length * arrayEntries) as TypedArrayOf<D>
+    return new typedArray(this.length * arrayEntries)
   }
 
   /** Host elements or a memory range, as long as this buffer. */
@@ -357,6 +403,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 }
 
+/** So many that their bytes are still counted exactly. */
+function mostElements(bytes: number): number {
+  return Math.floor(Number.MAX_SAFE_INTEGER / bytes)
+}
+
 function requireWritable(range: MemoryRange, api: string): void {
   if (range.readOnly === true) throw new TypeError(`${api}: target is read-only memory`)
 }
@@ -370,10 +421,8 @@ export async function allocateElements<D extends DType>(
 ): Promise<SymmetricBuffer<D>> {
   const api = 'Session.allocate'
   const { bytes } = dtypeInfo(dtype, api, 'dtype')
-  const elements = requireCount(length, 'length', 1, api)
-  const byteLength = elements * bytes
-  if (!Number.isSafeInteger(byteLength)) throw new RangeError(`${api}: ${elements} elements of ${dtype} are too many`)
-  const allocation = await allocate(live, byteLength, options, api)
+  const elements = requireCount(length, api, 'length', 0, mostElements(bytes))
+  const allocation = await allocate(live, elements * bytes, options, api)
   if (allocation.address % BigInt(dtypeInfo(dtype).alignment) === 0n) {
     return SymmetricBuffer._of(allocation, dtype, elements)
   }

@@ -10,8 +10,14 @@ import type {
   nvshmemx_float_put_nbi_on_stream,
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
-import { type MemoryLike, memoryProtocol, type StreamLike, streamProtocol } from '@shoal/types'
-import { requireOptions, requirePe } from '../checks.js'
+import {
+  type MemoryLike,
+  memoryProtocol,
+  requireInteger,
+  requireOptions,
+  type StreamLike,
+  streamProtocol,
+} from '@shoal/types'
 import { type Family, sizedFamily } from '../families.js'
 import { bytesOf } from '../heap/hostCopies.js'
 import { SymmetricBuffer } from '../heap/symmetricBuffer.js'
@@ -23,10 +29,17 @@ import {
   type Transfer,
   transferRoles,
 } from '../operands.js'
-import { started } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { started, waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import type { Direction, QueuedTransfer, StreamCall } from './recentTransfers.js'
-import type { StreamTransferOptions, TransferOptions, WaitingTransferOptions } from './types.js'
+import {
+  type StreamTransferOptions,
+  streamTransferKeys,
+  type TransferOptions,
+  transferKeys,
+  type WaitingTransferOptions,
+  waitingTransferKeys,
+} from './types.js'
 
 const families = {
   put: sizedFamily<typeof nvshmem_float_put>('nvshmem_', 'nvshmem_put', '_put', ''),
@@ -59,8 +72,6 @@ const nonBlockingOnStream = {
 }
 
 type HostCall = typeof nvshmem_float_put
-
-const shape = '{ pe, count }'
 
 const names = {
   put: {
@@ -119,14 +130,18 @@ export async function transferAndWait(
   options: WaitingTransferOptions,
 ): Promise<void> {
   const api = names[direction].wait
-  requireOptions(options, api, shape)
-  const pe = requirePe(options.pe, live.peCount, api)
+  requireOptions(options, api, waitingTransferKeys)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const { array, bytes } = transfer
   if (array === undefined) {
-    const keep = [target, source]
-    await live.queue.run(api, () => invoke(direction, call, transfer, transfer.local, pe), { wait: options, keep })
+    const record = (): void => invoke(direction, call, transfer, transfer.local, pe)
+    await live.queue.run(api, record, {
+      wait: waitOf(options),
+      keep: [target, source],
+      operands: [target, source],
+    })
     return
   }
   // Calls on another thread take no memory of the JavaScript heap.
@@ -134,10 +149,10 @@ export async function transferAndWait(
   try {
     if (direction === 'put') memory.bytes.set(bytesOf(array).subarray(0, bytes))
     const record = (): void => invoke(direction, call, transfer, memory.address, pe)
-    await live.queue.run(api, record, { wait: options, keep: [memory, target, source] })
+    await live.queue.run(api, record, { wait: waitOf(options), keep: [memory, target, source] })
     if (direction === 'get') bytesOf(array).set(memory.bytes)
   } finally {
-    memory.dispose()
+    live.queue.free(memory)
   }
 }
 
@@ -149,8 +164,8 @@ export function transferSync(
   options: TransferOptions,
 ): void {
   const api = names[direction].sync
-  requireOptions(options, api, shape)
-  const pe = requirePe(options.pe, live.peCount, api)
+  requireOptions(options, api, transferKeys)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
   const local = transfer.array === undefined ? transfer.local : bytesOf(transfer.array)
@@ -167,8 +182,8 @@ export function startTransfer(
 ): Promise<void> {
   const api = names[direction].start
   try {
-    requireOptions(options, api, shape)
-    const pe = requirePe(options.pe, live.peCount, api)
+    requireOptions(options, api, transferKeys)
+    const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
     const transfer = check(live, direction, target, source, false, options.count, api)
     const call = functionFor(nonBlocking[direction], transfer)
     live.untilQuiet.add(target).add(source)
@@ -189,10 +204,11 @@ export function queueTransfer(
 ): Promise<void> {
   const api = isNonBlocking ? names[direction].queueStart : names[direction].queue
   try {
+    requireOptions(options, api, streamTransferKeys)
     const last = live.recent[isNonBlocking ? nonBlockingKind[direction] : direction]
     const isKnown = last !== undefined && isSame(last, direction, target, source, options, api)
     const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
-    if (!live.queue.idle) return live.queue.start(api, () => makeQueued(transfer), [target, source])
+    if (!live.queue.idle) return queueLater(live, transfer, [target, source, options.stream], api)
     live.queue.enter()
     makeQueued(transfer)
     return started
@@ -202,6 +218,16 @@ export function queueTransfer(
 }
 
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
+
+/** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
+function queueLater(
+  live: LiveSession,
+  transfer: QueuedTransfer,
+  operands: readonly unknown[],
+  api: string,
+): Promise<void> {
+  return live.queue.start(api, () => makeQueued(transfer), operands)
+}
 
 function makeQueued({ call, to, from, count, pe, stream }: QueuedTransfer): void {
   call(to, from, count, pe, stream)
@@ -224,7 +250,7 @@ function isSame(
     SymmetricBuffer._is(remote) &&
     remote._rangeFor(api) === last.symmetric &&
     (local as Partial<MemoryLike> | null | undefined)?.[memoryProtocol] === last.own &&
-    (options?.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue &&
+    (options.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue &&
     options.pe === last.pe &&
     options.count === last.requestedCount
   )
@@ -239,8 +265,7 @@ function checkQueued(
   isNonBlocking: boolean,
   api: string,
 ): QueuedTransfer {
-  requireOptions(options, api, '{ pe, stream, count }')
-  const pe = requirePe(options.pe, live.peCount, api)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const transfer = check(live, direction, target, source, false, options.count, api)
   const queue = streamHandleAt(live, options.stream, api)
   const call: StreamCall = functionFor(isNonBlocking ? nonBlockingOnStream[direction] : onStream[direction], transfer)

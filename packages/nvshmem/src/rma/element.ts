@@ -1,11 +1,18 @@
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
-import { type DType, dtypes } from '@shoal/types'
-import { requireOptions, requirePe } from '../checks.js'
+import {
+  type DType,
+  dtypes,
+  type OptionKeys,
+  requireInteger,
+  requireOptions,
+  type WaitOptions,
+  waitKeys,
+} from '@shoal/types'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, type StreamOperand, streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import { fromNative, toNative } from '../values.js'
 
 /** Which element of which PE. */
@@ -24,6 +31,11 @@ export interface StreamElementOptions extends ElementOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand
 }
+
+export const elementKeys: OptionKeys<ElementOptions> = { pe: true, index: true }
+export const waitingElementKeys: OptionKeys<WaitingElementOptions> = { ...elementKeys, ...waitKeys }
+const streamElementKeys: OptionKeys<StreamElementOptions> = { ...elementKeys, stream: true }
+const waitingStreamElementKeys: OptionKeys<StreamElementOptions & WaitOptions> = { ...streamElementKeys, ...waitKeys }
 
 // Of 64-bit types value and result are bigints; what the table gives is called with what its dtype needs.
 type Put = (address: bigint, value: number | bigint, pe: number) => void
@@ -48,9 +60,16 @@ interface Element {
   readonly pe: number
 }
 
-function check(live: LiveSession, buffer: unknown, options: ElementOptions, parameter: string, api: string): Element {
-  requireOptions(options, api, '{ pe, index }')
-  const pe = requirePe(options.pe, live.peCount, api)
+function check<O extends ElementOptions>(
+  live: LiveSession,
+  buffer: unknown,
+  options: O,
+  keys: OptionKeys<O>,
+  parameter: string,
+  api: string,
+): Element {
+  requireOptions(options, api, keys)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   return { ...elementAt(live, buffer, options.index, api, parameter), pe }
 }
 
@@ -61,10 +80,10 @@ export async function putElement(
   options: WaitingElementOptions,
 ): Promise<void> {
   const api = 'Session.putElement'
-  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const { address, dtype, pe } = check(live, target, options, waitingElementKeys, 'target', api)
   const call = find(putElements, dtype, api)
   const native = toNative(dtype, value, api, 'value')
-  await live.queue.run(api, () => call(address, native, pe), { wait: options })
+  await live.queue.run(api, () => call(address, native, pe), { wait: waitOf(options) })
 }
 
 export function putElementSync(
@@ -74,7 +93,7 @@ export function putElementSync(
   options: ElementOptions,
 ): void {
   const api = 'Session.putElementSync'
-  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const { address, dtype, pe } = check(live, target, options, elementKeys, 'target', api)
   const call = find(putElements, dtype, api)
   const native = toNative(dtype, value, api, 'value')
   live.queue.callSync(api, () => call(address, native, pe))
@@ -86,14 +105,15 @@ export async function getElement(
   options: WaitingElementOptions,
 ): Promise<number | bigint> {
   const api = 'Session.getElement'
-  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const { address, dtype, pe } = check(live, source, options, waitingElementKeys, 'source', api)
   const call = find(getElements, dtype, api)
-  return fromNative(dtype, await live.queue.runOne(api, () => call(address, pe), { wait: options }))
+  const [value] = await live.queue.run(api, () => call(address, pe), { wait: waitOf(options) })
+  return fromNative(dtype, value)
 }
 
 export function getElementSync(live: LiveSession, source: SymmetricBuffer, options: ElementOptions): number | bigint {
   const api = 'Session.getElementSync'
-  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const { address, dtype, pe } = check(live, source, options, elementKeys, 'source', api)
   const call = find(getElements, dtype, api)
   return fromNative(
     dtype,
@@ -108,11 +128,11 @@ export function queuePutElement(
   options: StreamElementOptions,
 ): Promise<void> {
   const api = 'Session.putElementOnStream'
-  const { address, dtype, pe } = check(live, target, options, 'target', api)
+  const { address, dtype, pe } = check(live, target, options, streamElementKeys, 'target', api)
   const call = find(putElementsOnStream, dtype, api)
   const native = toNative(dtype, value, api, 'value')
   const stream = streamAt(live, options.stream, api)
-  return live.queue.start(api, () => call(address, native, pe, stream))
+  return live.queue.start(api, () => call(address, native, pe, stream), [options.stream])
 }
 
 /** The value is returned by C, so this waits for the stream. */
@@ -122,8 +142,10 @@ export async function getElementOnStream(
   options: StreamElementOptions & WaitOptions,
 ): Promise<number | bigint> {
   const api = 'Session.getElementOnStream'
-  const { address, dtype, pe } = check(live, source, options, 'source', api)
+  const { address, dtype, pe } = check(live, source, options, waitingStreamElementKeys, 'source', api)
   const call = find(getElementsOnStream, dtype, api)
   const stream = streamAt(live, options.stream, api)
-  return fromNative(dtype, await live.queue.runOne(api, () => call(address, pe, stream), { wait: options }))
+  const read = (): unknown => call(address, pe, stream)
+  const [value] = await live.queue.run(api, read, { wait: waitOf(options), operands: [options.stream] })
+  return fromNative(dtype, value)
 }

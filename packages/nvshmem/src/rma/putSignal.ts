@@ -1,16 +1,15 @@
 import type { nvshmemx_float_put_signal_on_stream } from '@shoal/nvshmem-sys'
-import { dtypeInfo } from '@shoal/types'
-import { requireOptions, requirePe, requireWord } from '../checks.js'
+import { dtypeInfo, type OptionKeys, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
 import { sizedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { checkTransfer, type LocalMemory, streamAt, transferRoles } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
+import { type SignalOp, signalOps } from '../signals/operators.js'
 import { signalAt } from '../signals/signalAt.js'
-import { type SignalOp, signalOps } from '../signals/words.js'
 import { toNative } from '../values.js'
-import type { StreamTransferOptions } from './types.js'
+import { type StreamTransferOptions, streamTransferKeys } from './types.js'
 
-/** A put, and what tells the other PE that it has arrived. */
+/** A put on a stream, and the signal that tells the other PE that the elements are there. */
 export interface PutSignalOptions extends StreamTransferOptions {
   /** Symmetric memory of `u64` in which the other PE's word is updated once the elements are there. */
   readonly signal: SymmetricBuffer<'u64'>
@@ -20,6 +19,14 @@ export interface PutSignalOptions extends StreamTransferOptions {
   readonly value: bigint | number
   /** Default `'set'`. */
   readonly op?: SignalOp | undefined
+}
+
+const putSignalKeys: OptionKeys<PutSignalOptions> = {
+  ...streamTransferKeys,
+  signal: true,
+  signalIndex: true,
+  value: true,
+  op: true,
 }
 
 type PutSignal = typeof nvshmemx_float_put_signal_on_stream
@@ -41,8 +48,8 @@ export function queuePutSignal(
   isNonBlocking: boolean,
 ): Promise<void> {
   const api = `Session.putSignal${isNonBlocking ? 'NonBlocking' : ''}OnStream`
-  requireOptions(options, api, '{ pe, signal, value, stream, op, count }')
-  const pe = requirePe(options.pe, live.peCount, api)
+  requireOptions(options, api, putSignalKeys)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const { dtype, count, remote, local, bytes } = checkTransfer(
     live,
     transferRoles.put,
@@ -52,13 +59,14 @@ export function queuePutSignal(
     options.count,
     api,
   )
-  const signal = signalAt(live, options.signal, options.signalIndex, api, 'signal')
+  const signal = signalAt(live, options.signal, options.signalIndex, api, 'signal', 'signalIndex')
   requireApart(remote, bytes, signal, api)
   const value = toNative('u64', options.value, api, 'value')
-  const op = requireWord(signalOps, options.op ?? 'set', 'op', api)
+  const op = requireKeyOf(options.op ?? 'set', api, 'op', signalOps)
   const stream = streamAt(live, options.stream, api)
   const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
-  return live.queue.start(api, () => call(remote, local, count, signal, value, op, pe, stream), [target, source])
+  const queue = (): void => call(remote, local, count, signal, value, op, pe, stream)
+  return live.queue.start(api, queue, [source, options.stream])
 }
 
 function requireApart(target: bigint, bytes: number, signal: bigint, api: string): void {

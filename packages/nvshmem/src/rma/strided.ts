@@ -1,7 +1,17 @@
 import { NativeMemory } from '@shoal/ffi'
 import type { nvshmem_float_iput, nvshmemx_float_iput_on_stream } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo, isMemoryLike, type StorageArray } from '@shoal/types'
-import { requireCount, requireOptions, requirePe } from '../checks.js'
+import {
+  type DType,
+  dtypeInfo,
+  isMemoryLike,
+  type OptionKeys,
+  requireCount,
+  requireInteger,
+  requireOptions,
+  type StorageArray,
+  type WaitOptions,
+  waitKeys,
+} from '@shoal/types'
 import { sizedFamily } from '../families.js'
 import { bytesOf, requireArrayFor } from '../heap/hostCopies.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
@@ -15,10 +25,10 @@ import {
   symmetricAt,
   transferRoles,
 } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
-/** A transfer of every so manieth element. */
+/** A transfer of elements that lie at equal distances. */
 export interface StridedOptions {
   /** The other PE, from 0 to `peCount` - 1. */
   readonly pe: number
@@ -30,14 +40,18 @@ export interface StridedOptions {
   readonly sourceStride?: number | undefined
 }
 
-/** The same, and how long to wait. */
+/** The same as {@link StridedOptions}, and how long to wait. */
 export type WaitingStridedOptions = StridedOptions & WaitOptions
 
-/** The same, and on which stream. */
+/** The same as {@link StridedOptions}, and on which stream. */
 export interface StreamStridedOptions extends StridedOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand
 }
+
+const stridedKeys: OptionKeys<StridedOptions> = { pe: true, count: true, targetStride: true, sourceStride: true }
+const waitingStridedKeys: OptionKeys<WaitingStridedOptions> = { ...stridedKeys, ...waitKeys }
+const streamStridedKeys: OptionKeys<StreamStridedOptions> = { ...stridedKeys, stream: true }
 
 type Direction = 'put' | 'get'
 type HostCall = typeof nvshmem_float_iput
@@ -65,20 +79,21 @@ interface Checked {
   readonly array: StorageArray | undefined
 }
 
-function check(
+function check<O extends StridedOptions>(
   live: LiveSession,
   direction: Direction,
   target: unknown,
   source: unknown,
-  options: StridedOptions,
+  options: O,
+  keys: OptionKeys<O>,
   arrays: boolean,
   api: string,
 ): Checked {
-  requireOptions(options, api, '{ pe, count, targetStride, sourceStride }')
-  const pe = requirePe(options.pe, live.peCount, api)
-  const count = requireCount(options.count, 'count', 0, api)
-  const targetStride = requireCount(options.targetStride ?? 1, 'targetStride', 1, api)
-  const sourceStride = requireCount(options.sourceStride ?? 1, 'sourceStride', 1, api)
+  requireOptions(options, api, keys)
+  const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
+  const count = requireCount(options.count, api, 'count')
+  const targetStride = requireCount(options.targetStride ?? 1, api, 'targetStride', 1)
+  const sourceStride = requireCount(options.sourceStride ?? 1, api, 'sourceStride', 1)
   const isPut = direction === 'put'
   const roles = transferRoles[direction]
   const remote = symmetricAt(live, isPut ? target : source, api, roles.remote)
@@ -126,11 +141,12 @@ export async function strided(
   options: WaitingStridedOptions,
 ): Promise<void> {
   const api = `Session.${direction}Strided`
-  const checked = check(live, direction, target, source, options, true, api)
+  const checked = check(live, direction, target, source, options, waitingStridedKeys, true, api)
+  const wait = waitOf(options)
   const { array } = checked
   if (array === undefined) {
-    const keep = [target, source]
-    await live.queue.run(api, () => invoke(direction, checked, checked.local), { wait: options, keep })
+    const record = (): void => invoke(direction, checked, checked.local)
+    await live.queue.run(api, record, { wait, keep: [target, source], operands: [target, source] })
     return
   }
   // Calls on another thread take no memory of the JavaScript heap. What lies between the elements stays as it is.
@@ -138,10 +154,10 @@ export async function strided(
   try {
     memory.bytes.set(bytesOf(array))
     const keep = [memory, target, source]
-    await live.queue.run(api, () => invoke(direction, checked, memory.address), { wait: options, keep })
+    await live.queue.run(api, () => invoke(direction, checked, memory.address), { wait, keep })
     if (direction === 'get') scatter(memory.bytes, array, checked)
   } finally {
-    memory.dispose()
+    live.queue.free(memory)
   }
 }
 
@@ -163,7 +179,7 @@ export function stridedSync(
   options: StridedOptions,
 ): void {
   const api = `Session.${direction}StridedSync`
-  const checked = check(live, direction, target, source, options, true, api)
+  const checked = check(live, direction, target, source, options, stridedKeys, true, api)
   const local = checked.array === undefined ? checked.local : bytesOf(checked.array)
   live.queue.callSync(api, () => invoke(direction, checked, local))
 }
@@ -176,10 +192,11 @@ export function queueStrided(
   options: StreamStridedOptions,
 ): Promise<void> {
   const api = `Session.${direction}StridedOnStream`
-  const checked = check(live, direction, target, source, options, false, api)
+  const checked = check(live, direction, target, source, options, streamStridedKeys, false, api)
   const stream = streamAt(live, options.stream, api)
   const call = onStream[direction](checked.dtype) as StreamCall
   const { remote, local, targetStride, sourceStride, count, pe } = checked
   const [to, from] = direction === 'put' ? [remote, local] : [local, remote]
-  return live.queue.start(api, () => call(to, from, targetStride, sourceStride, count, pe, stream), [target, source])
+  const queue = (): void => call(to, from, targetStride, sourceStride, count, pe, stream)
+  return live.queue.start(api, queue, [target, source, options.stream])
 }

@@ -1,5 +1,5 @@
+import { type OptionKeys, type WaitOptions, waitKeys } from '@shoal/types'
 import type { StreamOperand } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
 
 /** Which PE, and how many elements. */
 export interface TransferOptions {
@@ -9,11 +9,17 @@ export interface TransferOptions {
   readonly count?: number | undefined
 }
 
-/** The same, and how long to wait. */
+export const transferKeys: OptionKeys<TransferOptions> = { pe: true, count: true }
+
+/** Which PE, how many elements, and how long to wait. */
 export type WaitingTransferOptions = TransferOptions & WaitOptions
 
-/** The same, and on which stream. */
+export const waitingTransferKeys: OptionKeys<WaitingTransferOptions> = { ...transferKeys, ...waitKeys }
+
+/** Which PE, how many elements, and on which stream. */
 export interface StreamTransferOptions extends TransferOptions {
   /** Stream the transfer is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand
 }
+
+export const streamTransferKeys: OptionKeys<StreamTransferOptions> = { ...transferKeys, stream: true }

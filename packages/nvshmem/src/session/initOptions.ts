@@ -1,9 +1,22 @@
-import { AbortedError, type DeviceLike, describeValue, toDeviceOrdinal } from '@shoal/types'
-import { requireOptions, requireSignal, requireTimeout, requireWhole, requireWord } from '../checks.js'
-import type { WaitOptions } from './callQueue.js'
+import {
+  AbortedError,
+  type DeviceLike,
+  type OptionKeys,
+  optionalSignal,
+  optionalTimeout,
+  outOfRange,
+  requireAddress,
+  requireInstance,
+  requireInteger,
+  requireKeyOf,
+  requireOneOf,
+  requireOptions,
+  toDeviceOrdinal,
+  type WaitOptions,
+} from '@shoal/types'
 import { UniqueId } from './uniqueId.js'
 
-/** Who launched the PEs and brings them together. */
+/** What launched the processes of the PEs, and tells them of each other. */
 export type Launcher = 'mpi' | 'pmi' | 'pmi2' | 'pmix' | 'shmem'
 
 /** What NVSHMEM calls them: `NVSHMEM_BOOTSTRAP`, `NVSHMEM_BOOTSTRAP_PMI`. */
@@ -15,7 +28,7 @@ const launchers: { readonly [L in Launcher]: { readonly bootstrap: string; reado
   shmem: { bootstrap: 'SHMEM' },
 }
 
-/** How much of NVSHMEM other threads of this process may use beside the session (`nvshmem_query_thread`). */
+/** Which threads of the process may call NVSHMEM (`nvshmem_query_thread`). */
 export type ThreadLevel = 'single' | 'funneled' | 'serialized' | 'multiple'
 
 export const threadLevels: readonly ThreadLevel[] = ['single', 'funneled', 'serialized', 'multiple']
@@ -23,26 +36,25 @@ export const threadLevels: readonly ThreadLevel[] = ['single', 'funneled', 'seri
 interface CommonOptions {
   /** Device this PE works on: an object of `@shoal/driver`, anything with the device protocol, or an ordinal. */
   readonly device: DeviceLike | number
-  /** Milliseconds that the start may take. Default: no limit, as long as the others need to come. */
+  /** Milliseconds that the start may take. Default: no limit. */
   readonly timeout?: number | undefined
   /**
-   * Gives up: when it fires, the start, and later every call that is under way, rejects with AbortedError, and so does every
-   * call of NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are
-   * look-ups (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that
-   * tells of a lost process.
+   * When it fires, the start, and later every call that is under way, rejects with AbortedError. So does every call of
+   * NVSHMEM from then on, also one that is only queued on a stream, which would wait there. What remains are look-ups
+   * (`peer`, `multicastAddress`, `translate`, `config`), `abandon` and `globalExit`. Meant for the signal that a process was
+   * lost.
    */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds that a call which waits for other PEs may take when it names no timeout. Default: no limit. */
   readonly defaultTimeout?: number | undefined
-  /** What NVSHMEM is asked for. Default: what it gives, which is `'serialized'`. */
+  /** The level to ask NVSHMEM for. Default: the level it gives when not asked, `'serialized'`. */
   readonly threadLevel?: ThreadLevel | undefined
 }
 
 /** A start by an id that one process made and all got. */
 export interface UniqueIdInitOptions extends CommonOptions {
-  /** None: the id brings the PEs together. */
   readonly launcher?: undefined
-  /** This process's PE, from 0 to `worldSize` - 1. Each exactly once. */
+  /** This process's PE, from 0 to `worldSize` - 1, another one in each process. */
   readonly rank: number
   /** Number of PEs. */
   readonly worldSize: number
@@ -50,16 +62,42 @@ export interface UniqueIdInitOptions extends CommonOptions {
   readonly id: UniqueId
 }
 
+/** A start without an id. */
+interface OptionsWithoutId extends CommonOptions {
+  readonly rank?: undefined
+  readonly worldSize?: undefined
+  readonly id?: undefined
+}
+
 /** A start by what launched the processes, such as `mpirun`. */
-export interface LauncherInitOptions extends CommonOptions {
+export interface LauncherInitOptions extends OptionsWithoutId {
   /** What launched the processes. */
   readonly launcher: Launcher
   /** With `'mpi'`: address of an `MPI_Comm` whose processes are to be the PEs. Default: all processes. */
   readonly mpiCommunicator?: bigint | undefined
 }
 
-/** How a session starts: by an id, or by what launched the processes. */
-export type InitOptions = UniqueIdInitOptions | LauncherInitOptions
+/** A start by what the environment says: `NVSHMEM_BOOTSTRAP` (`PMI` without it), `NVSHMEM_BOOTSTRAP_PMI`, … */
+export interface EnvironmentInitOptions extends OptionsWithoutId {
+  readonly launcher?: undefined
+  readonly mpiCommunicator?: undefined
+}
+
+/** How a session starts: by an id, by what launched the processes, or by what NVSHMEM finds in the environment. */
+export type InitOptions = UniqueIdInitOptions | LauncherInitOptions | EnvironmentInitOptions
+
+const initKeys: OptionKeys<UniqueIdInitOptions & Pick<LauncherInitOptions, 'mpiCommunicator'>> = {
+  device: true,
+  rank: true,
+  worldSize: true,
+  id: true,
+  launcher: true,
+  mpiCommunicator: true,
+  timeout: true,
+  signal: true,
+  defaultTimeout: true,
+  threadLevel: true,
+}
 
 export interface CheckedInit {
   readonly ordinal: number
@@ -70,21 +108,18 @@ export interface CheckedInit {
     | { readonly kind: 'id'; readonly rank: number; readonly worldSize: number; readonly id: UniqueId }
     | { readonly kind: 'launcher'; readonly bootstrap: string; readonly pmi: string | undefined }
     | { readonly kind: 'communicator'; readonly address: bigint }
+    | { readonly kind: 'environment' }
 }
 
 export function checkInit(options: InitOptions, api: string): CheckedInit {
-  requireOptions(options, api, '{ device, rank, worldSize, id } or { device, launcher }')
+  requireOptions<object>(options, api, initKeys)
   const ordinal = toDeviceOrdinal(options.device, api, 'device')
-  const { timeout, signal, defaultTimeout, threadLevel } = options
-  requireTimeout(timeout, api)
-  requireTimeout(defaultTimeout, api)
-  requireSignal(signal, api)
-  if (threadLevel !== undefined && !threadLevels.includes(threadLevel)) {
-    throw new TypeError(
-      `${api}: threadLevel must be one of ${threadLevels.join(', ')}; got ${describeValue(threadLevel)}`,
-    )
-  }
-  const peers = options.launcher === undefined ? checkId(options, api) : checkLauncher(options, api)
+  const { threadLevel } = options
+  const timeout = optionalTimeout(options.timeout, api)
+  const defaultTimeout = optionalTimeout(options.defaultTimeout, api, 'defaultTimeout')
+  const signal = optionalSignal(options.signal, api)
+  if (threadLevel !== undefined) requireOneOf(threadLevel, api, 'threadLevel', threadLevels)
+  const peers = checkPeers(options, api)
   // Nothing has been started, so another start may follow.
   if (signal?.aborted === true) throw new AbortedError({ operation: api, cause: signal.reason })
   return {
@@ -96,22 +131,31 @@ export function checkInit(options: InitOptions, api: string): CheckedInit {
   }
 }
 
-function checkId({ rank, worldSize, id }: UniqueIdInitOptions, api: string): CheckedInit['peers'] {
-  requireWhole(worldSize, 'worldSize', 1, 0x7fff_ffff, api)
-  requireWhole(rank, 'rank', 0, worldSize - 1, api)
-  if (!UniqueId._is(id))
-    throw new TypeError(`${api}: id must be a UniqueId (see UniqueId.fromBytes), got ${describeValue(id)}`)
-  return { kind: 'id', rank, worldSize, id }
+function checkPeers(options: InitOptions, api: string): CheckedInit['peers'] {
+  const { launcher, rank, worldSize, id } = options as Partial<UniqueIdInitOptions & LauncherInitOptions>
+  if (launcher !== undefined) return checkLauncher(options as LauncherInitOptions, api)
+  requireNoCommunicator(options, api)
+  if (rank === undefined && worldSize === undefined && id === undefined) return { kind: 'environment' }
+  const size = requireInteger(worldSize, api, 'worldSize', 1, 0x7fff_ffff)
+  return {
+    kind: 'id',
+    rank: requireInteger(rank, api, 'rank', 0, size - 1),
+    worldSize: size,
+    id: requireInstance(id, api, 'id', UniqueId),
+  }
 }
 
-function checkLauncher({ launcher, mpiCommunicator }: LauncherInitOptions, api: string): CheckedInit['peers'] {
-  const { bootstrap, pmi } = requireWord(launchers, launcher, 'launcher', api)
+function requireNoCommunicator(options: InitOptions, api: string): void {
+  if ('mpiCommunicator' in options && options.mpiCommunicator !== undefined)
+    throw new TypeError(`${api}: mpiCommunicator needs the launcher 'mpi'`)
+}
+
+function checkLauncher(options: LauncherInitOptions, api: string): CheckedInit['peers'] {
+  const { launcher, mpiCommunicator } = options
+  const { bootstrap, pmi } = requireKeyOf(launcher, api, 'launcher', launchers)
+  if (launcher !== 'mpi') requireNoCommunicator(options, api)
   if (mpiCommunicator === undefined) return { kind: 'launcher', bootstrap, pmi }
-  if (launcher !== 'mpi') throw new TypeError(`${api}: mpiCommunicator needs the launcher 'mpi'`)
-  if (typeof mpiCommunicator !== 'bigint' || mpiCommunicator <= 0n) {
-    throw new TypeError(
-      `${api}: mpiCommunicator must be the address of an MPI_Comm, got ${describeValue(mpiCommunicator)}`,
-    )
-  }
-  return { kind: 'communicator', address: mpiCommunicator }
+  const address = requireAddress(mpiCommunicator, api, 'mpiCommunicator')
+  if (address === 0n) throw outOfRange(api, 'mpiCommunicator', 'the address of an MPI_Comm', mpiCommunicator)
+  return { kind: 'communicator', address }
 }

@@ -1,15 +1,15 @@
 import { SessionExistsError } from '../errors.js'
 import { isRunning } from './status.js'
 
-/** What the session of this process does, or what became of it. */
+/** What the session of this process does, or how it ended. */
 export type SessionState = 'is starting' | 'is running' | 'did not start' | 'did not finalize' | 'was abandoned'
 
 /** NVSHMEM's state is the process's, so there is one session at most. */
 let state: SessionState | undefined
-/** Whether there was one. NVSHMEM keeps how it was brought together for good, and crashes when it is started once more. */
+/** Whether there was one. NVSHMEM keeps its first bootstrap for good, and crashes when it is started once more. */
 let wasStarted = false
 
-/** The process may have a session from here on: nothing native has begun. @throws SessionExistsError */
+/** Reserves the one session of the process, before anything native begins. @throws SessionExistsError */
 export function claimSession(api: string): void {
   refuseSecond(api)
   state = 'is starting'
@@ -24,7 +24,7 @@ export function recordState(now: SessionState): void {
   state = now
 }
 
-/** There is no session any more, as after one that has ended as it should. */
+/** Records that the session has ended as it should. */
 export function releaseSession(): void {
   state = undefined
 }
@@ -32,7 +32,7 @@ export function releaseSession(): void {
 function refuseSecond(api: string): void {
   if (state !== undefined) {
     throw new SessionExistsError(
-      `${api}: an NVSHMEM session of this process ${state}; there is one in a process at a time, and one that has not ended as it should is the last`,
+      `${api}: an NVSHMEM session of this process ${state}; a process has one session, and none after one that was not finalized`,
     )
   }
   if (isRunning()) {

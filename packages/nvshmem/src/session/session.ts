@@ -1,16 +1,14 @@
 import { type PrimaryContext, retainPrimaryContexts } from '@shoal/cuda-base/basics'
 import { nvshmem_global_exit } from '@shoal/nvshmem-sys'
-import { FeatureNotSupportedError } from '@shoal/types'
+import { FeatureNotSupportedError, inspectKey, inspectLine, requireInteger, type WaitOptions } from '@shoal/types'
 import { AtomicOperations } from '../atomics/atomics.js'
-import { requireWhole } from '../checks.js'
 import { DeviceCode } from '../deviceCode/deviceCode.js'
 import { nvshmemError } from '../errors.js'
 import { Signals } from '../signals/signals.js'
 import { Team } from '../teams/team.js'
-import type { WaitOptions } from './callQueue.js'
 import { type CheckedInit, checkInit, type InitOptions, type ThreadLevel, threadLevels } from './initOptions.js'
-import { SessionLife } from './life.js'
 import { claimSession, recordStart, recordState, releaseSession } from './processSession.js'
+import { SessionLifetime } from './sessionLifetime.js'
 import { SessionOperations } from './sessionOperations.js'
 import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
 
@@ -21,7 +19,17 @@ import { loadLibraries, predefinedTeams, type Started, start } from './start.js'
  * belongs to the session, in the order in which they were made, and gives a promise; calls that only start or queue
  * something run at once where nothing is waiting. The `…Sync` twins run on the JavaScript thread and block it.
  *
- * Operands are checked before the call: what is wrong rejects the promise with TypeError, RangeError or DisposedError.
+ * Operands are checked before the call: what is wrong rejects the promise with TypeError, RangeError or DisposedError. Each
+ * method rejects with SessionStuckError while a call that was given up has not returned, with AbortedError once the signal of
+ * the session has fired, and, where it takes them, with TimeoutError and AbortedError for its own `timeout` and `signal`.
+ *
+ * @example
+ * ```ts
+ * await using session = await Session.init({ device: 0, rank, worldSize, id })
+ * await using buffer = await session.allocate('f32', 1024) // on every PE
+ * await session.put(buffer, new Float32Array(1024), { pe: (session.pe + 1) % session.peCount })
+ * await session.barrierAll()
+ * ```
  */
 export class Session extends SessionOperations {
   /** This process's PE (`nvshmem_my_pe`). */
@@ -29,8 +37,8 @@ export class Session extends SessionOperations {
   /** Number of PEs (`nvshmem_n_pes`). */
   readonly peCount: number
   /** Ordinal of the device of this PE. */
-  readonly device: number
-  /** What other threads of this process may do beside the session (`nvshmem_query_thread`). */
+  readonly deviceOrdinal: number
+  /** Which threads of this process may call NVSHMEM (`nvshmem_query_thread`). */
   readonly threadLevel: ThreadLevel
   /** All PEs (`NVSHMEM_TEAM_WORLD`). */
   readonly world: Team
@@ -38,24 +46,24 @@ export class Session extends SessionOperations {
   readonly shared: Team
   /** The PEs of this machine (`NVSHMEMX_TEAM_NODE`). */
   readonly node: Team
-  /** The PEs that have on their machine the same number as this one on its own (`NVSHMEMX_TEAM_SAME_MYPE_NODE`). */
+  /** One PE of each machine: those whose number in `node` is that of this one (`NVSHMEMX_TEAM_SAME_MYPE_NODE`). */
   readonly samePeIndex: Team
-  /** Operations on single elements that nothing comes between. */
+  /** Atomic operations on single elements. */
   readonly atomics: AtomicOperations
-  /** Words by which PEs tell each other that something has happened. */
+  /** Signals between streams of PEs. */
   readonly signals: Signals
   /** Kernels that call NVSHMEM themselves. */
   readonly deviceCode: DeviceCode
-  readonly #life: SessionLife
+  readonly #lifetime: SessionLifetime
 
   private constructor(started: Started, context: PrimaryContext) {
-    const life = new SessionLife(started, context)
-    const { live } = life
+    const lifetime = new SessionLifetime(started, context)
+    const { live } = lifetime
     super(live)
-    this.#life = life
+    this.#lifetime = lifetime
     this.pe = live.pe
     this.peCount = live.peCount
-    this.device = live.device
+    this.deviceOrdinal = live.deviceOrdinal
     this.threadLevel = threadLevels[started.threadLevel] ?? 'single'
     const [world, shared, node, samePeIndex] = predefinedTeams.map(({ name, handle }, index) => {
       const place = started.places[index] as { readonly pe: number; readonly peCount: number }
@@ -68,16 +76,17 @@ export class Session extends SessionOperations {
     this.atomics = new AtomicOperations(live, started.atomics)
     this.signals = new Signals(live)
     this.deviceCode = new DeviceCode(live)
-    life.belongTo(this)
+    lifetime.watch(this)
   }
 
   /**
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
-   * session): by an id that one process made and all of them got, or by what launched them.
+   * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`), by what
+   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and its kin.
    *
    * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
    * @throws TypeError, RangeError for wrong options, before anything native runs.
-   * @throws TimeoutError, AbortedError when it is given up; NVSHMEM can then not be started in this process any more.
+   * @throws TimeoutError, AbortedError when it is given up; NVSHMEM cannot be started in this process after that.
    * @throws LibraryNotFoundError when there is no driver or no NVSHMEM, StatusError when one of them refuses.
    */
   static async init(options: InitOptions): Promise<Session> {
@@ -107,7 +116,7 @@ export class Session extends SessionOperations {
 
   /** Whether `finalize()` or `abandon()` was called. */
   get disposed(): boolean {
-    return this.#life.ended !== undefined
+    return this.#lifetime.ended !== undefined
   }
 
   /** The call that is under way, undefined when there is none. */
@@ -115,7 +124,7 @@ export class Session extends SessionOperations {
     return this._live.queue.underWay
   }
 
-  /** The call that was given up and has not returned: until it does, the session is of no use. */
+  /** The call that was given up and has not returned; until it does, other calls reject. */
   get stuckIn(): string | undefined {
     return this._live.queue.stuckIn
   }
@@ -124,15 +133,15 @@ export class Session extends SessionOperations {
    * Ends the processes of all PEs, this one included, with a status (`nvshmem_global_exit`); no `exit` handler runs. That
    * takes a bootstrap that can end processes, as MPI's does.
    *
-   * @throws FeatureNotSupportedError when NVSHMEM comes back, as 3.4.5 does with a start by unique id: then the session is
-   * abandoned, and it is for the launcher to end the others.
-   * @throws SessionBusyError when a call is under way.
+   * @throws FeatureNotSupportedError when NVSHMEM returns, as 3.4.5 does after a start by unique id: then the session is
+   * abandoned, and the launcher has to end the others.
+   * @throws BusyError when a call is under way.
    */
   globalExit(status: number): never {
     const api = 'Session.globalExit'
     this._live.requireOpen(api)
-    requireWhole(status, 'status', 0, 255, api)
-    this._live.queue.runNow(api, () => nvshmem_global_exit(status))
+    requireInteger(status, api, 'status', 0, 255)
+    this._live.queue.callSync(api, () => nvshmem_global_exit(status), true)
     this.abandon()
     throw new FeatureNotSupportedError({
       library: 'NVSHMEM',
@@ -142,24 +151,24 @@ export class Session extends SessionOperations {
   }
 
   /**
-   * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. What is left of
-   * buffers and teams goes with it. Idempotent.
+   * Ends NVSHMEM in this process (`nvshmemx_hostlib_finalize`): all PEs do, and wait for each other. Buffers and teams that
+   * are left end with it. Again does nothing.
    *
    * @throws TimeoutError, AbortedError when it is given up. What rejects before NVSHMEM is called leaves the session as it
    * is: TypeError and RangeError for a wrong argument; SessionStuckError when an earlier call was given up, AbortedError once
    * the signal of the session has fired: then only `abandon()` is left.
    */
   finalize(wait?: WaitOptions): Promise<void> {
-    return this.#life.finalize(wait)
+    return this.#lifetime.finalize(wait)
   }
 
   /**
-   * Gives the session up without the other PEs: the way out when one of them is lost. Every promise that is pending
-   * rejects with DisposedError. NVSHMEM itself is left as it is, which may be inside of a call, and its memory stays
-   * until the process ends; the thread does not keep the process from ending. Idempotent.
+   * Ends the session without the other PEs, when one of them is lost. Every pending promise rejects with DisposedError, and
+   * calls that still wait for their turn are not made. NVSHMEM itself is left as it is, possibly inside a call, and its memory
+   * stays until the process ends, which the thread does not prevent. Again does nothing.
    */
   abandon(): void {
-    this.#life.abandon()
+    this.#lifetime.abandon()
   }
 
   /** The same as `finalize()`. */
@@ -175,14 +184,14 @@ export class Session extends SessionOperations {
     return 'Session'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    const { ended } = this.#life
-    const state = ended === undefined ? '' : ` (${ended})`
-    return `Session of PE ${this.pe} of ${this.peCount} on device ${this.device}${state}`
+  /** @internal */
+  [inspectKey](): string {
+    const { pe, peCount, deviceOrdinal } = this
+    return inspectLine('Session', { pe, peCount, deviceOrdinal, ended: this.#lifetime.ended })
   }
 }
 
-/** NVSHMEM ignores what it is told when it was bootstrapped before. */
+/** NVSHMEM ignores rank and size when it was bootstrapped before. */
 function requirePlace({ peers }: CheckedInit, { pe, peCount }: Started): void {
   if (peers.kind !== 'id' || (pe === peers.rank && peCount === peers.worldSize)) return
   throw nvshmemError(

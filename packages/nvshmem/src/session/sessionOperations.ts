@@ -1,13 +1,5 @@
 import { nvshmem_team_id_t } from '@shoal/nvshmem-sys'
-import type { DType, MemoryLike } from '@shoal/types'
-import type { HeapOptions } from '../heap/allocation.js'
-import { type Registration, register, registerSymmetric, unregisterAll } from '../heap/registration.js'
-import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import { TransferOperations } from '../rma/transferOperations.js'
-import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split.js'
-import { Team } from '../teams/team.js'
-import type { WaitOptions } from './callQueue.js'
-import { whenOpen } from './live.js'
+import type { DType, MemoryLike, WaitOptions } from '@shoal/types'
 import {
   type OnStreamOptions,
   queueSynchronization,
@@ -15,16 +7,24 @@ import {
   type Synchronization,
   synchronize,
   synchronizeSync,
-} from './synchronization.js'
+} from '../collectives/synchronization.js'
+import type { HeapOptions } from '../heap/allocation.js'
+import { allocateElements, type SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { whenOpen } from '../queue/liveSession.js'
+import { type Registration, register, registerSymmetric, unregisterAll } from '../registration.js'
+import { TransferOperations } from '../rma/transferOperations.js'
+import { type CreateTeamOptions, createTeam, teamUniqueId } from '../teams/split.js'
+import { Team } from '../teams/team.js'
 
 const world = nvshmem_team_id_t.NVSHMEM_TEAM_WORLD
 
-/** What a session does beside transfers: symmetric memory, the order and the end of transfers, teams. */
+/** Operations of a session beside transfers: symmetric memory, ordering and completion, teams. */
 export abstract class SessionOperations extends TransferOperations {
   /**
-   * Symmetric memory for `length` elements (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`). Every PE calls it with
-   * the same dtype, length and options, in the same order; it settles when all have.
+   * Allocates symmetric memory for `length` elements, which may be 0 (`nvshmem_malloc`, `nvshmem_align`, `nvshmem_calloc`).
+   * Every PE calls it with the same dtype, length and options, in the same order; it settles when all have.
    *
+   * @throws TypeError, RangeError for wrong arguments.
    * @throws StatusError (NVSHMEMX_ERROR_OUT_OF_MEMORY) when the heap has no room for it and cannot grow
    * (`NVSHMEM_CUMEM_GRANULARITY`, `NVSHMEM_MAX_MEMORY_PER_GPU`), before NVSHMEM is asked, which would end the process.
    */
@@ -33,8 +33,8 @@ export abstract class SessionOperations extends TransferOperations {
   }
 
   /**
-   * Tells NVSHMEM of local memory, which it needs for the local side of transfers to other machines
-   * (`nvshmemx_buffer_register`).
+   * Registers local memory, which NVSHMEM needs for the local side of transfers to other machines
+   * (`nvshmemx_buffer_register`). No other PE takes part.
    *
    * @throws StatusError when it overlaps memory that is registered already.
    */
@@ -42,7 +42,7 @@ export abstract class SessionOperations extends TransferOperations {
     return whenOpen(this._live, 'register', () => register(this._live, memory))
   }
 
-  /** Takes all registered local memory back (`nvshmemx_buffer_unregister_all`). */
+  /** Ends all registrations of local memory (`nvshmemx_buffer_unregister_all`). */
   unregisterAll(): Promise<void> {
     return whenOpen(this._live, 'unregisterAll', () => unregisterAll(this._live))
   }
@@ -63,8 +63,8 @@ export abstract class SessionOperations extends TransferOperations {
   }
 
   /**
-   * Waits until all PEs have come here, and all transfers of all of them have arrived (`nvshmem_barrier` of the world,
-   * which is `nvshmem_barrier_all` with a status).
+   * Waits until all PEs have called it and all their transfers have arrived (`nvshmem_barrier` of the world, which is
+   * `nvshmem_barrier_all` with a status).
    *
    * @throws TimeoutError, AbortedError when it is given up; see {@link SessionStuckError} for what follows.
    */
@@ -72,27 +72,27 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#synchronize('barrier', 'barrierAll', wait)
   }
 
-  /** Like {@link barrierAll}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link barrierAll}, and blocks the thread until the other PEs have come. @throws BusyError */
   barrierAllSync(): void {
     this.#synchronizeSync('barrier', 'Session.barrierAllSync')
   }
 
-  /** The barrier as work of a stream (`nvshmemx_barrier_on_stream` of the world). */
+  /** Queues {@link barrierAll} on a stream (`nvshmemx_barrier_on_stream` of the world). */
   barrierAllOnStream(options: OnStreamOptions): Promise<void> {
     return this.#queueSynchronization('barrier', 'Session.barrierAllOnStream', options)
   }
 
-  /** Waits until all PEs have come here, and for nothing else (`nvshmem_team_sync` of the world). */
+  /** Waits until all PEs have called it, but not for transfers (`nvshmem_team_sync` of the world). */
   syncAll(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('sync', 'syncAll', wait)
   }
 
-  /** Like {@link syncAll}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link syncAll}, and blocks the thread. @throws BusyError */
   syncAllSync(): void {
     this.#synchronizeSync('sync', 'Session.syncAllSync')
   }
 
-  /** The same as work of a stream (`nvshmemx_team_sync_on_stream` of the world). */
+  /** Queues {@link syncAll} on a stream (`nvshmemx_team_sync_on_stream` of the world). */
   syncAllOnStream(options: OnStreamOptions): Promise<void> {
     return this.#queueSynchronization('sync', 'Session.syncAllOnStream', options)
   }
@@ -102,32 +102,32 @@ export abstract class SessionOperations extends TransferOperations {
     return this.#synchronize('quiet', 'quiet', wait)
   }
 
-  /** Like {@link quiet}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link quiet}, and blocks the thread. @throws BusyError */
   quietSync(): void {
     this.#synchronizeSync('quiet', 'Session.quietSync')
   }
 
-  /** The same as work of a stream (`nvshmemx_quiet_on_stream`). */
+  /** Queues {@link quiet} on a stream (`nvshmemx_quiet_on_stream`). */
   quietOnStream(options: OnStreamOptions): Promise<void> {
     return this.#queueSynchronization('quiet', 'Session.quietOnStream', options)
   }
 
-  /** What this PE puts to another before arrives there before what it puts after (`nvshmem_fence`). */
+  /** Orders puts: those made before arrive at each PE before those made after (`nvshmem_fence`). Waits for none of them. */
   fence(wait?: WaitOptions): Promise<void> {
     return this.#synchronize('fence', 'fence', wait)
   }
 
-  /** Like {@link fence}, and blocks the thread. @throws SessionBusyError */
+  /** Like {@link fence}, and blocks the thread. @throws BusyError */
   fenceSync(): void {
     this.#synchronizeSync('fence', 'Session.fenceSync')
   }
 
-  /** An id for {@link createTeam}, which one PE makes for all of a new team (`nvshmemx_team_get_uniqueid`). */
+  /** Makes an id for {@link createTeam}: one PE does, and hands it to all of the new team (`nvshmemx_team_get_uniqueid`). */
   teamUniqueId(): Promise<bigint> {
     return whenOpen(this._live, 'teamUniqueId', () => teamUniqueId(this._live))
   }
 
-  /** Makes a team of any PEs, which all call it with the same id and size (`nvshmemx_team_init`). */
+  /** Makes a team of any PEs: all of them call it with the same `id` and `peCount` (`nvshmemx_team_init`). @throws StatusError */
   createTeam(options: CreateTeamOptions): Promise<Team> {
     return whenOpen(this._live, 'createTeam', async () => new Team(await createTeam(this._live, options)))
   }
@@ -136,7 +136,7 @@ export abstract class SessionOperations extends TransferOperations {
     return whenOpen(this._live, operation, () => synchronize(this._live, kind, world, `Session.${operation}`, wait))
   }
 
-  // The names come whole, and no closure is made: these are called in loops.
+  // Called in loops: so no name is put together and no closure made.
 
   #synchronizeSync(kind: Synchronization, api: string): void {
     this._live.requireOpen(api)

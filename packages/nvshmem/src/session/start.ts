@@ -29,8 +29,8 @@ import {
 import { AtomicKernels } from '../atomics/atomicKernels.js'
 import type { AtomicSupport } from '../atomics/atomics.js'
 import { checkNvshmem, nvshmemError } from '../errors.js'
-import { CallQueue } from './callQueue.js'
-import { environmentOfNvshmem } from './environment.js'
+import { CallQueue } from '../queue/callQueue.js'
+import { environmentOfNvshmem } from '../workarounds/environment.js'
 import type { CheckedInit } from './initOptions.js'
 import { isRunning } from './status.js'
 
@@ -42,7 +42,7 @@ export const predefinedTeams: readonly { readonly name: string; readonly handle:
   { name: 'samePeIndex', handle: nvshmem_team_id_t.NVSHMEMX_TEAM_SAME_MYPE_NODE },
 ]
 
-/** What a session that has started knows of itself. */
+/** A started session: its queue, and what NVSHMEM says of its place. */
 export interface Started {
   readonly queue: CallQueue
   readonly atomics: AtomicSupport
@@ -55,20 +55,20 @@ export interface Started {
   readonly memory: readonly NativeMemory[]
 }
 
-/** Before any call is recorded for another thread: a missing or too old library shows at once, with its version. */
+/** Loads the libraries before a call is recorded for another thread, so that a missing or too old one is told at once. */
 export function loadLibraries(): void {
   ensureContextFunctions()
   nvshmem.load()
 }
 
-/** Starts NVSHMEM on a thread of its own, which all later calls come to as well. Waits for the other PEs. */
+/** Starts NVSHMEM on a thread of its own, on which all later calls run too, and waits for the other PEs. */
 export async function start(checked: CheckedInit, context: PrimaryContext, api: string): Promise<Started> {
   const queue = new CallQueue(context.handle, checked.defaults)
   const { flags, attributes, memory } = attributesOf(checked, api)
   environmentOfNvshmem()
   const provided = NativeMemory.allocate(4)
   const keep = [attributes, provided, ...memory]
-  const status = await queue.runOne(api, () => initialize(checked, flags, attributes, provided), {
+  const [status] = await queue.run(api, () => initialize(checked, flags, attributes, provided), {
     wait: checked.wait,
     keep,
   })
@@ -149,18 +149,20 @@ function attributesOf(
     checkNvshmem(status, 'nvshmemx_set_attr_mpi_comm_args')
     return { flags: nvshmemx_init_flags.NVSHMEMX_INIT_WITH_MPI_COMM, attributes, memory: [] }
   }
-  chooseBootstrap(peers.bootstrap, peers.pmi, api)
+  if (peers.kind === 'launcher') chooseBootstrap(peers.bootstrap, peers.pmi, api)
   return { flags: 0, attributes, memory: [] }
 }
 
-/** NVSHMEM reads its bootstrap from the environment when no attribute names one. */
+/** Sets what NVSHMEM reads in the environment when no attribute names a bootstrap. */
 function chooseBootstrap(bootstrap: string, pmi: string | undefined, api: string): void {
   const wanted = { NVSHMEM_BOOTSTRAP: bootstrap, ...(pmi === undefined ? {} : { NVSHMEM_BOOTSTRAP_PMI: pmi }) }
   for (const [name, value] of Object.entries(wanted)) {
     if (process.env[name] === value) continue
     if (!isMainThread) {
       // A worker's process.env is a copy that C code does not see.
-      throw new Error(`${api}: in a worker, set ${name}=${value} before the process starts`)
+      throw new TypeError(
+        `${api}: launcher needs ${name}=${value}, which in a worker has to be set before the process starts`,
+      )
     }
     process.env[name] = value
   }

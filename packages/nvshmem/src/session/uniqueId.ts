@@ -1,21 +1,31 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
+import { inspectKey, inspectLine, loadedFrom, outOfRange, wrongType } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import { environmentOfNvshmem } from './environment.js'
+import { environmentOfNvshmem } from '../workarounds/environment.js'
 
 const byteLength: number = nvshmemx_uniqueid_t.size
 const version = structVersion(byteLength)
 
 /**
  * The id by which the PEs of one session find each other (`nvshmemx_uniqueid_t`): 128 bytes.
- * One process creates it, every process gets the same bytes by whatever way the program has.
+ * One process creates it and hands its bytes to all others, by any channel it has.
+ *
+ * @example
+ * ```ts
+ * const id = UniqueId.fromBytes(await job.share('nvshmem', () => UniqueId.create().toBytes()))
+ * const session = await Session.init({ device, rank: job.rank, worldSize: job.worldSize, id })
+ * ```
  */
 export class UniqueId {
-  /** 128. */
+  /** Bytes of an id: 128. */
   static readonly byteLength: number = byteLength
   readonly #bytes: Uint8Array
 
   /** @internal */
-  static _is(value: unknown): value is UniqueId {
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** @internal */
+  static [Symbol.hasInstance](value: unknown): value is UniqueId {
     return typeof value === 'object' && value !== null && #bytes in value
   }
 
@@ -39,22 +49,29 @@ export class UniqueId {
   }
 
   /**
-   * The id in these 128 bytes; they are copied.
+   * The id in 128 bytes, which are copied.
    *
-   * @throws RangeError for another length, and for bytes that are no id of NVSHMEM (of NCCL, perhaps).
+   * @throws TypeError for what is no Uint8Array, RangeError for another length and for bytes that are no id of NVSHMEM (but of
+   * NCCL, perhaps).
    */
   static fromBytes(bytes: Uint8Array): UniqueId {
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('UniqueId.fromBytes: bytes must be a Uint8Array')
-    return new UniqueId(checked(Uint8Array.from(bytes), 'UniqueId.fromBytes'))
+    const api = 'UniqueId.fromBytes'
+    if (!(bytes instanceof Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
+    return new UniqueId(checked(Uint8Array.from(bytes), api, 'bytes'))
   }
 
-  /** The id in a base64 string, as `toJSON()` and `toString()` write it. */
+  /**
+   * The id in a base64 string, as `toJSON()` and `toString()` write it.
+   *
+   * @throws TypeError for what is no string, RangeError for what is no base64 of an id.
+   */
   static fromBase64(text: string): UniqueId {
-    if (typeof text !== 'string') throw new TypeError('UniqueId.fromBase64: text must be a string')
+    const api = 'UniqueId.fromBase64'
+    if (typeof text !== 'string') throw wrongType(api, 'text', 'a string', text)
     const bytes = Buffer.from(text, 'base64')
     // Buffer skips what is not base64, so a damaged text is found by writing the bytes again.
-    if (bytes.toString('base64') !== text) throw new RangeError('UniqueId.fromBase64: text is not base64')
-    return new UniqueId(checked(Uint8Array.from(bytes), 'UniqueId.fromBase64'))
+    if (bytes.toString('base64') !== text) throw outOfRange(api, 'text', 'base64', text)
+    return new UniqueId(checked(Uint8Array.from(bytes), api, 'text'))
   }
 
   /** A copy of the 128 bytes. */
@@ -62,7 +79,7 @@ export class UniqueId {
     return Uint8Array.from(this.#bytes)
   }
 
-  /** The id as base64: it travels in JSON, in an environment variable or in a message to a child process. */
+  /** The id as base64, for JSON, an environment variable or a message to a child process. */
   toString(): string {
     return Buffer.from(this.#bytes).toString('base64')
   }
@@ -72,22 +89,27 @@ export class UniqueId {
     return this.toString()
   }
 
-  /** Whether `other` is an id of the same bytes; false for anything that is no id. */
+  /** Whether `other` is an id of the same bytes; false for what is no id. */
   equals(other: unknown): boolean {
-    return UniqueId._is(other) && Buffer.compare(this.#bytes, other.#bytes) === 0
+    return other instanceof UniqueId && Buffer.compare(this.#bytes, other.#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {
     return 'UniqueId'
   }
+
+  /** @internal */
+  [inspectKey](): string {
+    return inspectLine('UniqueId', { base64: this.toString() })
+  }
 }
 
-function checked(bytes: Uint8Array, api: string): Uint8Array {
+function checked(bytes: Uint8Array, api: string, name: string): Uint8Array {
   if (bytes.byteLength !== byteLength) {
-    throw new RangeError(`${api}: an id has ${byteLength} bytes, got ${bytes.byteLength}`)
+    throw new RangeError(`${api}: ${name} must be the ${byteLength} bytes of an id, not ${bytes.byteLength}`)
   }
   const found = new DataView(bytes.buffer, bytes.byteOffset).getInt32(0, true)
   // Revision and size: another NVSHMEM may have another revision, but not another size.
   if ((found & 0xffff) === byteLength && found >= 0x1_0000) return bytes
-  throw new RangeError(`${api}: these ${byteLength} bytes are no id of NVSHMEM`)
+  throw new RangeError(`${api}: ${name} must be an id of NVSHMEM, not other ${byteLength} bytes`)
 }

@@ -1,5 +1,5 @@
 import { elementAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** The address of a signal: an element of symmetric memory of `u64`. */
 export function signalAt(
@@ -8,8 +8,9 @@ export function signalAt(
   index: number | undefined,
   api: string,
   parameter: string,
+  indexName = 'index',
 ): bigint {
-  const { address, dtype } = elementAt(live, signal, index, api, parameter)
+  const { address, dtype } = elementAt(live, signal, index, api, parameter, indexName)
   if (dtype !== 'u64') throw new TypeError(`${api}: ${parameter} must be symmetric memory of u64, not of ${dtype}`)
   return address
 }

@@ -4,16 +4,27 @@ import {
   nvshmemx_signal_op_on_stream,
   nvshmemx_signal_wait_until_on_stream,
 } from '@shoal/nvshmem-sys'
-import { type DType, dtypes, type MemoryLike } from '@shoal/types'
-import { requireCount, requireOptions, requirePe, requireWord } from '../checks.js'
+import {
+  type DType,
+  dtypes,
+  inspectKey,
+  inspectLine,
+  type MemoryLike,
+  type OptionKeys,
+  optionalOptions,
+  requireCount,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+} from '@shoal/types'
+import type { OnStreamOptions } from '../collectives/synchronization.js'
 import { dtypesOf, type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { elementAt, localAt, requireRoom, requireSameDType, streamAt, symmetricAt } from '../operands.js'
-import type { LiveSession } from '../session/live.js'
-import type { OnStreamOptions } from '../session/synchronization.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import { type ElementValue, toNative } from '../values.js'
+import { type Comparison, comparisons, type SignalOp, signalOps } from './operators.js'
 import { signalAt } from './signalAt.js'
-import { type Comparison, comparisons, type SignalOp, signalOps } from './words.js'
 
 /** The dtypes that a stream can wait for. */
 export type WaitableDType = 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
@@ -24,45 +35,45 @@ export interface SignalIndex {
   readonly index?: number | undefined
 }
 
-/** What becomes of another PE's signal. */
+/** Which signal of which PE is updated, and how. */
 export interface SignalOptions extends SignalIndex, OnStreamOptions {
-  /** The PE whose word is updated. */
+  /** The PE whose signal is updated, from 0 to `peCount` - 1. */
   readonly pe: number
-  /** What the word is set to, or what is added to it. */
+  /** What the signal is set to, or what is added to it. */
   readonly value: bigint | number
   /** Default `'set'`. */
   readonly op?: SignalOp | undefined
 }
 
-/** What is waited for: a word of this PE's own memory that compares so with a value. */
+/** What is waited for: that an element of this PE's memory compares so with a value. */
 export interface WaitUntilOptions<D extends DType = DType> extends SignalIndex, OnStreamOptions {
-  /** How the word has to compare. */
+  /** How the element has to compare. */
   readonly comparison: Comparison
   /** What it is compared with. */
   readonly value: ElementValue<D>
 }
 
-/** The same for several words. */
+/** What is waited for: that several elements compare so with one value. */
 export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOptions {
-  /** How each word has to compare. */
+  /** How each element has to compare. */
   readonly comparison: Comparison
-  /** What each word is compared with. */
+  /** What each element is compared with. */
   readonly value: ElementValue<D>
-  /** Number of words. Default: all of the buffer. */
+  /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /** Device memory of `i32`, one a word: words whose entry is not 0 are left out. Default: none is. */
+  /** Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is. */
   readonly ignore?: MemoryLike | undefined
 }
 
-/** The same for several words with a value each. */
+/** What is waited for: that several elements compare so with a value each. */
 export interface WaitUntilAllVectorOptions extends OnStreamOptions {
-  /** How each word has to compare. */
+  /** How each element has to compare. */
   readonly comparison: Comparison
-  /** Device memory with the value for each word, of the words' dtype. */
+  /** Device memory with the value for each element, of their dtype. */
   readonly values: MemoryLike
-  /** Number of words. Default: all of the buffer. */
+  /** Number of elements. Default: all of the buffer. */
   readonly count?: number | undefined
-  /** Device memory of `i32`, one a word: words whose entry is not 0 are left out. Default: none is. */
+  /** Device memory of `i32`, an entry for each element: elements whose entry is not 0 are left out. Default: none is. */
   readonly ignore?: MemoryLike | undefined
 }
 
@@ -76,14 +87,31 @@ type WaitUntilAll = (
   stream: cudaStream_t,
 ) => void
 
+const indexKeys: OptionKeys<SignalIndex> = { index: true }
+const signalKeys: OptionKeys<SignalOptions> = { pe: true, value: true, stream: true, op: true, index: true }
+const waitUntilKeys: OptionKeys<WaitUntilOptions> = { comparison: true, value: true, stream: true, index: true }
+const severalKeys = { comparison: true, stream: true, count: true, ignore: true } as const
+const waitUntilAllKeys: OptionKeys<WaitUntilAllOptions> = { ...severalKeys, value: true }
+const vectorKeys: OptionKeys<WaitUntilAllVectorOptions> = { ...severalKeys, values: true }
+
 const waitUntil: Family<WaitUntil> = typedFamily('nvshmemx_', '_wait_until_on_stream')
 const waitUntilAll: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until_all_on_stream')
 const waitUntilAllVector: Family<WaitUntilAll> = typedFamily('nvshmemx_', '_wait_until_all_vector_on_stream')
 
 /**
- * Words in symmetric memory by which PEs tell each other that something has happened: a stream of one PE sets or adds, a
- * stream of the other waits. A stream that waits for a signal that never comes never goes on; nothing can end that wait
- * but the end of the process.
+ * Signals: elements of symmetric memory of `u64` by which PEs tell each other that something has happened. A stream of one PE
+ * sets a signal or adds to it, a stream of the other waits for it. A stream that waits for a signal that never comes never
+ * goes on; only the end of the process ends that wait.
+ *
+ * Methods that end in `OnStream` are queued: the promise settles once that is done. All throw TypeError and RangeError for
+ * wrong arguments, DisposedError, SessionStuckError, AbortedError.
+ *
+ * @example
+ * ```ts
+ * const signal = await session.allocate('u64', 1, { zeroed: true })
+ * await session.putSignalOnStream(inbox, outbox, { pe: next, signal, value: 1n, stream })
+ * await session.signals.waitForSignalOnStream(signal, { comparison: '==', value: 1n, stream }) // the PE before has put
+ * ```
  */
 export class Signals {
   readonly #live: LiveSession
@@ -93,101 +121,120 @@ export class Signals {
     this.#live = live
   }
 
-  /** This PE's signal as it is now (`nvshmem_signal_fetch`). */
-  async fetch(signal: SymmetricBuffer<'u64'>, options: SignalIndex = {}): Promise<bigint> {
+  /** The value of a signal of this PE (`nvshmem_signal_fetch`), in turn with the session's other calls. */
+  async fetch(signal: SymmetricBuffer<'u64'>, options?: SignalIndex): Promise<bigint> {
     const api = 'Signals.fetch'
-    this.#live.requireOpen(api)
-    requireOptions(options, api, '{ index }')
-    const address = signalAt(this.#live, signal, options.index, api, 'signal')
-    return BigInt((await this.#live.queue.runOne(api, () => nvshmem_signal_fetch(address))) as bigint)
+    const address = this.#signalToFetch(signal, options, api)
+    const [value] = await this.#live.queue.run(api, () => nvshmem_signal_fetch(address))
+    return value as bigint
   }
 
-  /** Like {@link fetch}, and blocks the thread. @throws SessionBusyError */
-  fetchSync(signal: SymmetricBuffer<'u64'>, options: SignalIndex = {}): bigint {
+  /** Like {@link fetch}, and blocks the thread. @throws BusyError */
+  fetchSync(signal: SymmetricBuffer<'u64'>, options?: SignalIndex): bigint {
     const api = 'Signals.fetchSync'
-    this.#live.requireOpen(api)
-    requireOptions(options, api, '{ index }')
-    const address = signalAt(this.#live, signal, options.index, api, 'signal')
+    const address = this.#signalToFetch(signal, options, api)
     return this.#live.queue.callSync(api, () => nvshmem_signal_fetch(address))
   }
 
-  /** Queues the setting of, or the adding to, a signal of another PE (`nvshmemx_signal_op_on_stream`). */
+  /** Queues setting, or adding to, a signal of another PE (`nvshmemx_signal_op_on_stream`). */
   signalOnStream(signal: SymmetricBuffer<'u64'>, options: SignalOptions): Promise<void> {
-    return this.#queue('signalOnStream', (live, api) => {
-      requireOptions(options, api, '{ pe, value, stream, op, index }')
-      const pe = requirePe(options.pe, live.peCount, api)
+    return this.#queue('signalOnStream', options, signalKeys, (live, api) => {
+      const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
       const address = signalAt(live, signal, options.index, api, 'signal')
       const value = toNative('u64', options.value, api, 'value')
-      const op = requireWord(signalOps, options.op ?? 'set', 'op', api)
+      const op = requireKeyOf(options.op ?? 'set', api, 'op', signalOps)
       const stream = streamAt(live, options.stream, api)
       return () => nvshmemx_signal_op_on_stream(address, value, op, pe, stream)
     })
   }
 
-  /** Makes a stream wait until this PE's signal compares so with a value (`nvshmemx_signal_wait_until_on_stream`). */
+  /** Makes a stream wait until a signal of this PE compares so with a value (`nvshmemx_signal_wait_until_on_stream`). */
   waitForSignalOnStream(signal: SymmetricBuffer<'u64'>, options: WaitUntilOptions<'u64'>): Promise<void> {
-    return this.#queue('waitForSignalOnStream', (live, api) => {
-      requireOptions(options, api, '{ comparison, value, stream, index }')
+    return this.#queue('waitForSignalOnStream', options, waitUntilKeys, (live, api) => {
       const address = signalAt(live, signal, options.index, api, 'signal')
-      const comparison = requireWord(comparisons, options.comparison, 'comparison', api)
+      const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative('u64', options.value, api, 'value')
       const stream = streamAt(live, options.stream, api)
       return () => nvshmemx_signal_wait_until_on_stream(address, comparison, value, stream)
     })
   }
 
-  /** Makes a stream wait until one word of this PE compares so with a value (`nvshmemx_<type>_wait_until_on_stream`). */
-  waitUntilOnStream<D extends WaitableDType>(words: SymmetricBuffer<D>, options: WaitUntilOptions<D>): Promise<void> {
-    return this.#queue('waitUntilOnStream', (live, api) => {
-      requireOptions(options, api, '{ comparison, value, stream, index }')
-      const { address, dtype } = elementAt(live, words, options.index, api, 'words')
+  /** Makes a stream wait until one element of this PE compares so with a value (`nvshmemx_<type>_wait_until_on_stream`). */
+  waitUntilOnStream<D extends WaitableDType>(
+    variables: SymmetricBuffer<D>,
+    options: WaitUntilOptions<D>,
+  ): Promise<void> {
+    return this.#queue('waitUntilOnStream', options, waitUntilKeys, (live, api) => {
+      const { address, dtype } = elementAt(live, variables, options.index, api, 'variables')
       const call = waitable(waitUntil, dtype, api)
-      const comparison = requireWord(comparisons, options.comparison, 'comparison', api)
+      const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative(dtype, options.value, api, 'value')
       const stream = streamAt(live, options.stream, api)
       return () => call(address, comparison, value, stream)
     })
   }
 
-  /** Makes a stream wait until all words do (`nvshmemx_<type>_wait_until_all_on_stream`). */
+  /** Makes a stream wait until all elements compare so with a value (`nvshmemx_<type>_wait_until_all_on_stream`). */
   waitUntilAllOnStream<D extends WaitableDType>(
-    words: SymmetricBuffer<D>,
+    variables: SymmetricBuffer<D>,
     options: WaitUntilAllOptions<D>,
   ): Promise<void> {
-    return this.#queue('waitUntilAllOnStream', (live, api) => {
-      requireOptions(options, api, '{ comparison, value, stream, count, ignore }')
-      const { address, dtype, count, ignore } = wordsAt(live, words, options, api)
+    return this.#queue('waitUntilAllOnStream', options, waitUntilAllKeys, (live, api) => {
+      const { address, dtype, count, ignore } = variablesAt(live, variables, options, api)
       const call = waitable(waitUntilAll, dtype, api)
-      const comparison = requireWord(comparisons, options.comparison, 'comparison', api)
+      const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const value = toNative(dtype, options.value, api, 'value')
       const stream = streamAt(live, options.stream, api)
       return () => call(address, count, ignore, comparison, value, stream)
     })
   }
 
-  /** The same with a value for each word (`nvshmemx_<type>_wait_until_all_vector_on_stream`). */
+  /** Like {@link waitUntilAllOnStream}, with a value for each element (`nvshmemx_<type>_wait_until_all_vector_on_stream`). */
   waitUntilAllVectorOnStream<D extends WaitableDType>(
-    words: SymmetricBuffer<D>,
+    variables: SymmetricBuffer<D>,
     options: WaitUntilAllVectorOptions,
   ): Promise<void> {
-    return this.#queue('waitUntilAllVectorOnStream', (live, api) => {
-      requireOptions(options, api, '{ comparison, values, stream, count, ignore }')
-      const { address, dtype, count, ignore } = wordsAt(live, words, options, api)
+    return this.#queue('waitUntilAllVectorOnStream', options, vectorKeys, (live, api) => {
+      const { address, dtype, count, ignore } = variablesAt(live, variables, options, api)
       const call = waitable(waitUntilAllVector, dtype, api)
-      const comparison = requireWord(comparisons, options.comparison, 'comparison', api)
+      const comparison = requireKeyOf(options.comparison, api, 'comparison', comparisons)
       const values = localAt(live, options.values, api, 'values', false)
-      requireSameDType(values, dtype, { local: 'values', remote: 'words' }, api)
+      requireSameDType(values, dtype, { local: 'values', remote: 'variables' }, api)
       requireRoom(values.byteLength, count, dtype, 'values', api)
       const stream = streamAt(live, options.stream, api)
       return () => call(address, count, ignore, comparison, values.address, stream)
     })
   }
 
-  #queue(method: string, check: (live: LiveSession, api: string) => () => void): Promise<void> {
+  get [Symbol.toStringTag](): string {
+    return 'Signals'
+  }
+
+  /** @internal */
+  [inspectKey](): string {
+    return inspectLine('Signals', { pe: this.#live.pe })
+  }
+
+  #signalToFetch(signal: unknown, options: unknown, api: string): bigint {
+    this.#live.requireOpen(api)
+    const { index } = optionalOptions(options, api, indexKeys)
+    return signalAt(this.#live, signal, index, api, 'signal')
+  }
+
+  #queue<
+    O extends OnStreamOptions & { readonly ignore?: MemoryLike | undefined; readonly values?: MemoryLike | undefined },
+  >(
+    method: string,
+    options: O,
+    keys: OptionKeys<O>,
+    check: (live: LiveSession, api: string) => () => void,
+  ): Promise<void> {
     const api = `Signals.${method}`
     try {
       this.#live.requireOpen(api)
-      return this.#live.queue.start(api, check(this.#live, api))
+      requireOptions(options, api, keys)
+      const { stream, ignore, values } = options
+      return this.#live.queue.start(api, check(this.#live, api), [stream, ignore, values])
     } catch (error) {
       return Promise.reject(error)
     }
@@ -200,15 +247,15 @@ function waitable<F>(family: Family<F>, dtype: DType, api: string): F {
   throw new TypeError(`${api}: no stream can wait for ${dtype}; for ${dtypesOf(family, dtypes)} it can`)
 }
 
-function wordsAt(
+function variablesAt(
   live: LiveSession,
-  words: unknown,
+  variables: unknown,
   options: { readonly count?: number | undefined; readonly ignore?: MemoryLike | undefined },
   api: string,
 ): { readonly address: bigint; readonly dtype: DType; readonly count: number; readonly ignore: bigint | null } {
-  const { address, dtype, length, byteLength } = symmetricAt(live, words, api, 'words')
-  const count = options.count === undefined ? length : requireCount(options.count, 'count', 0, api)
-  requireRoom(byteLength, count, dtype, 'words', api)
+  const { address, dtype, length, byteLength } = symmetricAt(live, variables, api, 'variables')
+  const count = options.count === undefined ? length : requireCount(options.count, api, 'count')
+  requireRoom(byteLength, count, dtype, 'variables', api)
   if (options.ignore === undefined) return { address, dtype, count, ignore: null }
   const ignore = localAt(live, options.ignore, api, 'ignore', false)
   requireSameDType(ignore, 'i32', { local: 'ignore', remote: 'the statuses' }, api)

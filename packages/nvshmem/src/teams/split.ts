@@ -13,22 +13,29 @@ import {
   nvshmemx_team_get_uniqueid,
   nvshmemx_team_init,
 } from '@shoal/nvshmem-sys'
-import { describeValue } from '@shoal/types'
-import { requireOptions, requirePe, requireWhole } from '../checks.js'
+import {
+  type OptionKeys,
+  outOfRange,
+  requireAddress,
+  requireInteger,
+  requireOptions,
+  type WaitOptions,
+  waitKeys,
+} from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
+import { waitOf } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import type { TeamParts } from './teamParts.js'
 
-const most = 0x7fff_ffff
+const greatestInt = 0x7fff_ffff
 
-/** What a new team is to have, and how long to wait for it. */
+/** What a new team gets, and how long to wait for the other PEs. */
 export interface TeamConfig extends WaitOptions {
-  /** Communication contexts that the team will want (`num_contexts`). Default: no wish. */
+  /** Number of communication contexts that the team may use (`num_contexts`). Default: NVSHMEM's own. */
   readonly contexts?: number | undefined
 }
 
-/** Which PEs get into a team. */
+/** Which PEs of a team are in the new one. */
 export interface SplitStridedOptions extends TeamConfig {
   /** First PE of the new team, by its number in the old one. */
   readonly start: number
@@ -38,13 +45,13 @@ export interface SplitStridedOptions extends TeamConfig {
   readonly size: number
 }
 
-/** How PEs are arranged in rows. */
+/** How the PEs of a team are arranged in rows. */
 export interface Split2dOptions extends TeamConfig {
   /** Number of PEs in a row; the last row may be shorter. */
   readonly xRange: number
 }
 
-/** A team of any PEs, and this process's place in it. */
+/** A team of any PEs, and the number of this PE in it. */
 export interface CreateTeamOptions extends TeamConfig {
   /** The id that one of its PEs made (`Session.teamUniqueId`) and all of them got. */
   readonly id: bigint
@@ -53,6 +60,11 @@ export interface CreateTeamOptions extends TeamConfig {
   /** This process's number in the team. */
   readonly pe: number
 }
+
+const teamKeys: OptionKeys<TeamConfig> = { contexts: true, ...waitKeys }
+const stridedKeys: OptionKeys<SplitStridedOptions> = { start: true, stride: true, size: true, ...teamKeys }
+const split2dKeys: OptionKeys<Split2dOptions> = { xRange: true, ...teamKeys }
+const createKeys: OptionKeys<CreateTeamOptions> = { id: true, peCount: true, pe: true, ...teamKeys }
 
 /** The team that is split. */
 export interface Parent {
@@ -68,7 +80,7 @@ function configMemory(
   api: string,
 ): { readonly memory: NativeMemory; readonly mask: number } {
   const { contexts } = options
-  if (contexts !== undefined) requireWhole(contexts, 'contexts', 0, most, api)
+  if (contexts !== undefined) requireInteger(contexts, api, 'contexts', 0, greatestInt)
   const memory = NativeMemory.allocate(nvshmem_team_config_t.size)
   nvshmem_team_config_t.write(memory, {
     ...NVSHMEM_TEAM_CONFIG_INITIALIZER,
@@ -87,28 +99,31 @@ export async function splitStrided(
   options: SplitStridedOptions,
 ): Promise<TeamParts | undefined> {
   const api = 'Team.splitStrided'
-  requireOptions(options, api, '{ start, stride, size }')
+  requireOptions(options, api, stridedKeys)
   const { start, stride = 1, size } = options
   const { handle } = parent
-  requirePe(start, parent.peCount, api, 'start')
-  requireWhole(size, 'size', 1, parent.peCount, api)
-  requireWhole(stride, 'stride', -most, most, api)
+  requireInteger(start, api, 'start', 0, parent.peCount - 1)
+  requireInteger(size, api, 'size', 1, parent.peCount)
+  requireInteger(stride, api, 'stride', -greatestInt, greatestInt)
   const last = start + (size - 1) * stride
   if (last < 0 || last >= parent.peCount || (stride === 0 && size > 1)) {
-    throw new RangeError(
-      `${api}: ${size} PEs from ${start} in steps of ${stride} are not all in the team of ${parent.peCount}`,
+    throw outOfRange(
+      api,
+      'stride',
+      `such that ${size} PEs from ${start} on are in the team of ${parent.peCount}`,
+      stride,
     )
   }
   const { memory, mask } = configMemory(options, undefined, api)
   const out = noTeams(1)
   try {
     const split = (): number => nvshmem_team_split_strided(handle, start, stride, size, memory, mask, out)
-    const status = await live.queue.runOne(api, split, { wait: options, keep: [memory, out] })
+    const [status] = await live.queue.run(api, split, { wait: waitOf(options), keep: [memory, out] })
     checkNvshmem(status, 'nvshmem_team_split_strided')
     return await teamOf(live, out.i32[0], `${parent.name}[${start}, step ${stride}, ${size}]`)
   } finally {
-    memory.dispose()
-    out.dispose()
+    live.queue.free(memory)
+    live.queue.free(out)
   }
 }
 
@@ -118,24 +133,24 @@ export async function split2d(
   options: Split2dOptions,
 ): Promise<{ readonly x: TeamParts | undefined; readonly y: TeamParts | undefined }> {
   const api = 'Team.split2d'
-  requireOptions(options, api, '{ xRange }')
+  requireOptions(options, api, split2dKeys)
   const { handle } = parent
-  const xRange = requireWhole(options.xRange, 'xRange', 1, most, api)
+  const xRange = requireInteger(options.xRange, api, 'xRange', 1, greatestInt)
   const { memory, mask } = configMemory(options, undefined, api)
   const out = noTeams(2)
   try {
     const xOut = out.address
     const yOut = out.address + 4n
     const split = (): number => nvshmem_team_split_2d(handle, xRange, memory, mask, xOut, memory, mask, yOut)
-    const status = await live.queue.runOne(api, split, { wait: options, keep: [memory, out] })
+    const [status] = await live.queue.run(api, split, { wait: waitOf(options), keep: [memory, out] })
     checkNvshmem(status, 'nvshmem_team_split_2d')
     return {
       x: await teamOf(live, out.i32[0], `${parent.name} row of ${xRange}`),
       y: await teamOf(live, out.i32[1], `${parent.name} column of ${xRange}`),
     }
   } finally {
-    memory.dispose()
-    out.dispose()
+    live.queue.free(memory)
+    live.queue.free(out)
   }
 }
 
@@ -144,35 +159,32 @@ export async function teamUniqueId(live: LiveSession): Promise<bigint> {
   const api = 'Session.teamUniqueId'
   const out = NativeMemory.allocate(8)
   try {
-    const status = await live.queue.runOne(api, () => nvshmemx_team_get_uniqueid(out), { keep: [out] })
+    const [status] = await live.queue.run(api, () => nvshmemx_team_get_uniqueid(out), { keep: [out] })
     checkNvshmem(status, 'nvshmemx_team_get_uniqueid')
     return out.u64[0] ?? 0n
   } finally {
-    out.dispose()
+    live.queue.free(out)
   }
 }
 
 export async function createTeam(live: LiveSession, options: CreateTeamOptions): Promise<TeamParts> {
   const api = 'Session.createTeam'
-  requireOptions(options, api, '{ id, peCount, pe }')
-  const { id } = options
-  if (typeof id !== 'bigint' || BigInt.asUintN(64, id) !== id) {
-    throw new TypeError(`${api}: id must be the bigint of Session.teamUniqueId, got ${describeValue(id)}`)
-  }
-  const peCount = requireWhole(options.peCount, 'peCount', 1, live.peCount, api)
-  const pe = requirePe(options.pe, peCount, api)
+  requireOptions(options, api, createKeys)
+  const id = requireAddress(options.id, api, 'id')
+  const peCount = requireInteger(options.peCount, api, 'peCount', 1, live.peCount)
+  const pe = requireInteger(options.pe, api, 'pe', 0, peCount - 1)
   const { memory, mask } = configMemory(options, id, api)
   const out = noTeams(1)
   try {
     const make = (): number => nvshmemx_team_init(out, memory, mask, peCount, pe)
-    const status = await live.queue.runOne(api, make, { wait: options, keep: [memory, out] })
+    const [status] = await live.queue.run(api, make, { wait: waitOf(options), keep: [memory, out] })
     checkNvshmem(status, 'nvshmemx_team_init')
     const team = await teamOf(live, out.i32[0], `created of ${peCount}`)
     if (team === undefined) throw new TypeError(`${api}: NVSHMEM made no team of these PEs`)
     return team
   } finally {
-    memory.dispose()
-    out.dispose()
+    live.queue.free(memory)
+    live.queue.free(out)
   }
 }
 

@@ -8,17 +8,25 @@ import {
   type nvshmem_team_t,
   nvshmem_team_translate_pe,
 } from '@shoal/nvshmem-sys'
-import { DisposedError, describeValue } from '@shoal/types'
-import { requirePe } from '../checks.js'
+import {
+  DisposedError,
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  otherCopy,
+  requireInteger,
+  type WaitOptions,
+  wrongType,
+} from '@shoal/types'
 import {
   type CollectiveOptions,
-  type Gathering,
-  gather,
-  gatherSync,
-  queueGather,
+  type DataCollective,
+  dataCollective,
+  dataCollectiveSync,
+  queueDataCollective,
   type RootOptions,
   type StreamCollectiveOptions,
-} from '../collectives/gathering.js'
+} from '../collectives/dataCollectives.js'
 import {
   queueReduction,
   type Reduction,
@@ -26,24 +34,23 @@ import {
   reduction,
   reductionSync,
 } from '../collectives/reductions.js'
-import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
 import {
   type OnStreamOptions,
   queueSynchronization,
   type StreamSynchronization,
   synchronize,
   synchronizeSync,
-} from '../session/synchronization.js'
+} from '../collectives/synchronization.js'
+import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
 import type { SessionTeam, TeamParts } from './teamParts.js'
 
 /** The two teams of a 2-D split that this PE belongs to. */
 export interface Split2d {
-  /** The PEs that share this PE's place on the y axis: consecutive ones. */
+  /** The PEs of this PE's row, with consecutive numbers; undefined where this PE is in none. */
   readonly x: Team | undefined
-  /** The PEs that share this PE's place on the x axis. */
+  /** The PEs of this PE's column; undefined where this PE is in none. */
   readonly y: Team | undefined
 }
 
@@ -53,8 +60,20 @@ export interface Split2d {
  *
  * What returns a promise and is not `…OnStream` waits for the other PEs, in its turn among the calls of the session; the
  * `…Sync` twin blocks the thread; `…OnStream` queues. Collectives work on symmetric memory.
+ *
+ * All throw TypeError and RangeError for wrong arguments, DisposedError, StatusError, SessionStuckError; those that give a
+ * promise also TimeoutError and AbortedError.
+ *
+ * @example
+ * ```ts
+ * await using even = await session.world.splitStrided({ start: 0, stride: 2, size: session.peCount / 2 })
+ * // PEs with an odd number are not in it and got undefined.
+ * await even?.reduce(total, part, { op: 'sum' })
+ * ```
  */
 export class Team implements SessionTeam {
+  /** @internal */
+  static readonly [loadedFrom]: string = import.meta.url
   /** What the team is, for messages: `world`, `shared`, … */
   readonly name: string
   /** This process's number in the team. */
@@ -106,19 +125,19 @@ export class Team implements SessionTeam {
   }
 
   /**
-   * The number in another team of the PE that has number `pe` in this one; undefined when it is not in that team
-   * (`nvshmem_team_translate_pe`).
+   * The number that PE `pe` of this team has in the team `into` (`nvshmem_team_translate_pe`); undefined when it is not in
+   * that team.
    */
   async translate(pe: number, into: Team): Promise<number | undefined> {
     const api = 'Team.translate'
     const handle = this.#use(api)
-    requirePe(pe, this.peCount, api)
+    requireInteger(pe, api, 'pe', 0, this.peCount - 1)
     const target = teamHandle(into, this.#live, api, 'into')
     const found = await this.#live.queue.ask(api, () => nvshmem_team_translate_pe(handle, pe, target))
     return typeof found === 'number' && found >= 0 ? found : undefined
   }
 
-  /** How the team was made (`nvshmem_team_get_config`): the number of contexts it wants, -1 for no wish. */
+  /** The configuration of the team (`nvshmem_team_get_config`): its number of contexts, -1 where none was asked for. */
   async config(): Promise<{ readonly contexts: number }> {
     const api = 'Team.config'
     const handle = this.#use(api)
@@ -128,7 +147,7 @@ export class Team implements SessionTeam {
       await this.#live.queue.ask(api, () => nvshmem_team_get_config(handle, memory))
       return { contexts: nvshmem_team_config_t.read(memory).num_contexts }
     } finally {
-      memory.dispose()
+      this.#live.queue.free(memory)
     }
   }
 
@@ -158,13 +177,13 @@ export class Team implements SessionTeam {
     await synchronize(this.#live, 'barrier', this.#use(api), api, wait)
   }
 
-  /** Like {@link barrier}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link barrier}, and blocks the thread until the other PEs have come. @throws BusyError */
   barrierSync(): void {
     const api = 'Team.barrierSync'
     synchronizeSync(this.#live, 'barrier', this.#use(api), api)
   }
 
-  /** The barrier as work of a stream (`nvshmemx_barrier_on_stream`). */
+  /** Queues {@link barrier} on a stream (`nvshmemx_barrier_on_stream`). */
   barrierOnStream(options: OnStreamOptions): Promise<void> {
     return this.#queue('barrier', 'Team.barrierOnStream', options)
   }
@@ -175,75 +194,78 @@ export class Team implements SessionTeam {
     await synchronize(this.#live, 'sync', this.#use(api), api, wait)
   }
 
-  /** Like {@link sync}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link sync}, and blocks the thread until the other PEs have come. @throws BusyError */
   syncSync(): void {
     const api = 'Team.syncSync'
     synchronizeSync(this.#live, 'sync', this.#use(api), api)
   }
 
-  /** The same as work of a stream (`nvshmemx_team_sync_on_stream`). */
+  /** Queues {@link sync} on a stream (`nvshmemx_team_sync_on_stream`). */
   syncOnStream(options: OnStreamOptions): Promise<void> {
     return this.#queue('sync', 'Team.syncOnStream', options)
   }
 
-  /** Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). The same buffer twice works. */
+  /**
+   * Copies `source` of PE `root` into `target` of every PE (`nvshmem_<type>_broadcast`). `target` and `source` may be the
+   * same buffer.
+   */
   broadcast(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): Promise<void> {
-    return this.#gather('broadcast', target, source, options)
+    return this.#move('broadcast', target, source, options)
   }
 
-  /** Like {@link broadcast}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link broadcast}, and blocks the thread until the other PEs have come. @throws BusyError */
   broadcastSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions & RootOptions): void {
-    this.#gatherSync('broadcast', target, source, options)
+    this.#moveSync('broadcast', target, source, options)
   }
 
-  /** The same as work of a stream (`nvshmemx_<type>_broadcast_on_stream`). */
+  /** Queues {@link broadcast} on a stream (`nvshmemx_<type>_broadcast_on_stream`). */
   broadcastOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,
     options: StreamCollectiveOptions & RootOptions,
   ): Promise<void> {
-    return this.#queueGather('broadcast', target, source, options)
+    return this.#queueMove('broadcast', target, source, options)
   }
 
   /**
-   * Puts the `source` of all PEs one after the other into `target` of every PE (`nvshmem_<type>_fcollect`); `count` is
-   * that of one PE.
+   * Writes the `source` of all PEs one after the other to `target` of every PE (`nvshmem_<type>_fcollect`). `count` is the
+   * number of elements of one PE.
    */
   fcollect(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
-    return this.#gather('fcollect', target, source, options)
+    return this.#move('fcollect', target, source, options)
   }
 
-  /** Like {@link fcollect}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link fcollect}, and blocks the thread until the other PEs have come. @throws BusyError */
   fcollectSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
-    this.#gatherSync('fcollect', target, source, options)
+    this.#moveSync('fcollect', target, source, options)
   }
 
-  /** The same as work of a stream (`nvshmemx_<type>_fcollect_on_stream`). */
+  /** Queues {@link fcollect} on a stream (`nvshmemx_<type>_fcollect_on_stream`). */
   fcollectOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
-    return this.#queueGather('fcollect', target, source, options)
+    return this.#queueMove('fcollect', target, source, options)
   }
 
   /**
    * Sends part i of `source` to PE i, where it becomes the part of this PE in `target` (`nvshmem_<type>_alltoall`);
-   * `count` is that of one part.
+   * `count` is the number of elements of one part.
    */
   allToAll(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): Promise<void> {
-    return this.#gather('allToAll', target, source, options)
+    return this.#move('allToAll', target, source, options)
   }
 
-  /** Like {@link allToAll}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link allToAll}, and blocks the thread until the other PEs have come. @throws BusyError */
   allToAllSync(target: SymmetricBuffer, source: SymmetricBuffer, options: CollectiveOptions = {}): void {
-    this.#gatherSync('allToAll', target, source, options)
+    this.#moveSync('allToAll', target, source, options)
   }
 
-  /** The same as work of a stream (`nvshmemx_<type>_alltoall_on_stream`). */
+  /** Queues {@link allToAll} on a stream (`nvshmemx_<type>_alltoall_on_stream`). */
   allToAllOnStream(target: SymmetricBuffer, source: SymmetricBuffer, options: StreamCollectiveOptions): Promise<void> {
-    return this.#queueGather('allToAll', target, source, options)
+    return this.#queueMove('allToAll', target, source, options)
   }
 
   /**
    * Combines the elements of `source` over all PEs and leaves the result in `target` of every PE
-   * (`nvshmem_<type>_<op>_reduce`). The same buffer twice works in place.
+   * (`nvshmem_<type>_<op>_reduce`). `target` and `source` may be the same buffer.
    */
   reduce(
     target: SymmetricBuffer,
@@ -253,12 +275,12 @@ export class Team implements SessionTeam {
     return this.#reduce('reduce', target, source, options)
   }
 
-  /** Like {@link reduce}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link reduce}, and blocks the thread until the other PEs have come. @throws BusyError */
   reduceSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduce', target, source, options)
   }
 
-  /** The same as work of a stream (`nvshmemx_<type>_<op>_reduce_on_stream`). */
+  /** Queues {@link reduce} on a stream (`nvshmemx_<type>_<op>_reduce_on_stream`). */
   reduceOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,
@@ -269,7 +291,8 @@ export class Team implements SessionTeam {
 
   /**
    * Combines the elements of `source` over all PEs and leaves PE i part i of the result in `target`
-   * (`nvshmem_<type>_<op>_reducescatter`); `count` is that of one part.
+   * (`nvshmem_<type>_<op>_reducescatter`); `count` is the number of elements of one
+   * part.
    *
    * @throws RangeError also when the parts have no room in the scratch memory of the team: half of
    * `NVSHMEM_REDUCE_SCRATCH_SIZE`, 256 KiB by default.
@@ -282,12 +305,12 @@ export class Team implements SessionTeam {
     return this.#reduce('reduceScatter', target, source, options)
   }
 
-  /** Like {@link reduceScatter}, and blocks the thread until the other PEs have come. @throws SessionBusyError */
+  /** Like {@link reduceScatter}, and blocks the thread until the other PEs have come. @throws BusyError */
   reduceScatterSync(target: SymmetricBuffer, source: SymmetricBuffer, options: ReductionOptions = {}): void {
     this.#reduceSync('reduceScatter', target, source, options)
   }
 
-  /** The same as work of a stream (`nvshmemx_<type>_<op>_reducescatter_on_stream`). */
+  /** Queues {@link reduceScatter} on a stream (`nvshmemx_<type>_<op>_reducescatter_on_stream`). */
   reduceScatterOnStream(
     target: SymmetricBuffer,
     source: SymmetricBuffer,
@@ -297,8 +320,10 @@ export class Team implements SessionTeam {
   }
 
   /**
-   * Gives the team back (`nvshmem_team_destroy`): all its PEs do. Idempotent, destroyed once. NVSHMEM's own teams
-   * are not destroyed: for them it throws.
+   * Destroys the team (`nvshmem_team_destroy`), which all its PEs do, after the calls that were made before. Again does
+   * nothing.
+   *
+   * @throws TypeError for NVSHMEM's own teams; SessionStuckError, TimeoutError, AbortedError.
    */
   dispose(wait?: WaitOptions): Promise<void> {
     if (this.#isPredefined) {
@@ -322,8 +347,10 @@ export class Team implements SessionTeam {
     return 'Team'
   }
 
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return `Team ${this.name}: PE ${this.pe} of ${this.peCount}${this.disposed ? ', disposed' : ''}`
+  /** @internal */
+  [inspectKey](): string {
+    const { name, pe, peCount, disposed } = this
+    return inspectLine('Team', { name, pe, peCount, disposed: disposed || undefined })
   }
 
   async #destroy(wait: WaitOptions | undefined): Promise<void> {
@@ -350,35 +377,35 @@ export class Team implements SessionTeam {
     }
   }
 
-  async #gather(
-    kind: Gathering,
+  async #move(
+    kind: DataCollective,
     target: SymmetricBuffer,
     source: SymmetricBuffer,
     options: CollectiveOptions & Partial<RootOptions>,
   ): Promise<void> {
     const handle = this.#use(`Team.${kind}`)
-    await gather({ live: this.#live, team: this, handle }, kind, target, source, options)
+    await dataCollective({ live: this.#live, team: this, handle }, kind, target, source, options)
   }
 
-  #gatherSync(
-    kind: Gathering,
+  #moveSync(
+    kind: DataCollective,
     target: SymmetricBuffer,
     source: SymmetricBuffer,
     options: CollectiveOptions & Partial<RootOptions>,
   ): void {
     const handle = this.#use(`Team.${kind}Sync`)
-    gatherSync({ live: this.#live, team: this, handle }, kind, target, source, options)
+    dataCollectiveSync({ live: this.#live, team: this, handle }, kind, target, source, options)
   }
 
-  #queueGather(
-    kind: Gathering,
+  #queueMove(
+    kind: DataCollective,
     target: SymmetricBuffer,
     source: SymmetricBuffer,
     options: StreamCollectiveOptions & Partial<RootOptions>,
   ): Promise<void> {
     try {
       const handle = this.#use(`Team.${kind}OnStream`)
-      return queueGather({ live: this.#live, team: this, handle }, kind, target, source, options)
+      return queueDataCollective({ live: this.#live, team: this, handle }, kind, target, source, options)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -416,6 +443,6 @@ export class Team implements SessionTeam {
 
 /** The handle of a team that was given as an argument. */
 export function teamHandle(team: unknown, live: LiveSession, api: string, parameter: string): nvshmem_team_t {
-  if (!Team._is(team)) throw new TypeError(`${api}: ${parameter} must be a Team, got ${describeValue(team)}`)
+  if (!Team._is(team)) throw otherCopy(team, api, parameter, Team) ?? wrongType(api, parameter, 'a Team', team)
   return team._handleIn(live, api)
 }

@@ -1,5 +1,5 @@
 import type { nvshmem_team_t } from '@shoal/nvshmem-sys'
-import type { LiveSession } from '../session/live.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 /** What is needed to make a Team. */
 export interface TeamParts {
@@ -12,9 +12,9 @@ export interface TeamParts {
   readonly isPredefined: boolean
 }
 
-/** A team, for what only needs to name one: a `Team`. */
+/** A team as an argument: a `Team`. */
 export interface SessionTeam {
-  /** What the team is, for messages. */
+  /** Name of the team, for messages. */
   readonly name: string
   /** This process's number in the team. */
   readonly pe: number

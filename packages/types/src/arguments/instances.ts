@@ -57,7 +57,8 @@ function copyOf(value: unknown, className: string): string | undefined {
 }
 
 function article(name: string): string {
-  return /^[AEIOU]/.test(name) ? 'an' : 'a'
+  // As it is spoken: a UniqueId.
+  return /^(?:[AEIO]|U(?!ni))/.test(name) ? 'an' : 'a'
 }
 
 /** What `util.inspect` and `console.log` print of a public object: its class and what it is, in one line. */

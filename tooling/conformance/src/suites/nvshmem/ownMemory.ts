@@ -21,10 +21,11 @@ function before({ session }: Pe): number {
   return (session.pe + session.peCount - 1) % session.peCount
 }
 
-/** Local memory that NVSHMEM is told of, the memory of other PEs by its address, a buffer that grows, a team by an id. */
+/** Local memory that NVSHMEM is told of, the memory of other PEs by its address, buffers of no elements and of more, a team by an id. */
 export async function memory(pe: Pe, seed: number): Promise<void> {
   await registered(pe, seed)
   await ofPeers(pe, seed)
+  await withoutElements(pe)
   await resized(pe, seed)
   await teamById(pe)
 }
@@ -47,11 +48,11 @@ async function registered(pe: Pe, seed: number): Promise<void> {
 
 async function ofPeers(pe: Pe, seed: number): Promise<void> {
   const { session, device, stream } = pe
-  const words = elementsIn(pe.source, 'i32', 64)
-  words.copyFromSync(numbersOf(session.pe, 64, seed))
+  const numbers = elementsIn(pe.source, 'i32', 64)
+  numbers.copyFromSync(numbersOf(session.pe, 64, seed))
   await session.barrierAll(wait)
-  assert.equal((await words.peer(session.pe))?.address, words.address)
-  const theirs = await words.peer(next(pe))
+  assert.equal((await numbers.peer(session.pe))?.address, numbers.address)
+  const theirs = await numbers.peer(next(pe))
   assert.ok(theirs, 'the memory of a PE of the same machine has an address here')
   const view = DeviceBuffer.view(device, theirs, 'i32')
   assert.deepEqual(await view.toArray({ stream }), numbersOf(next(pe), 64, seed))
@@ -59,8 +60,19 @@ async function ofPeers(pe: Pe, seed: number): Promise<void> {
   view.copyFrom(numbersOf(session.pe, 64, seed + 1), { stream })
   await stream.synchronize(wait)
   await session.barrierAll(wait)
-  assert.deepEqual(words.toArraySync(), numbersOf(before(pe), 64, seed + 1))
+  assert.deepEqual(numbers.toArraySync(), numbersOf(before(pe), 64, seed + 1))
   await session.barrierAll(wait)
+}
+
+/** A buffer of no elements is there on every PE, and moves nothing. */
+async function withoutElements({ session }: Pe): Promise<void> {
+  const empty = await session.allocate('f64', 0, wait)
+  assert.ok(empty.address > 0n)
+  assert.equal((await empty.toArray()).length, 0)
+  const longer = await empty.resize(2, wait)
+  await longer.fill(3)
+  assert.deepEqual(await longer.toArray(), Float64Array.of(3, 3))
+  await longer.dispose(wait)
 }
 
 async function resized(pe: Pe, seed: number): Promise<void> {

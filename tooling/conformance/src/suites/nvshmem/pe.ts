@@ -14,7 +14,7 @@ export interface Pe {
   readonly signals: SymmetricBuffer<'u64'>
   /** Memory of this PE's device that is not symmetric. */
   readonly local: DeviceBuffer<'u8'>
-  /** Which words of a list are left out. */
+  /** Which elements of a wait for several are left out. */
   readonly ignore: DeviceBuffer<'i32'>
   /** Undefined for a PE that is not in it. */
   readonly teams: { readonly [T in TeamName]: Team | undefined }

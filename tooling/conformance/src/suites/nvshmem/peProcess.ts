@@ -139,8 +139,8 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<Outcome> {
   }
 }
 
-const initIfPossible = ({ timeout, ...start }: Start & { readonly timeout: number }): Promise<Outcome> =>
-  outcomeOf(() => Session.init({ ...start, device: start.rank, id: UniqueId.fromBase64(start.id), timeout }))
+const initIfPossible = ({ id, rank, worldSize, timeout }: Start & { readonly timeout: number }): Promise<Outcome> =>
+  outcomeOf(() => Session.init({ device: rank, rank, worldSize, id: UniqueId.fromBase64(id), timeout }))
 
 /** Waits for the others in one of the ways there are; the session is given up after that. */
 async function waitIfPossible({ way, timeout }: { readonly way: string; readonly timeout: number }): Promise<Outcome> {

@@ -254,8 +254,8 @@ const forms: readonly Form[] = [
   {
     pattern: new RegExp(`^nvshmemx_${typed}_wait_until(_all)?(_vector)?_on_stream$`),
     make(pe, call, { seed }, [type, all, vector]) {
-      const words = Object.keys(comparisons) as (keyof typeof comparisons)[]
-      const comparison = words[seed % words.length] as keyof typeof comparisons
+      const names = Object.keys(comparisons) as (keyof typeof comparisons)[]
+      const comparison = names[seed % names.length] as keyof typeof comparisons
       const kind = all === undefined ? 'waitUntil' : vector === undefined ? 'waitUntilAll' : 'waitUntilAllVector'
       const trial = { kind, dtype: dtypeOf(type), count: 7, seed, way: 'stream', comparison } as const
       const code = comparisons[comparison]

@@ -180,7 +180,7 @@ export function atomic(pe: Pe, trial: Of<'atomic'>, call?: ElementCall): Steps {
 
 const rounds = 25
 
-/** All PEs count one word up at the same time. */
+/** All PEs count one element up at the same time. */
 export function contended(pe: Pe, trial: Of<'contended'>): Steps {
   const { session } = pe
   const { dtype, seed } = trial
@@ -200,7 +200,7 @@ export function contended(pe: Pe, trial: Of<'contended'>): Steps {
       }
       if (session.pe !== owner) return undefined
       const [got] = Array.from(numbersIn(dtype, readBack(pe.target, dtype, 1)))
-      return differs('the word', Number(got), 7 + rounds * session.peCount)
+      return differs('the element', Number(got), 7 + rounds * session.peCount)
     },
   }
 }
@@ -225,8 +225,8 @@ export function signal(pe: Pe, trial: Of<'signal'>): Steps {
     },
     check() {
       const got = signals.toArraySync()
-      for (const [at, word] of got.entries()) {
-        const wrong = differs(`signal ${at}`, word, at === from ? last : 11n)
+      for (const [at, element] of got.entries()) {
+        const wrong = differs(`signal ${at}`, element, at === from ? last : 11n)
         if (wrong !== undefined) return wrong
       }
       return undefined
@@ -234,7 +234,7 @@ export function signal(pe: Pe, trial: Of<'signal'>): Steps {
   }
 }
 
-/** What a word is at first, and what it becomes so that it compares with 5 as wanted. */
+/** What an element is at first, and what it becomes so that it compares with 5 as wanted. */
 const changes = {
   '==': [0, 5],
   '!=': [5, 6],
@@ -245,9 +245,9 @@ const changes = {
 } as const
 
 /** A function of the library that makes a stream wait: `against` is the value, or the address of the values. */
-export type WaitCall = (words: bigint, count: number, ignore: bigint | null, against: Num) => void
+export type WaitCall = (variables: bigint, count: number, ignore: bigint | null, against: Num) => void
 
-/** A stream waits for words of this PE that another one writes. */
+/** A stream waits for variables of this PE that another one writes. */
 export function waitUntil(
   pe: Pe,
   trial: Of<'waitUntil' | 'waitUntilAll' | 'waitUntilAllVector'>,
@@ -257,7 +257,7 @@ export function waitUntil(
   const { dtype, count, seed, kind, comparison } = trial
   const { to } = partners(pe, seed)
   const [first, last] = changes[comparison]
-  // One word that never compares so is left out.
+  // One element that never compares so is left out.
   const ignored = kind === 'waitUntil' || seed % 2 === 0 ? -1 : seed % count
   return {
     prepare() {
@@ -270,24 +270,25 @@ export function waitUntil(
       pe.ignore.slice(0, count).copyFromSync(skips)
     },
     async act() {
-      const words = elementsIn(pe.target, dtype, count) as SymmetricBuffer<WaitableDType>
+      const variables = elementsIn(pe.target, dtype, count) as SymmetricBuffer<WaitableDType>
       const value = encodedValue(dtype, 5) as never
       const ignore = ignored < 0 ? {} : { ignore: pe.ignore.slice(0, count) }
       const { signals } = session
       if (call !== undefined) {
-        const start = kind === 'waitUntil' ? words.slice(3).address : words.address
+        const start = kind === 'waitUntil' ? variables.slice(3).address : variables.address
         const against = kind === 'waitUntilAllVector' ? localElements(pe.local, dtype, count).address : value
         call(start, count, ignored < 0 ? null : pe.ignore.address, against)
-      } else if (kind === 'waitUntil') await signals.waitUntilOnStream(words, { index: 3, comparison, value, stream })
+      } else if (kind === 'waitUntil')
+        await signals.waitUntilOnStream(variables, { index: 3, comparison, value, stream })
       else if (kind === 'waitUntilAll') {
-        await signals.waitUntilAllOnStream(words, { comparison, value, stream, ...ignore })
+        await signals.waitUntilAllOnStream(variables, { comparison, value, stream, ...ignore })
       } else {
         const values = localElements(pe.local, dtype, count)
-        await signals.waitUntilAllVectorOnStream(words, { comparison, values, stream, ...ignore })
+        await signals.waitUntilAllVectorOnStream(variables, { comparison, values, stream, ...ignore })
       }
       for (let index = 0; index < count; index += 1) {
         if (index === ignored) continue
-        await session.putElement(words, encodedValue(dtype, last) as never, { pe: to, index })
+        await session.putElement(variables, encodedValue(dtype, last) as never, { pe: to, index })
       }
       await session.quiet({ timeout: 30_000 })
       await stream.synchronize({ timeout: 30_000 })
@@ -296,7 +297,7 @@ export function waitUntil(
       const got = numbersIn(dtype, readBack(pe.target, dtype, count))
       for (let at = 0; at < count; at += 1) {
         const want = at === ignored ? first : last
-        const wrong = differs(`word ${at}`, Number(got[at]), want)
+        const wrong = differs(`element ${at}`, Number(got[at]), want)
         if (wrong !== undefined) return wrong
       }
       return undefined

@@ -19,7 +19,7 @@ const wait = { timeout: 30_000 }
 async function barriers(pe: Pe, seed: number): Promise<void> {
   const { session, stream, teams: known } = pe
   const { pe: own, peCount } = session
-  const words = elementsIn(pe.target, 'i64', peCount)
+  const elements = elementsIn(pe.target, 'i64', peCount)
   const ways: (() => Promise<void> | void)[] = [
     () => session.barrierAll(wait),
     () => session.barrierAllSync(),
@@ -42,16 +42,16 @@ async function barriers(pe: Pe, seed: number): Promise<void> {
         .then(() => session.world.syncOnStream({ stream }))
         .then(() => stream.synchronize(wait)),
   ]
-  await words.fill(-1n)
+  await elements.fill(-1n)
   await session.barrierAll(wait)
   for (const [round, barrier] of ways.entries()) {
     // Each time somebody else is late.
     if ((round + seed) % peCount === own) await sleep(15)
     for (let to = 0; to < peCount; to += 1) {
-      await session.putElement(words, BigInt(round * 100 + own), { pe: to, index: own })
+      await session.putElement(elements, BigInt(round * 100 + own), { pe: to, index: own })
     }
     await barrier()
-    const got = await words.toArray()
+    const got = await elements.toArray()
     const want = Array.from({ length: peCount }, (_, from) => BigInt(round * 100 + from))
     assert.deepEqual([...got], want, `after barrier ${round}`)
     await session.barrierAll(wait)

@@ -71,27 +71,27 @@ export type Trial =
 
 const integers: readonly DType[] = ['i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64']
 const floats: readonly DType[] = ['f16', 'bf16', 'f32', 'f64']
-const words: readonly DType[] = ['i32', 'u32', 'i64', 'u64']
-const waitable: readonly DType[] = ['i16', 'u16', ...words]
+const wideIntegers: readonly DType[] = ['i32', 'u32', 'i64', 'u64']
+const waitable: readonly DType[] = ['i16', 'u16', ...wideIntegers]
 const comparisons: readonly Comparison[] = ['==', '!=', '>', '>=', '<', '<=']
 const teams: readonly TeamName[] = ['world', 'shared', 'node', 'everySecond']
 
 /** Atomics and the dtypes that NVSHMEM has them for. */
 const atomics: { readonly [A in Atomic]: readonly DType[] } = {
-  fetch: [...words, 'f32', 'f64'],
-  set: [...words, 'f32', 'f64'],
-  swap: [...words, 'f32', 'f64'],
-  compareSwap: words,
-  increment: words,
-  fetchIncrement: words,
-  add: words,
-  fetchAdd: words,
-  and: words,
-  fetchAnd: words,
-  or: words,
-  fetchOr: words,
-  xor: words,
-  fetchXor: words,
+  fetch: [...wideIntegers, 'f32', 'f64'],
+  set: [...wideIntegers, 'f32', 'f64'],
+  swap: [...wideIntegers, 'f32', 'f64'],
+  compareSwap: wideIntegers,
+  increment: wideIntegers,
+  fetchIncrement: wideIntegers,
+  add: wideIntegers,
+  fetchAdd: wideIntegers,
+  and: wideIntegers,
+  fetchAnd: wideIntegers,
+  or: wideIntegers,
+  fetchOr: wideIntegers,
+  xor: wideIntegers,
+  fetchXor: wideIntegers,
 }
 
 const reductions: { readonly [O in ReduceOp]: readonly DType[] } = {
@@ -161,7 +161,7 @@ export function everyTrial(random: Random, large: number): Trial[] {
       for (const way of waited) trials.push({ ...common(dtype, way, 64), kind: 'atomic', atomic })
     }
   }
-  for (const dtype of words) trials.push({ ...common(dtype, 'wait', 1), kind: 'contended' })
+  for (const dtype of wideIntegers) trials.push({ ...common(dtype, 'wait', 1), kind: 'contended' })
   for (const signalOp of ['set', 'add'] as const) {
     trials.push({ ...common('u64', 'stream', 64), kind: 'signal', signalOp })
   }

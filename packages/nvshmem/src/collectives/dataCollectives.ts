@@ -12,17 +12,16 @@ import {
   type nvshmemx_float_broadcast_on_stream,
   type nvshmemx_float_fcollect_on_stream,
 } from '@shoal/nvshmem-sys'
-import { dtypeInfo } from '@shoal/types'
-import { requireOptions, requirePe } from '../checks.js'
+import { dtypeInfo, type OptionKeys, requireInteger, requireOptions, type WaitOptions, waitKeys } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { type Family, typedFamily } from '../families.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
+import { waitOf } from '../queue/callQueue.js'
 import { type CollectiveOperands, type CollectiveTeam, checkCollective, checkOnStream, type Shape } from './operands.js'
 
-/** Collectives that move elements without computing. */
-export type Gathering = 'broadcast' | 'fcollect' | 'allToAll'
+/** Collectives that copy elements without computing. */
+export type DataCollective = 'broadcast' | 'fcollect' | 'allToAll'
 
 /** How many elements a collective moves. */
 export interface CountOptions {
@@ -30,10 +29,10 @@ export interface CountOptions {
   readonly count?: number | undefined
 }
 
-/** What collectives that are waited for take. */
+/** How many elements a collective moves, and how long to wait for the other PEs. */
 export type CollectiveOptions = CountOptions & WaitOptions
 
-/** What collectives on a stream take. */
+/** How many elements a collective moves, and on which stream. */
 export interface StreamCollectiveOptions extends CountOptions {
   /** Stream it is queued on: a stream object, a bare `cudaStream_t`, or null for the default stream. */
   readonly stream: StreamOperand
@@ -44,6 +43,21 @@ export interface RootOptions {
   /** PE whose elements are sent, by its number in the team. */
   readonly root: number
 }
+
+const keys = {
+  sync: { count: true },
+  wait: { count: true, ...waitKeys },
+  stream: { count: true, stream: true },
+} as const satisfies {
+  sync: OptionKeys<CountOptions>
+  wait: OptionKeys<CollectiveOptions>
+  stream: OptionKeys<StreamCollectiveOptions>
+}
+const rootKeys = {
+  sync: { ...keys.sync, root: true },
+  wait: { ...keys.wait, root: true },
+  stream: { ...keys.stream, root: true },
+} as const
 
 type Move = typeof nvshmem_float_fcollect
 type StreamMove = typeof nvshmemx_float_fcollect_on_stream
@@ -69,7 +83,7 @@ const moves = {
   { typed: Family<Move>; bytes: Move; typedOnStream: Family<StreamMove>; bytesOnStream: StreamMove }
 >
 
-function shapeOf(kind: Gathering, peCount: number): Shape {
+function shapeOf(kind: DataCollective, peCount: number): Shape {
   if (kind === 'broadcast') return { targetParts: 1, sourceParts: 1, inPlace: true }
   if (kind === 'fcollect') return { targetParts: peCount, sourceParts: 1, inPlace: false }
   return { targetParts: peCount, sourceParts: peCount, inPlace: false }
@@ -86,14 +100,15 @@ interface Checked extends CollectiveOperands {
 
 function check(
   { live, team }: CollectiveTeam,
-  kind: Gathering,
+  kind: DataCollective,
   target: SymmetricBuffer,
   source: SymmetricBuffer,
   options: CountOptions & Partial<RootOptions>,
+  way: keyof typeof keys,
   api: string,
 ): Checked {
-  requireOptions(options, api, kind === 'broadcast' ? '{ root, count }' : '{ count }')
-  const root = kind === 'broadcast' ? requirePe(options.root, team.peCount, api, 'root') : 0
+  requireOptions<object>(options, api, (kind === 'broadcast' ? rootKeys : keys)[way])
+  const root = kind === 'broadcast' ? requireInteger(options.root, api, 'root', 0, team.peCount - 1) : 0
   const operands = checkCollective(live, target, source, options.count, shapeOf(kind, team.peCount), api)
   const { bytes, nvshmemName } = dtypeInfo(operands.dtype)
   const c = kind === 'allToAll' ? 'alltoall' : kind
@@ -107,7 +122,7 @@ function check(
   }
 }
 
-function call({ handle }: CollectiveTeam, kind: Gathering, checked: Checked): number {
+function call({ handle }: CollectiveTeam, kind: DataCollective, checked: Checked): number {
   const { dtype, target, source, units, isTyped, root } = checked
   if (kind === 'broadcast') {
     const broadcast = (isTyped ? broadcastOf(dtype) : undefined) ?? nvshmem_broadcastmem
@@ -117,44 +132,44 @@ function call({ handle }: CollectiveTeam, kind: Gathering, checked: Checked): nu
   return move(handle, target, source, units)
 }
 
-export async function gather(
+export async function dataCollective(
   team: CollectiveTeam,
-  kind: Gathering,
+  kind: DataCollective,
   target: SymmetricBuffer,
   source: SymmetricBuffer,
   options: CollectiveOptions & Partial<RootOptions>,
 ): Promise<void> {
   const api = `Team.${kind}`
-  const checked = check(team, kind, target, source, options, api)
-  const status = await team.live.queue.runOne(api, () => call(team, kind, checked), { wait: options })
+  const checked = check(team, kind, target, source, options, 'wait', api)
+  const [status] = await team.live.queue.run(api, () => call(team, kind, checked), { wait: waitOf(options) })
   checkNvshmem(status, checked.api)
 }
 
-export function gatherSync(
+export function dataCollectiveSync(
   team: CollectiveTeam,
-  kind: Gathering,
+  kind: DataCollective,
   target: SymmetricBuffer,
   source: SymmetricBuffer,
   options: CountOptions & Partial<RootOptions>,
 ): void {
   const api = `Team.${kind}Sync`
-  const checked = check(team, kind, target, source, options, api)
+  const checked = check(team, kind, target, source, options, 'sync', api)
   checkNvshmem(
     team.live.queue.callSync(api, () => call(team, kind, checked)),
     checked.api,
   )
 }
 
-export function queueGather(
+export function queueDataCollective(
   team: CollectiveTeam,
-  kind: Gathering,
+  kind: DataCollective,
   target: SymmetricBuffer,
   source: SymmetricBuffer,
   options: StreamCollectiveOptions & Partial<RootOptions>,
 ): Promise<void> {
   const api = `Team.${kind}OnStream`
   const { live, handle } = team
-  const checked = check(team, kind, target, source, options, api)
+  const checked = check(team, kind, target, source, options, 'stream', api)
   const stream = streamAt(live, options.stream, api)
   const { dtype, units, isTyped, root } = checked
   const record = (): number => {
@@ -165,5 +180,5 @@ export function queueGather(
     const move = (isTyped ? moves[kind].typedOnStream(dtype) : undefined) ?? moves[kind].bytesOnStream
     return move(handle, checked.target, checked.source, units, stream)
   }
-  return live.queue.startChecked(api, record, (status) => checkOnStream(status, checked.api))
+  return live.queue.start(api, record, [options.stream], (status) => checkOnStream(status, checked.api))
 }

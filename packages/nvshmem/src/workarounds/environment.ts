@@ -1,7 +1,7 @@
 import { isMainThread } from 'node:worker_threads'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
-/** Those that the package looks at. */
+/** The variables that the package looks at. */
 const names = [
   'NVSHMEM_CUMEM_GRANULARITY',
   'NVSHMEM_DISABLE_CUDA_VMM',

@@ -1,26 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { resultsOf } from './fixtures/job.js'
-
-test('devices, streams, device and page-locked memory of @shoal/driver', async () => {
-  const results = await resultsOf('neighbours.driver', 2)
-  const all = (value: number): number[] => [value, value, value, value]
-  for (const [rank, result] of results.entries()) {
-    const other = 1 - rank
-    expect(result).toEqual({
-      filled: all(rank),
-      fromDevice: all(other + 10),
-      fromHost: all(other + 20),
-      fromPeer: all(rank + 20),
-      disposed: 'SHOAL_DISPOSED',
-    })
-  }
-})
-
-test('symmetric memory in a collective of @shoal/nccl', async () => {
-  expect(await resultsOf('neighbours.nccl', 1)).toEqual([[2, 2, 2, 2, 2, 2, 2, 2]])
-})
 
 const launched = `
   import { Session } from '@shoal/nvshmem'

@@ -9,7 +9,7 @@ let prepared = false
 let timer: NodeJS.Timeout | undefined
 
 /** How long a call of a worker may take before the end of the process is prepared, in milliseconds. */
-const patience = 500
+const preparedAfter = 500
 
 /**
  * Has the process end without C's exit handlers and destructors, with its own status and after all of JavaScript's
@@ -44,10 +44,10 @@ export function enterNvshmem(queue: object): void {
   }
   inside.add(queue)
   // A worker that is ended from outside, as by the end of the process, runs no handler.
-  if (!isMainThread && !prepared) timer ??= setTimeout(onExit, patience).unref()
+  if (!isMainThread && !prepared) timer ??= setTimeout(onExit, preparedAfter).unref()
 }
 
-/** The same where nothing speaks for the thread's coming out again. */
+/** Like {@link enterNvshmem}, for a thread that may never leave NVSHMEM again. */
 export function staysInNvshmem(queue: object): void {
   enterNvshmem(queue)
   if (!isMainThread) prepareEnd()

@@ -10,7 +10,7 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { nvshmemx_status } from '@shoal/nvshmem-sys'
 import { checkCuda, nvshmemError } from '../errors.js'
-import type { CallQueue } from '../session/callQueue.js'
+import type { CallQueue } from '../queue/callQueue.js'
 import type { HeapShape } from './heapShape.js'
 import { HeapSpace } from './heapSpace.js'
 
@@ -19,7 +19,7 @@ const unit = 512
 
 const roundedTo = (step: number, bytes: number): number => Math.ceil(bytes / step) * step
 
-/** How a call that allocates has ended: its address, 0n when it gave none; undefined when nobody will know. */
+/** Takes the result of a call that allocates: its address, 0n when it gave none, undefined when that stays unknown. */
 type Ended = (address: bigint | undefined) => void
 
 /**
@@ -28,7 +28,7 @@ type Ended = (address: bigint | undefined) => void
  */
 export class HeapRoom {
   readonly #queue: CallQueue
-  readonly #device: number
+  readonly #deviceOrdinal: number
   readonly #shape: HeapShape
   readonly #space = new HeapSpace()
   /** Bytes by which calls that are under way may make the heap grow. */
@@ -36,10 +36,10 @@ export class HeapRoom {
   /** Bytes that calls under way take from what the heap has. */
   #fitting = 0
 
-  /** @param queue makes the driver's calls in the context of `device`. */
-  constructor(queue: CallQueue, device: number, shape: HeapShape) {
+  /** @param queue makes the driver's calls in the context of the device. */
+  constructor(queue: CallQueue, deviceOrdinal: number, shape: HeapShape) {
     this.#queue = queue
-    this.#device = device
+    this.#deviceOrdinal = deviceOrdinal
     this.#shape = shape
   }
 
@@ -59,7 +59,7 @@ export class HeapRoom {
     this.#fitting += fitting
     return (address) => {
       this.#growing -= growing
-      // What may be allocated still, with nobody to tell, stays counted.
+      // A call that was given up may still allocate: its bytes stay counted.
       this.#fitting += address === undefined ? bytes - fitting : -fitting
       if (address === undefined || address === 0n) return
       this.#space.add(Number(address), roundedTo(unit, byteLength), (at) => this.#mappingAt(at))
@@ -78,7 +78,7 @@ export class HeapRoom {
     const handle = new BigUint64Array(1)
     const properties = CUmemAllocationProp.allocate({
       type: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
-      location: { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: this.#device },
+      location: { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: this.#deviceOrdinal },
     })
     return this.#queue.inContext(() => {
       if (cuMemCreate(handle, wanted, properties, 0) !== 0) return false
@@ -121,7 +121,7 @@ export class HeapRoom {
       nvshmemx_status.NVSHMEMX_ERROR_OUT_OF_MEMORY,
       api,
       `${bytes} bytes of symmetric memory ${alignment === 0 ? '' : `at a multiple of ${alignment} `}are wanted, ` +
-        `and device ${this.#device} has room for ${room}: ${free[0]} are free` +
+        `and device ${this.#deviceOrdinal} has room for ${room}: ${free[0]} are free` +
         (kept === 0 ? '' : `, ${kept} the heap has kept`) +
         (underWay === 0 ? '' : `, ${underWay} go to allocations under way`) +
         (step === 0

@@ -1,28 +1,30 @@
 import { forgetLeak, type PrimaryContext, releasePrimaryContexts, watchForLeak } from '@shoal/cuda-base/basics'
 import { isSoftwareDevice } from '@shoal/ffi'
 import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, type WaitOptions } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
-import { reduceScratchOf } from '../collectives/scratch.js'
-import { HeapRoom } from '../heap/heapRoom.js'
-import { heapShape } from '../heap/heapShape.js'
+import type { CallQueue } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 import { noRecentTransfers } from '../rma/recentTransfers.js'
-import type { CallQueue, WaitOptions } from './callQueue.js'
-import { environmentOfNvshmem } from './environment.js'
-import type { LiveSession } from './live.js'
+import { environmentOfNvshmem } from '../workarounds/environment.js'
+import { hasFault } from '../workarounds/faults.js'
+import { HeapRoom } from '../workarounds/heapRoom.js'
+import { heapShape } from '../workarounds/heapShape.js'
+import { reduceScratchOf } from '../workarounds/reduceScratch.js'
 import { recordState, releaseSession } from './processSession.js'
 import type { Started } from './start.js'
+import { nvshmemVersion } from './version.js'
 
 const name = 'The NVSHMEM session'
 
-/** The life of a session, from when NVSHMEM has started: what its parts know of it, and both ways to its end. */
-export class SessionLife {
+/** What a started session owns, and how it ends: with the other PEs, or without them. */
+export class SessionLifetime {
   readonly live: LiveSession
   readonly #queue: CallQueue
   readonly #context: PrimaryContext
   readonly #memory: readonly object[]
   readonly #kernels: AtomicKernels | undefined
-  /** What a program holds. */
+  /** The `Session` that the program has. */
   #owner: object | undefined
   #ended: string | undefined
   #ending: Promise<void> | undefined
@@ -33,14 +35,17 @@ export class SessionLife {
     this.#memory = memory
     this.#kernels = atomics instanceof AtomicKernels ? atomics : undefined
     const environment = environmentOfNvshmem()
+    const version = nvshmemVersion()
     this.live = {
       queue,
-      device: context.ordinal,
+      deviceOrdinal: context.ordinal,
       context: context.handle,
       pe,
       peCount,
-      room: new HeapRoom(queue, context.ordinal, heapShape(environment, isSoftwareDevice())),
-      scratch: reduceScratchOf(environment),
+      room: hasFault('heapGrowth', version)
+        ? new HeapRoom(queue, context.ordinal, heapShape(environment, isSoftwareDevice()))
+        : undefined,
+      scratch: reduceScratchOf(environment, version),
       recent: noRecentTransfers(),
       untilQuiet: new Set(),
       isOver: () => this.#ended !== undefined,
@@ -50,18 +55,18 @@ export class SessionLife {
     }
   }
 
-  /** Names the object whose loss is a leak. */
-  belongTo(owner: object): void {
+  /** Reports a leak when `owner` is collected before the session has ended. */
+  watch(owner: object): void {
     this.#owner = owner
     watchForLeak(owner, `${name} of PE ${this.live.pe}`, () => 'it runs until the process ends', 'finalize()')
   }
 
-  /** How it has ended; undefined while it has not. */
+  /** How the session has ended; undefined while it runs. */
   get ended(): string | undefined {
     return this.#ended
   }
 
-  /** Ends NVSHMEM together with the other PEs. Idempotent; what refuses it leaves the session as it is. */
+  /** Ends NVSHMEM together with the other PEs. Again does nothing; a refusal leaves the session as it is. */
   finalize(wait: WaitOptions | undefined): Promise<void> {
     if (this.#ending === undefined) {
       const refusal = this.#queue.refusal('Session.finalize', wait)
@@ -71,7 +76,7 @@ export class SessionLife {
     return this.#ending
   }
 
-  /** Gives it up without the other PEs, and leaves NVSHMEM as it is. Idempotent. */
+  /** Gives the session up without the other PEs, and leaves NVSHMEM as it is. Again does nothing. */
   abandon(): void {
     if (this.#ended !== undefined) return
     this.#end('was abandoned')

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { reasons, whyNotReached } from './fixtures/notReached.js'
+import { reasonNotCalled, reasons } from './fixtures/notCalled.js'
 import { boundFunctions, callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 
 const { library, calls } = compileRecordingLibrary()
 
-const run = runOn(library, 'everything.mjs', { SHOAL_CALLS: calls })
-const byCommunicator = runOn(library, 'everything.mjs', { SHOAL_CALLS: calls }, ['communicator'])
+const run = runOn(library, 'allFunctions.mjs', { SHOAL_CALLS: calls })
+const byCommunicator = runOn(library, 'allFunctions.mjs', { SHOAL_CALLS: calls }, ['communicator'])
 
 describe('the functions of libnvshmem_host', () => {
   test('a program can call everything that is offered', () => {
@@ -18,7 +18,7 @@ describe('the functions of libnvshmem_host', () => {
     const reached = new Set(callsIn(calls))
     const missing = boundFunctions
       .map(({ name }) => name)
-      .filter((name) => !reached.has(name) && whyNotReached(name, reached) === undefined)
+      .filter((name) => !reached.has(name) && reasonNotCalled(name, reached) === undefined)
     expect(missing).toEqual([])
     expect(boundFunctions.length).toBeGreaterThanOrEqual(1478)
   })

@@ -6,17 +6,31 @@ import {
   nvshmemx_buffer_unregister_all,
   nvshmemx_status,
 } from '@shoal/nvshmem-sys'
-import { type DType, dtypeInfo, type MemoryLike, type MemoryRange, type StatusError } from '@shoal/types'
-import { checkNvshmem, nvshmemError } from '../errors.js'
-import { localAt } from '../operands.js'
-import type { WaitOptions } from '../session/callQueue.js'
-import type { LiveSession } from '../session/live.js'
-import { Allocation } from './allocation.js'
-import { SymmetricBuffer } from './symmetricBuffer.js'
+import {
+  type DType,
+  dtypeInfo,
+  inspectKey,
+  inspectLine,
+  type MemoryLike,
+  type MemoryRange,
+  type StatusError,
+  type WaitOptions,
+} from '@shoal/types'
+import { checkNvshmem, nvshmemError } from './errors.js'
+import { Allocation } from './heap/allocation.js'
+import { SymmetricBuffer } from './heap/symmetricBuffer.js'
+import { localAt } from './operands.js'
+import type { LiveSession } from './queue/liveSession.js'
 
 /**
  * Local memory that NVSHMEM knows, so that it can be the local side of transfers to PEs that are not reached over NVLink or
- * PCIe. It holds the memory until `dispose()`.
+ * PCIe. It keeps the memory object reachable until `dispose()`; do not dispose of the memory before that.
+ *
+ * @example
+ * ```ts
+ * await using registration = await session.register(deviceBuffer)
+ * await session.put(target, deviceBuffer, { pe: 1 }) // also where PE 1 is on another machine
+ * ```
  */
 export class Registration {
   /** Where the memory starts. */
@@ -40,7 +54,12 @@ export class Registration {
     return this.#ending !== undefined
   }
 
-  /** Takes the memory back from NVSHMEM (`nvshmemx_buffer_unregister`); the memory itself stays. Idempotent. */
+  /**
+   * Ends the registration (`nvshmemx_buffer_unregister`), in turn with the session's other calls; the memory itself stays.
+   * Again does nothing.
+   *
+   * @throws StatusError, SessionStuckError, AbortedError.
+   */
   dispose(): Promise<void> {
     if (this.#ending === undefined) {
       const refusal = this.#live.isOver() ? undefined : this.#live.queue.refusal('Registration.dispose')
@@ -54,12 +73,22 @@ export class Registration {
     return this.dispose()
   }
 
+  get [Symbol.toStringTag](): string {
+    return 'Registration'
+  }
+
+  /** @internal */
+  [inspectKey](): string {
+    const { address, byteLength, disposed } = this
+    return inspectLine('Registration', { address, byteLength, disposed: disposed || undefined })
+  }
+
   async #unregister(): Promise<void> {
     const keep = this.#memory === undefined ? [] : [this.#memory]
     this.#memory = undefined
     const api = 'Registration.dispose'
     if (this.#live.isOver()) return // it went with the session
-    const status = await this.#live.queue.runOne(api, () => nvshmemx_buffer_unregister(this.address), { keep })
+    const [status] = await this.#live.queue.run(api, () => nvshmemx_buffer_unregister(this.address), { keep })
     checkNvshmem(status, 'nvshmemx_buffer_unregister')
   }
 }
@@ -70,11 +99,12 @@ export async function register(live: LiveSession, memory: MemoryLike): Promise<R
   const range = localAt(live, memory, api, 'memory', false)
   const { address, byteLength } = range
   const call = (): number => nvshmemx_buffer_register(address, byteLength)
-  checkNvshmem(await live.queue.runOne(api, call, { keep: [memory] }), 'nvshmemx_buffer_register')
+  const [status] = await live.queue.run(api, call, { operands: [memory] })
+  checkNvshmem(status, 'nvshmemx_buffer_register')
   return new Registration(live, memory, range)
 }
 
-/** Takes all registered local memory back. */
+/** Ends all registrations of local memory. */
 export async function unregisterAll(live: LiveSession): Promise<void> {
   await live.queue.run('Session.unregisterAll', nvshmemx_buffer_unregister_all)
 }
@@ -92,9 +122,11 @@ export async function registerSymmetric<D extends DType>(
   if (byteLength === 0 || byteLength % bytes !== 0) {
     throw new RangeError(`${api}: ${byteLength} bytes are no whole elements of ${dtype}, or none`)
   }
-  if (live.queue.takesCalls) requireMapping(live, address)
+  const refusal = live.queue.refusal(api, wait)
+  if (refusal !== undefined) throw refusal
+  requireMapping(live, address)
   const call = (): bigint => nvshmemx_buffer_register_symmetric(address, byteLength, 0)
-  const mapped = await live.queue.runOne(api, call, { wait, keep: [memory] })
+  const [mapped] = await live.queue.run(api, call, { wait, operands: [memory] })
   if (typeof mapped !== 'bigint' || mapped === 0n) {
     throw noSymmetricMemory()
   }

@@ -1,21 +1,20 @@
-import type { HeapRoom } from '../heap/heapRoom.js'
 import type { RecentTransfers } from '../rma/recentTransfers.js'
+import type { HeapRoom } from '../workarounds/heapRoom.js'
 import type { CallQueue } from './callQueue.js'
 
 /** What the parts of a session need to know of it. */
 export interface LiveSession {
   readonly queue: CallQueue
-  /** Ordinal of its device. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** Primary context of the device. */
   readonly context: bigint
   /** This process's PE. */
   readonly pe: number
   readonly peCount: number
-  /** What the symmetric heap takes of the device. */
-  readonly room: HeapRoom
-  /** Bytes that each team has for reductions under way. */
-  readonly scratch: number
+  /** Looks for room before NVSHMEM allocates; undefined where that is left to NVSHMEM. */
+  readonly room: HeapRoom | undefined
+  /** Bytes that each team has for reductions under way; undefined where any number of elements comes out right. */
+  readonly scratch: number | undefined
   /** The last transfers that were queued on streams, where they may be recognised. */
   readonly recent: RecentTransfers
   /** Operands of transfers that were only started, which stay reachable until these have ended. */

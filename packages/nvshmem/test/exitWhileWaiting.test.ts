@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { compileBlockingExitLibrary } from './fixtures/blockingExitLibrary.js'
 import { type End, runJob } from './fixtures/job.js'
-import { compileUnwillingLibrary } from './fixtures/unwillingLibrary.js'
 
-const library = compileUnwillingLibrary()
+const library = compileBlockingExitLibrary()
 
 interface Ended {
   readonly status: number | null

@@ -1,7 +1,8 @@
+import { NvshmemVersion } from '@shoal/types'
 import { describe, expect, test, vi } from 'vitest'
+import { environmentOfNvshmem } from '../src/workarounds/environment.js'
 // What the package does not export: the sizes are those at which an H200 came out wrong.
-import { mostAtOnce, reduceScratchOf, requireScratch } from '../src/collectives/scratch.js'
-import { environmentOfNvshmem } from '../src/session/environment.js'
+import { maxElementsPerCall, reduceScratchOf, requireScratch } from '../src/workarounds/reduceScratch.js'
 import { resultsOf } from './fixtures/job.js'
 import { callsIn, compileRecordingLibrary, runOn } from './fixtures/recordingLibrary.js'
 
@@ -36,7 +37,7 @@ describe('the scratch memory of reductions', () => {
     ['64B', 0],
     ['-1', 0],
   ] as const)('NVSHMEM_REDUCE_SCRATCH_SIZE=%s', ([text, bytes]) => {
-    expect(reduceScratchOf({ NVSHMEM_REDUCE_SCRATCH_SIZE: text })).toBe(bytes)
+    expect(reduceScratchOf({ NVSHMEM_REDUCE_SCRATCH_SIZE: text }, NvshmemVersion.of(3, 4, 5))).toBe(bytes)
   })
 
   test('has room for all parts of a reduceScatter in one half', () => {
@@ -66,7 +67,7 @@ describe('the scratch memory of reductions', () => {
       const [, needed] = /_SIZE=(\d+)/.exec(errorOf(() => requireScratch(bytes, peCount, 0, 'it')).message) ?? []
       requireScratch(bytes, peCount, Number(needed), 'it')
       for (const width of [1, 2, 4, 8])
-        expect(mostAtOnce(width, peCount, Number(needed), false)).toBe(Number.POSITIVE_INFINITY)
+        expect(maxElementsPerCall(width, peCount, Number(needed), false)).toBe(Number.POSITIVE_INFINITY)
     },
   )
 
@@ -81,17 +82,17 @@ describe('the scratch memory of reductions', () => {
     { peCount: 3, right: 16_376, wrong: 32_776, elementBytes: 4 },
     { peCount: 4, right: 8200, wrong: 21_840, elementBytes: 8 },
   ])('$peCount PEs reduce $right bytes in place at once, not $wrong', ({ peCount, right, wrong, elementBytes }) => {
-    const bytes = mostAtOnce(elementBytes, peCount, byDefault, true) * elementBytes
+    const bytes = maxElementsPerCall(elementBytes, peCount, byDefault, true) * elementBytes
     expect(bytes).toBeGreaterThanOrEqual(right)
     expect(bytes).toBeLessThan(wrong)
     expect(bytes % 16).toBe(0)
   })
 
   test('two PEs reduce any number in place at once, and many PEs with little of it none', () => {
-    expect(mostAtOnce(8, 2, 128, true)).toBe(Number.POSITIVE_INFINITY)
-    expect(mostAtOnce(8, 1, 1, true)).toBe(Number.POSITIVE_INFINITY)
-    expect(mostAtOnce(8, 3, 256, true)).toBe(1)
-    expect(mostAtOnce(8, 3, 128, true)).toBe(0)
+    expect(maxElementsPerCall(8, 2, 128, true)).toBe(Number.POSITIVE_INFINITY)
+    expect(maxElementsPerCall(8, 1, 1, true)).toBe(Number.POSITIVE_INFINITY)
+    expect(maxElementsPerCall(8, 3, 256, true)).toBe(1)
+    expect(maxElementsPerCall(8, 3, 128, true)).toBe(0)
   })
 
   test.for([
@@ -105,8 +106,8 @@ describe('the scratch memory of reductions', () => {
   ])(
     'of $scratch bytes has rounds of which each takes $most elements of $elementBytes bytes',
     ({ scratch, elementBytes, most }) => {
-      for (const peCount of [2, 3, 8]) expect(mostAtOnce(elementBytes, peCount, scratch, false)).toBe(most)
-      expect(mostAtOnce(elementBytes, 2, scratch, true)).toBe(most)
+      for (const peCount of [2, 3, 8]) expect(maxElementsPerCall(elementBytes, peCount, scratch, false)).toBe(most)
+      expect(maxElementsPerCall(elementBytes, 2, scratch, true)).toBe(most)
     },
   )
 })

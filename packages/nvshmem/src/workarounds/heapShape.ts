@@ -1,5 +1,5 @@
-import type { Environment } from '../session/environment.js'
-import { sizeOf } from '../session/sizes.js'
+import type { Environment } from './environment.js'
+import { sizeOf } from './sizes.js'
 
 const MiB = 2 ** 20
 const GiB = 2 ** 30

@@ -1,5 +1,7 @@
-import type { Environment } from '../session/environment.js'
-import { sizeOf } from '../session/sizes.js'
+import type { NvshmemVersion } from '@shoal/types'
+import type { Environment } from './environment.js'
+import { hasFault } from './faults.js'
+import { sizeOf } from './sizes.js'
 
 const variable = 'NVSHMEM_REDUCE_SCRATCH_SIZE'
 const byDefault = 512 * 1024
@@ -8,19 +10,20 @@ const unit = 128
 
 /**
  * Bytes that NVSHMEM keeps for each team to put what other PEs send while it reduces: none where it cannot read how many,
- * which it says on the error stream.
+ * which it says on the error stream. Undefined for versions that reduce rightly whatever the number.
  */
-export function reduceScratchOf(environment: Environment): number {
-  return sizeOf(environment, variable, byDefault, 0)
+export function reduceScratchOf(environment: Environment, version: NvshmemVersion): number | undefined {
+  return hasFault('reduceScratch', version) ? sizeOf(environment, variable, byDefault, 0) : undefined
 }
 
 /**
- * Refuses a reduceScatter whose parts have no room in the scratch memory, half of which serves one call. NVSHMEM does not
+ * Throws for a reduceScatter whose parts have no room in the scratch memory, half of which serves one call. NVSHMEM does not
  * look: it writes on into what other collectives need, and those come out wrong later.
  *
  * @param bytes of the part of one PE.
  */
-export function requireScratch(bytes: number, peCount: number, scratch: number, api: string): void {
+export function requireScratch(bytes: number, peCount: number, scratch: number | undefined, api: string): void {
+  if (scratch === undefined) return
   // The second half begins at a whole number of eight bytes.
   const half = Math.floor(scratch / 16) * 8
   if (peCount === 1 || bytes * peCount <= half) return
@@ -32,13 +35,19 @@ export function requireScratch(bytes: number, peCount: number, scratch: number, 
 }
 
 /**
- * How many elements NVSHMEM reduces rightly by one call. It sends rounds of a sixteenth of the scratch memory, and where
+ * How many elements NVSHMEM reduces rightly in one call. It sends rounds of a sixteenth of the scratch memory, and where
  * that is no whole number of elements it loses the rest of each. In place with three PEs and more, rounds after the first
  * send what that has computed already: all PEs have to fit into it.
  *
  * @returns 0 when there is no room even for one.
  */
-export function mostAtOnce(elementBytes: number, peCount: number, scratch: number, isInPlace: boolean): number {
+export function maxElementsPerCall(
+  elementBytes: number,
+  peCount: number,
+  scratch: number | undefined,
+  isInPlace: boolean,
+): number {
+  if (scratch === undefined) return Number.POSITIVE_INFINITY
   const round = Math.floor(scratch / 16)
   const isSentTwice = isInPlace && peCount > 2
   const isExact = round > 0 && round % elementBytes === 0
@@ -49,7 +58,7 @@ export function mostAtOnce(elementBytes: number, peCount: number, scratch: numbe
   return elements < word ? elements : elements - (elements % word)
 }
 
-export function scratchTooSmall(scratch: number, peCount: number, api: string): RangeError {
+export function scratchTooSmall(scratch: number | undefined, peCount: number, api: string): RangeError {
   return new RangeError(
     `${api}: with ${peCount} PEs the ${scratch} bytes of ${variable} are too few for this reduction; ` +
       `${byDefault} are usual`,

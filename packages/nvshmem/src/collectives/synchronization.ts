@@ -9,11 +9,11 @@ import {
   nvshmemx_quiet_on_stream,
   nvshmemx_team_sync_on_stream,
 } from '@shoal/nvshmem-sys'
-import { requireOptions } from '../checks.js'
+import { type OptionKeys, requireOptions, type WaitOptions } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { type StreamOperand, streamAt } from '../operands.js'
-import { started, type WaitOptions } from './callQueue.js'
-import type { LiveSession } from './live.js'
+import { started } from '../queue/callQueue.js'
+import type { LiveSession } from '../queue/liveSession.js'
 
 interface Calls {
   /** Name of the C function, and what calls it. Without a status it returns undefined. */
@@ -52,7 +52,7 @@ const calls = {
   fence: { api: 'nvshmem_fence', call: () => nvshmem_fence(), completes: false },
 } as const satisfies Record<string, Calls>
 
-/** What orders or completes transfers. The last two are this PE's own affair, whatever the team. */
+/** What orders or completes transfers. `quiet` and `fence` concern this PE alone, whatever the team. */
 export type Synchronization = keyof typeof calls
 export type StreamSynchronization = Exclude<Synchronization, 'fence'>
 
@@ -62,18 +62,21 @@ export interface OnStreamOptions {
   readonly stream: StreamOperand
 }
 
+const streamKeys: OptionKeys<OnStreamOptions> = { stream: true }
+
 export async function synchronize(
   live: LiveSession,
   kind: Synchronization,
   team: nvshmem_team_t,
   operation: string,
-  wait: WaitOptions = {},
+  wait: WaitOptions | undefined,
 ): Promise<void> {
   const { api, call, completes } = calls[kind]
   // What is started from here on is not waited for.
-  const held = completes ? [...live.untilQuiet] : []
-  checkNvshmem((await live.queue.runOne(operation, () => call(team), { wait })) ?? 0, api)
-  for (const operand of held) live.untilQuiet.delete(operand)
+  const completed = completes ? [...live.untilQuiet] : []
+  const [status = 0] = await live.queue.run(operation, () => call(team), { wait })
+  checkNvshmem(status, api)
+  for (const operand of completed) live.untilQuiet.delete(operand)
 }
 
 export function synchronizeSync(
@@ -87,7 +90,7 @@ export function synchronizeSync(
   if (completes) live.untilQuiet.clear()
 }
 
-/** Queues it. What it throws is for the caller to turn into a rejection. */
+/** Queues it. Throws for wrong arguments; callers turn that into a rejection. */
 export function queueSynchronization(
   live: LiveSession,
   kind: StreamSynchronization,
@@ -95,10 +98,10 @@ export function queueSynchronization(
   operation: string,
   options: OnStreamOptions,
 ): Promise<void> {
-  requireOptions(options, operation, '{ stream }')
+  requireOptions(options, operation, streamKeys)
   const stream = streamAt(live, options.stream, operation)
   const { queue } = live
-  if (!queue.idle) return queueLater(live, kind, team, operation, stream)
+  if (!queue.idle) return queueLater(live, kind, team, operation, stream, options.stream)
   const { onStream, check } = calls[kind]
   queue.enter()
   check(onStream(team, stream))
@@ -112,7 +115,8 @@ function queueLater(
   team: nvshmem_team_t,
   operation: string,
   stream: cudaStream_t,
+  operand: StreamOperand,
 ): Promise<void> {
   const { onStream, check } = calls[kind]
-  return live.queue.startChecked(operation, () => onStream(team, stream), check)
+  return live.queue.start(operation, () => onStream(team, stream), [operand], check)
 }

@@ -1,0 +1,51 @@
+import { inspect } from 'node:util'
+import { Registration } from '@shoal/nvshmem'
+import { memoryProtocol } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import { resultsOf } from './fixtures/job.js'
+import { anything, onePe, refuses } from './fixtures/onePe.js'
+
+const pe = onePe()
+
+describe('Registration', () => {
+  test('is of one range once, ends once, and all of them end with unregisterAll', async () => {
+    const status = { error: 'NVSHMEMX_ERROR_INVALID_VALUE' }
+    for (const result of await resultsOf('heap.registered', 2)) {
+      expect(result).toMatchObject({
+        twice: status,
+        gone: status,
+        noMapping: status,
+        tooMuch: { error: 'NVSHMEMX_ERROR_OUT_OF_MEMORY' },
+        noCode: { error: expect.stringMatching(/^NVSHMEMX_ERROR/) },
+        disposed: true,
+      })
+    }
+  })
+
+  test('tells where the memory is, in one line when printed', async () => {
+    const memory = pe.memory()
+    const { address } = memory[memoryProtocol]
+    const registration = await pe.session.register(memory)
+    expect(registration).toBeInstanceOf(Registration)
+    expect(registration).toMatchObject({ address, byteLength: 64, disposed: false })
+    const line = `Registration { address: 0x${address.toString(16)}, byteLength: 64`
+    expect(inspect(registration)).toBe(`${line} }`)
+    await registration[Symbol.asyncDispose]()
+    expect(inspect(registration)).toBe(`${line}, disposed: true }`)
+  })
+
+  refuses(pe, [
+    ['what is no memory', () => pe.session.register(anything({})), /Session.register: memory: expected memory/],
+    ['memory of another device', () => pe.session.register(pe.memory({ deviceOrdinal: 1 })), /belongs to device 1/],
+    [
+      'half an element as symmetric memory',
+      () => pe.session.registerSymmetric(pe.memory({ byteLength: 6 }), 'f32'),
+      /no whole elements/,
+    ],
+    [
+      'an unknown option',
+      () => pe.session.registerSymmetric(pe.memory(), 'f32', anything({ zeroed: true })),
+      "Session.registerSymmetric: options must have only the keys signal, timeout, not 'zeroed'",
+    ],
+  ])
+})
