@@ -3,28 +3,36 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { driverSource } from '../src/parse/driver.js'
 import { findHeaders } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
 import { ncclSource } from '../src/parse/nccl.js'
+import { earlierLayouts } from '../src/parse/ncclStructs.js'
 import { runtimeSource } from '../src/parse/runtime.js'
-import type { LibrarySpecFile } from '../src/spec/types.js'
+import type { LibraryName, LibrarySpecFile } from '../src/spec/types.js'
+
+export type { LibraryName }
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const headers = findHeaders({})
 export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
-export type LibraryName = (typeof libraryNames)[number]
 
-export const generatedFolders: Record<LibraryName, string> = {
-  driver: join(root, 'packages/cuda-sys/src/driver/generated'),
-  runtime: join(root, 'packages/cuda-sys/src/runtime/generated'),
-  nccl: join(root, 'packages/nccl-sys/src/generated'),
-  nvshmem: join(root, 'packages/nvshmem-sys/src/generated'),
-}
+export const workspace = new Workspace()
+const libraryOf = (name: LibraryName) => workspace.libraries.find((library) => library.name === name) as Library
+
+export const generatedFolders = Object.fromEntries(
+  libraryNames.map((name) => [name, libraryOf(name).generatedFolder]),
+) as Record<LibraryName, string>
 
 export function readSpec(name: LibraryName): LibrarySpecFile {
-  return JSON.parse(readFileSync(join(root, `tooling/bindgen/spec/${name}.json`), 'utf8')) as LibrarySpecFile
+  return workspace.readSpec(libraryOf(name))
+}
+
+/** What the real library exports that the spec was compared with. */
+export function readExported(name: LibraryName): Set<string> {
+  return workspace.readSymbols(readSpec(name).exports)
 }
 
 /** Why a test that needs the headers of a library cannot run, or undefined. */
@@ -58,9 +66,12 @@ export function noMatchingHeaders(name: LibraryName): string | undefined {
   return `${file} is of version ${found}, the spec of ${spec.headerVersion}`
 }
 
+export function productOf(name: LibraryName): 'cuda' | 'nccl' | 'nvshmem' {
+  return name === 'driver' || name === 'runtime' ? 'cuda' : name
+}
+
 export function headerText(name: LibraryName, file: string): string {
-  const folder = name === 'nccl' ? headers.nccl : name === 'nvshmem' ? headers.nvshmem : headers.cuda
-  return readFileSync(join(folder as string, file), 'utf8')
+  return readFileSync(join(headers[productOf(name)] as string, file), 'utf8')
 }
 
 export function noClang(): string | undefined {
@@ -71,7 +82,7 @@ export function noClang(): string | undefined {
 export const prelude: Record<LibraryName, string> = {
   driver: driverSource,
   runtime: runtimeSource,
-  nccl: ncclSource,
+  nccl: `${ncclSource}${earlierLayouts(readSpec('nccl'))}\n`,
   nvshmem: '#include <nvshmem_host.h>\n',
 }
 

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { expandPattern } from '../src/parse/families.js'
 import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
-import { headers, noMatchingHeaders, prelude, preprocessCxx, readSpec, root, runCxx } from './environment.js'
+import { headers, noMatchingHeaders, prelude, preprocessCxx, readExported, readSpec, runCxx } from './environment.js'
 
 const spec = readSpec('nvshmem')
 const families = spec.families ?? []
@@ -11,9 +9,7 @@ const typeSets = spec.typeSets ?? []
 const unbound = spec.unbound ?? []
 const byName = new Map(spec.functions.map((entry) => [entry.name, entry]))
 
-const exported = new Set(
-  readFileSync(join(root, 'tooling/bindgen/abi/libnvshmem_host-3.4.5.symbols.txt'), 'utf8').trim().split('\n'),
-)
+const exported = readExported('nvshmem')
 
 /** Every name that the table stands for: families × types, sizes and bytes. */
 function tabled({ families: rows = [], typeSets: sets = [] }: LibrarySpecFile): string[] {

@@ -46,7 +46,7 @@ const debuggerSymbols = [
 const debuggerFunctions =
   /^cudbg(ApiAttach|ApiDetach|ApiInit|GetAPI|GetAPIVersion|Main|ReportDriverApiError|ReportDriverInternalError)$/
 
-const undeclared = 'no header of CUDA 13.0 declares it, so that its signature is not known'
+const undeclared = 'no header declares it, so that its signature is not known'
 
 /** What libcuda exports, or a header defines, without being bound. */
 export const unboundDriver: readonly UnboundSpec[] = [

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { History } from '../spec/history.js'
 import type { FunctionSpec } from '../spec/types.js'
 import { readGroups } from './groups.js'
 
@@ -53,6 +54,7 @@ export function readWhereabouts(
   include: string,
   files: readonly HeaderFile[],
   ungrouped: ReadonlySet<string>,
+  history: History,
 ): Whereabouts {
   const headers = files.map((file) => {
     const text = readFileSync(join(include, file.name), 'utf8')
@@ -62,8 +64,9 @@ export function readWhereabouts(
     const header = headers.find(({ declared }) => names.some((name) => declared.has(name)))
     if (header === undefined) throw new Error(`no header has the text of ${names[0]}`)
     const group = names.map((name) => header.groups.get(name)).find((found) => found !== undefined)
-    if (group === undefined && !names.some((name) => ungrouped.has(name)))
-      throw new Error(`${names[0]} stands in no documentation group`)
+    const [name = ''] = names
+    if (group === undefined && !names.some((each) => ungrouped.has(each)))
+      history.guess(name, `${name} stands in no documentation group`, undefined)
     const platform = names.some((name) => header.onWindows.has(name)) ? 'win32' : header.platform
     return { header: header.name, group: group ?? '', ...(platform === undefined ? {} : { platform }) }
   }

@@ -1,3 +1,4 @@
+import type { History } from '../spec/history.js'
 import type {
   CallbackSpec,
   EnumSpec,
@@ -27,6 +28,7 @@ export function readSignature(
   declarations: Declarations,
   layouts: Layouts,
   node: AstNode,
+  history: History,
 ): Pick<FunctionSpec, 'result' | 'resultCtype' | 'parameters' | 'deprecated'> {
   const text = (node.type as { qualType: string }).qualType
   const resultCtype = text.slice(0, text.indexOf('(')).trim()
@@ -37,7 +39,7 @@ export function readSignature(
     return { name, ctype, lowered, direction: directionOf(declarations, node.name as string, name, ctype, lowered) }
   })
   for (const parameter of parameters) {
-    const pointee = pointeeOf(declarations, layouts, node.name as string, parameters, parameter)
+    const pointee = pointeeOf(declarations, layouts, node.name as string, parameters, parameter, history)
     if (pointee !== undefined) parameter.pointee = pointee
   }
   const result = lowerType(declarations, layouts, resultCtype, false)

@@ -1,4 +1,5 @@
 import { firstSizes, fixedSizes, isArray } from '../facts/arrays.js'
+import type { History } from '../spec/history.js'
 import type { ParameterSpec, PointeeSpec } from '../spec/types.js'
 import { type CType, parseType } from './ctypes.js'
 import { type Declarations, plainName } from './declarations.js'
@@ -16,6 +17,7 @@ export function pointeeOf(
   functionName: string,
   parameters: readonly ParameterSpec[],
   parameter: ParameterSpec,
+  history: History,
 ): PointeeSpec | undefined {
   if (parameter.lowered.kind !== 'pointer') return undefined
   const fixed = fixedSizes[`${functionName}.${parameter.name}`]
@@ -28,7 +30,7 @@ export function pointeeOf(
   if (target.kind !== 'pointer') return undefined
   const size = sizeOf(declarations, layouts, target.to, false)
   if (size === undefined) return undefined
-  return isArray(functionName, parameters, parameter) ? { size, array: true } : { size }
+  return isArray(functionName, parameters, parameter, history) ? { size, array: true } : { size }
 }
 
 function sizeOf(declarations: Declarations, layouts: Layouts, type: CType, countsBytes: boolean): number | undefined {

@@ -185,11 +185,24 @@ export interface UnboundSpec {
   reason: string
 }
 
+/** A real library whose exported symbols the spec was compared with. */
+export interface ExportsSpec {
+  /** such as `libcuda of driver 580.159` */
+  title: string
+  /** the list in `abi`, without `.symbols.txt` */
+  file: string
+  /** version of its headers: what came later is not expected in the list */
+  version: number
+}
+
+export type LibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
+
 export interface LibrarySpecFile {
   format: 1
-  library: 'driver' | 'runtime' | 'nccl' | 'nvshmem'
+  library: LibraryName
   /** version of the headers, as the library counts versions */
   headerVersion: number
+  exports: ExportsSpec
   headers: string[]
   /** where the library exists, when not everywhere */
   platform?: 'linux'
