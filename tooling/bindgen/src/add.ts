@@ -5,7 +5,7 @@ import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { syncFolder, writeText } from './files.js'
 import type { Library, Workspace } from './libraries.js'
-import type { HeaderLocations } from './parse/headers.js'
+import type { HeaderLocations, Product } from './parse/headers.js'
 import { describeBreaks, describeChanges } from './spec/changes.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
@@ -13,7 +13,7 @@ import { formatSpec } from './spec/write.js'
 
 /** What `--add` names: whose headers, and which version they are of. */
 export interface Addition {
-  readonly product: 'cuda' | 'nccl' | 'nvshmem'
+  readonly product: Product
   /** as the libraries count versions */
   readonly version: number
 }
@@ -27,13 +27,7 @@ export function readAddition(text: string): Addition {
     product === 'cuda'
       ? Number(major) * 1000 + Number(minor) * 10
       : Number(major) * 10000 + Number(minor) * 100 + Number(patch)
-  return { product: product as Addition['product'], version }
-}
-
-export const librariesOf: Readonly<Record<Addition['product'], readonly LibraryName[]>> = {
-  cuda: ['driver', 'runtime'],
-  nccl: ['nccl'],
-  nvshmem: ['nvshmem'],
+  return { product: product as Product, version }
 }
 
 /** Names of libraries' files, and of the symbols that are their interface. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { addVersion, librariesOf, readAddition } from './add.js'
+import { addVersion, readAddition } from './add.js'
 import { count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
 import { emitLibrary } from './emit/library.js'
@@ -9,7 +9,7 @@ import { compareFolder, firstDifference, readText, syncFolder, writeText } from 
 import { type Library, Workspace } from './libraries.js'
 import { type Options, readOptions, usage } from './options.js'
 import { clangVersion } from './parse/clang.js'
-import { findHeaders, type HeaderLocations } from './parse/headers.js'
+import { findHeaders, type HeaderLocations, productOf } from './parse/headers.js'
 import { formatSpec } from './spec/write.js'
 
 interface Outcome {
@@ -89,11 +89,11 @@ function add(workspace: Workspace, text: string, options: Options): number {
   if (folder === undefined) throw new Error(`there is no ${main} in ${given}`)
   const headers = { ...findHeaders(options), [product]: folder }
   const additions = workspace.libraries
-    .filter(({ name }) => librariesOf[product].includes(name))
+    .filter(({ name }) => productOf(name) === product)
     .map((library) => {
       const problem = obstacle(library, headers, options)
       if (problem !== undefined) throw new Error(`${library.name}: ${problem}`)
-      return addVersion(workspace, library, headers, version, folder, options.library)
+      return addVersion(workspace, library, headers, version, folder, options.libraries)
     })
   for (const { lines, write } of additions) {
     write()

@@ -14,7 +14,7 @@ export interface Options {
   add?: string
   headers?: string
   /** files of libraries of the added version */
-  library: string[]
+  libraries: string[]
   root?: string
   help: boolean
 }
@@ -74,7 +74,7 @@ export function readOptions(argv: readonly string[]): Options {
     fromSpec: values['from-spec'],
     allowMissingHeaders: values['allow-missing-headers'],
     only: values.only,
-    library: values.library,
+    libraries: values.library,
     help: values.help,
     ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Options>),
   }

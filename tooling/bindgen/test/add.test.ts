@@ -8,19 +8,11 @@ import { emitLibrary } from '../src/emit/library.js'
 import { compareFolder } from '../src/files.js'
 import { type Library, Workspace } from '../src/libraries.js'
 import { pairVersions } from '../src/parse/driver.js'
+import { productOf } from '../src/parse/headers.js'
 import { describeBreaks, describeChanges } from '../src/spec/changes.js'
 import { History } from '../src/spec/history.js'
 import type { FunctionSpec, LibrarySpecFile, StructSpec } from '../src/spec/types.js'
-import {
-  headers,
-  type LibraryName,
-  noClang,
-  noMatchingHeaders,
-  productOf,
-  readSpec,
-  root,
-  workspace,
-} from './environment.js'
+import { headers, type LibraryName, noClang, noMatchingHeaders, readSpec, root, workspace } from './environment.js'
 import { noCompiler } from './proof.js'
 
 const scratch = scratchFolder()

@@ -6,18 +6,17 @@ import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { driverSource } from '../src/parse/driver.js'
-import { findHeaders } from '../src/parse/headers.js'
+import { findHeaders, headerVersion, productOf } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
 import { ncclSource } from '../src/parse/nccl.js'
 import { earlierLayouts } from '../src/parse/ncclStructs.js'
 import { runtimeSource } from '../src/parse/runtime.js'
-import type { LibraryName, LibrarySpecFile } from '../src/spec/types.js'
+import { type LibraryName, type LibrarySpecFile, libraryNames } from '../src/spec/types.js'
 
-export type { LibraryName }
+export { type LibraryName, libraryNames }
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const headers = findHeaders({})
-export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
 
 export const workspace = new Workspace()
 const libraryOf = (name: LibraryName) => workspace.libraries.find((library) => library.name === name) as Library
@@ -48,26 +47,9 @@ export function noMatchingHeaders(name: LibraryName): string | undefined {
   const missing = noHeaders(name)
   if (missing !== undefined) return missing
   const spec = readSpec(name)
-  const [file, ...macros] = {
-    driver: ['cuda.h', 'CUDA_VERSION'],
-    runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
-    nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
-    nvshmem: [
-      'non_abi/nvshmem_version.h',
-      ...['MAJOR', 'MINOR', 'PATCH'].map((part) => `NVSHMEM_VENDOR_${part}_VERSION`),
-    ],
-  }[name] as [string, ...string[]]
-  const text = headerText(name, file)
-  // Where a version has parts, each has two digits in its number.
-  const found = macros
-    .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
-    .reduce((version, part) => version * 100 + part)
+  const found = headerVersion(name, headers[productOf(name)] as string)
   if (found === spec.headerVersion) return undefined
-  return `${file} is of version ${found}, the spec of ${spec.headerVersion}`
-}
-
-export function productOf(name: LibraryName): 'cuda' | 'nccl' | 'nvshmem' {
-  return name === 'driver' || name === 'runtime' ? 'cuda' : name
+  return `the headers of ${name} are of version ${found}, the spec of ${spec.headerVersion}`
 }
 
 export function headerText(name: LibraryName, file: string): string {

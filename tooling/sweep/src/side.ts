@@ -1,10 +1,11 @@
 // The TypeScript side: makes the calls of one group through the raw packages. Runs in a process of its own.
 import { join } from 'node:path'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary, readCString, readMemory, type StructCodec } from '@shoal/ffi'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import type { Answer, Output } from './answers.js'
 import { type Argument, type Group, type Out, outsOf, type Step, type Value } from './list/steps.js'
-import type { LibraryId, Spec } from './spec.js'
+import type { Spec } from './spec.js'
 
 const untouched = 0xa5
 const guardBytes = 64
@@ -22,7 +23,7 @@ const integerBytes: Readonly<Record<string, number>> = { i8: 1, u8: 1, i16: 2, u
 
 type Exports = Readonly<Record<string, unknown>>
 
-export const modules: Readonly<Record<LibraryId, { specifier: string; library: string }>> = {
+export const modules: Readonly<Record<LibraryName, { specifier: string; library: string }>> = {
   driver: { specifier: '@shoal/cuda-sys/driver', library: 'driver' },
   runtime: { specifier: '@shoal/cuda-sys/runtime', library: 'runtime' },
   nccl: { specifier: '@shoal/nccl-sys', library: 'nccl' },
@@ -30,7 +31,7 @@ export const modules: Readonly<Record<LibraryId, { specifier: string; library: s
 }
 
 /** The raw package of a library, and the library itself. */
-export async function importLibrary(id: LibraryId): Promise<{ exports: Exports; library: NativeLibrary }> {
+export async function importLibrary(id: LibraryName): Promise<{ exports: Exports; library: NativeLibrary }> {
   const { specifier, library } = modules[id]
   const exports = (await import(specifier)) as Exports
   return { exports, library: exports[library] as NativeLibrary }

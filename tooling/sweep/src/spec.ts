@@ -1,57 +1,23 @@
 // What the sweep reads of the spec in tooling/bindgen/spec.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-export const libraryIds = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
-export type LibraryId = (typeof libraryIds)[number]
-
-export interface SpecFunction {
-  readonly name: string
-  readonly symbol: string
-  readonly lookup: string
-  readonly since: number
-  readonly perThreadSymbol?: string
-  readonly platform?: 'linux' | 'win32'
-  readonly otherMajors?: readonly number[]
-  /** for an earlier ABI */
-  readonly supersededBy?: string
-  /** why a library of the right version and platform may lack it */
-  readonly reason?: string
-  readonly result: { readonly kind: string; readonly type?: string }
-  readonly resultCtype: string
-  readonly parameters: readonly {
-    readonly name: string
-    readonly ctype: string
-    readonly lowered: { readonly kind: string; readonly type?: string }
-  }[]
-}
-
-interface SpecField {
-  readonly name: string
-  readonly offset: number
-  readonly size: number
-  readonly count?: number
-}
-
-interface SpecFile {
-  readonly headerVersion: number
-  readonly functions: readonly SpecFunction[]
-  readonly enums: readonly { readonly name: string; readonly members: readonly (readonly [string, number])[] }[]
-  readonly structs: readonly { readonly name: string; readonly size: number; readonly fields: readonly SpecField[] }[]
-  readonly handles: readonly { readonly name: string }[]
-  readonly scalars: readonly { readonly name: string; readonly type: string }[]
-}
+import {
+  type FunctionSpec,
+  type LibraryName,
+  type LibrarySpecFile,
+  libraryNames,
+} from '@shoal/bindgen/dist/spec/types.js'
 
 /** One library's spec, looked up by name. */
 export class Spec {
-  readonly library: LibraryId
+  readonly library: LibraryName
   readonly headerVersion: number
-  readonly functions: ReadonlyMap<string, SpecFunction>
-  readonly #file: SpecFile
-  readonly #enums: ReadonlyMap<string, SpecFile['enums'][number]>
-  readonly #structs: ReadonlyMap<string, SpecFile['structs'][number]>
+  readonly functions: ReadonlyMap<string, FunctionSpec>
+  readonly #file: LibrarySpecFile
+  readonly #enums: ReadonlyMap<string, LibrarySpecFile['enums'][number]>
+  readonly #structs: ReadonlyMap<string, LibrarySpecFile['structs'][number]>
 
-  constructor(library: LibraryId, file: SpecFile) {
+  constructor(library: LibraryName, file: LibrarySpecFile) {
     this.library = library
     this.headerVersion = file.headerVersion
     this.functions = new Map(file.functions.map((one) => [one.name, one]))
@@ -60,7 +26,7 @@ export class Spec {
     this.#structs = new Map(file.structs.map((one) => [one.name, one]))
   }
 
-  function(name: string): SpecFunction {
+  function(name: string): FunctionSpec {
     return known(this.functions.get(name), `${this.library} has no function ${name}`)
   }
 
@@ -114,11 +80,12 @@ function known<T>(value: T | undefined, problem: string): T {
 }
 
 /** Reads the specs in a folder; a library without one is left out. */
-export function readSpecs(folder: string): ReadonlyMap<LibraryId, Spec> {
-  const found = new Map<LibraryId, Spec>()
-  for (const library of libraryIds) {
+export function readSpecs(folder: string): ReadonlyMap<LibraryName, Spec> {
+  const found = new Map<LibraryName, Spec>()
+  for (const library of libraryNames) {
     const file = join(folder, `${library}.json`)
-    if (existsSync(file)) found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as SpecFile))
+    if (existsSync(file))
+      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as LibrarySpecFile))
   }
   if (found.size === 0) throw new Error(`no spec in ${folder}`)
   return found

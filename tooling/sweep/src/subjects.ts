@@ -3,22 +3,22 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runProgram } from './processes.js'
-import { type LibraryId, libraryIds } from './spec.js'
+import { runProgram } from '@shoal/bindgen/dist/proof/processes.js'
+import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
 
 export const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** A library file to look at. */
 export interface Subject extends Probe {
-  readonly library: LibraryId
+  readonly library: LibraryName
   /** makes Shoal load this file */
   readonly environment: NodeJS.ProcessEnv
 }
 
 export interface Subjects {
   readonly found: readonly Subject[]
-  readonly notFound: readonly { readonly library: LibraryId; readonly problem: string }[]
+  readonly notFound: readonly { readonly library: LibraryName; readonly problem: string }[]
   readonly devices: number
 }
 
@@ -30,7 +30,7 @@ export function siteFolders(): string[] {
 }
 
 /** Where Python wheels have a library, below a folder of packages, and the variable that names it to Shoal. */
-const wheels: Partial<Record<LibraryId, { variable: string; files: readonly string[] }>> = {
+const wheels: Partial<Record<LibraryName, { variable: string; files: readonly string[] }>> = {
   runtime: {
     variable: 'SHOAL_CUDART_LIBRARY',
     files: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
@@ -43,11 +43,11 @@ const wheels: Partial<Record<LibraryId, { variable: string; files: readonly stri
  * The files to look at: what Shoal finds by itself; for NCCL also the wheel, whose version is often another; and the
  * wheels of a Python that Shoal does not know, where Shoal finds nothing.
  */
-export async function findSubjects(libraries: readonly LibraryId[], work: string): Promise<Subjects> {
+export async function findSubjects(libraries: readonly LibraryName[], work: string): Promise<Subjects> {
   const found: Subject[] = []
-  const notFound: { library: LibraryId; problem: string }[] = []
+  const notFound: { library: LibraryName; problem: string }[] = []
   const folders = siteFolders()
-  for (const library of libraryIds.filter((one) => libraries.includes(one))) {
+  for (const library of libraryNames.filter((one) => libraries.includes(one))) {
     const first = await probe(library, {}, work)
     if (typeof first !== 'string') found.push(first)
     const wheel = wheels[library]
@@ -67,7 +67,7 @@ export async function findSubjects(libraries: readonly LibraryId[], work: string
 }
 
 /** Loads a library in a process of its own; the text of the problem when it does not load. */
-async function probe(library: LibraryId, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
+async function probe(library: LibraryName, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
   const out = join(work, `probe-${library}.json`)
   const ended = await runProgram(process.execPath, [workerFile, 'probe', '--library', library, '--out', out], {
     seconds: 30,

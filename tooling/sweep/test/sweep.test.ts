@@ -2,9 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findHeaders } from '@shoal/bindgen/dist/parse/headers.js'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
-import { findHeader } from '../dist/headers.js'
 import { readSpecs, type Spec } from '../dist/spec.js'
 import { buildFakeLibrary, type Faults } from './fakeLibrary.js'
 
@@ -12,7 +12,7 @@ const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const specs = readSpecs(fileURLToPath(new URL('../../bindgen/spec', import.meta.url)))
 /** Programs are compiled and some sixty processes started; minutes on a machine that is busy with other tests. */
 const patience = 300_000
-const include = findHeader('driver', '/', [])?.folder
+const include = findHeaders({}).cuda
 const compiler = spawnSync('g++', ['--version']).status === 0
 const lacking = include === undefined ? 'there are no CUDA headers' : compiler ? undefined : 'there is no g++'
 

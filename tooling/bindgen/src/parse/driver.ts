@@ -97,7 +97,11 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
 
   const versions = pairVersions([...internal.functions.keys()].filter(isFunction), internal.typedefs.keys(), (symbol) =>
-    history.guess(symbol, `${symbol} has no function type in cudaTypedefs.h, which would tell its version`, history.dates(symbol).since),
+    history.guess(
+      symbol,
+      `${symbol} has no function type in cudaTypedefs.h, which would tell its version`,
+      history.dates(symbol).since,
+    ),
   )
   const byBase = new Map<string, number[]>()
   for (const [symbol, version] of versions) {

@@ -195,7 +195,8 @@ export interface ExportsSpec {
   version: number
 }
 
-export type LibraryName = 'driver' | 'runtime' | 'nccl' | 'nvshmem'
+export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
+export type LibraryName = (typeof libraryNames)[number]
 
 export interface LibrarySpecFile {
   format: 1
