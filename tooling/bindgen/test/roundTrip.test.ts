@@ -6,7 +6,7 @@ import { standInHeaders } from '../src/parse/include.js'
 import { breakLayouts, codecsOf } from '../src/proof/brokenLayouts.js'
 import { compileProgram } from '../src/proof/compile.js'
 import { emitLayoutReader } from '../src/proof/layoutReader.js'
-import { type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
+import { builtFile, type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
 import { type LayoutReport, takeRoundTrips } from '../src/proof/roundTrip.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { everyAbiPrelude, headers, noMatchingHeaders, prelude, root } from './environment.js'
@@ -66,7 +66,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
 
   test('every field of every struct survives the way to C++ and back', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
-    const { exports } = await loadSysPackage(join(root, sysPackages[library]?.file ?? ''), library)
+    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
     const report = take((name) => exports[name] as Codec | undefined)
     expect(failuresOf(report)).toEqual([])
     expect(report.structs).toBe(spec.structs.length)

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   type FunctionSpec,
+  type IntegerKind,
   type LibraryName,
   type LibrarySpecFile,
   libraryNames,
@@ -69,7 +70,7 @@ export class Spec {
   }
 
   /** Integer kind of a name that stands for a number, as in `i32`. */
-  scalar(type: string): string | undefined {
+  scalar(type: string): IntegerKind | undefined {
     return this.#file.scalars.find(({ name }) => name === type)?.type
   }
 }

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
 import { runProgram } from '@shoal/bindgen/dist/proof/processes.js'
 import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
@@ -29,14 +30,11 @@ export function siteFolders(): string[] {
   return result.status === 0 ? (JSON.parse(result.stdout) as string[]) : []
 }
 
-/** Where Python wheels have a library, below a folder of packages, and the variable that names it to Shoal. */
-const wheels: Partial<Record<LibraryName, { variable: string; files: readonly string[] }>> = {
-  runtime: {
-    variable: 'SHOAL_CUDART_LIBRARY',
-    files: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
-  },
-  nccl: { variable: 'SHOAL_NCCL_LIBRARY', files: ['nvidia/nccl/lib/libnccl.so.2'] },
-  nvshmem: { variable: 'SHOAL_NVSHMEM_LIBRARY', files: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'] },
+/** Where Python wheels have a library, below a folder of packages. */
+const wheels: Partial<Record<LibraryName, readonly string[]>> = {
+  runtime: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
+  nccl: ['nvidia/nccl/lib/libnccl.so.2'],
+  nvshmem: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'],
 }
 
 /**
@@ -51,14 +49,15 @@ export async function findSubjects(libraries: readonly LibraryName[], work: stri
     const first = await probe(library, {}, work)
     if (typeof first !== 'string') found.push(first)
     const wheel = wheels[library]
-    const named = wheel !== undefined && Boolean(process.env[wheel.variable])
+    const { environment: variable } = sysPackages[library]
+    const named = Boolean(process.env[variable])
     if (wheel === undefined || named || (typeof first !== 'string' && library !== 'nccl')) {
       if (typeof first === 'string') notFound.push({ library, problem: first })
       continue
     }
-    const files = folders.flatMap((folder) => wheel.files.map((file) => join(folder, file))).filter(existsSync)
+    const files = folders.flatMap((folder) => wheel.map((file) => join(folder, file))).filter(existsSync)
     const others = files.filter((file) => typeof first === 'string' || realPath(file) !== realPath(first.path))
-    const second = others[0] === undefined ? undefined : await probe(library, { [wheel.variable]: others[0] }, work)
+    const second = others[0] === undefined ? undefined : await probe(library, { [variable]: others[0] }, work)
     if (second !== undefined && typeof second !== 'string') found.push(second)
     else if (typeof first === 'string') notFound.push({ library, problem: second ?? first })
   }

@@ -20,6 +20,11 @@ export type Lowered =
 
 export type IntegerKind = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
 
+/** Bytes of a number of a kind. */
+export function scalarBytes(kind: IntegerKind | 'f32' | 'f64'): number {
+  return Number(kind.slice(1)) / 8
+}
+
 export interface ParameterSpec {
   name: string
   /** C type as the header spells it */
