@@ -27,6 +27,35 @@ test.each(libraryNames)('%s: what is exported is bound or listed, nothing twice 
   expect(coverage.boundSymbols + coverage.unboundSymbols).toBe(coverage.exportedSymbols)
 })
 
+type Row = (spec: LibrarySpecFile, exported: ReadonlySet<string>) => number
+
+const rows: readonly [title: string, row: Row][] = [
+  ['**functions bound**', ({ functions }) => functions.length],
+  ['of them declared in the headers', ({ functions }) => functions.filter(({ undeclared }) => !undeclared).length],
+  ['of them earlier ABIs', ({ functions }) => functions.filter(({ supersededBy }) => supersededBy).length],
+  ['on Windows alone', ({ functions }) => functions.filter(({ platform }) => platform === 'win32').length],
+  ['with another signature in another major', ({ functions }) => functions.filter((each) => each.otherMajors).length],
+  ['of them bound, per-thread variants included', (spec, exported) => boundSymbols(spec, exported).length],
+  [
+    'bound, and not among them',
+    ({ functions }, exported) => functions.filter((each) => !exported.has(each.symbol)).length,
+  ],
+  ['enumerations', ({ enums }) => enums.length],
+  ['structs and unions', ({ structs }) => structs.length],
+]
+
+function boundSymbols({ functions }: LibrarySpecFile, exported: ReadonlySet<string>): string[] {
+  const bound = new Set(functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]))
+  return [...bound].filter((symbol) => exported.has(symbol))
+}
+
+test.each(rows)('the page counts what the specs have: %s', (title, row) => {
+  const page = readFileSync(join(root, 'docs/coverage.md'), 'utf8')
+  const line = page.split('\n').find((each) => each.startsWith(`| ${title}`)) as string
+  const numbers = line.split('|').slice(2, -1).map(Number)
+  expect(numbers).toEqual(libraryNames.map((name) => row(readSpec(name), readExported(name))))
+})
+
 test('every function stands on the page once, under the version it needs', () => {
   const spec = readSpec('driver')
   const page = coveragePage([coverageOf(spec)])

@@ -2,11 +2,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  type EnumSpec,
   type FunctionSpec,
   type IntegerKind,
   type LibraryName,
   type LibrarySpecFile,
   libraryNames,
+  type StructSpec,
 } from '@shoal/bindgen/dist/spec/types.js'
 
 /** One library's spec, looked up by name. */
@@ -15,8 +17,8 @@ export class Spec {
   readonly headerVersion: number
   readonly functions: ReadonlyMap<string, FunctionSpec>
   readonly #file: LibrarySpecFile
-  readonly #enums: ReadonlyMap<string, LibrarySpecFile['enums'][number]>
-  readonly #structs: ReadonlyMap<string, LibrarySpecFile['structs'][number]>
+  readonly #enums: ReadonlyMap<string, EnumSpec>
+  readonly #structs: ReadonlyMap<string, StructSpec>
 
   constructor(library: LibraryName, file: LibrarySpecFile) {
     this.library = library
@@ -33,22 +35,23 @@ export class Spec {
 
   /** Names of an enumeration's members, each value once. */
   members(enumeration: string): string[] {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
     const seen = new Set<number>()
-    return members.filter(([, value]) => !seen.has(value) && seen.add(value)).map(([name]) => name)
+    return this.#membersOf(enumeration)
+      .filter(([, value]) => !seen.has(value) && seen.add(value))
+      .map(([name]) => name)
   }
 
   requireMember(enumeration: string, name: string): void {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
-    known(
-      members.find(([one]) => one === name),
-      `${enumeration} has no ${name}`,
-    )
+    const found = this.#membersOf(enumeration).find(([one]) => one === name)
+    known(found, `${enumeration} has no ${name}`)
   }
 
   values(enumeration: string): number[] {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
-    return [...new Set(members.map(([, value]) => value))]
+    return [...new Set(this.#membersOf(enumeration).map(([, value]) => value))]
+  }
+
+  #membersOf(enumeration: string): EnumSpec['members'] {
+    return known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`).members
   }
 
   /** Bytes from the start and size of a struct's field. */

@@ -176,7 +176,7 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
     structs: structs.sort((a, b) => (a.name < b.name ? -1 : 1)),
     ...readNames(declarations, named),
     constants: readConstants(unit, declarations, macros, /^(CU(DA)?_(?!CB$|UUID_HAS)|MAX_PLANES$)/),
-    unbound: [...unboundDriver],
+    unbound: unboundDriver(history.exported),
   }
 }
 
