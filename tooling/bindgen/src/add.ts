@@ -5,13 +5,13 @@ import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { syncFolder, writeText } from './files.js'
 import type { Library, Workspace } from './libraries.js'
-import type { HeaderLocations, Product } from './parse/headers.js'
+import { type HeaderLocations, headerVersion, type Product } from './parse/headers.js'
 import { describeBreaks, describeChanges } from './spec/changes.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
 import { formatSpec } from './spec/write.js'
 
-/** What `--add` names: whose headers, and which version they are of. */
+/** What `--add` names: whose headers they are, and of which version. */
 export interface Addition {
   readonly product: Product
   /** as the libraries count versions */
@@ -30,7 +30,7 @@ export function readAddition(text: string): Addition {
   return { product: product as Product, version }
 }
 
-/** Names of libraries' files, and of the symbols that are their interface. */
+/** File names of the libraries, and prefixes of the symbols that are their interface. */
 const files: Readonly<Record<LibraryName, { readonly file: RegExp; readonly symbol: RegExp }>> = {
   driver: { file: /^libcuda\.so/, symbol: /^cu/ },
   runtime: { file: /^libcudart\.so/, symbol: /^cuda/ },
@@ -38,7 +38,7 @@ const files: Readonly<Record<LibraryName, { readonly file: RegExp; readonly symb
   nvshmem: { file: /^libnvshmem_host\.so/, symbol: /^nvshmem/ },
 }
 
-/** The library that belongs to headers: one that was named, or one that lies where packages put it beside them. */
+/** Finds the library of the headers: a file that was named, or one in a library folder beside them. */
 function findLibrary(name: LibraryName, folder: string, named: readonly string[]): string | undefined {
   const { file } = files[name]
   const beside = ['lib64', 'lib', 'targets/x86_64-linux/lib'].flatMap((each) => {
@@ -64,7 +64,7 @@ function exportsOf(name: LibraryName, file: string, version: number): { exports:
  * Adds a version to the spec of a library: the spec, its sources and the list of what the library exports.
  * @param folder of the headers
  * @param named files of libraries whose exports are to be listed
- * @returns what is new and what could not be known, for people, and what writes it all
+ * @returns the report, a line each, and a function that writes the files
  */
 export function addVersion(
   workspace: Workspace,
@@ -77,14 +77,14 @@ export function addVersion(
   const { name } = library
   const previous = workspace.readSpec(library)
   const [wanted, had] = [version, previous.headerVersion].map((each) => versionText(name, each))
+  const told = headerVersion(name, folder)
+  if (told !== version) throw new Error(`${name}: the headers are of ${versionText(name, told)}, not of ${wanted}`)
   if (version < previous.headerVersion) throw new Error(`${name}: the spec is of ${had} already, which is later`)
   const file = findLibrary(name, folder, named)
   const found = file === undefined ? undefined : exportsOf(name, file, version)
   const base: LibrarySpecFile = found ? { ...previous, exports: found.exports } : previous
   const history = new History(base, new Set(found?.symbols ?? workspace.readSymbols(previous.exports)), version)
   const spec = library.parse(headers, history)
-  if (spec.headerVersion !== version)
-    throw new Error(`${name}: the headers are of ${versionText(name, spec.headerVersion)}, not of ${wanted}`)
   const sources = emitLibrary(spec)
   const unknown = [
     ...history.notes,

@@ -165,11 +165,11 @@ function bindgen(...flags: string[]): { status: number | null; output: string } 
   return { status, output: `${stdout}${stderr}` }
 }
 
-describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('headers of a later %s', ([name, later]) => {
+describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('later headers of %s', ([name, later]) => {
   const product = productOf(name)
   const both = name === 'driver' || name === 'runtime' ? { ...doctored.driver.edits, ...doctored.runtime.edits } : {}
 
-  test('are added by one command, which tells what it could not know', { timeout: 120_000 }, ({ skip }) => {
+  test('one command adds them, and prints what it could not know', { timeout: 300_000 }, ({ skip }) => {
     const reason = noClang() ?? noMatchingHeaders(name)
     if (reason !== undefined) return skip(reason)
     const { root: place, copy } = copyOfRepository(name)
@@ -178,15 +178,15 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('headers of 
     expect(status, output).toBe(0)
 
     const library = copy.libraries.find((each) => each.name === name) as Library
-    const [before, after] = [readSpec(name), copy.readSpec(library)]
+    const [known, after] = [readSpec(name), copy.readSpec(library)]
     expect(after.headerVersion).toBe(later.since)
     // What is new is of the version, and nothing else has another one.
     const dates = ({ functions }: LibrarySpecFile) => functions.map(({ name: each, since }) => `${each} ${since}`)
-    expect(dates(after).filter((entry) => !dates(before).includes(entry))).toEqual([`${later.added} ${later.since}`])
-    expect(after.functions).toHaveLength(before.functions.length + 1)
+    expect(dates(after).filter((entry) => !dates(known).includes(entry))).toEqual([`${later.added} ${later.since}`])
+    expect(after.functions).toHaveLength(known.functions.length + 1)
     const [enumeration, member] = later.enumerator
     expect(after.enums.find((entry) => entry.name === enumeration)?.members.map(([each]) => each)).toContain(member)
-    const [was, is] = [before, after].map(({ structs }) => structs.find((entry) => entry.name === later.grown))
+    const [was, is] = [known, after].map(({ structs }) => structs.find((entry) => entry.name === later.grown))
     expect(is?.size).toBeGreaterThan(was?.size as number)
     expect(is?.fields.map((field) => field.name)).toContain('doctored')
 
@@ -202,11 +202,19 @@ describe.for(Object.entries(doctored) as [LibraryName, Doctored][])('headers of 
     const include = product === 'cuda' ? ['--cuda-home', join(folder, '..')] : [`--${product}-include`, folder]
     const again = bindgen('--check', '--only', name, '--root', place, ...include)
     expect(again.output).toBe(`${name}: spec equals headers, sources equal spec\n`)
+
+    // Headers of another version than the one named are refused.
+    const other = bindgen('--add', later.version.replace(/\d+$/, '99'), '--headers', folder, '--root', place)
+    expect([other.status, other.output]).toEqual([
+      2,
+      expect.stringMatching(/: the headers are of .*, not of .*99\d*\n$/),
+    ])
+    expect(copy.readSpec(library)).toEqual(after)
   })
 })
 
 test('NCCL: a configuration that grew gets one more layout, and the one before keeps its version', {
-  timeout: 60_000,
+  timeout: 300_000,
 }, ({ skip }) => {
   const reason = noClang() ?? noMatchingHeaders('nccl')
   if (reason !== undefined) return skip(reason)
@@ -281,7 +289,7 @@ describe('without headers', () => {
     expect(() => new History(small, new Set()).dates('cudaNew')).toThrow(/cudaNew; the spec is of CUDA 13\.0, .*--add/)
   })
 
-  test('a guess is noted once, for what is new', () => {
+  test('a guess is noted for a function that is new, and repeated silently for one that the spec has', () => {
     const adding = new History(small, new Set(), 13010)
     expect([adding.guess('cudaOld', 'old', 1), adding.guess('cudaNew', 'new', 2), adding.notes]).toEqual([
       1,
@@ -292,7 +300,7 @@ describe('without headers', () => {
     expect(() => new History(small, new Set()).guess('cudaNew', 'new', 2)).toThrow(/^new; /)
   })
 
-  test('new, gone and changed names are told', () => {
+  test('new names, names that are gone and changed values are reported', () => {
     const after: LibrarySpecFile = {
       ...small,
       functions: [call('cudaOld'), call('cudaNew')],
@@ -318,7 +326,7 @@ describe('without headers', () => {
     expect(describeChanges(small, small)).toEqual([])
   })
 
-  test('structs that grew or changed and signatures that changed are told with who takes them', () => {
+  test('changed structs are reported with the functions that take them, and changed signatures', () => {
     const breaks = (changes: Partial<LibrarySpecFile>) => describeBreaks(small, { ...small, ...changes })
     expect(breaks({ structs: [thing('a', 'b', 'c')] })).toEqual([
       expect.stringMatching(/^cudaThing grew from 16 to 24 bytes; .*: taken by cudaOld, cudaGone$/),
@@ -341,7 +349,7 @@ describe('without headers', () => {
     expect(minor?.otherMajors).toBeUndefined()
   })
 
-  test('a symbol that the library exports and no header declares is listed, and told', () => {
+  test('a symbol that the library exports and no header declares is listed and reported', () => {
     const history = new History(small, new Set(['cudaOld', 'cudaSecret']), 13010)
     expect(history.complete(small).unbound).toEqual([expect.objectContaining({ symbol: 'cudaSecret', exported: true })])
     expect(history.notes).toEqual(['the library exports cudaSecret, which no header declares'])
@@ -363,14 +371,14 @@ describe('without headers', () => {
       expect(() => readAddition(text), text).toThrow(`not ${text}`)
   })
 
-  test('the command refuses to start without headers, and for a version before the one of the spec', () => {
+  test('the command needs a folder that has the headers', () => {
     expect(bindgen('--add', 'cuda=13.1')).toEqual({ status: 2, output: '--add needs --headers FOLDER\n' })
     const empty = bindgen('--add', 'nccl=2.31.0', '--headers', scratch)
     expect(empty).toEqual({ status: 2, output: `there is no nccl.h in ${scratch}\n` })
   })
 })
 
-test('exports of a library beside the headers become the list that the spec is compared with', { timeout: 60_000 }, ({
+test('exports of a library beside the headers become the list that the spec is compared with', { timeout: 300_000 }, ({
   skip,
 }) => {
   const reason = noClang() ?? noMatchingHeaders('nccl') ?? noCompiler()
@@ -390,4 +398,17 @@ test('exports of a library beside the headers become the list that the spec is c
   expect(unbound.find(({ symbol }) => symbol === 'ncclUntold')?.exported).toBe(true)
   expect(output).toContain('the library exports ncclUntold, which no header declares')
   expect(output).not.toContain('what NCCL 2.31.0 exports')
+})
+
+test('headers of a version before the one of the spec are refused', { timeout: 300_000 }, ({ skip }) => {
+  const reason = noClang() ?? noMatchingHeaders('runtime')
+  if (reason !== undefined) return skip(reason)
+  const { root: place } = copyOfRepository('earlier')
+  const edits: Edits = {
+    'cuda.h': [[/(#define CUDA_VERSION) +13000/, '$1 12090']],
+    'cuda_runtime_api.h': [[/(#define CUDART_VERSION) +13000/, '$1 12090']],
+  }
+  const folder = doctor('earlier', headers.cuda as string, edits)
+  const { status, output } = bindgen('--add', 'cuda=12.9', '--headers', folder, '--root', place)
+  expect([status, output]).toEqual([2, 'driver: the spec is of CUDA 13.0 already, which is later\n'])
 })

@@ -7,7 +7,7 @@ import { breakLayouts, codecsOf } from '../src/proof/brokenLayouts.js'
 import { compileProgram } from '../src/proof/compile.js'
 import { emitLayoutReader } from '../src/proof/layoutReader.js'
 import { builtFile, type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
-import { type LayoutReport, takeRoundTrips } from '../src/proof/roundTrip.js'
+import { checkRoundTrips, type LayoutReport } from '../src/proof/roundTrip.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { everyAbiPrelude, headers, noMatchingHeaders, prelude, root } from './environment.js'
 import { specs } from './proof.js'
@@ -54,7 +54,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
   })
 
   const take = (codecOf: (name: string) => Codec | undefined): LayoutReport => {
-    const reports = readers.map(({ names, read }) => takeRoundTrips(spec, names, codecOf, read))
+    const reports = readers.map(({ names, read }) => checkRoundTrips(spec, names, codecOf, read))
     const sum = (key: 'structs' | 'fields' | 'values'): number => reports.reduce((all, each) => all + each[key], 0)
     return {
       structs: sum('structs'),

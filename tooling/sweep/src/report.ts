@@ -20,7 +20,7 @@ export interface ReportContext {
   readonly software: boolean
 }
 
-/** What stands in the way whatever was asked. */
+/** Problems that fail the run whatever was asked. */
 function problemsOf({ subjects, expectGpu, software }: ReportContext): string[] {
   const problems: string[] = []
   if (expectGpu && (software || subjects.devices === 0))

@@ -1,6 +1,6 @@
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 
-/** What is bound of a library and what is not, counted. */
+/** How much of a library is bound and how much is not. */
 export interface Coverage {
   readonly spec: LibrarySpecFile
   /** Functions bound, each ABI counted. */

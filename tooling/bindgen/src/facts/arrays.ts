@@ -13,7 +13,7 @@ const elementsName =
 const singleName =
   /^(ph?Graph(Node|Exec|_out)?|graph_out|nodeParams|p?(copy|memset|mem|kernel|host|node)?Params|library|module|stateOut|pctx|phDesc|(new)?comm|config|uniqueId|errorIndex|failIdx|captureStatus_out|id_out|dependencies_out|edgeData_out|location|prop|input|remaining|pHandle|p\w*ArrayDesc|sig_addr|pCudaDeviceCount|pGraphNode|phErrorNode|numBlocks|size|tensorMap)$/i
 
-/** What the names do not tell. */
+/** Parameters that the rules for names get wrong. */
 const settled: Readonly<Record<string, boolean>> = {
   'cuMemSetAccess.desc': true,
   'cuMemPoolSetAccess.map': true,
@@ -49,7 +49,7 @@ export function isArray(
   return history.guess(functionName, problem, true)
 }
 
-/** Structs that say how long they are, with their size in the first version that had them: shorter ones are no error. */
+/** Structs with a size field, with their size in the first version: the least memory that is accepted. */
 export const firstSizes: Readonly<Record<string, number>> = {
   // NCCL 2.14: size, magic, version and blocking.
   ncclConfig_t: 24,

@@ -4,7 +4,7 @@ import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations, type RecordDeclaration } from './declarations.js'
-import { type HeaderFile, includeSource, readWhereabouts, standInHeaders, type Whereabouts } from './include.js'
+import { type DeclarationInfo, type HeaderFile, includeSource, readDeclarationInfo, standInHeaders } from './include.js'
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
@@ -76,7 +76,7 @@ const headerFiles: readonly HeaderFile[] = [
   { name: 'cudaGLTypedefs.h', windows: true },
   { name: 'cudaEGL.h', platform: 'linux' },
   { name: 'cudaEGLTypedefs.h', platform: 'linux' },
-  // The one before the other: this header of CUDA does not include what it needs.
+  // Before cudaVDPAU.h, which needs it and does not include it.
   { name: 'vdpau/vdpau.h' },
   { name: 'cudaVDPAU.h', platform: 'linux' },
   { name: 'cudaVDPAUTypedefs.h', platform: 'linux' },
@@ -116,7 +116,7 @@ export function parseDriver(cudaInclude: string, history: History): LibrarySpecF
   const layouts = new Layouts(unit, declarations, isOurs)
   const earlierLayouts = new Layouts(everyAbi, internal, isOurs)
   const headers = headerFiles.filter(({ name }) => name.startsWith('cuda'))
-  const describe = readWhereabouts(cudaInclude, headers, ungrouped, history)
+  const describe = readDeclarationInfo(cudaInclude, headers, ungrouped, history)
 
   // A name is exported when it is declared under it or when a macro sends it to another ABI.
   const exported = new Map<string, string>()
@@ -190,7 +190,7 @@ function readEarlier(
   versions: ReadonlyMap<string, number>,
   byBase: ReadonlyMap<string, number[]>,
   exported: ReadonlyMap<string, string>,
-  describe: Whereabouts,
+  describe: DeclarationInfo,
   history: History,
 ): FunctionSpec[] {
   const bound = new Set(exported.values())

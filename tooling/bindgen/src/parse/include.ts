@@ -43,19 +43,19 @@ function windowsFunctions(text: string): Set<string> {
   return declaredFunctions(lines.join('\n'))
 }
 
-/** Tells of a function, which may go by several names, what only the text of the headers has. */
-export type Whereabouts = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
+/** Header, documentation group and platform of a function, looked up by any of its names. */
+export type DeclarationInfo = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
 
 /**
  * Header, documentation group and platform of functions.
  * @param ungrouped those that are declared between the groups.
  */
-export function readWhereabouts(
+export function readDeclarationInfo(
   include: string,
   files: readonly HeaderFile[],
   ungrouped: ReadonlySet<string>,
   history: History,
-): Whereabouts {
+): DeclarationInfo {
   const headers = files.map((file) => {
     const text = readFileSync(join(include, file.name), 'utf8')
     return { ...file, declared: declaredFunctions(text), onWindows: windowsFunctions(text), groups: readGroups(text) }

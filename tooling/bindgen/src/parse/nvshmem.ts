@@ -116,7 +116,7 @@ const isDeviceFunction = (node: AstNode): boolean => childrenOf(node, 'AnnotateA
 
 type Signature = ReturnType<typeof readSignature>
 
-/** Puts in what no type tells: names, directions, and which integers name a team. */
+/** Adds what C types do not say: names, directions, and which integers name a team. */
 function refine(declarations: Declarations, name: string, signature: Signature, history: History): Signature {
   const parameters = signature.parameters.map((parameter, index): ParameterSpec => {
     const known = parameterNames[name]?.[index] ?? parameter.name

@@ -4,7 +4,7 @@ import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
-import { type HeaderFile, includeSource, readWhereabouts, standInHeaders } from './include.js'
+import { type HeaderFile, includeSource, readDeclarationInfo, standInHeaders } from './include.js'
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
@@ -35,7 +35,7 @@ export function parseRuntime(cudaInclude: string, history: History): LibrarySpec
   const macros = dumpMacros(unit)
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
-  const describe = readWhereabouts(cudaInclude, headerFiles, ungrouped, history)
+  const describe = readDeclarationInfo(cudaInclude, headerFiles, ungrouped, history)
 
   const functions: FunctionSpec[] = []
   for (const [symbol, node] of [...declarations.functions].sort(([a], [b]) => (a < b ? -1 : 1))) {

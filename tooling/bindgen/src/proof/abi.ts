@@ -1,5 +1,4 @@
-// What the platform's C calling convention makes of the kinds of the spec, written here anew: the proofs must not borrow
-// it from the emitters they are to check.
+// How the C calling convention passes each kind of the spec. Written independently of the emitters, which the proofs check.
 
 import { type FunctionSpec, type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 

@@ -1,11 +1,11 @@
-// The fields of a struct down to plain values, and values for them.
+// The scalar fields of a struct at any depth, and values for them.
 
 import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
 import type { Random } from './random.js'
 import { floatEdges, readScalar, type ScalarKind, scalarKind } from './scalars.js'
 
-/** A field that is no struct, however deep, as C and as JavaScript reach it. */
+/** A scalar field at any depth, with its path in C++ and in JavaScript. */
 export interface Leaf {
   /** What follows the object in C++: `.res.array.hArray` */
   readonly expression: string

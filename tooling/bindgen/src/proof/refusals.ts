@@ -49,7 +49,7 @@ export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }:
   }
 }
 
-/** Memory of a size that lacks something. Of elements that are counted elsewhere there may be none. */
+/** Memory that is too small. An array whose length is another argument may be empty. */
 function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMemory']): unknown[] {
   if (size < (mayBeEmpty ? 1 : 0)) return []
   return [

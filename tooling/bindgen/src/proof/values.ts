@@ -67,7 +67,7 @@ function integer(lowered: Lowered, round: Round, random: Random): Value {
           ? edge(low, high, random)
           : inRange(low, high, random.u64())
   if (!wide) return half(Number(value), Number(value))
-  // Numbers that say the same are taken, too.
+  // A safe integer may be a number or a bigint.
   const isSafe = value <= BigInt(Number.MAX_SAFE_INTEGER) && value >= BigInt(Number.MIN_SAFE_INTEGER)
   return word(isSafe && random.below(2) === 0 ? Number(value) : value, value)
 }

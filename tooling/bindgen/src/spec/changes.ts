@@ -1,6 +1,6 @@
 import type { FunctionSpec, LibrarySpecFile, Lowered, StructSpec } from './types.js'
 
-/** What two specs of a library differ in, a line each, for people. */
+/** What is new, gone or changed between two specs of a library, a line each. */
 export function describeChanges(before: LibrarySpecFile, after: LibrarySpecFile): string[] {
   const lines: string[] = []
   const list = (what: string, names: readonly string[]) => {
@@ -28,7 +28,7 @@ export function describeChanges(before: LibrarySpecFile, after: LibrarySpecFile)
   return lines
 }
 
-/** What callers of older versions must know of a change, and no header tells. */
+/** Changes that matter to callers of older versions of the library, a line each. */
 export function describeBreaks(before: LibrarySpecFile, after: LibrarySpecFile): string[] {
   const lines: string[] = []
   const gated = new Set(changedSignatures(before, after).filter(({ otherMajors }) => otherMajors))
@@ -51,7 +51,7 @@ export function describeBreaks(before: LibrarySpecFile, after: LibrarySpecFile):
   return lines
 }
 
-/** Functions that a symbol of both stands for with different arguments or results. */
+/** Functions whose arguments or result differ between two specs, under the same symbol. */
 export function changedSignatures(before: LibrarySpecFile, after: LibrarySpecFile): FunctionSpec[] {
   const known = new Map(before.functions.map((entry) => [entry.symbol, entry]))
   return after.functions.filter((entry) => {
@@ -60,7 +60,7 @@ export function changedSignatures(before: LibrarySpecFile, after: LibrarySpecFil
   })
 }
 
-/** What a function looks like to the calling convention. */
+/** A signature as the calling convention sees it. */
 function shapeOf({ result, parameters }: FunctionSpec): string {
   return [result, ...parameters.map(({ lowered }) => lowered)].map(shape).join()
 }

@@ -3,9 +3,9 @@ import { changedSignatures } from './changes.js'
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from './types.js'
 
 /**
- * What the committed spec tells and no header does: the first version of each function, and how questions were settled
- * that names and types leave open. While a version is added, what the spec does not know is dated to that version, and
- * each guess is noted; otherwise it stops the generator.
+ * What the headers do not say and the committed spec keeps: the first version of each function, and decisions that no
+ * rule covers. While a version is added, a function that the spec does not have is dated to that version, and each guess is
+ * noted. Otherwise both stop the generator.
  */
 export class History {
   readonly previous: LibrarySpecFile
@@ -13,7 +13,7 @@ export class History {
   readonly added: number | undefined
   /** symbols of the library that the spec is compared with, which may be older than the headers */
   readonly exported: ReadonlySet<string>
-  /** what was guessed, for people */
+  /** one line for each guess */
   readonly notes: string[] = []
   readonly #functions: ReadonlyMap<string, FunctionSpec>
   readonly #known: ReadonlySet<string>
@@ -45,8 +45,9 @@ export class History {
   }
 
   /**
-   * The value to go on with where nothing tells the right one.
-   * @param name the function or symbol it is about: what the spec has already was settled when it was added
+   * Returns `value` where no rule gives one, and notes the problem.
+   * @param name the function or symbol concerned. For one that the spec has, the guess was made when it was added.
+   * @throws Error for a new one while no version is added
    */
   guess<T>(name: string, problem: string, value: T): T {
     if (this.#known.has(name)) return value
@@ -56,7 +57,7 @@ export class History {
   }
 
   /**
-   * The spec with what only a comparison with the one before can tell: majors of libcudart in which a symbol has another
+   * Adds what follows from a comparison with the committed spec: majors of libcudart in which a symbol has another
    * signature, and symbols that the library exports and no header declares.
    */
   complete(spec: LibrarySpecFile): LibrarySpecFile {

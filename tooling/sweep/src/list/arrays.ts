@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { unwritten, withContext, withRuntimeDevice } from './start.js'
 import { address, type GroupBuilder, handle, ignored, integer, member, none, out, presence, use } from './steps.js'
 

@@ -1,9 +1,9 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { unwritten, withContext, withRuntimeDevice } from './start.js'
 import { address, type GroupBuilder, handle, integer, offset, out, presence, use } from './steps.js'
 
-/** What each attribute of a pointer differs in between two processes. */
+/** The out-parameter of a pointer's attribute, with how the answers of two processes are compared. */
 export function pointerOut(name: string, base: string | undefined): ReturnType<typeof out> {
   const isAddress = /_(DEVICE_POINTER|HOST_POINTER|RANGE_START_ADDR)$/.test(name)
   if (isAddress)

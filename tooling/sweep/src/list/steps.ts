@@ -1,4 +1,4 @@
-// How the list says what is asked: plain data that both sides carry out, see README.md.
+// The steps of the list: plain data that both sides carry out, see README.md.
 import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Spec } from '../spec.js'
 
