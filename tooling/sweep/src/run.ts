@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { runProgram } from '@shoal/bindgen/dist/proof/processes.js'
 import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import { resolveReport, sweepReport } from './report.js'
 import type { Resolution } from './resolve.js'
 import { readSpecs } from './spec.js'
-import { findSubjects, type Subject, workerFile } from './subjects.js'
+import { findSubjects, runWorker, type Subject } from './subjects.js'
 import { type StreamMode, sweep } from './sweep.js'
 
 const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER] [--groups TEXT,…]
@@ -82,11 +81,8 @@ async function resolveEverywhere(subjects: readonly Subject[], specFolder: strin
     const modes: StreamMode[] = ['driver', 'runtime'].includes(subject.library) ? ['legacy', 'per-thread'] : ['legacy']
     for (const mode of modes) {
       const out = join(work, `resolve-${results.length}.json`)
-      const ended = await runProgram(
-        process.execPath,
-        [workerFile, 'resolve', '--library', subject.library, '--spec', specFolder, '--out', out],
-        { seconds: 60, environment: { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode } },
-      )
+      const task = ['resolve', '--library', subject.library, '--spec', specFolder, '--out', out]
+      const ended = await runWorker(task, 60, { ...subject.environment, SHOAL_STREAM_MODE: mode })
       const resolutions = ended.ok ? (JSON.parse(readFileSync(out, 'utf8')) as Resolution[]) : []
       results.push({ subject, mode, resolutions, ...(ended.ok ? {} : { failure: ended.problem ?? 'failed' }) })
     }

@@ -4,11 +4,17 @@ import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
-import { runProgram } from '@shoal/bindgen/dist/proof/processes.js'
+import { type Ended, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
 import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
 
-export const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
+const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
+
+/** Runs a task of `worker.ts` in a process of its own. */
+export function runWorker(task: readonly string[], seconds: number, environment: NodeJS.ProcessEnv): Promise<Ended> {
+  const options = { seconds, environment: { ...process.env, ...environment } }
+  return runProgram(process.execPath, [workerFile, ...task], options)
+}
 
 /** A library file to look at. */
 export interface Subject extends Probe {
@@ -68,10 +74,7 @@ export async function findSubjects(libraries: readonly LibraryName[], work: stri
 /** Loads a library in a process of its own; the text of the problem when it does not load. */
 async function probe(library: LibraryName, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
   const out = join(work, `probe-${library}.json`)
-  const ended = await runProgram(process.execPath, [workerFile, 'probe', '--library', library, '--out', out], {
-    seconds: 30,
-    environment: { ...process.env, ...environment },
-  })
+  const ended = await runWorker(['probe', '--library', library, '--out', out], 30, environment)
   if (!ended.ok) return ended.problem ?? 'it cannot be loaded'
   return { library, environment, ...(JSON.parse(readFileSync(out, 'utf8')) as Probe) }
 }

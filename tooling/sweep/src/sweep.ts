@@ -13,7 +13,7 @@ import { programSource } from './cpp.js'
 import { groupsOf } from './list/index.js'
 import { describeStep, type Group } from './list/steps.js'
 import type { Spec } from './spec.js'
-import { type Subject, type Subjects, siteFolders, workerFile } from './subjects.js'
+import { runWorker, type Subject, type Subjects, siteFolders } from './subjects.js'
 
 const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 
@@ -148,20 +148,15 @@ async function runGroup(
   })
   if ('problem' in program) return stopped({ failure: program.problem })
   if (devices < group.devices) return stopped({ notRun: `needs ${group.devices} devices, there are ${devices}` })
-  const environment = { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode }
+  const environment = { ...subject.environment, SHOAL_STREAM_MODE: mode }
   const file = (side: string) => join(folder, `${group.name}.${side}.jsonl`)
   const theirs = await runProgram(program.file, [subject.path, options.kernels, group.name, file('cpp')], {
     seconds: 30,
-    environment,
+    environment: { ...process.env, ...environment },
   })
-  const ours = await runProgram(
-    process.execPath,
-    [
-      ...[workerFile, 'ask', '--library', subject.library, '--group', group.name],
-      ...['--spec', options.specFolder, '--kernels', options.kernels, '--out', file('shoal')],
-    ],
-    { seconds: 30, environment },
-  )
+  const question = ['--library', subject.library, '--group', group.name, '--spec', options.specFolder]
+  const task = ['ask', ...question, '--kernels', options.kernels, '--out', file('shoal')]
+  const ours = await runWorker(task, 30, environment)
   const report = compareGroup(spec, group, readAnswers(file('shoal')), readAnswers(file('cpp')))
   const failure = [
     describeEnd('Shoal', ours, group, readAnswers(file('shoal'))),
