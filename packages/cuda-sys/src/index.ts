@@ -1,4 +1,4 @@
-/** The libraries themselves and what both entry points share; functions are in `./driver` and `./runtime`. */
+/** The libraries, and what the entry points `./driver` and `./runtime` share. */
 export { ensureContextFunctions, withContext } from './driver/context.js'
 export { driver } from './driver/library.js'
 export { runtime } from './runtime/library.js'

@@ -44,7 +44,7 @@ describe.each([
   })
 })
 
-test('sizes that another binding got wrong', () => {
+test('structs have the sizes of the header, where another binding had others', () => {
   expect(runtime.cudaPointerAttributes.size).toBe(88)
   expect(runtime.cudaResourceDesc.size).toBe(144)
   expect(runtime.cudaResourceViewDesc.size).toBe(112)

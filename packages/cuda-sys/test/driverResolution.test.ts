@@ -115,7 +115,7 @@ test('two versions of one function are two functions', () => {
   expect(lines).toEqual(['ask cuStreamGetCtx 12050 1', 'contexts of 5', 'ask cuStreamGetCtx 9020 1', 'context of 6'])
 })
 
-test('a driver that is too old is told so without being asked, with the same error each time', () => {
+test('a function that is newer than the driver is refused without a lookup, with the same error each time', () => {
   const lines = run(
     12000,
     `import { cuMemAdvise } from '@shoal/cuda-sys/driver'

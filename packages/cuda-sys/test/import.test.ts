@@ -11,7 +11,7 @@ test.each(entries)(
   },
 )
 
-test('package.json names no dependency beside the house', () => {
+test('package.json depends on packages of this repository alone', () => {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     dependencies: object
   }

@@ -117,7 +117,7 @@ function requireField<T extends object>(
   throw tooOld(`${struct.name}.${field}`, first[0], version)
 }
 
-/** The codec takes small addresses as numbers, which no address is. */
+/** The codec accepts small numbers as addresses; no address is that small. */
 function requireAddress<T extends object>(struct: VersionedStruct<T>, field: string, value: unknown): void {
   if (typeof (struct.initial as Record<string, unknown>)[field] !== 'bigint') return
   if (typeof value === 'bigint' || value === null) return

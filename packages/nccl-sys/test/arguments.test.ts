@@ -53,7 +53,7 @@ test('a driver stream is a stream here; operators made at run time are operators
   expectTypeOf<number>().toExtend<nccl.ncclRedOp_t>()
 })
 
-test('values that another binding got wrong', () => {
+test('enumerators have the values of the header, where another binding had others', () => {
   expect(nccl.ncclScalarResidence_t).toEqual({ ncclScalarDevice: 0, ncclScalarHostImmediate: 1 })
   expect(nccl.ncclResult_t.ncclTimeout).toBe(8)
   expect(nccl.ncclUniqueId.size).toBe(nccl.NCCL_UNIQUE_ID_BYTES)
@@ -61,7 +61,7 @@ test('values that another binding got wrong', () => {
   expect(nccl.NCCL_API_MAGIC).toBe(0xcafebeef)
 })
 
-test('versions for people', () => {
+test('version numbers are formatted for people', () => {
   expect(nccl.formatNcclVersion(23007)).toBe('2.30.7')
   expect(nccl.formatNcclVersion(2708)).toBe('2.7.8')
 })

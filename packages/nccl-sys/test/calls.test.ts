@@ -55,7 +55,7 @@ test('a function that came later is refused with both versions, the same error e
   expect(lines).toEqual(['VersionTooOldError ncclMemAlloc 2.19.3 2.18.5 true'])
 })
 
-test('a function that should be there and is not', () => {
+test('a function that the library should have and lacks is refused by name', () => {
   const lines = run(
     `import { ncclSend } from '@shoal/nccl-sys'
      try { ncclSend(null, 0, 0, 0, null, null) } catch (error) { console.log(error.name, error.symbol) }`,

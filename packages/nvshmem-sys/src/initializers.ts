@@ -41,7 +41,7 @@ export const NVSHMEMX_INIT_ATTR_INITIALIZER: StructValue<nvshmemx_init_attr_t> =
   args: NVSHMEMX_INIT_ARGS_INITIALIZER,
 }
 
-/** Configuration of a team that is to be split off or made. */
+/** Configuration of a new team. */
 export const NVSHMEM_TEAM_CONFIG_INITIALIZER: StructValue<nvshmem_team_config_t> = {
   version: 0x2_0000 + 64,
   num_contexts: -1,

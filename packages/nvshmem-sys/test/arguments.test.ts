@@ -75,7 +75,7 @@ test('a PE number is no team, a team no PE of another type; streams are streams 
   expectTypeOf<ReturnType<typeof nvshmem.nvshmem_malloc>>().toEqualTypeOf<bigint>()
 })
 
-test('values that another binding got wrong or left out', () => {
+test('constants have the values of the header, where another binding had others or none', () => {
   expect(nvshmem.nvshmemx_init_flags.NVSHMEMX_INIT_WITH_UNIQUEID).toBe(8)
   expect(nvshmem.nvshmem_team_id_t).toMatchObject({
     NVSHMEM_TEAM_INVALID: -1,
@@ -105,7 +105,7 @@ test('what structs start with carries the sizes of the codecs', () => {
   expect([...words]).toEqual([0x10090, 0, 0, 0, 0x10080, 0, 0x10018, 0, 0, 0, -1, -1])
 })
 
-test('versions for people', () => {
+test('version numbers are formatted for people', () => {
   expect(nvshmem.formatNvshmemVersion(30405)).toBe('3.4.5')
   expect(nvshmem.formatNvshmemVersion(30310)).toBe('3.3.10')
   expect(nvshmem.NVSHMEM_VENDOR_VERSION).toBe(30405)

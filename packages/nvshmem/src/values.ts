@@ -1,4 +1,3 @@
-import { named } from '@shoal/cuda-base/basics'
 import {
   type DType,
   decodeArray,
@@ -23,8 +22,13 @@ export function toNative(dtype: DType, value: unknown, api: string, parameter: s
   if (typeof value === 'bigint' && value >= 0n && value < mostSigned64 && (dtype === 'u64' || dtype === 'i64'))
     return value
   if (typeof value === 'number' && (dtype === 'f64' || (dtype === 'i32' && (value | 0) === value))) return value
-  const array = named(api, parameter, () => encodeArray(dtype, [value] as HostValueOf<DType>[]) as StorageArray)
-  return array[0] as number | bigint
+  try {
+    const array = encodeArray(dtype, [value] as HostValueOf<DType>[]) as StorageArray
+    return array[0] as number | bigint
+  } catch (error) {
+    if (error instanceof Error) error.message = error.message.replace('encodeArray: values[0]', `${api}: ${parameter}`)
+    throw error
+  }
 }
 
 /** What C returned for an element, as JavaScript has it. */

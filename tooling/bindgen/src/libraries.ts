@@ -1,23 +1,23 @@
 import { fileURLToPath } from 'node:url'
+import { readText } from './files.js'
 import { parseDriver } from './parse/driver.js'
 import type { HeaderLocations } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
 import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
-import type { LibrarySpecFile } from './spec/types.js'
+import { History } from './spec/history.js'
+import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
 
-const root = fileURLToPath(new URL('../../../', import.meta.url))
+const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
 /** One library the generator knows: where its headers are, where its spec and sources go. */
 export interface Library {
-  name: LibrarySpecFile['library']
+  name: LibraryName
   specFile: string
   generatedFolder: string
-  /** What a real library exports: the list in `abi`, and what library it is of. */
-  exports: { title: string; file: string }
   /** Headers that were not found; empty when the library can be parsed. */
   missing: (headers: HeaderLocations) => string[]
-  parse: (headers: HeaderLocations) => LibrarySpecFile
+  parse: (headers: HeaderLocations, history: History) => LibrarySpecFile
 }
 
 const needs =
@@ -27,43 +27,70 @@ const needs =
       .filter((name) => headers[name] === undefined)
       .map((name) => (name === 'nvshmem' ? 'nvshmem_host.h' : `${name}.h`))
 
-/** Where the published packages are. */
-export const packagesFolder = `${root}packages/`
+type Parser = Pick<Library, 'missing' | 'parse'> & { sources: string }
 
-/** The page that says what is covered. */
-export const coverageFile = `${root}docs/coverage.md`
-
-export const libraries: readonly Library[] = [
-  {
-    name: 'driver',
-    specFile: `${root}tooling/bindgen/spec/driver.json`,
-    generatedFolder: `${root}packages/cuda-sys/src/driver/generated`,
-    exports: { title: 'libcuda of driver 580.159', file: `${root}tooling/bindgen/abi/libcuda-580.159.symbols.txt` },
+const parsers: Readonly<Record<LibraryName, Parser>> = {
+  driver: {
+    sources: 'cuda-sys/src/driver',
     missing: needs('cuda'),
-    parse: ({ cuda }) => parseDriver(cuda as string),
+    parse: ({ cuda }, history) => parseDriver(cuda as string, history),
   },
-  {
-    name: 'runtime',
-    specFile: `${root}tooling/bindgen/spec/runtime.json`,
-    generatedFolder: `${root}packages/cuda-sys/src/runtime/generated`,
-    exports: { title: 'libcudart 13.0', file: `${root}tooling/bindgen/abi/libcudart-13.0.symbols.txt` },
+  runtime: {
+    sources: 'cuda-sys/src/runtime',
     missing: needs('cuda'),
-    parse: ({ cuda }) => parseRuntime(cuda as string),
+    parse: ({ cuda }, history) => parseRuntime(cuda as string, history),
   },
-  {
-    name: 'nccl',
-    specFile: `${root}tooling/bindgen/spec/nccl.json`,
-    generatedFolder: `${root}packages/nccl-sys/src/generated`,
-    exports: { title: 'libnccl 2.30.7', file: `${root}tooling/bindgen/abi/libnccl-2.30.7.symbols.txt` },
+  nccl: {
+    sources: 'nccl-sys/src',
     missing: needs('cuda', 'nccl'),
-    parse: ({ cuda, nccl }) => parseNccl(nccl as string, cuda as string),
+    parse: ({ cuda, nccl }, history) => parseNccl(nccl as string, cuda as string, history),
   },
-  {
-    name: 'nvshmem',
-    specFile: `${root}tooling/bindgen/spec/nvshmem.json`,
-    generatedFolder: `${root}packages/nvshmem-sys/src/generated`,
-    exports: { title: 'libnvshmem_host 3.4.5', file: `${root}tooling/bindgen/abi/libnvshmem_host-3.4.5.symbols.txt` },
+  nvshmem: {
+    sources: 'nvshmem-sys/src',
     missing: needs('cuda', 'nvshmem'),
-    parse: ({ cuda, nvshmem }) => parseNvshmem(nvshmem as string, cuda as string),
+    parse: ({ cuda, nvshmem }, history) => parseNvshmem(nvshmem as string, cuda as string, history),
   },
-]
+}
+
+/** What the generator reads and writes in a repository. */
+export class Workspace {
+  readonly libraries: readonly Library[]
+  /** The page that says what is covered. */
+  readonly coverageFile: string
+  /** Where the published packages are. */
+  readonly packagesFolder: string
+  readonly #root: string
+
+  constructor(root = repository) {
+    this.#root = root
+    this.coverageFile = `${root}/docs/coverage.md`
+    this.packagesFolder = `${root}/packages`
+    this.libraries = Object.entries(parsers).map(([name, { sources, missing, parse }]) => ({
+      name: name as LibraryName,
+      specFile: `${root}/tooling/bindgen/spec/${name}.json`,
+      generatedFolder: `${root}/packages/${sources}/generated`,
+      missing,
+      parse: (headers, history) => history.complete(parse(headers, history)),
+    }))
+  }
+
+  /** @throws Error where a library has no spec: it has what no header tells */
+  readSpec({ name, specFile }: Library): LibrarySpecFile {
+    const text = readText(specFile)
+    if (text === undefined) throw new Error(`${name}: no spec at ${specFile}`)
+    return JSON.parse(text) as LibrarySpecFile
+  }
+
+  symbolsFile({ file }: ExportsSpec): string {
+    return `${this.#root}/tooling/bindgen/abi/${file}.symbols.txt`
+  }
+
+  /** What a real library exports, from the lists in `abi`. */
+  readSymbols(exports: ExportsSpec): Set<string> {
+    return new Set((readText(this.symbolsFile(exports)) ?? '').split('\n').filter((line) => line !== ''))
+  }
+
+  history(spec: LibrarySpecFile, added?: number): History {
+    return new History(spec, this.readSymbols(spec.exports), added)
+  }
+}

@@ -1,13 +1,16 @@
-import { type Coverage, count } from './coverage/count.js'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { addVersion, readAddition } from './add.js'
+import { count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
 import { emitCallTables } from './emit/callTables.js'
 import { emitLibrary } from './emit/library.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
-import { coverageFile, type Library, libraries, packagesFolder } from './libraries.js'
+import { type Library, Workspace } from './libraries.js'
 import { type Options, readOptions, usage } from './options.js'
 import { clangVersion } from './parse/clang.js'
-import { findHeaders, type HeaderLocations } from './parse/headers.js'
+import { findHeaders, type HeaderLocations, productOf } from './parse/headers.js'
 import type { LibrarySpecFile } from './spec/types.js'
 import { formatSpec } from './spec/write.js'
 
@@ -15,11 +18,6 @@ interface Outcome {
   differences: string[]
   /** why the headers could not be compared */
   skipped?: string
-}
-
-function committedSpec(library: Library): LibrarySpecFile | undefined {
-  const text = readText(library.specFile)
-  return text === undefined ? undefined : (JSON.parse(text) as LibrarySpecFile)
 }
 
 /** Why the headers of a library cannot be read, or undefined when they can. */
@@ -31,15 +29,13 @@ function obstacle(library: Library, headers: HeaderLocations, options: Options):
   return undefined
 }
 
-function processLibrary(library: Library, headers: HeaderLocations, options: Options): Outcome {
+function processLibrary(workspace: Workspace, library: Library, headers: HeaderLocations, options: Options): Outcome {
   const skipped = obstacle(library, headers, options)
-  const committed = committedSpec(library)
-  const spec = skipped === undefined ? library.parse(headers) : committed
-  if (spec === undefined) return { differences: [`no spec, and no headers to make it from: ${skipped}`] }
-  if (committed && committed.headerVersion !== spec.headerVersion) {
-    console.log(
-      `${library.name}: the spec was written from ${versionText(library.name, committed.headerVersion)} headers, these are ${versionText(library.name, spec.headerVersion)}`,
-    )
+  const committed = workspace.readSpec(library)
+  const spec = skipped === undefined ? library.parse(headers, workspace.history(committed)) : committed
+  if (committed.headerVersion !== spec.headerVersion) {
+    const [had, found] = [committed, spec].map(({ headerVersion }) => versionText(library.name, headerVersion))
+    return { differences: [`the spec is of ${had}, these headers are of ${found}: --add adds a version`] }
   }
   const wanted = options.headerVersion
   if (wanted !== undefined && !versionText(library.name, spec.headerVersion).endsWith(` ${wanted}`)) {
@@ -68,14 +64,10 @@ function processLibrary(library: Library, headers: HeaderLocations, options: Opt
 }
 
 /** Writes or compares the page about all libraries, from the specs as they are committed. False when it differs. */
-function processCoverage(check: boolean): boolean {
-  const coverages = libraries.flatMap((library): Coverage[] => {
-    const spec = committedSpec(library)
-    const { title, file } = library.exports
-    const symbols = new Set((readText(file) ?? '').split('\n').filter((line) => line !== ''))
-    return spec === undefined ? [] : [count(spec, { title, symbols })]
-  })
-  const page = coveragePage(coverages)
+function processCoverage(workspace: Workspace, check: boolean): boolean {
+  const { coverageFile, libraries } = workspace
+  const specs = libraries.map((library) => workspace.readSpec(library))
+  const page = coveragePage(specs.map((spec) => count(spec, workspace.readSymbols(spec.exports))))
   if (!check) {
     writeText(coverageFile, page)
     return true
@@ -89,24 +81,48 @@ function processCoverage(check: boolean): boolean {
   return false
 }
 
-/** Writes or compares the tables of what libcuda and libcudart both have, from the committed specs. False when one differs. */
-function processCallTables(check: boolean): boolean {
-  const specOf = (name: string): LibrarySpecFile =>
-    committedSpec(libraries.find((library) => library.name === name) as Library) as LibrarySpecFile
+/** Writes or compares the tables of what libcuda and libcudart both have. False when one differs. */
+function processCallTables(workspace: Workspace, check: boolean): boolean {
+  const [driver, runtime] = (['driver', 'runtime'] as const).map((name) =>
+    workspace.readSpec(workspace.libraries.find((library) => library.name === name) as Library),
+  ) as [LibrarySpecFile, LibrarySpecFile]
   let isSame = true
-  for (const [path, text] of emitCallTables(specOf('driver'), specOf('runtime'))) {
-    const file = packagesFolder + path
+  for (const [path, text] of emitCallTables(driver, runtime)) {
+    const file = join(workspace.packagesFolder, path)
     const current = readText(file)
     if (!check) writeText(file, text)
     else if (current !== text) {
-      console.error(
-        `packages/${path} differs from the specs${current === undefined ? '' : firstDifference(current, text)}`,
-      )
+      console.error(`packages/${path} differs from the specs${current === undefined ? '' : firstDifference(current, text)}`)
       isSame = false
     }
   }
   if (check && isSame) console.log('the call tables equal the specs')
   return isSame
+}
+
+/** Adds a version to the specs of the libraries of a product. */
+function add(workspace: Workspace, text: string, options: Options): number {
+  if (options.headers === undefined) throw new Error('--add needs --headers FOLDER')
+  const { product, version } = readAddition(text)
+  const given = resolve(options.headers)
+  const main = product === 'nvshmem' ? 'nvshmem_host.h' : `${product}.h`
+  const folder = [given, join(given, 'include')].find((each) => existsSync(join(each, main)))
+  if (folder === undefined) throw new Error(`there is no ${main} in ${given}`)
+  const headers = { ...findHeaders(options), [product]: folder }
+  const additions = workspace.libraries
+    .filter(({ name }) => productOf(name) === product)
+    .map((library) => {
+      const problem = obstacle(library, headers, options)
+      if (problem !== undefined) throw new Error(`${library.name}: ${problem}`)
+      return addVersion(workspace, library, headers, version, folder, options.libraries)
+    })
+  for (const { lines, write } of additions) {
+    write()
+    for (const line of lines) console.log(line)
+  }
+  processCoverage(workspace, false)
+  if (product === 'cuda') processCallTables(workspace, false)
+  return 0
 }
 
 function main(): number {
@@ -115,6 +131,9 @@ function main(): number {
     console.log(usage)
     return 0
   }
+  const workspace = new Workspace(options.root)
+  const { libraries } = workspace
+  if (options.add !== undefined) return add(workspace, options.add, options)
   const headers = findHeaders(options)
   let failed = false
   const unknown = options.only.filter((name) => !libraries.some((library) => library.name === name))
@@ -124,7 +143,7 @@ function main(): number {
   }
   for (const library of libraries) {
     if (options.only.length > 0 && !options.only.includes(library.name)) continue
-    const { differences, skipped } = processLibrary(library, headers, options)
+    const { differences, skipped } = processLibrary(workspace, library, headers, options)
     for (const difference of differences) console.error(`${library.name}: ${difference}`)
     if (differences.length > 0) failed = true
     if (skipped !== undefined && !options.fromSpec) {
@@ -136,9 +155,14 @@ function main(): number {
     }
   }
   // The page is of all libraries: a check of some does not look at it.
-  if ((!options.check || options.only.length === 0) && !processCoverage(options.check)) failed = true
-  if ((!options.check || options.only.length === 0) && !processCallTables(options.check)) failed = true
+  if ((!options.check || options.only.length === 0) && !processCoverage(workspace, options.check)) failed = true
+  if ((!options.check || options.only.length === 0) && !processCallTables(workspace, options.check)) failed = true
   return failed ? 1 : 0
 }
 
-process.exitCode = main()
+try {
+  process.exitCode = main()
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+}

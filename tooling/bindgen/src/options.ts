@@ -10,16 +10,28 @@ export interface Options {
   headerVersion?: string
   /** names of the libraries to look at; all when empty */
   only: string[]
+  /** a version to add to a spec, as in `cuda=13.1` */
+  add?: string
+  headers?: string
+  /** files of libraries of the added version */
+  libraries: string[]
+  root?: string
   help: boolean
 }
 
 export const usage = `Usage: pnpm bindgen [--check] [options]
+       pnpm bindgen --add LIBRARY=VERSION --headers FOLDER [--library FILE]
 
 Reads the CUDA, NCCL and NVSHMEM headers, writes the spec (tooling/bindgen/spec) and from it the generated sources
 and docs/coverage.md.
 
   --check                  write nothing; compare with what is committed, exit 1 on any difference
   --from-spec              leave the spec as it is and generate the sources from it
+  --add LIBRARY=VERSION    add a version (cuda=13.1, nccl=2.31.0, nvshmem=3.5.0): what the spec does not have is new in it;
+                           prints what is new, and what could not be known
+  --headers FOLDER         with --add: the headers of that version
+  --library FILE           with --add: a library of that version, for what it exports (else those in ../lib and ../lib64)
+  --root FOLDER            read and write spec, lists, sources and page in a copy of the repository
   --only LIBRARY           this library alone; may be given several times
   --cuda-home FOLDER       toolkit with include/cuda.h      (else CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/include)
   --nccl-include FOLDER    folder with nccl.h               (else NCCL_INCLUDE, NCCL_HOME/include, PYTHONPATH, the toolkit)
@@ -41,24 +53,29 @@ export function readOptions(argv: readonly string[]): Options {
       'nccl-include': { type: 'string' },
       'nvshmem-include': { type: 'string' },
       'header-version': { type: 'string' },
+      add: { type: 'string' },
+      headers: { type: 'string' },
+      library: { type: 'string', multiple: true, default: [] },
+      root: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   })
-  const {
-    'cuda-home': cudaHome,
-    'nccl-include': ncclInclude,
-    'nvshmem-include': nvshmemInclude,
-    'header-version': headerVersion,
-  } = values
+  const given = {
+    cudaHome: values['cuda-home'],
+    ncclInclude: values['nccl-include'],
+    nvshmemInclude: values['nvshmem-include'],
+    headerVersion: values['header-version'],
+    add: values.add,
+    headers: values.headers,
+    root: values.root,
+  }
   return {
     check: values.check,
     fromSpec: values['from-spec'],
     allowMissingHeaders: values['allow-missing-headers'],
     only: values.only,
+    libraries: values.library,
     help: values.help,
-    ...(cudaHome === undefined ? {} : { cudaHome }),
-    ...(ncclInclude === undefined ? {} : { ncclInclude }),
-    ...(nvshmemInclude === undefined ? {} : { nvshmemInclude }),
-    ...(headerVersion === undefined ? {} : { headerVersion }),
+    ...(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Options>),
   }
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { codecsOf } from '../src/proof/brokenLayouts.js'
-import { type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
+import { builtFile, type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
 import { show } from '../src/proof/results.js'
 import type { FieldSpec, FieldType, StructSpec } from '../src/spec/types.js'
 import { root } from './environment.js'
@@ -116,7 +116,7 @@ function memoryComplaints(codec: Codec): string[] {
 
 describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library, spec) => {
   test('every field of every struct refuses bad values by name', async () => {
-    const { exports } = await loadSysPackage(join(root, sysPackages[library]?.file ?? ''), library)
+    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
     const found = spec.structs.flatMap((entry) =>
       entry.fields.flatMap((field) => complaints(exports[entry.name] as Codec, entry, field)),
     )
@@ -124,7 +124,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
   })
 
   test('every struct refuses memory it does not fit in', async () => {
-    const { exports } = await loadSysPackage(join(root, sysPackages[library]?.file ?? ''), library)
+    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
     const found = spec.structs.flatMap(({ name }) => memoryComplaints(exports[name] as Codec))
     expect(found.slice(0, 20)).toEqual([])
   })

@@ -10,8 +10,8 @@ import {
   noMatchingHeaders,
   prelude,
   preprocessCxx,
+  readExported,
   readSpec,
-  root,
 } from './environment.js'
 
 /** Functions that the headers of a library declare, read from their text: another way than the generator's. */
@@ -38,8 +38,7 @@ function declaredFunctions(name: LibraryName): Set<string> {
  * declare is told, and checked, in nvshmem.test.ts.
  */
 function declaredByNvshmem(): Set<string> {
-  const manifest = join(root, 'tooling/bindgen/abi/libnvshmem_host-3.4.5.symbols.txt')
-  const exported = new Set(readFileSync(manifest, 'utf8').split('\n'))
+  const exported = readExported('nvshmem')
   const declared = [...preprocessCxx(prelude.nvshmem).matchAll(/\b(nvshmem\w+)\s*\(/g)]
   return new Set(declared.map((match) => match[1] as string).filter((name) => exported.has(name)))
 }

@@ -3,28 +3,35 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { type Library, Workspace } from '../src/libraries.js'
 import { clangVersion } from '../src/parse/clang.js'
 import { driverSource } from '../src/parse/driver.js'
-import { findHeaders } from '../src/parse/headers.js'
+import { findHeaders, headerVersion, productOf } from '../src/parse/headers.js'
 import { standInHeaders } from '../src/parse/include.js'
 import { ncclSource } from '../src/parse/nccl.js'
+import { earlierLayouts } from '../src/parse/ncclStructs.js'
 import { runtimeSource } from '../src/parse/runtime.js'
-import type { LibrarySpecFile } from '../src/spec/types.js'
+import { type LibraryName, type LibrarySpecFile, libraryNames } from '../src/spec/types.js'
+
+export { type LibraryName, libraryNames }
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const headers = findHeaders({})
-export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
-export type LibraryName = (typeof libraryNames)[number]
 
-export const generatedFolders: Record<LibraryName, string> = {
-  driver: join(root, 'packages/cuda-sys/src/driver/generated'),
-  runtime: join(root, 'packages/cuda-sys/src/runtime/generated'),
-  nccl: join(root, 'packages/nccl-sys/src/generated'),
-  nvshmem: join(root, 'packages/nvshmem-sys/src/generated'),
-}
+export const workspace = new Workspace()
+const libraryOf = (name: LibraryName) => workspace.libraries.find((library) => library.name === name) as Library
+
+export const generatedFolders = Object.fromEntries(
+  libraryNames.map((name) => [name, libraryOf(name).generatedFolder]),
+) as Record<LibraryName, string>
 
 export function readSpec(name: LibraryName): LibrarySpecFile {
-  return JSON.parse(readFileSync(join(root, `tooling/bindgen/spec/${name}.json`), 'utf8')) as LibrarySpecFile
+  return workspace.readSpec(libraryOf(name))
+}
+
+/** What the real library exports that the spec was compared with. */
+export function readExported(name: LibraryName): Set<string> {
+  return workspace.readSymbols(readSpec(name).exports)
 }
 
 /** Why a test that needs the headers of a library cannot run, or undefined. */
@@ -40,27 +47,13 @@ export function noMatchingHeaders(name: LibraryName): string | undefined {
   const missing = noHeaders(name)
   if (missing !== undefined) return missing
   const spec = readSpec(name)
-  const [file, ...macros] = {
-    driver: ['cuda.h', 'CUDA_VERSION'],
-    runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
-    nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
-    nvshmem: [
-      'non_abi/nvshmem_version.h',
-      ...['MAJOR', 'MINOR', 'PATCH'].map((part) => `NVSHMEM_VENDOR_${part}_VERSION`),
-    ],
-  }[name] as [string, ...string[]]
-  const text = headerText(name, file)
-  // Where a version has parts, each has two digits in its number.
-  const found = macros
-    .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
-    .reduce((version, part) => version * 100 + part)
+  const found = headerVersion(name, headers[productOf(name)] as string)
   if (found === spec.headerVersion) return undefined
-  return `${file} is of version ${found}, the spec of ${spec.headerVersion}`
+  return `the headers of ${name} are of version ${found}, the spec of ${spec.headerVersion}`
 }
 
 export function headerText(name: LibraryName, file: string): string {
-  const folder = name === 'nccl' ? headers.nccl : name === 'nvshmem' ? headers.nvshmem : headers.cuda
-  return readFileSync(join(folder as string, file), 'utf8')
+  return readFileSync(join(headers[productOf(name)] as string, file), 'utf8')
 }
 
 export function noClang(): string | undefined {
@@ -71,7 +64,7 @@ export function noClang(): string | undefined {
 export const prelude: Record<LibraryName, string> = {
   driver: driverSource,
   runtime: runtimeSource,
-  nccl: ncclSource,
+  nccl: `${ncclSource}${earlierLayouts(readSpec('nccl'))}\n`,
   nvshmem: '#include <nvshmem_host.h>\n',
 }
 

@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { clangVersion, dumpMacros } from '../src/parse/clang.js'
 import { ncclSource } from '../src/parse/nccl.js'
 import { readVersionedStructs } from '../src/parse/ncclStructs.js'
 import type { StructSpec } from '../src/spec/types.js'
-import { headers, noMatchingHeaders, readSpec } from './environment.js'
+import { headers, noMatchingHeaders, readSpec, workspace } from './environment.js'
 
 const spec = readSpec('nccl')
 const byName = new Map(spec.structs.map((entry) => [entry.name, entry]))
@@ -49,20 +49,45 @@ test('a struct is there before, or with, the first function that takes it', () =
   }
 })
 
-test('facts that the header contradicts stop the generator', ({ skip }) => {
-  const reason = clangVersion() === undefined ? 'no clang' : noMatchingHeaders('nccl')
-  if (reason !== undefined) return skip(reason)
+describe('the header against the layouts of the spec', () => {
   const unit = { source: ncclSource, includes: [headers.nccl as string, headers.cuda as string] }
-  const macros = dumpMacros(unit)
-  expect(readVersionedStructs(unit, macros, spec.structs)).toEqual(versioned)
-  const shorter = spec.structs.map((entry) =>
-    entry.name === 'ncclConfig_t' ? { ...entry, fields: entry.fields.slice(0, -1) } : entry,
-  )
-  expect(() => readVersionedStructs(unit, macros, shorter)).toThrow(
-    /the facts say that ncclConfig_t has .*graphStreamOrdering/,
-  )
-  macros.delete('NCCL_CONFIG_INITIALIZER')
-  expect(() => readVersionedStructs(unit, macros, spec.structs)).toThrow(
-    /no ncclConfig_t or no NCCL_CONFIG_INITIALIZER/,
-  )
+  const reason = clangVersion() === undefined ? 'no clang' : noMatchingHeaders('nccl')
+  const current = spec.structs.filter(({ name }) => !/_v\d{5}$/.test(name))
+  /** The spec of a time when ncclConfig_t lacked its last field. */
+  const shorter = {
+    ...spec,
+    structs: spec.structs.map((entry) =>
+      entry.name === 'ncclConfig_t' ? { ...entry, fields: entry.fields.slice(0, -1) } : entry,
+    ),
+  }
+  const macros = reason === undefined ? dumpMacros(unit) : new Map<string, string>()
+
+  test('equal layouts leave the spec as it is', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    expect(readVersionedStructs(unit, macros, current, workspace.history(spec))).toEqual({
+      structs: spec.structs,
+      versionedStructs: versioned,
+    })
+  })
+
+  test('another layout stops the generator, unless a version is added', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const read = (added?: number) => readVersionedStructs(unit, macros, current, workspace.history(shorter, added))
+    expect(() => read()).toThrow(/the spec says that ncclConfig_t has .*; the header says .*graphStreamOrdering/)
+    const { structs, versionedStructs } = read(23100)
+    const last = versionedStructs[0]?.runs[0]?.layouts.slice(-2)
+    expect(last).toEqual([
+      { since: 23005, struct: 'ncclConfig_v23005' },
+      { since: 23100, struct: 'ncclConfig_t' },
+    ])
+    expect(structs.find(({ name }) => name === 'ncclConfig_v23005')?.fields.at(-1)?.name).toBe('maxP2pPeers')
+  })
+
+  test('an initialiser that is gone stops the generator', ({ skip }) => {
+    if (reason !== undefined) return skip(reason)
+    const without = new Map([...macros].filter(([name]) => name !== 'NCCL_CONFIG_INITIALIZER'))
+    expect(() => readVersionedStructs(unit, without, current, workspace.history(spec))).toThrow(
+      /no ncclConfig_t or no NCCL_CONFIG_INITIALIZER/,
+    )
+  })
 })

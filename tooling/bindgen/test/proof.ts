@@ -1,8 +1,9 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Job, Report } from '../src/proof/job.js'
 import { sysPackages } from '../src/proof/packages.js'
+import { runProgram } from '../src/proof/processes.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { root } from './environment.js'
 
@@ -29,7 +30,6 @@ export function noCompiler(): string | undefined {
 export async function runJob(folder: string, name: string, job: Omit<Job, 'root'>): Promise<Report> {
   if (!existsSync(child)) throw new Error(`${child} is not there: build tooling/bindgen`)
   const location = job.location ?? sysPackages[job.spec.library]
-  if (location === undefined) throw new Error(`no package is known for ${job.spec.library}`)
   const [jobFile, reportFile] = [join(folder, `${name}.job.json`), join(folder, `${name}.report.json`)]
   writeFileSync(jobFile, JSON.stringify({ ...job, root }))
   const { SHOAL_DEVICE: _, SHOAL_STREAM_MODE: __, ...inherited } = process.env
@@ -38,20 +38,10 @@ export async function runJob(folder: string, name: string, job: Omit<Job, 'root'
     [location.environment]: job.recorder,
     SHOAL_STREAM_MODE: job.perThread ? 'per-thread' : 'legacy',
   }
-  await new Promise<void>((resolve, reject) => {
-    const running = spawn(process.execPath, [child, jobFile, reportFile], {
-      env: environment,
-      stdio: ['ignore', 'inherit', 'pipe'],
-    })
-    let errors = ''
-    running.stderr.on('data', (chunk) => {
-      errors += chunk
-    })
-    running.on('error', reject)
-    running.on('close', (status, signal) => {
-      if (status === 0) resolve()
-      else reject(new Error(`${name}: exit ${status ?? signal}\n${errors.slice(0, 4000)}`))
-    })
+  const { ok, problem } = await runProgram(process.execPath, [child, jobFile, reportFile], {
+    seconds: 600,
+    environment,
   })
+  if (!ok) throw new Error(`${name}: ${problem}`)
   return JSON.parse(readFileSync(reportFile, 'utf8')) as Report
 }

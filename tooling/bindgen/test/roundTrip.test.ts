@@ -6,8 +6,8 @@ import { standInHeaders } from '../src/parse/include.js'
 import { breakLayouts, codecsOf } from '../src/proof/brokenLayouts.js'
 import { compileProgram } from '../src/proof/compile.js'
 import { emitLayoutReader } from '../src/proof/layoutReader.js'
-import { type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
-import { type LayoutReport, takeRoundTrips } from '../src/proof/roundTrip.js'
+import { builtFile, type Codec, ffiFile, loadFfi, loadSysPackage, sysPackages } from '../src/proof/packages.js'
+import { checkRoundTrips, type LayoutReport } from '../src/proof/roundTrip.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { everyAbiPrelude, headers, noMatchingHeaders, prelude, root } from './environment.js'
 import { specs } from './proof.js'
@@ -54,7 +54,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
   })
 
   const take = (codecOf: (name: string) => Codec | undefined): LayoutReport => {
-    const reports = readers.map(({ names, read }) => takeRoundTrips(spec, names, codecOf, read))
+    const reports = readers.map(({ names, read }) => checkRoundTrips(spec, names, codecOf, read))
     const sum = (key: 'structs' | 'fields' | 'values'): number => reports.reduce((all, each) => all + each[key], 0)
     return {
       structs: sum('structs'),
@@ -66,7 +66,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
 
   test('every field of every struct survives the way to C++ and back', async ({ skip }) => {
     if (reason !== undefined) return skip(reason)
-    const { exports } = await loadSysPackage(join(root, sysPackages[library]?.file ?? ''), library)
+    const { exports } = await loadSysPackage(join(root, builtFile(sysPackages[library].specifier)), library)
     const report = take((name) => exports[name] as Codec | undefined)
     expect(failuresOf(report)).toEqual([])
     expect(report.structs).toBe(spec.structs.length)

@@ -69,14 +69,18 @@ describe.each(cases)('%s, %s default stream', (library, mode, spec, perThread) =
     expect(report.refused).toBeLessThan(spec.functions.length)
   })
 
-  test('a later version, where the driver has another ABI of every function', async ({ skip }) => {
+  test('in a later version, where the driver has another ABI of every function, each still enters its own', async ({
+    skip,
+  }) => {
     if (reason !== undefined) return skip(reason)
     const made = laterLibrary(spec, later[library] as number)
     const report = await expectAllRight({ spec, library: made, name: named('later'), perThread })
     expect(report.refused).toBe(0)
   })
 
-  test('a library that lacks every function: the same error each time, and no further search', async ({ skip }) => {
+  test('in a library that lacks every function, each throws the same error each time, and is searched for once', async ({
+    skip,
+  }) => {
     if (reason !== undefined) return skip(reason)
     const report = await expectAllRight({ spec, library: emptyLibrary(spec), name: named('empty'), perThread })
     expect(report.refused).toBeGreaterThan(spec.functions.length - 4)

@@ -17,7 +17,7 @@ export interface Answer {
   readonly overrun?: true
   /** the library or the header does not have the function */
   readonly missing?: true
-  /** a value that it needs was not to be had */
+  /** a value that it needs was not available */
   readonly unasked?: true
   /** this side refused the call */
   readonly error?: string

@@ -24,7 +24,7 @@ export interface GroupReport {
 /**
  * Compares a group. `equal`: same status, same bytes. `byNature`: the same, but for values that are the process's own,
  * which were compared as the list says. `absent`: neither side's library has the function. `unasked`: what the question
- * needs was not to be had, on both sides.
+ * needs was not available, on both sides.
  */
 export function compareGroup(spec: Spec, group: Group, ours: Answers, theirs: Answers): GroupReport {
   const findings: Finding[] = []
@@ -70,8 +70,8 @@ class Comparer {
     other: Answer | undefined,
   ): { outcome: Outcome; details: string[] } {
     if (one === undefined || other === undefined) {
-      const silent = one === undefined && other === undefined ? 'neither side' : one === undefined ? 'Shoal' : 'C++'
-      return different(silent === 'neither side' ? 'neither side answered' : `${silent} did not answer`)
+      const missing = one === undefined && other === undefined ? 'neither side' : one === undefined ? 'Shoal' : 'C++'
+      return different(missing === 'neither side' ? 'neither side answered' : `${missing} did not answer`)
     }
     if (one.error !== undefined) return different(`Shoal refused the call: ${one.error}`)
     for (const [what, outcome] of [

@@ -1,7 +1,8 @@
 // What is printed and kept of both jobs, and when they fail.
+
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import type { Counts, Outcome } from './compare.js'
 import type { Resolution } from './resolve.js'
-import type { LibraryId } from './spec.js'
 import type { Subject, Subjects } from './subjects.js'
 import type { GroupResult, StreamMode } from './sweep.js'
 
@@ -19,7 +20,7 @@ export interface ReportContext {
   readonly software: boolean
 }
 
-/** What stands in the way whatever was asked. */
+/** Problems that fail the run whatever was asked. */
 function problemsOf({ subjects, expectGpu, software }: ReportContext): string[] {
   const problems: string[] = []
   if (expectGpu && (software || subjects.devices === 0))
@@ -36,7 +37,7 @@ function notFoundLines({ subjects }: ReportContext): string[] {
 }
 
 export interface ResolveRow {
-  readonly library: LibraryId
+  readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
   readonly functions: number
@@ -55,7 +56,7 @@ export function resolveReport(
   const problems = problemsOf(context)
   const rows: ResolveRow[] = []
   const notResolved: {
-    library: LibraryId
+    library: LibraryName
     version: string | null
     outcome: string
     reason: string
@@ -103,7 +104,7 @@ export function resolveReport(
 }
 
 export interface SweepRow {
-  readonly library: LibraryId
+  readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
   readonly groups: number
@@ -112,9 +113,9 @@ export interface SweepRow {
 
 export function sweepReport(results: readonly GroupResult[], context: ReportContext): Report {
   const problems = problemsOf(context)
-  const rows: { library: LibraryId; version: string | null; mode: StreamMode; groups: number; counts: Counts }[] = []
+  const rows: { library: LibraryName; version: string | null; mode: StreamMode; groups: number; counts: Counts }[] = []
   const differences: {
-    library: LibraryId
+    library: LibraryName
     mode: StreamMode
     group: string
     question: string

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { runProgram } from './processes.js'
+import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import { resolveReport, sweepReport } from './report.js'
 import type { Resolution } from './resolve.js'
-import { type LibraryId, libraryIds, readSpecs } from './spec.js'
-import { findSubjects, type Subject, workerFile } from './subjects.js'
+import { readSpecs } from './spec.js'
+import { findSubjects, runWorker, type Subject } from './subjects.js'
 import { type StreamMode, sweep } from './sweep.js'
 
 const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernels FOLDER] [--libraries ID,…] [--work FOLDER] [--groups TEXT,…]
@@ -17,7 +17,7 @@ const usage = `node run.js resolve|sweep [--json FILE] [--spec FOLDER] [--kernel
   sweep                 asks every harmless question from C++ and through Shoal, and compares; needs g++ and the headers
   --spec FOLDER         the spec (default: that of the repository)
   --kernels FOLDER      compiled test kernels (default: SHOAL_KERNELS)
-  --libraries ID,…      of ${libraryIds.join(', ')} (default: all)
+  --libraries ID,…      of ${libraryNames.join(', ')} (default: all)
   --groups TEXT,…       only groups of the sweep whose name contains one of these
   --work FOLDER         where programs and answers are kept (default: a folder that goes afterwards)
 With SHOAL_EXPECT_GPU=1 it fails where there is no GPU, where a library is not found, and where a question cannot be asked.`
@@ -44,12 +44,12 @@ async function main(): Promise<number> {
   const specFolder = values.spec ?? fileURLToPath(new URL('../../bindgen/spec', import.meta.url))
   const specs = readSpecs(specFolder)
   const wanted = values.libraries?.split(',') ?? [...specs.keys()]
-  const unknown = wanted.filter((id) => !specs.has(id as LibraryId))
+  const unknown = wanted.filter((id) => !specs.has(id as LibraryName))
   if (unknown.length > 0) throw new Error(`no spec of ${unknown.join(', ')} in ${specFolder}`)
   const work = values.work ?? mkdtempSync(join(tmpdir(), 'shoal-sweep-'))
   mkdirSync(work, { recursive: true })
   try {
-    const subjects = await findSubjects(wanted as LibraryId[], work)
+    const subjects = await findSubjects(wanted as LibraryName[], work)
     const expectGpu = process.env['SHOAL_EXPECT_GPU'] === '1'
     const software = process.env['SHOAL_DEVICE'] === 'sim'
     const context = { subjects, expectGpu, software }
@@ -81,11 +81,8 @@ async function resolveEverywhere(subjects: readonly Subject[], specFolder: strin
     const modes: StreamMode[] = ['driver', 'runtime'].includes(subject.library) ? ['legacy', 'per-thread'] : ['legacy']
     for (const mode of modes) {
       const out = join(work, `resolve-${results.length}.json`)
-      const ended = await runProgram(
-        process.execPath,
-        [workerFile, 'resolve', '--library', subject.library, '--spec', specFolder, '--out', out],
-        { seconds: 60, environment: { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode } },
-      )
+      const task = ['resolve', '--library', subject.library, '--spec', specFolder, '--out', out]
+      const ended = await runWorker(task, 60, { ...subject.environment, SHOAL_STREAM_MODE: mode })
       const resolutions = ended.ok ? (JSON.parse(readFileSync(out, 'utf8')) as Resolution[]) : []
       results.push({ subject, mode, resolutions, ...(ended.ok ? {} : { failure: ended.problem ?? 'failed' }) })
     }

@@ -1,10 +1,12 @@
 // The TypeScript side: makes the calls of one group through the raw packages. Runs in a process of its own.
 import { join } from 'node:path'
+import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
+import { type LibraryName, scalarBytes } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary, readCString, readMemory, type StructCodec } from '@shoal/ffi'
 import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import type { Answer, Output } from './answers.js'
 import { type Argument, type Group, type Out, outsOf, type Step, type Value } from './list/steps.js'
-import type { LibraryId, Spec } from './spec.js'
+import type { Spec } from './spec.js'
 
 const untouched = 0xa5
 const guardBytes = 64
@@ -18,22 +20,13 @@ const sizes: Readonly<Record<string, number>> = {
   'unsigned long long': 8,
   CUdeviceptr: 8,
 }
-const integerBytes: Readonly<Record<string, number>> = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, u64: 8 }
 
 type Exports = Readonly<Record<string, unknown>>
 
-export const modules: Readonly<Record<LibraryId, { specifier: string; library: string }>> = {
-  driver: { specifier: '@shoal/cuda-sys/driver', library: 'driver' },
-  runtime: { specifier: '@shoal/cuda-sys/runtime', library: 'runtime' },
-  nccl: { specifier: '@shoal/nccl-sys', library: 'nccl' },
-  nvshmem: { specifier: '@shoal/nvshmem-sys', library: 'nvshmem' },
-}
-
 /** The raw package of a library, and the library itself. */
-export async function importLibrary(id: LibraryId): Promise<{ exports: Exports; library: NativeLibrary }> {
-  const { specifier, library } = modules[id]
-  const exports = (await import(specifier)) as Exports
-  return { exports, library: exports[library] as NativeLibrary }
+export async function importLibrary(id: LibraryName): Promise<{ exports: Exports; library: NativeLibrary }> {
+  const exports = (await import(sysPackages[id].specifier)) as Exports
+  return { exports, library: exports[id] as NativeLibrary }
 }
 
 /** Memory with a guard behind it. */
@@ -92,7 +85,7 @@ export class Side {
   #sizeOf(type: string): number {
     const codec = this.#exports[type]
     const scalar = this.#spec.scalar(type)
-    if (scalar !== undefined) return integerBytes[scalar] as number
+    if (scalar !== undefined) return scalarBytes(scalar)
     if (type.endsWith('*') || this.#spec.isHandle(type)) return 8
     if (this.#spec.isEnumeration(type)) return 4
     const size = sizes[type] ?? (codec as StructCodec<object> | undefined)?.size

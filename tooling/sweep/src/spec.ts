@@ -1,57 +1,26 @@
 // What the sweep reads of the spec in tooling/bindgen/spec.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-
-export const libraryIds = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
-export type LibraryId = (typeof libraryIds)[number]
-
-export interface SpecFunction {
-  readonly name: string
-  readonly symbol: string
-  readonly lookup: string
-  readonly since: number
-  readonly perThreadSymbol?: string
-  readonly platform?: 'linux' | 'win32'
-  readonly otherMajors?: readonly number[]
-  /** for an earlier ABI */
-  readonly supersededBy?: string
-  /** why a library of the right version and platform may lack it */
-  readonly reason?: string
-  readonly result: { readonly kind: string; readonly type?: string }
-  readonly resultCtype: string
-  readonly parameters: readonly {
-    readonly name: string
-    readonly ctype: string
-    readonly lowered: { readonly kind: string; readonly type?: string }
-  }[]
-}
-
-interface SpecField {
-  readonly name: string
-  readonly offset: number
-  readonly size: number
-  readonly count?: number
-}
-
-interface SpecFile {
-  readonly headerVersion: number
-  readonly functions: readonly SpecFunction[]
-  readonly enums: readonly { readonly name: string; readonly members: readonly (readonly [string, number])[] }[]
-  readonly structs: readonly { readonly name: string; readonly size: number; readonly fields: readonly SpecField[] }[]
-  readonly handles: readonly { readonly name: string }[]
-  readonly scalars: readonly { readonly name: string; readonly type: string }[]
-}
+import {
+  type EnumSpec,
+  type FunctionSpec,
+  type IntegerKind,
+  type LibraryName,
+  type LibrarySpecFile,
+  libraryNames,
+  type StructSpec,
+} from '@shoal/bindgen/dist/spec/types.js'
 
 /** One library's spec, looked up by name. */
 export class Spec {
-  readonly library: LibraryId
+  readonly library: LibraryName
   readonly headerVersion: number
-  readonly functions: ReadonlyMap<string, SpecFunction>
-  readonly #file: SpecFile
-  readonly #enums: ReadonlyMap<string, SpecFile['enums'][number]>
-  readonly #structs: ReadonlyMap<string, SpecFile['structs'][number]>
+  readonly functions: ReadonlyMap<string, FunctionSpec>
+  readonly #file: LibrarySpecFile
+  readonly #enums: ReadonlyMap<string, EnumSpec>
+  readonly #structs: ReadonlyMap<string, StructSpec>
 
-  constructor(library: LibraryId, file: SpecFile) {
+  constructor(library: LibraryName, file: LibrarySpecFile) {
     this.library = library
     this.headerVersion = file.headerVersion
     this.functions = new Map(file.functions.map((one) => [one.name, one]))
@@ -60,28 +29,29 @@ export class Spec {
     this.#structs = new Map(file.structs.map((one) => [one.name, one]))
   }
 
-  function(name: string): SpecFunction {
+  function(name: string): FunctionSpec {
     return known(this.functions.get(name), `${this.library} has no function ${name}`)
   }
 
   /** Names of an enumeration's members, each value once. */
   members(enumeration: string): string[] {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
     const seen = new Set<number>()
-    return members.filter(([, value]) => !seen.has(value) && seen.add(value)).map(([name]) => name)
+    return this.#membersOf(enumeration)
+      .filter(([, value]) => !seen.has(value) && seen.add(value))
+      .map(([name]) => name)
   }
 
   requireMember(enumeration: string, name: string): void {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
-    known(
-      members.find(([one]) => one === name),
-      `${enumeration} has no ${name}`,
-    )
+    const found = this.#membersOf(enumeration).find(([one]) => one === name)
+    known(found, `${enumeration} has no ${name}`)
   }
 
   values(enumeration: string): number[] {
-    const { members } = known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`)
-    return [...new Set(members.map(([, value]) => value))]
+    return [...new Set(this.#membersOf(enumeration).map(([, value]) => value))]
+  }
+
+  #membersOf(enumeration: string): EnumSpec['members'] {
+    return known(this.#enums.get(enumeration), `${this.library} has no enumeration ${enumeration}`).members
   }
 
   /** Bytes from the start and size of a struct's field. */
@@ -103,7 +73,7 @@ export class Spec {
   }
 
   /** Integer kind of a name that stands for a number, as in `i32`. */
-  scalar(type: string): string | undefined {
+  scalar(type: string): IntegerKind | undefined {
     return this.#file.scalars.find(({ name }) => name === type)?.type
   }
 }
@@ -114,11 +84,12 @@ function known<T>(value: T | undefined, problem: string): T {
 }
 
 /** Reads the specs in a folder; a library without one is left out. */
-export function readSpecs(folder: string): ReadonlyMap<LibraryId, Spec> {
-  const found = new Map<LibraryId, Spec>()
-  for (const library of libraryIds) {
+export function readSpecs(folder: string): ReadonlyMap<LibraryName, Spec> {
+  const found = new Map<LibraryName, Spec>()
+  for (const library of libraryNames) {
     const file = join(folder, `${library}.json`)
-    if (existsSync(file)) found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as SpecFile))
+    if (existsSync(file))
+      found.set(library, new Spec(library, JSON.parse(readFileSync(file, 'utf8')) as LibrarySpecFile))
   }
   if (found.size === 0) throw new Error(`no spec in ${folder}`)
   return found

@@ -3,22 +3,29 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { runProgram } from './processes.js'
-import { type LibraryId, libraryIds } from './spec.js'
+import { sysPackages } from '@shoal/bindgen/dist/proof/packages.js'
+import { type Ended, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
+import { type LibraryName, libraryNames } from '@shoal/bindgen/dist/spec/types.js'
 import type { Probe } from './worker.js'
 
-export const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
+const workerFile = fileURLToPath(new URL('./worker.js', import.meta.url))
+
+/** Runs a task of `worker.ts` in a process of its own. */
+export function runWorker(task: readonly string[], seconds: number, environment: NodeJS.ProcessEnv): Promise<Ended> {
+  const options = { seconds, environment: { ...process.env, ...environment } }
+  return runProgram(process.execPath, [workerFile, ...task], options)
+}
 
 /** A library file to look at. */
 export interface Subject extends Probe {
-  readonly library: LibraryId
+  readonly library: LibraryName
   /** makes Shoal load this file */
   readonly environment: NodeJS.ProcessEnv
 }
 
 export interface Subjects {
   readonly found: readonly Subject[]
-  readonly notFound: readonly { readonly library: LibraryId; readonly problem: string }[]
+  readonly notFound: readonly { readonly library: LibraryName; readonly problem: string }[]
   readonly devices: number
 }
 
@@ -29,36 +36,34 @@ export function siteFolders(): string[] {
   return result.status === 0 ? (JSON.parse(result.stdout) as string[]) : []
 }
 
-/** Where Python wheels have a library, below a folder of packages, and the variable that names it to Shoal. */
-const wheels: Partial<Record<LibraryId, { variable: string; files: readonly string[] }>> = {
-  runtime: {
-    variable: 'SHOAL_CUDART_LIBRARY',
-    files: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
-  },
-  nccl: { variable: 'SHOAL_NCCL_LIBRARY', files: ['nvidia/nccl/lib/libnccl.so.2'] },
-  nvshmem: { variable: 'SHOAL_NVSHMEM_LIBRARY', files: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'] },
+/** Where Python wheels have a library, below a folder of packages. */
+const wheels: Partial<Record<LibraryName, readonly string[]>> = {
+  runtime: ['nvidia/cu13/lib/libcudart.so.13', 'nvidia/cuda_runtime/lib/libcudart.so.13'],
+  nccl: ['nvidia/nccl/lib/libnccl.so.2'],
+  nvshmem: ['nvidia/nvshmem/lib/libnvshmem_host.so.3'],
 }
 
 /**
  * The files to look at: what Shoal finds by itself; for NCCL also the wheel, whose version is often another; and the
  * wheels of a Python that Shoal does not know, where Shoal finds nothing.
  */
-export async function findSubjects(libraries: readonly LibraryId[], work: string): Promise<Subjects> {
+export async function findSubjects(libraries: readonly LibraryName[], work: string): Promise<Subjects> {
   const found: Subject[] = []
-  const notFound: { library: LibraryId; problem: string }[] = []
+  const notFound: { library: LibraryName; problem: string }[] = []
   const folders = siteFolders()
-  for (const library of libraryIds.filter((one) => libraries.includes(one))) {
+  for (const library of libraryNames.filter((one) => libraries.includes(one))) {
     const first = await probe(library, {}, work)
     if (typeof first !== 'string') found.push(first)
     const wheel = wheels[library]
-    const named = wheel !== undefined && Boolean(process.env[wheel.variable])
+    const { environment: variable } = sysPackages[library]
+    const named = Boolean(process.env[variable])
     if (wheel === undefined || named || (typeof first !== 'string' && library !== 'nccl')) {
       if (typeof first === 'string') notFound.push({ library, problem: first })
       continue
     }
-    const files = folders.flatMap((folder) => wheel.files.map((file) => join(folder, file))).filter(existsSync)
+    const files = folders.flatMap((folder) => wheel.map((file) => join(folder, file))).filter(existsSync)
     const others = files.filter((file) => typeof first === 'string' || realPath(file) !== realPath(first.path))
-    const second = others[0] === undefined ? undefined : await probe(library, { [wheel.variable]: others[0] }, work)
+    const second = others[0] === undefined ? undefined : await probe(library, { [variable]: others[0] }, work)
     if (second !== undefined && typeof second !== 'string') found.push(second)
     else if (typeof first === 'string') notFound.push({ library, problem: second ?? first })
   }
@@ -67,12 +72,9 @@ export async function findSubjects(libraries: readonly LibraryId[], work: string
 }
 
 /** Loads a library in a process of its own; the text of the problem when it does not load. */
-async function probe(library: LibraryId, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
+async function probe(library: LibraryName, environment: NodeJS.ProcessEnv, work: string): Promise<Subject | string> {
   const out = join(work, `probe-${library}.json`)
-  const ended = await runProgram(process.execPath, [workerFile, 'probe', '--library', library, '--out', out], {
-    seconds: 30,
-    environment: { ...process.env, ...environment },
-  })
+  const ended = await runWorker(['probe', '--library', library, '--out', out], 30, environment)
   if (!ended.ok) return ended.problem ?? 'it cannot be loaded'
   return { library, environment, ...(JSON.parse(readFileSync(out, 'utf8')) as Probe) }
 }

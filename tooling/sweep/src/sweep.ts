@@ -1,17 +1,19 @@
 // The sweep: builds the C++ programs, runs every group on both sides, and compares.
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findHeaders, headerVersion, productOf } from '@shoal/bindgen/dist/parse/headers.js'
+import { compileProgram } from '@shoal/bindgen/dist/proof/compile.js'
+import { type Ended, inParallel, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { readAnswers } from './answers.js'
 import { type Counts, compareGroup, type Finding, type GroupReport } from './compare.js'
 import { programSource } from './cpp.js'
-import { findHeader } from './headers.js'
 import { groupsOf } from './list/index.js'
 import { describeStep, type Group } from './list/steps.js'
-import { type Ended, inParallel, runProgram } from './processes.js'
-import type { LibraryId, Spec } from './spec.js'
-import { type Subject, type Subjects, siteFolders, workerFile } from './subjects.js'
+import type { Spec } from './spec.js'
+import { runWorker, type Subject, type Subjects, siteFolders } from './subjects.js'
 
 const nativeFolder = fileURLToPath(new URL('../native', import.meta.url))
 
@@ -21,7 +23,7 @@ export type StreamMode = 'legacy' | 'per-thread'
 const perThreadGroups = /-(streams|pointers|graphs)$/
 
 export interface SweepOptions {
-  readonly specs: ReadonlyMap<LibraryId, Spec>
+  readonly specs: ReadonlyMap<LibraryName, Spec>
   readonly specFolder: string
   readonly kernels: string
   readonly work: string
@@ -30,7 +32,7 @@ export interface SweepOptions {
 }
 
 export interface GroupResult {
-  readonly library: LibraryId
+  readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
   readonly group: string
@@ -107,21 +109,21 @@ async function compile(
   { subject, spec, mode, folder }: Unit,
   groups: readonly Group[],
   name: string,
-  folders: readonly string[],
+  sitePackages: readonly string[],
 ): Promise<Program & { readonly isCode?: true }> {
-  const header = findHeader(subject.library, subject.path, folders)
-  if (header === undefined) return { problem: `no header of ${subject.library} was found` }
-  if (Number.isNaN(header.version)) return { problem: `the header in ${header.folder} does not tell its version` }
-  const file = join(folder, name)
-  writeFileSync(`${file}.cpp`, programSource(spec, groups, header.version))
+  const headers = findHeaders({ library: subject.path, sitePackages })
+  const include = headers[productOf(subject.library)]
+  if (include === undefined) return { problem: `no header of ${subject.library} was found` }
+  const version = headerVersion(subject.library, include)
+  if (Number.isNaN(version)) return { problem: `the header in ${include} does not tell its version` }
   // CUDA's headers are needed by all others.
-  const cuda = findHeader('driver', subject.path, folders)?.folder
-  const includes = [header.folder, ...(cuda ? [cuda] : []), nativeFolder].flatMap((one) => ['-I', one])
-  const modeFlags = mode === 'per-thread' ? ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM'] : []
-  const flags = ['-std=c++17', '-O0', '-w', ...modeFlags, ...includes]
-  const compiler = process.env['CXX'] || 'g++'
-  const ended = await runProgram(compiler, [...flags, '-o', file, `${file}.cpp`, '-ldl'], { seconds: 120 })
-  return ended.ok ? { file } : { problem: `the C++ program does not compile: ${ended.problem}`, isCode: true }
+  const includes = [include, ...(headers.cuda ? [headers.cuda] : []), nativeFolder]
+  const flags = mode === 'per-thread' ? ['-DCUDA_API_PER_THREAD_DEFAULT_STREAM'] : []
+  try {
+    return { file: await compileProgram(folder, name, programSource(spec, groups, version), includes, flags) }
+  } catch (error) {
+    return { problem: `the C++ program does not compile: ${(error as Error).message}`, isCode: true }
+  }
 }
 
 async function runGroup(
@@ -146,20 +148,15 @@ async function runGroup(
   })
   if ('problem' in program) return stopped({ failure: program.problem })
   if (devices < group.devices) return stopped({ notRun: `needs ${group.devices} devices, there are ${devices}` })
-  const environment = { ...process.env, ...subject.environment, SHOAL_STREAM_MODE: mode }
+  const environment = { ...subject.environment, SHOAL_STREAM_MODE: mode }
   const file = (side: string) => join(folder, `${group.name}.${side}.jsonl`)
   const theirs = await runProgram(program.file, [subject.path, options.kernels, group.name, file('cpp')], {
     seconds: 30,
-    environment,
+    environment: { ...process.env, ...environment },
   })
-  const ours = await runProgram(
-    process.execPath,
-    [
-      ...[workerFile, 'ask', '--library', subject.library, '--group', group.name],
-      ...['--spec', options.specFolder, '--kernels', options.kernels, '--out', file('shoal')],
-    ],
-    { seconds: 30, environment },
-  )
+  const question = ['--library', subject.library, '--group', group.name, '--spec', options.specFolder]
+  const task = ['ask', ...question, '--kernels', options.kernels, '--out', file('shoal')]
+  const ours = await runWorker(task, 30, environment)
   const report = compareGroup(spec, group, readAnswers(file('shoal')), readAnswers(file('cpp')))
   const failure = [
     describeEnd('Shoal', ours, group, readAnswers(file('shoal'))),

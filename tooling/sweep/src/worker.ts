@@ -1,12 +1,13 @@
 // One task in a process of its own, so that a library that crashes takes nothing else down.
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
 import { addressOf, type NativeLibrary } from '@shoal/ffi'
 import { streamMode } from '@shoal/types'
 import { groupsOf } from './list/index.js'
 import { resolveAll } from './resolve.js'
 import { importLibrary, Side } from './side.js'
-import { type LibraryId, readSpecs } from './spec.js'
+import { readSpecs } from './spec.js'
 
 /** What `probe` writes. */
 export interface Probe {
@@ -23,7 +24,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { library: text, group: text, spec: text, kernels: text, out: text },
 })
-const id = values.library as LibraryId
+const id = values.library as LibraryName
 const outFile = values.out ?? ''
 const { exports, library } = await importLibrary(id)
 

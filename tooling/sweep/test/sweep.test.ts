@@ -2,17 +2,17 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { findHeaders } from '@shoal/bindgen/dist/parse/headers.js'
 import { describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
-import { findHeader } from '../dist/headers.js'
 import { readSpecs, type Spec } from '../dist/spec.js'
 import { buildFakeLibrary, type Faults } from './fakeLibrary.js'
 
 const script = fileURLToPath(new URL('../dist/run.js', import.meta.url))
 const specs = readSpecs(fileURLToPath(new URL('../../bindgen/spec', import.meta.url)))
 /** Programs are compiled and some sixty processes started; minutes on a machine that is busy with other tests. */
-const patience = 300_000
-const include = findHeader('driver', '/', [])?.folder
+const timeout = 300_000
+const include = findHeaders({}).cuda
 const compiler = spawnSync('g++', ['--version']).status === 0
 const lacking = include === undefined ? 'there are no CUDA headers' : compiler ? undefined : 'there is no g++'
 
@@ -45,7 +45,7 @@ const fake = (library: 'driver' | 'runtime', faults: Faults = {}): string =>
   buildFakeLibrary(specs.get(library) as Spec, library, include as string, folder, faults)
 
 describe('the sweep, on the software device', () => {
-  it('finds the same answers from C++ and through Shoal', { timeout: patience }, (context) => {
+  it('finds the same answers from C++ and through Shoal', { timeout }, (context) => {
     if (lacking) context.skip(lacking)
     const { status, output, data } = run('driver', { SHOAL_DEVICE: 'sim' })
     expect(output).not.toContain('FAIL')
@@ -61,7 +61,7 @@ describe('the sweep, on the software device', () => {
 })
 
 describe('the sweep, on libraries that answer every question', () => {
-  it('asks the driver and the runtime the same questions from both sides', { timeout: patience }, (context) => {
+  it('asks the driver and the runtime the same questions from both sides', { timeout }, (context) => {
     if (lacking) context.skip(lacking)
     const environment = { SHOAL_CUDA_LIBRARY: fake('driver'), SHOAL_CUDART_LIBRARY: fake('runtime') }
     const { status, output, data } = run('driver,runtime', environment)
@@ -76,7 +76,7 @@ describe('the sweep, on libraries that answer every question', () => {
     }
   })
 
-  it('reports a wrong byte, an overrun, and a crash with its place', { timeout: patience }, (context) => {
+  it('reports a wrong byte, an overrun, and a crash with its place', { timeout }, (context) => {
     if (lacking) context.skip(lacking)
     const library = fake('driver', {
       lies: 'cuDeviceTotalMem',
@@ -102,7 +102,7 @@ describe('the sweep, on the installed NCCL and NVSHMEM', () => {
     ['nccl', 'SHOAL_NCCL_LIBRARY'],
     ['nvshmem', 'SHOAL_NVSHMEM_LIBRARY'],
   ] as const) {
-    it(`finds the same answers of ${library}`, { timeout: patience }, (context) => {
+    it(`finds the same answers of ${library}`, { timeout }, (context) => {
       const file = process.env[variable]
       if (!file || !existsSync(file)) context.skip(`${variable} does not name a library`)
       if (lacking) context.skip(lacking)

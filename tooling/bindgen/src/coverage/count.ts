@@ -1,16 +1,8 @@
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 
-/** What a library exports, and which library it is. */
-export interface Exported {
-  /** such as `libcuda of driver 580.159` */
-  readonly title: string
-  readonly symbols: ReadonlySet<string>
-}
-
-/** What is bound of a library and what is not, counted. */
+/** How much of a library is bound and how much is not. */
 export interface Coverage {
   readonly spec: LibrarySpecFile
-  readonly exported: Exported
   /** Functions bound, each ABI counted. */
   readonly bound: number
   /** Of them, those that no header declares. */
@@ -30,21 +22,21 @@ export interface Coverage {
   readonly unbound: readonly UnboundSpec[]
 }
 
-export function count(spec: LibrarySpecFile, exported: Exported): Coverage {
+/** @param exported symbols of the library that the spec names in `exports` */
+export function count(spec: LibrarySpecFile, exported: ReadonlySet<string>): Coverage {
   const { functions, unbound = [] } = spec
   const number = (test: (entry: FunctionSpec) => boolean) => functions.filter(test).length
   const symbols = new Set(functions.flatMap(({ symbol, perThreadSymbol }) => [symbol, perThreadSymbol ?? symbol]))
-  const boundSymbols = [...symbols].filter((symbol) => exported.symbols.has(symbol)).length
+  const boundSymbols = [...symbols].filter((symbol) => exported.has(symbol)).length
   const unboundSymbols = sum(unbound.filter((entry) => entry.exported))
   return {
     spec,
-    exported,
     bound: functions.length,
     undeclared: number(({ undeclared }) => undeclared !== undefined),
     earlierAbis: number(({ supersededBy }) => supersededBy !== undefined),
     windowsAlone: number(({ platform }) => platform === 'win32'),
     linuxAlone: spec.platform === 'linux' ? functions.length : number(({ platform }) => platform === 'linux'),
-    notExported: functions.filter(({ symbol }) => !exported.symbols.has(symbol)),
+    notExported: functions.filter(({ symbol }) => !exported.has(symbol)),
     otherMajors: functions.filter(({ otherMajors }) => otherMajors !== undefined),
     exportedSymbols: boundSymbols + unboundSymbols,
     boundSymbols,

@@ -37,7 +37,7 @@ function summary(libraries: readonly Coverage[]): string {
       row('on Linux alone', ({ linuxAlone }) => linuxAlone),
       row('with another signature in another major', ({ otherMajors }) => otherMajors.length),
       row('declared and not bound, device code included', ({ declaredUnbound }) => declaredUnbound),
-      row('library whose exports were compared', ({ exported }) => exported.title),
+      row('library whose exports were compared', ({ spec }) => spec.exports.title),
       row('**symbols it exports**', ({ exportedSymbols }) => exportedSymbols),
       row('of them bound, per-thread variants included', ({ boundSymbols }) => boundSymbols),
       row('of them not bound', ({ unboundSymbols }) => unboundSymbols),
@@ -67,7 +67,8 @@ function unboundTable({ unbound }: Coverage): string {
 }
 
 /** Functions that are bound and may refuse for another reason than the age of the library. */
-function conditions({ spec, otherMajors, notExported, exported }: Coverage): string {
+function conditions({ spec, otherMajors, notExported }: Coverage): string {
+  const { title, version } = spec.exports
   const rows: (readonly [string, string, string])[] = []
   for (const platform of ['win32', 'linux'] as const) {
     const names = spec.functions.filter((entry) => entry.platform === platform)
@@ -84,11 +85,12 @@ function conditions({ spec, otherMajors, notExported, exported }: Coverage): str
   for (const { name, undeclared } of spec.functions) {
     if (undeclared !== undefined) rows.push([undeclared, '1', code([name])])
   }
-  const unexplained = notExported.filter(({ platform, reason }) => platform !== 'win32' && reason === undefined)
+  const unlisted = notExported.filter(({ platform, reason }) => platform !== 'win32' && reason === undefined)
+  const later = unlisted.filter(({ since }) => since > version)
+  const unexplained = unlisted.filter(({ since }) => since <= version)
+  if (later.length > 0) rows.push([`newer than ${title}`, String(later.length), code(later.map(({ name }) => name))])
   if (unexplained.length > 0) {
-    throw new Error(
-      `${exported.title} lacks ${unexplained.map(({ symbol }) => symbol).join(', ')}, and no reason is told`,
-    )
+    throw new Error(`${title} lacks ${unexplained.map(({ symbol }) => symbol).join(', ')}, and no reason is told`)
   }
   return rows.length === 0 ? '' : `### Bound, with a condition\n\n${table(['condition', 'functions', ''], rows)}`
 }

@@ -1,5 +1,5 @@
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
-import { isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFile } from './nvshmemAreas.js'
+import { camelCase, isNvshmemName, nvshmemArea, nvshmemEnumFile, nvshmemStructFile } from './nvshmemAreas.js'
 
 type Library = LibrarySpecFile['library']
 
@@ -114,13 +114,11 @@ const splits: Record<string, readonly [RegExp, string][]> = {
   ],
 }
 
-/** Name of the file, without ending, that a function goes into. */
+/** Name of the file, without ending, that a function goes into; a group that the tables do not have gets its own. */
 export function areaOf(library: Library, entry: FunctionSpec): string {
   if (library === 'nvshmem') return nvshmemArea(entry)
   const table = library === 'driver' ? driverGroups : library === 'runtime' ? runtimeGroups : ncclGroups
-  const area = table[entry.group]
-  if (area === undefined)
-    throw new Error(`${entry.name}: the documentation group ${entry.group} has no file; add it to areas.ts`)
+  const area = table[entry.group] ?? camelCase(entry.group.replace(/^CUDA(RT)?_/, ''))
   const file = splits[area]?.find(([pattern]) => pattern.test(entry.name))?.[1] ?? area
   return entry.supersededBy === undefined ? file : (earlierFiles[file] ?? 'earlier')
 }

@@ -31,17 +31,18 @@ const pages: Readonly<Record<string, string>> = {
   '': 'session',
 }
 
-export function nvshmemArea({ name, family, group }: FunctionSpec): string {
-  if (family === undefined) {
-    const area = pages[group]
-    if (area === undefined) throw new Error(`${name}: the page ${group} has no file; add it to nvshmemAreas.ts`)
-    return area
-  }
-  const rule = areas.find(([pattern]) => pattern.test(family))
-  if (rule === undefined) throw new Error(`${name}: the family ${family} has no file; add it to nvshmemAreas.ts`)
-  const [, area] = rule
+/** `stream_memop` and `STREAM_MEMOP` are streamMemop. */
+export function camelCase(name: string): string {
+  return name.toLowerCase().replace(/_+(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Name of the file of a function; a page or family that the tables do not have gets its own. */
+export function nvshmemArea({ family, group }: FunctionSpec): string {
+  if (family === undefined) return pages[group] ?? camelCase(group)
+  const plain = family.replace(/_on_stream$/, '')
+  const [pattern, area] = areas.find(([each]) => each.test(family)) ?? [/$^/, camelCase(plain)]
   const base = area
-    .replace(/\$(\d)/g, (_, index) => (rule[0].exec(family) as RegExpExecArray)[Number(index)] ?? '')
+    .replace(/\$(\d)/g, (_, index) => pattern.exec(family)?.[Number(index)] ?? '')
     .replace(/_(\w)/, (_, letter: string) => letter.toUpperCase())
   return family.endsWith('_on_stream') ? `${base}OnStream` : base
 }

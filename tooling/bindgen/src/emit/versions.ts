@@ -10,10 +10,10 @@ export function versionText(library: LibrarySpecFile['library'], version: number
   return `NCCL ${Math.floor(version / base)}.${Math.floor((version % base) / 100)}.${version % 100}`
 }
 
-/** First versions that the facts cannot look behind: what came with these may be older. */
+/** The oldest version that was looked at: functions dated to it may be older. */
 const oldest: Partial<Record<LibrarySpecFile['library'], number>> = { runtime: 3020, nvshmem: 30006 }
 
-/** The same for a version that something came with. */
+/** Like {@link versionText}, with "or before" where older versions were not looked at. */
 export function sinceText(library: LibrarySpecFile['library'], version: number): string {
   return `${versionText(library, version)}${version === oldest[library] ? ' or before' : ''}`
 }

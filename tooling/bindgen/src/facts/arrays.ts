@@ -1,3 +1,4 @@
+import type { History } from '../spec/history.js'
 import type { ParameterSpec } from '../spec/types.js'
 
 /** A parameter that says how many elements other parameters have. */
@@ -12,7 +13,7 @@ const elementsName =
 const singleName =
   /^(ph?Graph(Node|Exec|_out)?|graph_out|nodeParams|p?(copy|memset|mem|kernel|host|node)?Params|library|module|stateOut|pctx|phDesc|(new)?comm|config|uniqueId|errorIndex|failIdx|captureStatus_out|id_out|dependencies_out|edgeData_out|location|prop|input|remaining|pHandle|p\w*ArrayDesc|sig_addr|pCudaDeviceCount|pGraphNode|phErrorNode|numBlocks|size|tensorMap)$/i
 
-/** What the names do not tell. */
+/** Parameters that the rules for names get wrong. */
 const settled: Readonly<Record<string, boolean>> = {
   'cuMemSetAccess.desc': true,
   'cuMemPoolSetAccess.map': true,
@@ -31,18 +32,24 @@ const settled: Readonly<Record<string, boolean>> = {
 
 /**
  * Whether a pointer parameter has as many elements as another argument says, and so perhaps none. C does not tell, so
- * names do; a name in a function with a count that no rule knows stops the generator.
+ * names do. A name in a function with a count that no rule knows is taken for an array, which refuses least.
  */
-export function isArray(functionName: string, parameters: readonly ParameterSpec[], parameter: ParameterSpec): boolean {
+export function isArray(
+  functionName: string,
+  parameters: readonly ParameterSpec[],
+  parameter: ParameterSpec,
+  history: History,
+): boolean {
   const known = settled[`${functionName.replace(/_v\d+$/, '')}.${parameter.name}`]
   if (known !== undefined) return known
   if (!parameters.some((other) => other !== parameter && countName.test(other.name))) return false
   if (countName.test(parameter.name) || singleName.test(parameter.name)) return false
   if (elementsName.test(parameter.name)) return true
-  throw new Error(`${functionName}: nothing tells whether ${parameter.name} is one or as many as are counted`)
+  const problem = `${functionName}: no rule in facts/arrays.ts tells whether ${parameter.name} is one or as many as are counted`
+  return history.guess(functionName, problem, true)
 }
 
-/** Structs that say how long they are, with their size in the first version that had them: shorter ones are no error. */
+/** Structs with a size field, with their size in the first version: the least memory that is accepted. */
 export const firstSizes: Readonly<Record<string, number>> = {
   // NCCL 2.14: size, magic, version and blocking.
   ncclConfig_t: 24,

@@ -6,50 +6,16 @@ export const absent: Readonly<Record<string, string>> = {
 }
 
 /** State and hooks that a debugger finds by name in another process; they are no interface of the process itself. */
-const debuggerSymbols = [
-  'cudbgApiAttach',
-  'cudbgApiClientPid',
-  'cudbgApiClientRevision',
-  'cudbgApiDetach',
-  'cudbgApiInit',
-  'cudbgAttachHandlerAvailable',
-  'cudbgDebuggerCapabilities',
-  'cudbgDebuggerInitialized',
-  'cudbgDetachSuspendedDevicesMask',
-  'cudbgEnableIntegratedMemcheck',
-  'cudbgEnableLaunchBlocking',
-  'cudbgEnablePreemptionDebugging',
-  'cudbgGetAPI',
-  'cudbgGetAPIVersion',
-  'cudbgInjectionPath',
-  'cudbgIpcFlag',
-  'cudbgMain',
-  'cudbgReportDriverApiError',
-  'cudbgReportDriverApiErrorFlags',
-  'cudbgReportDriverInternalError',
-  'cudbgReportedDriverApiErrorCode',
-  'cudbgReportedDriverApiErrorFuncNameAddr',
-  'cudbgReportedDriverApiErrorFuncNameSize',
-  'cudbgReportedDriverApiErrorNameAddr',
-  'cudbgReportedDriverApiErrorNameSize',
-  'cudbgReportedDriverApiErrorSource',
-  'cudbgReportedDriverApiErrorStringAddr',
-  'cudbgReportedDriverApiErrorStringSize',
-  'cudbgReportedDriverInternalErrorCode',
-  'cudbgResumeForAttachDetach',
-  'cudbgRpcEnabled',
-  'cudbgSessionId',
-  'cudbgUseExternalDebugger',
-]
+const debuggerSymbol = /^cudbg/
 
 /** The functions among them; the rest are variables. */
 const debuggerFunctions =
   /^cudbg(ApiAttach|ApiDetach|ApiInit|GetAPI|GetAPIVersion|Main|ReportDriverApiError|ReportDriverInternalError)$/
 
-const undeclared = 'no header of CUDA 13.0 declares it, so that its signature is not known'
+const undeclared = 'no header declares it, so that its signature is not known'
 
 /** What libcuda exports, or a header defines, without being bound. */
-export const unboundDriver: readonly UnboundSpec[] = [
+export const unboundDriver = (exported: ReadonlySet<string>): UnboundSpec[] => [
   { symbol: 'cuEGLApiInit', exported: true, nature: 'function', reason: undeclared },
   { symbol: 'cuMemGetAttribute', exported: true, nature: 'function', reason: undeclared },
   { symbol: 'cuMemGetAttribute_v2', exported: true, nature: 'function', reason: undeclared },
@@ -59,12 +25,15 @@ export const unboundDriver: readonly UnboundSpec[] = [
     nature: 'inline',
     reason: 'cuda.h defines it, for C code compiled in per-thread mode: cuGetProcAddress with the flag of that mode',
   },
-  ...debuggerSymbols.map(
-    (symbol): UnboundSpec => ({
-      symbol,
-      exported: true,
-      nature: debuggerFunctions.test(symbol) ? 'function' : 'data',
-      reason: 'part of the debugger interface, which a debugger uses from another process; cuda.h does not declare it',
-    }),
-  ),
+  ...[...exported]
+    .filter((symbol) => debuggerSymbol.test(symbol))
+    .map(
+      (symbol): UnboundSpec => ({
+        symbol,
+        exported: true,
+        nature: debuggerFunctions.test(symbol) ? 'function' : 'data',
+        reason:
+          'part of the debugger interface, which a debugger uses from another process; cuda.h does not declare it',
+      }),
+    ),
 ]

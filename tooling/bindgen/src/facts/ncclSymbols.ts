@@ -12,17 +12,17 @@ export const undeclaredNccl: Readonly<Record<string, string>> = {
  */
 export const deviceRecords: readonly string[] = ['ncclWindow_vidmem', 'ncclSegmentWindow']
 
-/** Exported, but not bound. */
-export const unboundNccl: readonly UnboundSpec[] = [
-  {
+/** Exported, but not bound: each declared function once more. */
+export function profilerNames(count: number): UnboundSpec {
+  return {
     symbol: 'pnccl{name}',
-    count: 82,
+    count,
     exported: true,
     nature: 'function',
     reason:
       'the same functions once more under the names that a profiler calls on to; the names without p are bound, and find a profiler that is loaded before NCCL',
-  },
-]
+  }
+}
 
 export const inlineReason = 'defined in the header and exported by no library: it computes with its arguments alone'
 export const deviceReason = 'for kernels alone'

@@ -1,3 +1,4 @@
+import type { History } from '../spec/history.js'
 import type { Direction } from '../spec/types.js'
 
 /** Names for parameters that the header leaves without one. */
@@ -47,10 +48,10 @@ const directions: readonly [RegExp, Direction][] = [
   [/\.(provided|major|minor|patch|name|uniqueid|team|new_team|[xy]axis_team)$/, 'out'],
 ]
 
-export function nvshmemDirection(functionName: string, parameter: string): Direction {
+export function nvshmemDirection(functionName: string, parameter: string, history: History): Direction {
   const direction = directions.find(([pattern]) => pattern.test(`${functionName}.${parameter}`))?.[1]
-  if (direction === undefined) throw new Error(`${functionName}: nothing tells whether ${parameter} is read or written`)
-  return direction
+  const problem = `${functionName}: no rule in facts/nvshmem.ts tells whether ${parameter} is read or written`
+  return direction ?? history.guess(functionName, problem, 'inout')
 }
 
 /** Which page of NVSHMEM's manual a function is on; the header has no groups. */

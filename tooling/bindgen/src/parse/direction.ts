@@ -6,10 +6,10 @@ import type { Declarations } from './declarations.js'
 // and by the words the vendor uses in names.
 const reads = /(Get|Query|Info|Properties|Requirements|Export|Create|Retain|Alloc|Open|Enumerate|GenerateDesc|Split)/
 const writes = /(Set|Add|Launch|Update|Batch|Map|Instantiate)/
-/** Arrays and records that are handed in, though the header leaves out the `const`. */
+/** Arrays and records that are only read, though the header leaves out the `const`. */
 const inputs =
   /(options?|optionValues|optionsValues|kernelParams|extra|attrs|attrIdxs|sizes|userData|resources|dptrs|srcs|dsts|locs|locIdxs|operations|paramsArray|paramArray|opList|devlist|commIds|ranksList)$/i
-/** What such functions report back all the same. */
+/** Parameters that such functions write. */
 const reports = /^(failIdx|errorIndex|hErrorNode_out|resultInfo)$/
 
 /** EGL streams: connecting fills the connection in, everything else works on it; streams to order after are read. */
@@ -20,7 +20,7 @@ function ofEglStream(functionName: string, name: string): Direction | undefined 
   return name === 'pStream' ? 'in' : 'out'
 }
 
-/** What no rule tells. */
+/** Parameters that the rules get wrong. */
 const settled: Readonly<Record<string, Direction>> = {
   'cuLinkAddData.data': 'in',
   'cuLinkAddData_v2.data': 'in',
@@ -76,7 +76,7 @@ export function directionOf(
   }
 }
 
-/** Room in an array on the way in, elements written on the way out. */
+/** Whether a number is the length of an array on input and the number of elements written on output. */
 function isCount(functionName: string, name: string): boolean {
   return (
     /^(num|nb|count|size|bufferSize)/i.test(name) &&

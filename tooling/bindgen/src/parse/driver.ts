@@ -1,9 +1,10 @@
 import { absent, unboundDriver } from '../facts/driverSymbols.js'
+import type { History } from '../spec/history.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations, type RecordDeclaration } from './declarations.js'
-import { type HeaderFile, includeSource, readWhereabouts, standInHeaders, type Whereabouts } from './include.js'
+import { type DeclarationInfo, type HeaderFile, includeSource, readDeclarationInfo, standInHeaders } from './include.js'
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
@@ -30,8 +31,13 @@ function splitSymbol(symbol: string): Revision {
 /**
  * Version of each exported symbol. cudaTypedefs.h has one function type per ABI, named after the version that
  * introduced it; cuda.h has one symbol per ABI, numbered. Both in order, they pair up.
+ * @param dateOf the version of a newest ABI that has no function type
  */
-export function pairVersions(symbols: Iterable<string>, typedefs: Iterable<string>): Map<string, number> {
+export function pairVersions(
+  symbols: Iterable<string>,
+  typedefs: Iterable<string>,
+  dateOf?: (symbol: string) => number,
+): Map<string, number> {
   const groups = new Map<string, { symbols: { symbol: string; revision: number }[]; versions: number[] }>()
   const group = (key: string) => {
     const known = groups.get(key) ?? { symbols: [], versions: [] }
@@ -48,10 +54,12 @@ export function pairVersions(symbols: Iterable<string>, typedefs: Iterable<strin
   }
   const result = new Map<string, number>()
   for (const [key, { symbols: revisions, versions }] of groups) {
+    revisions.sort((a, b) => a.revision - b.revision)
+    const newest = revisions.at(-1)
+    if (dateOf && newest && revisions.length === versions.length + 1) versions.push(dateOf(newest.symbol))
     if (revisions.length !== versions.length) {
       throw new Error(`${key}: ${revisions.length} symbols in cuda.h but ${versions.length} versions in cudaTypedefs.h`)
     }
-    revisions.sort((a, b) => a.revision - b.revision)
     versions.sort((a, b) => a - b)
     for (const [index, { symbol }] of revisions.entries()) result.set(symbol, versions[index] as number)
   }
@@ -68,7 +76,7 @@ const headerFiles: readonly HeaderFile[] = [
   { name: 'cudaGLTypedefs.h', windows: true },
   { name: 'cudaEGL.h', platform: 'linux' },
   { name: 'cudaEGLTypedefs.h', platform: 'linux' },
-  // The one before the other: this header of CUDA does not include what it needs.
+  // Before cudaVDPAU.h, which needs it and does not include it.
   { name: 'vdpau/vdpau.h' },
   { name: 'cudaVDPAU.h', platform: 'linux' },
   { name: 'cudaVDPAUTypedefs.h', platform: 'linux' },
@@ -79,7 +87,7 @@ export const driverSource = includeSource(headerFiles)
 
 const isFunction = (name: string) => /^cu[A-Z]/.test(name)
 
-export function parseDriver(cudaInclude: string): LibrarySpecFile {
+export function parseDriver(cudaInclude: string, history: History): LibrarySpecFile {
   const includes = [standInHeaders, cudaInclude]
   const unit: Translation = { source: driverSource, includes }
   const declarations = new Declarations(dumpAst(unit))
@@ -88,7 +96,13 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
   const internal = new Declarations(dumpAst(everyAbi))
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
 
-  const versions = pairVersions([...internal.functions.keys()].filter(isFunction), internal.typedefs.keys())
+  const versions = pairVersions([...internal.functions.keys()].filter(isFunction), internal.typedefs.keys(), (symbol) =>
+    history.guess(
+      symbol,
+      `${symbol} has no function type in cudaTypedefs.h, which would tell its version`,
+      history.dates(symbol).since,
+    ),
+  )
   const byBase = new Map<string, number[]>()
   for (const [symbol, version] of versions) {
     const { base, flavour } = splitSymbol(symbol)
@@ -102,7 +116,7 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
   const layouts = new Layouts(unit, declarations, isOurs)
   const earlierLayouts = new Layouts(everyAbi, internal, isOurs)
   const headers = headerFiles.filter(({ name }) => name.startsWith('cuda'))
-  const describe = readWhereabouts(cudaInclude, headers, ungrouped)
+  const describe = readDeclarationInfo(cudaInclude, headers, ungrouped, history)
 
   // A name is exported when it is declared under it or when a macro sends it to another ABI.
   const exported = new Map<string, string>()
@@ -139,11 +153,11 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
       versions: byBase.get(base) ?? [since],
       ...perThreadVariant(threadSymbol, versions),
       ...describe(names),
-      ...readSignature(declarations, layouts, node),
+      ...readSignature(declarations, layouts, node, history),
       ...(absent[name] === undefined ? {} : { reason: absent[name] }),
     })
   }
-  functions.push(...readEarlier(internal, earlierLayouts, versions, byBase, exported, describe))
+  functions.push(...readEarlier(internal, earlierLayouts, versions, byBase, exported, describe, history))
   functions.sort((a, b) => (a.name < b.name ? -1 : 1))
 
   const structs = readStructs(declarations, layouts)
@@ -155,13 +169,14 @@ export function parseDriver(cudaInclude: string): LibrarySpecFile {
     format: 1,
     library: 'driver',
     headerVersion: Number(macros.get('CUDA_VERSION')),
+    exports: history.previous.exports,
     headers: headers.map(({ name }) => name),
     functions,
     enums: readEnums(declarations, ours),
     structs: structs.sort((a, b) => (a.name < b.name ? -1 : 1)),
     ...readNames(declarations, named),
     constants: readConstants(unit, declarations, macros, /^(CU(DA)?_(?!CB$|UUID_HAS)|MAX_PLANES$)/),
-    unbound: [...unboundDriver],
+    unbound: unboundDriver(history.exported),
   }
 }
 
@@ -175,7 +190,8 @@ function readEarlier(
   versions: ReadonlyMap<string, number>,
   byBase: ReadonlyMap<string, number[]>,
   exported: ReadonlyMap<string, string>,
-  describe: Whereabouts,
+  describe: DeclarationInfo,
+  history: History,
 ): FunctionSpec[] {
   const bound = new Set(exported.values())
   const functions: FunctionSpec[] = []
@@ -193,7 +209,7 @@ function readEarlier(
       versions: byBase.get(base) as number[],
       ...perThreadVariant(threadSymbol, versions),
       ...describe([base, symbol, exported.get(base) as string]),
-      ...readSignature(internal, layouts, node),
+      ...readSignature(internal, layouts, node, history),
       supersededBy: base,
     })
   }

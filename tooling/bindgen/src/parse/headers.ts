@@ -1,5 +1,9 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
+import type { LibraryName } from '../spec/types.js'
+
+/** What headers come with: those of the driver and the runtime come together. */
+export type Product = 'cuda' | 'nccl' | 'nvshmem'
 
 export interface HeaderLocations {
   /** folder that holds cuda.h */
@@ -16,46 +20,80 @@ export interface HeaderOptions {
   cudaHome?: string
   ncclInclude?: string
   nvshmemInclude?: string
+  /** file of a NCCL or NVSHMEM whose headers are wanted: packages have them in a folder beside it */
+  library?: string
+  /** folders of Python packages, besides those in usual places */
+  sitePackages?: readonly string[]
+}
+
+export function productOf(library: LibraryName): Product {
+  return library === 'driver' || library === 'runtime' ? 'cuda' : library
 }
 
 /** Finds the headers: option, then environment, then the usual places. */
 export function findHeaders(options: HeaderOptions): HeaderLocations {
-  const tried: string[] = []
-  const first = (header: string, folders: readonly (string | undefined)[]): string | undefined => {
+  const { env } = process
+  const locations: HeaderLocations = { tried: [] }
+  const first = (product: Product, header: string, folders: readonly (string | undefined)[]): void => {
     for (const folder of folders) {
-      if (!folder) continue
+      if (!folder || locations[product]) continue
       const file = join(folder, header)
-      tried.push(file)
-      if (existsSync(file)) return folder
+      locations.tried.push(file)
+      if (existsSync(file)) locations[product] = folder
     }
-    return undefined
   }
-  const homes = [options.cudaHome, process.env['CUDA_HOME'], process.env['CUDA_PATH'], '/usr/local/cuda']
-  const cudaFolders = homes.flatMap((home) =>
-    home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : [],
-  )
-  const cuda = first('cuda.h', [...cudaFolders, '/usr/include'])
-  const beside = (library: string | undefined) => (library ? join(dirname(dirname(library)), 'include') : undefined)
+  const sites = [...sitePackages(), ...(options.sitePackages ?? [])]
   const below = (home: string | undefined) => (home ? join(home, 'include') : undefined)
-  const nccl = first('nccl.h', [
-    options.ncclInclude,
-    process.env['NCCL_INCLUDE'],
-    below(process.env['NCCL_HOME']),
-    beside(process.env['SHOAL_NCCL_LIBRARY']),
-    ...sitePackages().map((folder) => join(folder, 'nvidia/nccl/include')),
-    ...(cuda ? [cuda] : []),
+  const beside = (file: string | undefined) => (file ? join(dirname(dirname(file)), 'include') : undefined)
+  const compilers = (env['PATH'] ?? '').split(delimiter).filter((folder) => existsSync(join(folder, 'nvcc')))
+  const homes = [options.cudaHome, env['CUDA_HOME'], env['CUDA_PATH'], '/usr/local/cuda', ...compilers.map(dirname)]
+  first('cuda', 'cuda.h', [
+    ...homes.flatMap((home) => (home ? [join(home, 'include'), join(home, 'targets/x86_64-linux/include')] : [])),
+    ...sites.map((folder) => join(folder, 'nvidia/cu13/include')),
     '/usr/include',
   ])
-  const nvshmem = first('nvshmem_host.h', [
+  first('nccl', 'nccl.h', [
+    options.ncclInclude,
+    beside(options.library),
+    env['NCCL_INCLUDE'],
+    below(env['NCCL_HOME']),
+    beside(env['SHOAL_NCCL_LIBRARY']),
+    ...sites.map((folder) => join(folder, 'nvidia/nccl/include')),
+    locations.cuda,
+    '/usr/include',
+  ])
+  first('nvshmem', 'nvshmem_host.h', [
     options.nvshmemInclude,
-    process.env['NVSHMEM_INCLUDE'],
-    below(process.env['NVSHMEM_HOME']),
-    beside(process.env['SHOAL_NVSHMEM_LIBRARY']),
-    ...sitePackages().map((folder) => join(folder, 'nvidia/nvshmem/include')),
-    ...(cuda ? [cuda] : []),
+    beside(options.library),
+    env['NVSHMEM_INCLUDE'],
+    below(env['NVSHMEM_HOME']),
+    beside(env['SHOAL_NVSHMEM_LIBRARY']),
+    ...sites.map((folder) => join(folder, 'nvidia/nvshmem/include')),
+    locations.cuda,
     ...['/usr/include', ...versionFolders('/usr/include', /^nvshmem_\d+$/)],
   ])
-  return { tried, ...(cuda ? { cuda } : {}), ...(nccl ? { nccl } : {}), ...(nvshmem ? { nvshmem } : {}) }
+  return locations
+}
+
+/** Header with a library's version, and the macros that tell it: a number, or parts of two digits each. */
+const versions: Readonly<Record<LibraryName, readonly [file: string, ...macros: string[]]>> = {
+  driver: ['cuda.h', 'CUDA_VERSION'],
+  runtime: ['cuda_runtime_api.h', 'CUDART_VERSION'],
+  nccl: ['nccl.h', 'NCCL_VERSION_CODE'],
+  nvshmem: [
+    'non_abi/nvshmem_version.h',
+    ...['MAJOR', 'MINOR', 'PATCH'].map((part) => `NVSHMEM_VENDOR_${part}_VERSION`),
+  ],
+}
+
+/** Version of the headers in a folder, as the library counts versions; NaN where they do not tell. */
+export function headerVersion(library: LibraryName, folder: string): number {
+  const [file, ...macros] = versions[library]
+  const path = join(folder, file)
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  return macros
+    .map((macro) => Number(new RegExp(`#define\\s+${macro}\\s+(\\d+)`).exec(text)?.[1]))
+    .reduce((version, part) => version * 100 + part)
 }
 
 /** Folders of packages that install one version beside another. */

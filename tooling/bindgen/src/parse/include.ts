@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { History } from '../spec/history.js'
 import type { FunctionSpec } from '../spec/types.js'
 import { readGroups } from './groups.js'
 
@@ -42,18 +43,19 @@ function windowsFunctions(text: string): Set<string> {
   return declaredFunctions(lines.join('\n'))
 }
 
-/** Tells of a function, which may go by several names, what only the text of the headers has. */
-export type Whereabouts = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
+/** Header, documentation group and platform of a function, looked up by any of its names. */
+export type DeclarationInfo = (names: readonly string[]) => Pick<FunctionSpec, 'header' | 'group' | 'platform'>
 
 /**
  * Header, documentation group and platform of functions.
  * @param ungrouped those that are declared between the groups.
  */
-export function readWhereabouts(
+export function readDeclarationInfo(
   include: string,
   files: readonly HeaderFile[],
   ungrouped: ReadonlySet<string>,
-): Whereabouts {
+  history: History,
+): DeclarationInfo {
   const headers = files.map((file) => {
     const text = readFileSync(join(include, file.name), 'utf8')
     return { ...file, declared: declaredFunctions(text), onWindows: windowsFunctions(text), groups: readGroups(text) }
@@ -62,8 +64,9 @@ export function readWhereabouts(
     const header = headers.find(({ declared }) => names.some((name) => declared.has(name)))
     if (header === undefined) throw new Error(`no header has the text of ${names[0]}`)
     const group = names.map((name) => header.groups.get(name)).find((found) => found !== undefined)
-    if (group === undefined && !names.some((name) => ungrouped.has(name)))
-      throw new Error(`${names[0]} stands in no documentation group`)
+    const [name = ''] = names
+    if (group === undefined && !names.some((each) => ungrouped.has(each)))
+      history.guess(name, `${name} stands in no documentation group`, undefined)
     const platform = names.some((name) => header.onWindows.has(name)) ? 'win32' : header.platform
     return { header: header.name, group: group ?? '', ...(platform === undefined ? {} : { platform }) }
   }

@@ -1,3 +1,4 @@
+import type { History } from '../spec/history.js'
 import type {
   CallbackSpec,
   EnumSpec,
@@ -9,8 +10,9 @@ import type {
   ScalarSpec,
   StructSpec,
 } from '../spec/types.js'
+import { scalarBytes } from '../spec/types.js'
 import { type AstNode, childrenOf } from './ast.js'
-import { parseType } from './ctypes.js'
+import { type CType, parseType } from './ctypes.js'
 import { type Declarations, plainName, type RecordDeclaration } from './declarations.js'
 import { directionOf } from './direction.js'
 import { type Layouts, spelling } from './layouts.js'
@@ -27,6 +29,7 @@ export function readSignature(
   declarations: Declarations,
   layouts: Layouts,
   node: AstNode,
+  history: History,
 ): Pick<FunctionSpec, 'result' | 'resultCtype' | 'parameters' | 'deprecated'> {
   const text = (node.type as { qualType: string }).qualType
   const resultCtype = text.slice(0, text.indexOf('(')).trim()
@@ -37,7 +40,7 @@ export function readSignature(
     return { name, ctype, lowered, direction: directionOf(declarations, node.name as string, name, ctype, lowered) }
   })
   for (const parameter of parameters) {
-    const pointee = pointeeOf(declarations, layouts, node.name as string, parameters, parameter)
+    const pointee = pointeeOf(declarations, layouts, node.name as string, parameters, parameter, history)
     if (pointee !== undefined) parameter.pointee = pointee
   }
   const result = lowerType(declarations, layouts, resultCtype, false)
@@ -93,21 +96,21 @@ export function readStructs(declarations: Declarations, layouts: Layouts): Struc
   return structs.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 }
 
-const widths = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, u64: 8, f32: 4, f64: 8 } as const
-
 function readField(
   declarations: Declarations,
   layouts: Layouts,
   ctype: string,
   unnamed: RecordDeclaration | undefined,
 ): { type: FieldType; count?: number; size: number } {
-  if (unnamed) {
-    const dimensions = [...ctype.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1]))
-    const count = dimensions.length > 0 ? dimensions.reduce((a, b) => a * b, 1) : undefined
-    const size = layouts.of(unnamed).size
-    return { type: { kind: 'struct', type: plainName(unnamed.names) }, size, ...(count === undefined ? {} : { count }) }
-  }
-  const { target, chain } = declarations.resolve(parseType(ctype))
+  if (unnamed === undefined) return readFieldType(declarations, layouts, parseType(ctype))
+  const dimensions = [...ctype.matchAll(/\[(\d+)\]/g)].map((match) => Number(match[1]))
+  const count = dimensions.length > 0 ? dimensions.reduce((a, b) => a * b, 1) : undefined
+  const size = layouts.of(unnamed).size
+  return { type: { kind: 'struct', type: plainName(unnamed.names) }, size, ...(count === undefined ? {} : { count }) }
+}
+
+function readFieldType(declarations: Declarations, layouts: Layouts, ctype: CType): ReturnType<typeof readField> {
+  const { target, chain } = declarations.resolve(ctype)
   switch (target.kind) {
     case 'array': {
       const element = readFieldType(declarations, layouts, target.of)
@@ -117,10 +120,10 @@ function readField(
       const lowered = lowerInteger(target.type, chain)
       const type: FieldType =
         lowered.kind === 'integer' || lowered.kind === 'size' ? { kind: target.type } : (lowered as FieldType)
-      return { type, size: widths[target.type] }
+      return { type, size: scalarBytes(target.type) }
     }
     case 'float':
-      return { type: { kind: target.type }, size: widths[target.type] }
+      return { type: { kind: target.type }, size: scalarBytes(target.type) }
     case 'size':
       return { type: { kind: 'u64' }, size: 8 }
     case 'bool':
@@ -140,29 +143,6 @@ function readField(
       return { type: { kind: 'pointer' }, size: 8 }
     case 'void':
       throw new Error('a field of type void')
-  }
-}
-
-function readFieldType(
-  declarations: Declarations,
-  layouts: Layouts,
-  type: ReturnType<typeof parseType>,
-): ReturnType<typeof readField> {
-  return readField(declarations, layouts, printType(type), undefined)
-}
-
-function printType(type: ReturnType<typeof parseType>): string {
-  switch (type.kind) {
-    case 'pointer':
-      return `${printType(type.to)} *`
-    case 'array':
-      return `${printType(type.of)}[${type.count}]`
-    case 'function':
-      return type.text
-    case 'tag':
-      return `${type.const ? 'const ' : ''}${type.tag} ${type.name}`
-    case 'name':
-      return `${type.const ? 'const ' : ''}${type.name}`
   }
 }
 

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ncclSince } from '../facts/ncclSince.js'
-import { deviceReason, deviceRecords, inlineReason, unboundNccl, undeclaredNccl } from '../facts/ncclSymbols.js'
+import { deviceReason, deviceRecords, inlineReason, profilerNames, undeclaredNccl } from '../facts/ncclSymbols.js'
+import type { History } from '../spec/history.js'
 import type { FunctionSpec, LibrarySpecFile, UnboundSpec } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
 import { Layouts } from './layouts.js'
 import { readEnums, readNames, readSignature, readStructs } from './library.js'
-import { earlierLayouts, readVersionedStructs } from './ncclStructs.js'
+import { readVersionedStructs } from './ncclStructs.js'
 
 const ours = /^(nccl[A-Z]|NCCL_)/
 
@@ -42,10 +42,9 @@ typedef struct ncclGinInboxA2AHandle ncclGinInboxA2AHandle;
 #include <nccl_device/gin_win_stub.h>
 #undef NCCL_OS_WINDOWS
 #include <nccl_device/impl/comm__types.h>
-${earlierLayouts}
 `
 
-export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpecFile {
+export function parseNccl(ncclInclude: string, cudaInclude: string, history: History): LibrarySpecFile {
   const unit: Translation = { source: ncclSource, includes: [ncclInclude, cudaInclude] }
   const declarations = new Declarations(dumpAst(unit))
   for (const name of deviceRecords) {
@@ -59,7 +58,7 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
   const texts = readHeaders(ncclInclude)
 
   const functions: FunctionSpec[] = []
-  const unbound: UnboundSpec[] = [...unboundNccl]
+  const unbound: UnboundSpec[] = []
   for (const [name, node] of declarations.functions) {
     if (!/^nccl[A-Z]/.test(name)) continue
     if (node.inline) {
@@ -68,36 +67,35 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     }
     const { header, isLinuxOnly } = whereDeclared(texts, name)
     functions.push({
-      ...identity(name),
-      ...readSignature(declarations, layouts, node),
+      ...identity(name, history),
+      ...readSignature(declarations, layouts, node, history),
       ...(isLinuxOnly ? { platform: 'linux' as const } : {}),
       header,
     })
   }
   for (const [name, undeclared] of Object.entries(undeclaredNccl)) {
-    if (declarations.functions.has(name)) throw new Error(`${name} is declared after all`)
-    const entry = identity(name)
+    if (declarations.functions.has(name)) continue
+    const entry = identity(name, history)
     functions.push({ ...entry, result: { kind: 'void' }, resultCtype: 'void', parameters: [], undeclared })
   }
   functions.sort((a, b) => (a.name < b.name ? -1 : 1))
-  for (const name of Object.keys(ncclSince)) {
-    if (!functions.some((entry) => entry.name === name))
-      throw new Error(`the facts speak of ${name}, which the headers do not declare`)
-  }
+  unbound.push(profilerNames(functions.filter(({ undeclared }) => undeclared === undefined).length))
   const known = new Set([...functions.map(({ name }) => name), ...unbound.map(({ symbol }) => symbol)])
   for (const name of kernelFunctions(texts)) {
     if (!known.has(name)) unbound.push({ symbol: name, exported: false, nature: 'device', reason: deviceReason })
   }
 
-  const structs = readStructs(declarations, layouts).map((entry) => ({
+  const current = readStructs(declarations, layouts).map((entry) => ({
     ...entry,
     // C's own name for it, which C++ does not have.
     fields: entry.fields.map((field) => (field.ctype === '_Bool' ? { ...field, ctype: 'bool' } : field)),
   }))
+  const { structs, versionedStructs } = readVersionedStructs(unit, macros, current, history)
   return {
     format: 1,
     library: 'nccl',
     headerVersion,
+    exports: history.previous.exports,
     headers: [...new Set(functions.flatMap(({ header }) => header ?? []))],
     functions,
     enums: readEnums(declarations, ours),
@@ -105,15 +103,16 @@ export function parseNccl(ncclInclude: string, cudaInclude: string): LibrarySpec
     ...readNames(declarations, /^(nccl[A-Z]|cudaStream_t$)/),
     constants: readConstants(unit, declarations, macros, /^NCCL_(?!OS_|CHECK_)/),
     unbound: unbound.sort((a, b) => (a.symbol < b.symbol ? -1 : 1)),
-    versionedStructs: readVersionedStructs(unit, macros, structs),
+    versionedStructs,
   }
 }
 
-function identity(name: string): Pick<FunctionSpec, 'name' | 'symbol' | 'lookup' | 'since' | 'versions' | 'group'> {
-  const since = ncclSince[name]
-  if (since === undefined) throw new Error(`the facts do not tell since which NCCL version there is ${name}`)
+function identity(
+  name: string,
+  history: History,
+): Pick<FunctionSpec, 'name' | 'symbol' | 'lookup' | 'since' | 'versions' | 'group'> {
   const [, group] = chapters.find(([pattern]) => pattern.test(name)) as [RegExp, string]
-  return { name, symbol: name, lookup: name, since, versions: [since], group }
+  return { name, symbol: name, lookup: name, ...history.dates(name), group }
 }
 
 /** nccl.h and the headers of the device API, comments left out, by the name a program includes them by. */

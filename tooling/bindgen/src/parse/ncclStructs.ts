@@ -1,72 +1,112 @@
-import { ncclStructs, type StructRun } from '../facts/ncclStructs.js'
-import type { StructSpec, VersionedStructSpec } from '../spec/types.js'
+import type { History } from '../spec/history.js'
+import type { LibrarySpecFile, StructSpec, VersionedStructSpec } from '../spec/types.js'
 import { evaluate, type Translation } from './clang.js'
+
+type Run = VersionedStructSpec['runs'][number]
 
 /** `ncclConfig_t` in 2.14.3 is ncclConfig_v21403. */
 function layoutName(struct: string, since: number): string {
   return `${struct.replace(/_t$/, '')}_v${since}`
 }
 
-/** Versions in which a run's struct got longer. */
-function growths({ fields }: StructRun): number[] {
-  return [...new Set(fields.map(([, , since]) => since))].sort((a, b) => a - b)
+/** C definitions of the earlier layouts of structs that grew, which no header has. */
+export function earlierLayouts({ structs, versionedStructs = [] }: LibrarySpecFile): string {
+  const current = new Set(versionedStructs.map(({ struct }) => struct))
+  return versionedStructs
+    .flatMap(({ runs }) => runs.flatMap(({ layouts }) => layouts.map(({ struct }) => struct)))
+    .filter((name) => !current.has(name))
+    .map((name) => {
+      const { fields } = find(structs, name)
+      const members = fields.map((field) => field.ctype.replace(/(\[.*)?$/, ` ${field.name}$1;`))
+      return `struct ${name} { ${members.join(' ')} };`
+    })
+    .join('\n')
 }
 
-/** C definitions of the earlier layouts of structs that grew; the last layout of each is the header's. */
-export const earlierLayouts = ncclStructs
-  .flatMap(({ struct, runs }) =>
-    runs
-      .flatMap((run) =>
-        growths(run).map((version) => {
-          const members = run.fields.filter(([, , since]) => since <= version)
-          return `struct ${layoutName(struct, version)} {${members.map(([name, ctype]) => ` ${ctype} ${name};`).join('')} };`
-        }),
-      )
-      .slice(0, -1),
-  )
-  .join('\n')
-
-/** Which layout a struct has in which version, and what its initialiser puts into it. */
+/**
+ * Structs that carry their size and version because they grew: which layout each has in which version, and what its
+ * initialiser puts into it. The header has the newest layouts, the spec those before. A struct that is another one while
+ * a version is added gets one more layout.
+ * @param current the structs of the header
+ * @returns those and the earlier layouts
+ */
 export function readVersionedStructs(
   unit: Translation,
   macros: ReadonlyMap<string, string>,
-  structs: readonly StructSpec[],
-): VersionedStructSpec[] {
-  return ncclStructs.map(({ struct, initializer, runs }) => {
-    const current = structs.find(({ name }) => name === struct)
+  current: readonly StructSpec[],
+  history: History,
+): { structs: StructSpec[]; versionedStructs: VersionedStructSpec[] } {
+  const { previous } = history
+  const structs = [...current]
+  const versionedStructs = (previous.versionedStructs ?? []).map((before): VersionedStructSpec => {
+    const { struct, initializer } = before
+    const header = current.find(({ name }) => name === struct)
     const body = macros.get(initializer)
-    if (!current || body === undefined) throw new Error(`the header has no ${struct} or no ${initializer}`)
-    const told = (runs.at(-1) as StructRun).fields.map(([name]) => name).join(' ')
-    const found = current.fields.map(({ name }) => name).join(' ')
-    if (told !== found) throw new Error(`the facts say that ${struct} has ${told}; the header says ${found}`)
-    const values = body
-      .trim()
-      .replace(/^\{|\}$/g, '')
-      .split(',')
-      .map((value) => value.trim())
-      .filter((value) => value !== '')
-    // Size and version are the caller's.
-    const set = values.map((value, index) => [(current.fields[index] as { name: string }).name, value] as const)
-    const wanted = set.filter(([name]) => name !== 'size' && name !== 'version')
-    const numbers = evaluate(
-      unit,
-      wanted.map(([, value]) => value),
-    )
-    return {
-      struct,
-      initializer,
-      initial: wanted.map(([name], index) => [name, Number(numbers[index])] as [string, number]),
-      runs: runs.map((run, index) => {
-        const versions = growths(run)
-        const isLast = index === runs.length - 1
-        return {
-          initialized: run.initialized,
-          layouts: versions.map((since, position) => ({
-            since,
-            struct: isLast && position === versions.length - 1 ? struct : layoutName(struct, since),
-          })),
-        }
-      }),
-    }
+    if (!header || body === undefined) throw new Error(`the header has no ${struct} or no ${initializer}`)
+    const runs = withLayout(before, header, structs, history)
+    for (const { layouts } of runs)
+      for (const { struct: name } of layouts)
+        if (!structs.some((entry) => entry.name === name)) structs.push(find(previous.structs, name))
+    return { struct, initializer, initial: readInitial(unit, body, header), runs }
   })
+  const known = new Set(versionedStructs.map(({ initializer }) => initializer))
+  for (const name of macros.keys()) {
+    if (!/^NCCL_\w+_INITIALIZER$/.test(name) || known.has(name)) continue
+    history.guess(name, `${name}: the spec does not have the struct among those that carry their version`, undefined)
+  }
+  return { structs: structs.sort((a, b) => (a.name < b.name ? -1 : 1)), versionedStructs }
+}
+
+/** The runs of a struct, with one more layout where the header's is not the last one of the spec. */
+function withLayout(
+  { struct, runs }: VersionedStructSpec,
+  header: StructSpec,
+  structs: StructSpec[],
+  { previous, added }: History,
+): Run[] {
+  const before = find(previous.structs, struct)
+  const members = ({ fields }: StructSpec) => fields.map(({ name, ctype, offset }) => `${name} ${ctype} ${offset}`)
+  const [told, found] = [members(before), members(header)]
+  if (told.join() === found.join()) return runs
+  const last = (runs.at(-1) as Run).layouts
+  const newest = last.at(-1) as Run['layouts'][number]
+  if (added === undefined || added === newest.since)
+    throw new Error(`the spec says that ${struct} has ${told.join(', ')}; the header says ${found.join(', ')}`)
+  const name = layoutName(struct, newest.since)
+  structs.push({ ...before, name, aliases: [], ctype: `struct ${name}` })
+  const earlier = [...last.slice(0, -1), { ...newest, struct: name }]
+  const layout = { since: added, struct }
+  const onlyGrew = told.every((member, index) => member === found[index])
+  return [
+    ...runs.slice(0, -1),
+    ...(onlyGrew
+      ? [{ initialized: true, layouts: [...earlier, layout] }]
+      : [
+          { ...(runs.at(-1) as Run), layouts: earlier },
+          { initialized: true, layouts: [layout] },
+        ]),
+  ]
+}
+
+/** What an initialiser puts into fields other than size and version, which are the caller's. */
+function readInitial(unit: Translation, body: string, { fields }: StructSpec): VersionedStructSpec['initial'] {
+  const values = body
+    .trim()
+    .replace(/^\{|\}$/g, '')
+    .split(',')
+    .map((value) => value.trim())
+    .filter((value) => value !== '')
+    .map((value, index) => [(fields[index] as StructSpec['fields'][number]).name, value] as const)
+    .filter(([name]) => name !== 'size' && name !== 'version')
+  const numbers = evaluate(
+    unit,
+    values.map(([, value]) => value),
+  )
+  return values.map(([name], index) => [name, Number(numbers[index])])
+}
+
+function find(structs: readonly StructSpec[], name: string): StructSpec {
+  const found = structs.find((entry) => entry.name === name)
+  if (!found) throw new Error(`the spec has no ${name}`)
+  return found
 }

@@ -1,7 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { nvshmemDirection, nvshmemPage, parameterNames, undeclared, unexported } from '../facts/nvshmem.js'
-import { nvshmemSinceOf } from '../facts/nvshmemSince.js'
+import type { History } from '../spec/history.js'
 import type { EnumSpec, FunctionSpec, LibrarySpecFile, ParameterSpec, UnboundSpec } from '../spec/types.js'
 import { type AstNode, childrenOf } from './ast.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
@@ -10,7 +8,7 @@ import { parseType } from './ctypes.js'
 import { Declarations } from './declarations.js'
 import { readFamilies, readTypeSets } from './families.js'
 import { Layouts } from './layouts.js'
-import { readEnums, readNames, readSignature, readStructs } from './library.js'
+import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 import { functionLocations } from './locations.js'
 
 const ours = /^(nvshmem|gpu_coll_env_params|g_elem_t$|fcollect_algo_t$|rdxn_ops)/
@@ -19,7 +17,7 @@ const enumNames: Readonly<Record<string, string>> = { flags: 'nvshmemx_init_flag
 /** An `int` that names an object: no plain number may stand in for it. */
 const branded = new Set(['nvshmem_team_t', 'nvshmemx_team_t'])
 
-export function parseNvshmem(nvshmemInclude: string, cudaInclude: string): LibrarySpecFile {
+export function parseNvshmem(nvshmemInclude: string, cudaInclude: string, history: History): LibrarySpecFile {
   const unit: Translation = {
     // The 16-bit floating-point types are classes of C++, of one unsigned short: C code passes them as that.
     source: `#include <assert.h>
@@ -39,25 +37,24 @@ typedef unsigned short __nv_bfloat16;
   const macros = dumpMacros(unit)
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
   const headerVersion = readVersion(macros)
-  const exported = readManifest(headerVersion)
 
   const declared = new Map([...declarations.functions].filter(([name]) => /^nvshmem/.test(name)))
   const typeSets = readTypeSets(unit)
   const { families, entries } = readFamilies(declared, functionLocations(nodes), typeSets)
+  const patterns = new Map([...entries].map(([name, { pattern }]) => [name, pattern]))
+  const exported = exportedBy(declared, patterns, history)
 
   const functions: FunctionSpec[] = []
   for (const [name, node] of [...declared].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!exported.has(name)) continue
-    const since = nvshmemSinceOf(name)
     const entry = entries.get(name)
     functions.push({
       name,
       symbol: name,
       lookup: name,
-      since,
-      versions: [since],
+      ...history.dates(name),
       group: nvshmemPage(name),
-      ...refine(declarations, name, readSignature(declarations, layouts, node)),
+      ...refine(declarations, name, readSignature(declarations, layouts, node, history), history),
       ...(entry ? { family: entry.family, type: entry.type } : {}),
     })
   }
@@ -70,6 +67,7 @@ typedef unsigned short __nv_bfloat16;
     format: 1,
     library: 'nvshmem',
     headerVersion,
+    exports: history.previous.exports,
     headers: ['nvshmem_host.h'],
     platform: 'linux',
     functions,
@@ -81,7 +79,7 @@ typedef unsigned short __nv_bfloat16;
     constants: readConstants(unit, declarations, macros, /^NVSHMEMX?_(?!TEAM_UNIQUID)/),
     families: kept,
     typeSets: typeSets.filter(({ name }) => usedSets.has(name)),
-    unbound: readUnbound(declared, exported, new Map([...entries].map(([name, { pattern }]) => [name, pattern]))),
+    unbound: readUnbound(declared, exported, patterns, history),
   }
 }
 
@@ -90,21 +88,39 @@ function readVersion(macros: ReadonlyMap<string, string>): number {
   return part('MAJOR') * 10000 + part('MINOR') * 100 + part('PATCH')
 }
 
-/** What the library of the headers' version exports: the headers declare device functions and inlines all alike. */
-function readManifest(version: number): Set<string> {
-  const text = `${Math.floor(version / 10000)}.${Math.floor((version % 10000) / 100)}.${version % 100}`
-  const file = fileURLToPath(new URL(`../../abi/libnvshmem_host-${text}.symbols.txt`, import.meta.url))
-  if (!existsSync(file)) throw new Error(`no list of what NVSHMEM ${text} exports: ${file}`)
-  return new Set(readFileSync(file, 'utf8').trim().split('\n'))
+/**
+ * What the library exports: the headers declare device functions and inlines all alike. Of functions that came after the
+ * library that was listed, those are taken to be exported that look like the exported ones.
+ */
+function exportedBy(
+  declared: ReadonlyMap<string, AstNode>,
+  patterns: ReadonlyMap<string, string>,
+  history: History,
+): Set<string> {
+  const { added, exported, previous } = history
+  const names = new Set([...exported, ...previous.functions.map(({ name }) => name)])
+  if (added === undefined || added === previous.exports.version) return names
+  const unexportedBefore = new Set((previous.unbound ?? []).map(({ symbol }) => symbol))
+  for (const [name, node] of declared) {
+    const symbol = patterns.get(name) ?? name
+    if (names.has(name) || unexportedBefore.has(symbol) || unexported.some(([pattern]) => pattern.test(symbol)))
+      continue
+    if (isDeviceFunction(node) || isDefinedInHeader(node)) continue
+    names.add(name)
+    history.notes.push(`${name}: taken to be exported, since no library of this version was at hand`)
+  }
+  return names
 }
+
+const isDeviceFunction = (node: AstNode): boolean => childrenOf(node, 'AnnotateAttr').length > 0
 
 type Signature = ReturnType<typeof readSignature>
 
-/** Puts in what no type tells: names, directions, and which integers name a team. */
-function refine(declarations: Declarations, name: string, signature: Signature): Signature {
+/** Adds what C types do not say: names, directions, and which integers name a team. */
+function refine(declarations: Declarations, name: string, signature: Signature, history: History): Signature {
   const parameters = signature.parameters.map((parameter, index): ParameterSpec => {
     const known = parameterNames[name]?.[index] ?? parameter.name
-    if (/^argument\d+$/.test(known)) throw new Error(`${name}: parameter ${index} has no name`)
+    if (/^argument\d+$/.test(known)) history.guess(name, `${name}: parameter ${index} has no name`, undefined)
     const { ctype, lowered } = parameter
     if (lowered.kind === 'integer' && branded.has(ctype))
       return { ...parameter, name: known, lowered: { ...lowered, brand: 'nvshmem_team_t' } }
@@ -113,7 +129,7 @@ function refine(declarations: Declarations, name: string, signature: Signature):
     if (lowered.kind !== 'pointer') return { ...parameter, name: known, direction: 'in' }
     const { target } = declarations.resolve(parseType(ctype))
     const isRead = target.kind === 'pointer' && target.to.const
-    return { ...parameter, name: known, direction: isRead ? 'in' : nvshmemDirection(name, known) }
+    return { ...parameter, name: known, direction: isRead ? 'in' : nvshmemDirection(name, known, history) }
   })
   return { ...signature, parameters }
 }
@@ -131,19 +147,17 @@ function nameEnum(entry: EnumSpec): EnumSpec {
   }
 }
 
+/** What the headers declare and the library does not export. */
 function readUnbound(
   declared: ReadonlyMap<string, AstNode>,
   exported: ReadonlySet<string>,
   patterns: ReadonlyMap<string, string>,
+  history: History,
 ): UnboundSpec[] {
   const rows = new Map<string, UnboundSpec>()
-  for (const symbol of exported) {
-    if (declared.has(symbol)) continue
-    const reason = undeclared[symbol]
-    if (reason === undefined)
-      throw new Error(`the library exports ${symbol}, which no header declares and no fact explains`)
+  for (const [symbol, reason] of Object.entries(undeclared)) {
     const nature = /^a variable/.test(reason) ? 'data' : 'function'
-    rows.set(symbol, { symbol, exported: true, nature, reason })
+    if (exported.has(symbol) && !declared.has(symbol)) rows.set(symbol, { symbol, exported: true, nature, reason })
   }
   for (const [name, node] of declared) {
     if (exported.has(name)) continue
@@ -153,20 +167,16 @@ function readUnbound(
       known.count = (known.count ?? 1) + 1
       continue
     }
-    const isDevice = childrenOf(node, 'AnnotateAttr').length > 0
+    const isDevice = isDeviceFunction(node)
     const nature = isDevice ? 'device' : node.inline ? 'inline' : 'function'
-    rows.set(symbol, {
-      symbol,
-      exported: false,
-      nature,
-      reason: isDevice ? 'a device function: it runs on the GPU' : whyUnexported(symbol),
-    })
+    const reason = isDevice ? 'a device function: it runs on the GPU' : whyUnexported(symbol, history)
+    rows.set(symbol, { symbol, exported: false, nature, reason })
   }
   return [...rows.values()].sort((a, b) => (a.symbol < b.symbol ? -1 : 1))
 }
 
-function whyUnexported(symbol: string): string {
+function whyUnexported(symbol: string, history: History): string {
   const reason = unexported.find(([pattern]) => pattern.test(symbol))?.[1]
-  if (reason === undefined) throw new Error(`the library does not export ${symbol}, and no fact says why`)
-  return reason
+  const problem = `${symbol}: the library does not export it, and facts/nvshmem.ts does not tell why`
+  return reason ?? history.guess(symbol, problem, 'declared, and not exported by the library; why is not known')
 }

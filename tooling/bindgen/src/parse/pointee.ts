@@ -1,10 +1,9 @@
 import { firstSizes, fixedSizes, isArray } from '../facts/arrays.js'
-import type { ParameterSpec, PointeeSpec } from '../spec/types.js'
+import type { History } from '../spec/history.js'
+import { type ParameterSpec, type PointeeSpec, scalarBytes } from '../spec/types.js'
 import { type CType, parseType } from './ctypes.js'
 import { type Declarations, plainName } from './declarations.js'
 import type { Layouts } from './layouts.js'
-
-const widths = { i8: 1, u8: 1, i16: 2, u16: 2, i32: 4, u32: 4, i64: 8, u64: 8, f32: 4, f64: 8 } as const
 
 /**
  * What a pointer parameter points to, where C says how large that is. Bytes (`char *`, `uint8_t *`) and `void *` are
@@ -16,6 +15,7 @@ export function pointeeOf(
   functionName: string,
   parameters: readonly ParameterSpec[],
   parameter: ParameterSpec,
+  history: History,
 ): PointeeSpec | undefined {
   if (parameter.lowered.kind !== 'pointer') return undefined
   const fixed = fixedSizes[`${functionName}.${parameter.name}`]
@@ -28,7 +28,7 @@ export function pointeeOf(
   if (target.kind !== 'pointer') return undefined
   const size = sizeOf(declarations, layouts, target.to, false)
   if (size === undefined) return undefined
-  return isArray(functionName, parameters, parameter) ? { size, array: true } : { size }
+  return isArray(functionName, parameters, parameter, history) ? { size, array: true } : { size }
 }
 
 function sizeOf(declarations: Declarations, layouts: Layouts, type: CType, countsBytes: boolean): number | undefined {
@@ -37,11 +37,11 @@ function sizeOf(declarations: Declarations, layouts: Layouts, type: CType, count
     case 'void':
       return undefined
     case 'integer': {
-      const width = widths[target.type]
+      const width = scalarBytes(target.type)
       return width === 1 && !countsBytes ? undefined : width
     }
     case 'float':
-      return widths[target.type]
+      return scalarBytes(target.type)
     case 'bool':
       return 1
     case 'enum':

@@ -1,11 +1,10 @@
-import { currentSignatureSince, otherMajors } from '../facts/runtimeMajors.js'
-import { runtimeSince } from '../facts/runtimeSince.js'
 import { unboundRuntime } from '../facts/runtimeSymbols.js'
+import type { History } from '../spec/history.js'
 import type { FunctionSpec, LibrarySpecFile } from '../spec/types.js'
 import { dumpAst, dumpMacros, type Translation } from './clang.js'
 import { readConstants } from './constants.js'
 import { Declarations } from './declarations.js'
-import { type HeaderFile, includeSource, readWhereabouts, standInHeaders } from './include.js'
+import { type HeaderFile, includeSource, readDeclarationInfo, standInHeaders } from './include.js'
 import { Layouts } from './layouts.js'
 import { isDefinedInHeader, readEnums, readNames, readSignature, readStructs } from './library.js'
 
@@ -29,45 +28,37 @@ const headerFiles: readonly HeaderFile[] = [
  */
 export const runtimeSource = `#define __CUDA_RUNTIME_H__\n#include <driver_functions.h>\n${includeSource(headerFiles)}`
 
-export function parseRuntime(cudaInclude: string): LibrarySpecFile {
+export function parseRuntime(cudaInclude: string, history: History): LibrarySpecFile {
   const includes = [standInHeaders, cudaInclude]
   const unit: Translation = { source: runtimeSource, includes }
   const declarations = new Declarations(dumpAst(unit))
   const macros = dumpMacros(unit)
   const perThread = dumpMacros({ source: `#define CUDA_API_PER_THREAD_DEFAULT_STREAM\n${unit.source}`, includes })
   const layouts = new Layouts(unit, declarations, (record) => record.names.some((name) => ours.test(name)))
-  const describe = readWhereabouts(cudaInclude, headerFiles, ungrouped)
+  const describe = readDeclarationInfo(cudaInclude, headerFiles, ungrouped, history)
 
   const functions: FunctionSpec[] = []
   for (const [symbol, node] of [...declarations.functions].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!/^cuda[A-Z]/.test(symbol) || isDefinedInHeader(node)) continue
     const name = [...macros].find(([, body]) => body.trim() === symbol)?.[0] ?? symbol
     const flavour = /__CUDART_API_(PTDS|PTSZ)\(\s*(\w+)\s*\)/.exec(perThread.get(name) ?? '')
-    const majors = otherMajors[symbol]
-    const first = runtimeSince[symbol]
-    if (first === undefined) throw new Error(`the facts do not tell since which CUDA version libcudart has ${symbol}`)
-    const since = majors ? currentSignatureSince(majors) : first
+    const { otherMajors, ...dates } = history.dates(symbol)
     functions.push({
       name,
       symbol,
       lookup: symbol,
-      since,
-      versions: since === first ? [first] : [first, since],
+      ...dates,
       ...(flavour ? { perThreadSymbol: `${flavour[2]}_${(flavour[1] as string).toLowerCase()}` } : {}),
       ...describe([name, symbol]),
-      ...readSignature(declarations, layouts, node),
-      ...(majors ? { otherMajors: majors } : {}),
+      ...readSignature(declarations, layouts, node, history),
+      ...(otherMajors ? { otherMajors } : {}),
     })
   }
-  for (const name of Object.keys(otherMajors)) {
-    if (!declarations.functions.has(name))
-      throw new Error(`the facts speak of ${name}, which the headers do not declare`)
-  }
-
   return {
     format: 1,
     library: 'runtime',
     headerVersion: Number(macros.get('CUDART_VERSION')),
+    exports: history.previous.exports,
     headers: headerFiles.map(({ name }) => name),
     functions,
     enums: readEnums(declarations, ours),

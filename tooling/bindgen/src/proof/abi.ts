@@ -1,12 +1,6 @@
-// What the platform's C calling convention makes of the kinds of the spec, written here anew: the proofs must not borrow
-// it from the emitters they are to check.
+// How the C calling convention passes each kind of the spec. Written independently of the emitters, which the proofs check.
 
-import type { FunctionSpec, IntegerKind, LibrarySpecFile, Lowered, StructSpec } from '../spec/types.js'
-
-/** Bytes of an integer kind. */
-export function integerBytes(type: IntegerKind): number {
-  return Number(type.slice(1)) / 8
-}
+import { type FunctionSpec, type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
 
 /**
  * Bytes that the recorder keeps of an argument. Integers below 32 bits are taken as 32: callees compiled by clang rely on
@@ -18,7 +12,7 @@ export function recordedBytes(lowered: Lowered): number {
     case 'bool':
       return 4
     case 'integer':
-      return Math.max(4, integerBytes(lowered.type))
+      return Math.max(4, scalarBytes(lowered.type))
     case 'float':
       return lowered.type === 'f32' ? 4 : 8
     case 'struct':

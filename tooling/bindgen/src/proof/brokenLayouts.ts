@@ -46,14 +46,14 @@ const breaks: readonly (readonly [string, Break])[] = [
 
 /** A spec with one struct wrong in each way; only structs that no other holds, so that no other is wrong with them. */
 export function breakLayouts(spec: LibrarySpecFile): { layouts: LibrarySpecFile; broken: Map<string, string> } {
-  const held = new Set(
+  const nested = new Set(
     spec.structs.flatMap(({ fields }) => fields.map(({ type }) => (type.kind === 'struct' ? type.type : ''))),
   )
   const broken = new Map<string, string>()
   const wrong = new Map<string, StructSpec>()
   for (const [what, apply] of breaks) {
     for (const entry of spec.structs) {
-      const changed = held.has(entry.name) || broken.has(entry.name) ? undefined : apply(entry)
+      const changed = nested.has(entry.name) || broken.has(entry.name) ? undefined : apply(entry)
       if (changed === undefined) continue
       broken.set(entry.name, what)
       wrong.set(entry.name, changed)

@@ -5,16 +5,15 @@ import { join, resolve } from 'node:path'
 import { openSession, runBlock, runRecording } from './engines.js'
 import type { Job } from './job.js'
 import { runKoffi } from './koffi.js'
-import { ffiFile, loadFfi, loadSysPackage, sysPackages } from './packages.js'
+import { builtFile, ffiFile, loadFfi, loadSysPackage, sysPackages } from './packages.js'
 import { runRefusals } from './refusals.js'
 import { runVersions } from './versions.js'
 
 const [jobFile = '', reportFile = ''] = process.argv.slice(2)
 const job = JSON.parse(readFileSync(jobFile, 'utf8')) as Job
-const location = job.location ?? sysPackages[job.spec.library]
-if (location === undefined) throw new Error(`no package is known for ${job.spec.library}`)
+const file = job.location?.file ?? builtFile(sysPackages[job.spec.library].specifier)
 const ffi = await loadFfi(join(job.root, ffiFile))
-const sys = await loadSysPackage(resolve(job.root, location.file), job.spec.library)
+const sys = await loadSysPackage(resolve(job.root, file), job.spec.library)
 const session = openSession(job, ffi, sys)
 if (job.engine === 'block') runBlock(session)
 else if (job.engine === 'recording') await runRecording(session)

@@ -62,13 +62,13 @@ export function fail({ report }: Session, entry: FunctionSpec, round: string, wh
   report.failures.push({ function: entry.name, what: `${round}: ${what}` })
 }
 
-/** The entries of the calls themselves, and what was entered before them that is no function of the loader. */
-function callsIn(session: Session, count: number): { entries: LogEntry[]; stray: string | undefined } {
+/** The entries of the last `count` calls, and the first symbol entered before them that the loader does not call. */
+function callsIn(session: Session, count: number): { entries: LogEntry[]; unexpected: string | undefined } {
   const entries = session.log.entries()
   const early = entries.slice(0, Math.max(0, entries.length - count))
   const loader = loaderFunctions(session.job.spec.library)
   const names = early.map(({ id }) => session.symbols[id]?.symbol ?? `function ${id}`)
-  return { entries: entries.slice(early.length), stray: names.find((name) => !loader.includes(name)) }
+  return { entries: entries.slice(early.length), unexpected: names.find((name) => !loader.includes(name)) }
 }
 
 export function compareCall(
@@ -112,10 +112,10 @@ export function callOnce(
   }
   report.calls++
   report.arguments += values.length
-  const { entries, stray } = callsIn(session, 1)
-  if (stray !== undefined) fail(session, entry, round, `${stray} was entered too`)
+  const { entries, unexpected } = callsIn(session, 1)
+  if (unexpected !== undefined) fail(session, entry, round, `${unexpected} was entered too`)
   compareCall(session, entry, round, values, entries[0])
-  // A function of the loader that does its work says what it says.
+  // A function that worked for the loader returned a result of its own.
   if (isFirst && isLoaderFunction(session, entry)) return
   const difference = compareResult(expectedResult(entry.result, bytes, codec), returned)
   if (difference !== undefined) fail(session, entry, round, difference)
@@ -173,14 +173,14 @@ async function recordBatch(session: Session, batch: readonly FunctionSpec[], rou
     }
     log.set(round === 'native', false)
   })
-  const { entries, stray } = callsIn(session, recorded.length)
+  const { entries, unexpected } = callsIn(session, recorded.length)
   // Where calls are missing, the entries of the others still follow each other.
   const isComplete = entries.length === recorded.length
   let next = 0
   for (const [index, { entry, values: handed }] of recorded.entries()) {
     report.calls++
     report.arguments += handed.length
-    if (stray !== undefined) fail(session, entry, where, `${stray} was entered too`)
+    if (unexpected !== undefined) fail(session, entry, where, `${unexpected} was entered too`)
     const isNext = session.symbols[entries[next]?.id ?? -1]?.symbol === wantedSymbol(session.job, entry)
     compareCall(session, entry, where, handed, isComplete || isNext ? entries[next++] : undefined)
     const { result } = entry

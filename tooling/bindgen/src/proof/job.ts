@@ -25,7 +25,7 @@ export interface Failure {
 export interface Report {
   /** Functions that were called, or handed bad input. */
   functions: string[]
-  /** Functions that had to refuse, and did, or failed. */
+  /** Number of functions that had to refuse. */
   refused: number
   calls: number
   arguments: number

@@ -6,6 +6,7 @@ import type { FunctionSpec, Lowered, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
 import { callOnce, fail, type Session, wantedSymbol } from './engines.js'
 import type { NativeMemory } from './packages.js'
+import { cName, readScalar, type ScalarKind, scalarKind, writeScalar } from './scalars.js'
 import type { Round, Value } from './values.js'
 
 interface Koffi {
@@ -27,24 +28,9 @@ class Types {
   }
 
   of(lowered: Lowered): unknown {
-    switch (lowered.kind) {
-      case 'void':
-        return 'void'
-      case 'bool':
-        return 'bool'
-      case 'enum':
-        return lowered.signed ? 'int32_t' : 'uint32_t'
-      case 'integer':
-        return `${lowered.type.startsWith('u') ? 'uint' : 'int'}${lowered.type.slice(1)}_t`
-      case 'size':
-        return 'size_t'
-      case 'float':
-        return lowered.type === 'f32' ? 'float' : 'double'
-      case 'struct':
-        return this.struct(lowered)
-      default:
-        return 'void *'
-    }
+    if (lowered.kind === 'void') return 'void'
+    if (lowered.kind === 'struct') return this.struct(lowered)
+    return isWord(lowered) ? 'void *' : cName(scalarKind(lowered))
   }
 
   /** A struct as words of its alignment, which travel as its integer members do. */
@@ -52,24 +38,29 @@ class Types {
     const known = this.#known.get(type)
     if (known !== undefined) return known
     if (this.#structs.get(type) === undefined) throw new Error(`${type} is not in the spec`)
-    const made = this.#koffi.struct(type, { words: this.#koffi.array(`uint${8 * alignment}_t`, size / alignment) })
+    const made = this.#koffi.struct(type, { words: this.#koffi.array(cName(wordKind(alignment)), size / alignment) })
     this.#known.set(type, made)
     return made
   }
 }
 
-function wordsOf(bytes: Uint8Array, alignment: number): (number | bigint)[] {
+/** Whether a value is an address or something that travels as one. */
+function isWord({ kind }: Lowered): boolean {
+  return ['handle', 'deviceptr', 'callback', 'pointer', 'cstring'].includes(kind)
+}
+
+/** The kind of words that a struct of an alignment travels as. */
+const wordKind = (alignment: number): ScalarKind => `u${8 * alignment}` as ScalarKind
+
+function structWords(bytes: Uint8Array, alignment: number): unknown[] {
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Array.from({ length: bytes.length / alignment }, (_, index) => {
-    const at = index * alignment
-    if (alignment === 8) return data.getBigUint64(at, true)
-    return alignment === 4 ? data.getUint32(at, true) : alignment === 2 ? data.getUint16(at, true) : data.getUint8(at)
-  })
+  const count = bytes.length / alignment
+  return Array.from({ length: count }, (_, index) => readScalar(data, index * alignment, wordKind(alignment)))
 }
 
 /** A value as koffi takes it. */
 function toKoffi(value: Value, lowered: Lowered, kept: unknown[]): unknown {
-  if (lowered.kind === 'struct') return { words: wordsOf(value.bytes(), lowered.alignment) }
+  if (lowered.kind === 'struct') return { words: structWords(value.bytes(), lowered.alignment) }
   if (lowered.kind === 'pointer' && typeof value.js === 'object' && value.js !== null) {
     const address = (value.js as Partial<NativeMemory>).address
     return address ?? (value.js instanceof SharedArrayBuffer ? new Uint8Array(value.js) : value.js)
@@ -85,33 +76,16 @@ function toKoffi(value: Value, lowered: Lowered, kept: unknown[]): unknown {
 
 function fromKoffi(entry: FunctionSpec, session: Session, returned: unknown): unknown {
   const { result } = entry
-  switch (result.kind) {
-    case 'handle':
-    case 'deviceptr':
-    case 'callback':
-    case 'pointer':
-    case 'cstring':
-      return returned === null ? 0n : returned
-    case 'size':
-      return BigInt(returned as number)
-    case 'integer':
-      return result.type.endsWith('64') ? BigInt(returned as number) : returned
-    case 'struct': {
-      const { words } = returned as { words: ArrayLike<number | bigint> }
-      const bytes = new Uint8Array(result.size)
-      const data = new DataView(bytes.buffer)
-      Array.from(words).forEach((each, index) => {
-        const at = index * result.alignment
-        if (result.alignment === 8) data.setBigUint64(at, BigInt(each), true)
-        else if (result.alignment === 4) data.setUint32(at, Number(each), true)
-        else if (result.alignment === 2) data.setUint16(at, Number(each), true)
-        else data.setUint8(at, Number(each))
-      })
-      return (session.sys.exports[result.type] as { read(bytes: Uint8Array): unknown }).read(bytes)
-    }
-    default:
-      return returned
+  if (isWord(result)) return returned === null ? 0n : returned
+  if (result.kind === 'struct') {
+    const { words } = returned as { words: ArrayLike<number | bigint> }
+    const bytes = new Uint8Array(result.size)
+    const data = new DataView(bytes.buffer)
+    for (const [index, word] of Array.from(words).entries())
+      writeScalar(data, index * result.alignment, wordKind(result.alignment), word)
+    return (session.sys.exports[result.type] as { read(bytes: Uint8Array): unknown }).read(bytes)
   }
+  return ['i64', 'u64'].includes(scalarKind(result)) && result.kind !== 'void' ? BigInt(returned as number) : returned
 }
 
 /** Every function by its exported symbol. */

@@ -1,10 +1,11 @@
-// The fields of a struct down to plain values, and values for them.
+// The scalar fields of a struct at any depth, and values for them.
 
 import type { FieldSpec, FieldType, LibrarySpecFile, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
 import type { Random } from './random.js'
+import { floatEdges, readScalar, type ScalarKind, scalarKind } from './scalars.js'
 
-/** A field that is no struct, however deep, as C and as JavaScript reach it. */
+/** A scalar field at any depth, with its path in C++ and in JavaScript. */
 export interface Leaf {
   /** What follows the object in C++: `.res.array.hArray` */
   readonly expression: string
@@ -86,77 +87,34 @@ function below(leaf: Leaf, expression: string, path: readonly (string | number)[
   return { ...leaf, expression: expression + leaf.expression, path: [...path, ...leaf.path] }
 }
 
-/** The kind a field has in memory. */
-function memoryKind(type: FieldType): string {
-  switch (type.kind) {
-    case 'enum':
-      return type.signed ? 'i32' : 'u32'
-    case 'handle':
-    case 'deviceptr':
-    case 'callback':
-    case 'pointer':
-      return 'u64'
-    default:
-      return type.kind
-  }
-}
-
-const floats = [0, -0, 1.5, -1, Number.NaN, Infinity, -Infinity, 2 ** -149, 3.4028234663852886e38]
-
-function oneValue(kind: string, random: Random): unknown {
+function oneValue(kind: ScalarKind, random: Random): unknown {
   if (kind === 'bool') return random.below(2) === 1
-  if (kind === 'f32') return random.below(2) === 0 ? random.pick(floats) : Math.fround(random.u32() / 7)
-  if (kind === 'f64') return random.below(2) === 0 ? random.pick(floats) : random.u32() / 7
-  const bits = BigInt(kind.slice(1))
-  const edges = [0n, 1n, -1n, 2n ** (bits - 1n), 2n ** (bits - 1n) - 1n, 2n ** bits - 1n]
-  const raw = random.below(3) === 0 ? random.pick(edges) : random.u64()
-  const value = kind.startsWith('u') ? BigInt.asUintN(Number(bits), raw) : BigInt.asIntN(Number(bits), raw)
-  return bits === 64n ? value : Number(value)
+  if (kind === 'f32')
+    return random.below(2) === 0 ? Math.fround(random.pick(floatEdges)) : Math.fround(random.u32() / 7)
+  if (kind === 'f64') return random.below(2) === 0 ? random.pick(floatEdges) : random.u32() / 7
+  const bits = Number(kind.slice(1))
+  const half = 2n ** BigInt(bits - 1)
+  const raw = random.below(3) === 0 ? random.pick([0n, 1n, -1n, half, half - 1n]) : random.u64()
+  const value = kind.startsWith('u') ? BigInt.asUintN(bits, raw) : BigInt.asIntN(bits, raw)
+  return bits === 64 ? value : Number(value)
 }
 
 /** A random value, extremes among them, as the codec takes it. */
 export function randomValue({ type, count }: Leaf, random: Random): unknown {
-  const kind = memoryKind(type)
+  const kind = scalarKind(type)
   if (count === undefined) return oneValue(kind, random)
   // Bytes are 0 … 255, whatever C calls them.
   if (kind === 'i8' || kind === 'u8') return random.bytes(count)
   return Array.from({ length: count }, () => oneValue(kind, random))
 }
 
-function readOne(data: DataView, at: number, kind: string): unknown {
-  switch (kind) {
-    case 'bool':
-      return data.getUint8(at) !== 0
-    case 'f32':
-      return data.getFloat32(at, true)
-    case 'f64':
-      return data.getFloat64(at, true)
-    case 'i8':
-      return data.getInt8(at)
-    case 'u8':
-      return data.getUint8(at)
-    case 'i16':
-      return data.getInt16(at, true)
-    case 'u16':
-      return data.getUint16(at, true)
-    case 'i32':
-      return data.getInt32(at, true)
-    case 'u32':
-      return data.getUint32(at, true)
-    case 'i64':
-      return data.getBigInt64(at, true)
-    default:
-      return data.getBigUint64(at, true)
-  }
-}
-
 /** What the bytes of a field are to JavaScript. */
 export function valueOfBytes({ type, count, elementBytes }: Leaf, bytes: Uint8Array): unknown {
-  const kind = memoryKind(type)
+  const kind = scalarKind(type)
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (count === undefined) return readOne(data, 0, kind)
+  if (count === undefined) return readScalar(data, 0, kind)
   if (kind === 'i8' || kind === 'u8') return new Uint8Array(bytes)
-  return Array.from({ length: count }, (_, index) => readOne(data, index * elementBytes, kind))
+  return Array.from({ length: count }, (_, index) => readScalar(data, index * elementBytes, kind))
 }
 
 /** An object with a value at each path. */

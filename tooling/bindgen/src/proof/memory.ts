@@ -3,7 +3,7 @@
 import type { ParameterSpec } from '../spec/types.js'
 import type { Ffi, NativeMemory } from './packages.js'
 
-export interface Handed {
+export interface PointerArgument {
   readonly js: unknown
   /** Its address, asked after the call. */
   readonly address: () => bigint
@@ -30,8 +30,8 @@ export class MemoryPool {
     this.#natives = Array.from({ length: 64 }, () => ffi.NativeMemory.allocate(byteLength))
   }
 
-  /** Memory of any of the kinds that can be handed over, one after the other, often no more than is needed. */
-  any({ pointee }: ParameterSpec): Handed {
+  /** Memory of each kind that a pointer argument may be, in turn, often of the least size. */
+  any({ pointee }: ParameterSpec): PointerArgument {
     const turn = this.#next++
     // Arrays this small are in the JavaScript heap, where they may move until their address is taken.
     if (pointee !== undefined && turn % 2 === 0) {
@@ -62,7 +62,7 @@ export class MemoryPool {
     }
   }
 
-  native(): Handed {
+  native(): PointerArgument {
     const memory = this.#natives[this.#next++ % this.#natives.length] as NativeMemory
     return { js: memory, address: () => memory.address }
   }
@@ -81,7 +81,7 @@ export class MemoryPool {
     return memory
   }
 
-  #view(view: ArrayBufferView): Handed {
+  #view(view: ArrayBufferView): PointerArgument {
     return { js: view, address: () => this.#ffi.addressOf(view) }
   }
 }

@@ -121,7 +121,7 @@ export const mutations: readonly Mutation[] = [
   },
 ]
 
-/** What a function is found by. */
+/** The fields that a function is looked up by. */
 function identityOf({ symbol, lookup, since, versions }: FunctionSpec): Partial<FunctionSpec> {
   return { symbol, lookup, since, versions }
 }
@@ -131,7 +131,7 @@ export interface BrokenSpec {
   readonly library: LibrarySpecFile
   /** What the calls are compared with. */
   readonly expectation: LibrarySpecFile
-  /** Each function that is wrong, with what is. */
+  /** Each function that is wrong, and in which way. */
   readonly broken: ReadonlyMap<string, string>
 }
 

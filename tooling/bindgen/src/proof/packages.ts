@@ -1,7 +1,7 @@
 // The built packages under test, as far as the proofs use them. They are loaded by file, the way an installed package is.
 
 import { pathToFileURL } from 'node:url'
-import type { LibrarySpecFile } from '../spec/types.js'
+import type { LibraryName } from '../spec/types.js'
 
 export interface NativeMemory {
   readonly address: bigint
@@ -45,17 +45,23 @@ export async function loadFfi(file: string): Promise<Ffi> {
   return (await import(pathToFileURL(file).href)) as Ffi
 }
 
-export async function loadSysPackage(file: string, name: LibrarySpecFile['library']): Promise<SysPackage> {
+export async function loadSysPackage(file: string, name: LibraryName): Promise<SysPackage> {
   const exports = (await import(pathToFileURL(file).href)) as Record<string, unknown>
   return { exports, library: exports[name] as NativeLibrary }
 }
 
-/** The package's file and the variable that names the library's file, by library; paths from the root of the repository. */
-export const sysPackages: Readonly<Record<string, { file: string; environment: string }>> = {
-  driver: { file: 'packages/cuda-sys/dist/driver/index.js', environment: 'SHOAL_CUDA_LIBRARY' },
-  runtime: { file: 'packages/cuda-sys/dist/runtime/index.js', environment: 'SHOAL_CUDART_LIBRARY' },
-  nccl: { file: 'packages/nccl-sys/dist/index.js', environment: 'SHOAL_NCCL_LIBRARY' },
-  nvshmem: { file: 'packages/nvshmem-sys/dist/index.js', environment: 'SHOAL_NVSHMEM_LIBRARY' },
+/** How a package is imported, and the variable that names the library's file, by library. */
+export const sysPackages: Readonly<Record<LibraryName, { readonly specifier: string; readonly environment: string }>> =
+  {
+    driver: { specifier: '@shoal/cuda-sys/driver', environment: 'SHOAL_CUDA_LIBRARY' },
+    runtime: { specifier: '@shoal/cuda-sys/runtime', environment: 'SHOAL_CUDART_LIBRARY' },
+    nccl: { specifier: '@shoal/nccl-sys', environment: 'SHOAL_NCCL_LIBRARY' },
+    nvshmem: { specifier: '@shoal/nvshmem-sys', environment: 'SHOAL_NVSHMEM_LIBRARY' },
+  }
+
+/** The built file behind a specifier, from the root of the repository. */
+export function builtFile(specifier: string): string {
+  return `${specifier.replace(/^@shoal\/([\w-]+)/, 'packages/$1/dist')}/index.js`
 }
 
-export const ffiFile = 'packages/ffi/dist/index.js'
+export const ffiFile = builtFile('@shoal/ffi')

@@ -100,6 +100,7 @@ export function randomPrototypes(count: number, seed: number): LibrarySpecFile {
     format: 1,
     library: 'runtime',
     headerVersion: 13000,
+    exports: { title: 'none', file: 'none', version: 13000 },
     headers: [],
     functions: Array.from({ length: count }, (_, index) => randomPrototype(index, random)),
     enums: [

@@ -1,8 +1,9 @@
 // A C++ library that stands in for a vendor's: it has every symbol of the spec, each records the bytes of its arguments as
 // they arrived and returns what it was told to. Needs no header of the vendor's.
 
-import type { LibrarySpecFile, Lowered, StructSpec } from '../spec/types.js'
-import { holdsFloat, integerBytes, type RecorderSymbol, recorderSymbols, structsByName } from './abi.js'
+import { type LibrarySpecFile, type Lowered, type StructSpec, scalarBytes } from '../spec/types.js'
+import { holdsFloat, type RecorderSymbol, recorderSymbols, structsByName } from './abi.js'
+import { cName, scalarKind } from './scalars.js'
 
 /** Where things are in the memory at `shoal_proof_log`. */
 export const logLayout = {
@@ -155,52 +156,29 @@ function emitTypes(part: readonly RecorderSymbol[], structs: ReadonlyMap<string,
   return [...lines.values()]
 }
 
-const fieldTypes: Record<string, string> = { f32: 'float', f64: 'double', bool: 'bool', enum: 'int32_t' }
-
 function realMembers(structs: ReadonlyMap<string, StructSpec>, name: string): string {
   const { fields, union } = structs.get(name) as StructSpec
   const members = fields.map(({ type, count }, index) => {
-    const of =
-      type.kind === 'struct'
-        ? `struct { ${realMembers(structs, type.type)} }`
-        : (fieldTypes[type.kind] ??
-          (/^[iu]\d+$/.test(type.kind) ? `${type.kind[0] === 'u' ? 'uint' : 'int'}${type.kind.slice(1)}_t` : 'void*'))
+    const of = type.kind === 'struct' ? `struct { ${realMembers(structs, type.type)} }` : cName(scalarKind(type))
     return `${of} m${index}${count === undefined ? '' : `[${count}]`};`
   })
   return union ? `union { ${members.join(' ')} };` : members.join(' ')
 }
 
+/** Callees may rely on the caller to have extended what is below 32 bits. */
 function argumentType(lowered: Lowered): string {
-  switch (lowered.kind) {
-    case 'enum':
-      return lowered.signed ? 'int32_t' : 'uint32_t'
-    case 'bool':
-      return 'uint32_t'
-    case 'integer':
-      return `${lowered.type.startsWith('u') ? 'uint' : 'int'}${integerBytes(lowered.type) === 8 ? 64 : 32}_t`
-    case 'size':
-      return 'uint64_t'
-    case 'float':
-      return lowered.type === 'f32' ? 'float' : 'double'
-    case 'struct':
-      return structType(lowered)
-    default:
-      return 'void*'
-  }
+  if (lowered.kind === 'struct') return structType(lowered)
+  const kind = scalarKind(lowered)
+  if (kind === 'bool' || (lowered.kind === 'integer' && scalarBytes(lowered.type) < 4))
+    return kind.startsWith('i') ? 'int32_t' : 'uint32_t'
+  return cName(kind)
 }
 
 // Integers come back in a whole register whose upper bits C leaves undefined below 64 bits: here they are noise.
 function resultType(lowered: Lowered): string {
-  switch (lowered.kind) {
-    case 'void':
-      return 'void'
-    case 'float':
-      return lowered.type === 'f32' ? 'float' : 'double'
-    case 'struct':
-      return structType(lowered)
-    default:
-      return 'uint64_t'
-  }
+  if (lowered.kind === 'struct') return structType(lowered)
+  if (lowered.kind === 'void') return 'void'
+  return lowered.kind === 'float' ? cName(lowered.type) : 'uint64_t'
 }
 
 function emitFunction(spec: LibrarySpecFile, { id, symbol, entry }: RecorderSymbol): string {
@@ -208,7 +186,7 @@ function emitFunction(spec: LibrarySpecFile, { id, symbol, entry }: RecorderSymb
   const list = entry.parameters.map(({ lowered }, index) => `${argumentType(lowered)} a${index}`).join(', ')
   const body = entry.parameters.flatMap(({ lowered }, index) => [
     `shoal_proof_put(&a${index}, sizeof a${index});`,
-    ...(lowered.kind === 'cstring' ? [`shoal_proof_text(a${index});`] : []),
+    ...(lowered.kind === 'cstring' ? [`shoal_proof_text((void*)a${index});`] : []),
   ])
   const act = loaderActions[spec.library]?.(spec.headerVersion)[symbol]
   if (act !== undefined) body.push(`if (shoal_proof_log.loader) { ${act} }`)

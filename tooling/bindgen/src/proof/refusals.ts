@@ -5,7 +5,8 @@ import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { callOnce, fail, type Session } from './engines.js'
 import type { Ffi, SysFunction } from './packages.js'
 import { show } from './results.js'
-import { argumentsFor, rangeOf } from './values.js'
+import { integerRange, scalarKind } from './scalars.js'
+import { argumentsFor } from './values.js'
 
 const nothing = [undefined, Symbol('s'), () => 0]
 const objects = [{}, [], new Date(0), Object(5), Object(5n), Object(true), new Proxy(new Uint8Array(4096), {})]
@@ -48,7 +49,7 @@ export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }:
   }
 }
 
-/** Memory of a size that lacks something. Of elements that are counted elsewhere there may be none. */
+/** Memory that is too small. An array whose length is another argument may be empty. */
 function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMemory']): unknown[] {
   if (size < (mayBeEmpty ? 1 : 0)) return []
   return [
@@ -63,7 +64,7 @@ function tooSmall(size: number, mayBeEmpty: boolean, NativeMemory: Ffi['NativeMe
 }
 
 function badIntegers(lowered: Lowered): unknown[] {
-  const [low, high] = rangeOf(lowered)
+  const [low, high] = integerRange(scalarKind(lowered))
   const always = [
     ...nothing,
     ...objects,

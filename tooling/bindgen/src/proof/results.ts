@@ -4,22 +4,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { FunctionSpec, Lowered } from '../spec/types.js'
 import type { Codec } from './packages.js'
 import type { Random } from './random.js'
+import { floatEdges, integerRange, readScalar, scalarKind, writeScalar } from './scalars.js'
 import type { Round } from './values.js'
-import { rangeOf } from './values.js'
-
-const floatResults = [
-  0,
-  -0,
-  1.5,
-  -1,
-  Number.NaN,
-  Infinity,
-  -Infinity,
-  5e-324,
-  2 ** -149,
-  3.4028234663852886e38,
-  -Number.MAX_VALUE,
-]
 
 /** Bytes for the recorder to return: more than any result takes, so that what lies beyond is noise. */
 export function resultBytes(entry: FunctionSpec, round: Round, random: Random): Uint8Array {
@@ -29,16 +15,12 @@ export function resultBytes(entry: FunctionSpec, round: Round, random: Random): 
   if (result.kind === 'bool') bytes[0] = round === 'highest' ? 1 : round === 'lowest' ? 0 : random.below(2)
   else if (result.kind === 'float') {
     if (round === 'random') return bytes
-    const value = random.pick(floatResults)
-    if (result.type === 'f32') data.setFloat32(0, value, true)
-    else data.setFloat64(0, value, true)
+    writeScalar(data, 0, result.type, random.pick(floatEdges))
   } else if (result.kind === 'struct') {
     if (round === 'highest' || round === 'lowest') bytes.fill(round === 'highest' ? 255 : 0, 0, result.size)
   } else if (round === 'highest' || round === 'lowest' || (round === 'mixed' && random.below(2) === 0)) {
-    const [low, high] = rangeOf(result)
-    const value = round === 'highest' ? high : round === 'lowest' ? low : -1n
-    const width = result.kind === 'integer' ? Number(result.type.slice(1)) / 8 : result.kind === 'enum' ? 4 : 8
-    for (let index = 0; index < width; index++) bytes[index] = Number((value >> BigInt(8 * index)) & 0xffn)
+    const [low, high] = integerRange(scalarKind(result))
+    writeScalar(data, 0, scalarKind(result), round === 'highest' ? high : round === 'lowest' ? low : -1n)
   }
   return bytes
 }
@@ -46,43 +28,9 @@ export function resultBytes(entry: FunctionSpec, round: Round, random: Random): 
 /** The value those bytes are to JavaScript. */
 export function expectedResult(result: Lowered, bytes: Uint8Array, codec: Codec | undefined): unknown {
   const data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  switch (result.kind) {
-    case 'void':
-      return undefined
-    case 'bool':
-      return bytes[0] === 1
-    case 'enum':
-      return result.signed ? data.getInt32(0, true) : data.getUint32(0, true)
-    case 'integer':
-      return integerResult(data, result.type)
-    case 'float':
-      return result.type === 'f32' ? data.getFloat32(0, true) : data.getFloat64(0, true)
-    case 'struct':
-      return codec?.read(bytes.subarray(0, result.size))
-    default:
-      return data.getBigUint64(0, true)
-  }
-}
-
-function integerResult(data: DataView, type: string): unknown {
-  switch (type) {
-    case 'i8':
-      return data.getInt8(0)
-    case 'u8':
-      return data.getUint8(0)
-    case 'i16':
-      return data.getInt16(0, true)
-    case 'u16':
-      return data.getUint16(0, true)
-    case 'i32':
-      return data.getInt32(0, true)
-    case 'u32':
-      return data.getUint32(0, true)
-    case 'i64':
-      return data.getBigInt64(0, true)
-    default:
-      return data.getBigUint64(0, true)
-  }
+  if (result.kind === 'void') return undefined
+  if (result.kind === 'struct') return codec?.read(bytes.subarray(0, result.size))
+  return readScalar(data, 0, scalarKind(result))
 }
 
 /** What is wrong with a result, or undefined. */

@@ -17,7 +17,7 @@ export interface LayoutReport {
   failures: { struct: string; what: string }[]
 }
 
-interface Trip {
+interface RoundTrip {
   readonly name: string
   readonly codec: Codec
   readonly set: number
@@ -33,7 +33,7 @@ const roundsPerSet = 4
 const margin = 24
 
 /** Calls `read` with the input of the C++ reader of those structs; it must return what the reader prints. */
-export function takeRoundTrips(
+export function checkRoundTrips(
   spec: LibrarySpecFile,
   names: readonly string[],
   codecOf: (name: string) => Codec | undefined,
@@ -42,7 +42,7 @@ export function takeRoundTrips(
   const structs = structsByName(spec)
   const random = new Random(0x1a70)
   const report: LayoutReport = { structs: 0, fields: 0, values: 0, failures: [] }
-  const trips: Trip[] = []
+  const trips: RoundTrip[] = []
   const chunks: Uint8Array[] = []
   for (const [index, name] of names.entries()) {
     const codec = codecOf(name)
@@ -65,17 +65,17 @@ export function takeRoundTrips(
   }
   const lines = read(Buffer.concat(chunks)).trim().split('\n')
   if (lines.length !== trips.length) throw new Error(`the reader answered ${lines.length} of ${trips.length} records`)
-  for (const [index, trip] of trips.entries()) compareTrip(report, trip, lines[index] ?? '')
+  for (const [index, trip] of trips.entries()) compareRoundTrip(report, trip, lines[index] ?? '')
   return report
 }
 
 /** Writes random values with the codec into memory that held something else. */
 function writeOne(
   report: LayoutReport,
-  what: Pick<Trip, 'name' | 'codec' | 'set' | 'leaves'>,
+  what: Pick<RoundTrip, 'name' | 'codec' | 'set' | 'leaves'>,
   size: number,
   random: Random,
-): Trip | undefined {
+): RoundTrip | undefined {
   const values = what.leaves.map((leaf) => [leaf, randomValue(leaf, random)] as const)
   const value = objectOf(values)
   const memory = random.bytes(size + 2 * margin)
@@ -110,7 +110,7 @@ function assign(view: Record<string, unknown>, value: Record<string, unknown>): 
   }
 }
 
-function compareTrip(report: LayoutReport, trip: Trip, line: string): void {
+function compareRoundTrip(report: LayoutReport, trip: RoundTrip, line: string): void {
   const fail = (what: string): void => {
     report.failures.push({ struct: trip.name, what })
   }

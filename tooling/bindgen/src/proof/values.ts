@@ -4,6 +4,7 @@ import type { FunctionSpec, Lowered, ParameterSpec } from '../spec/types.js'
 import { recordedBytes } from './abi.js'
 import type { MemoryPool } from './memory.js'
 import type { Random } from './random.js'
+import { floatEdges, integerRange, readScalar, scalarKind, writeScalar } from './scalars.js'
 
 /**
  * `memory`: pointers are memory, text is text, the rest is random. `native`: the same with native memory alone, for calls on other
@@ -52,37 +53,10 @@ const edges64 = [
 const signedEdges64 = edges64
   .map((value) => BigInt.asIntN(64, value))
   .concat([-(2n ** 31n), -(2n ** 32n), -(2n ** 53n) + 1n, -(2n ** 53n)])
-const floats = [
-  0,
-  -0,
-  1,
-  -1,
-  Number.NaN,
-  Infinity,
-  -Infinity,
-  5e-324,
-  -5e-324,
-  2 ** -149,
-  2 ** -1022,
-  1.1754943508222875e-38,
-  3.4028234663852886e38,
-  Number.MAX_VALUE,
-  -Number.MAX_VALUE,
-  0.1,
-  2 ** 24 + 1,
-]
 const texts = ['', 'a', 'sm_90', 'Привет', '漢字', '😀😀', 'é', 'x'.repeat(300), '\u0001\u007f\u0080\u07ff\u0800\uffff']
 
-/** Range of an integer kind or an enumeration, both ends included. */
-export function rangeOf(lowered: Lowered): readonly [bigint, bigint] {
-  const type =
-    lowered.kind === 'integer' ? lowered.type : lowered.kind === 'enum' ? (lowered.signed ? 'i32' : 'u32') : 'u64'
-  const bits = BigInt(type.slice(1))
-  return type.startsWith('u') ? [0n, 2n ** bits - 1n] : [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n]
-}
-
 function integer(lowered: Lowered, round: Round, random: Random): Value {
-  const [low, high] = rangeOf(lowered)
+  const [low, high] = integerRange(scalarKind(lowered))
   const wide = high > 2n ** 32n
   const value =
     round === 'highest'
@@ -93,7 +67,7 @@ function integer(lowered: Lowered, round: Round, random: Random): Value {
           ? edge(low, high, random)
           : inRange(low, high, random.u64())
   if (!wide) return half(Number(value), Number(value))
-  // Numbers that say the same are taken, too.
+  // A safe integer may be a number or a bigint.
   const isSafe = value <= BigInt(Number.MAX_SAFE_INTEGER) && value >= BigInt(Number.MIN_SAFE_INTEGER)
   return word(isSafe && random.below(2) === 0 ? Number(value) : value, value)
 }
@@ -116,15 +90,11 @@ function address(round: Round, random: Random): Value {
 }
 
 function float(type: 'f32' | 'f64', round: Round, random: Random): Value {
-  const data = new DataView(new ArrayBuffer(8))
-  data.setBigUint64(0, random.u64(), true)
-  const anything = type === 'f32' ? data.getFloat32(0, true) : data.getFloat64(0, true)
+  const anything = readScalar(new DataView(random.bytes(8).buffer), 0, type)
   const largest = type === 'f32' ? 3.4028234663852886e38 : Number.MAX_VALUE
   const value =
-    round === 'highest' ? largest : round === 'lowest' ? -0 : round === 'mixed' ? random.pick(floats) : anything
-  return type === 'f32'
-    ? encode(value, 4, (target) => target.setFloat32(0, value, true))
-    : encode(value, 8, (target) => target.setFloat64(0, value, true))
+    round === 'highest' ? largest : round === 'lowest' ? -0 : round === 'mixed' ? random.pick(floatEdges) : anything
+  return encode(value, type === 'f32' ? 4 : 8, (target) => writeScalar(target, 0, type, value))
 }
 
 function text(random: Random): Value {

@@ -20,6 +20,11 @@ export type Lowered =
 
 export type IntegerKind = 'i8' | 'u8' | 'i16' | 'u16' | 'i32' | 'u32' | 'i64' | 'u64'
 
+/** Bytes of a number of a kind. */
+export function scalarBytes(kind: IntegerKind | 'f32' | 'f64'): number {
+  return Number(kind.slice(1)) / 8
+}
+
 export interface ParameterSpec {
   name: string
   /** C type as the header spells it */
@@ -185,11 +190,25 @@ export interface UnboundSpec {
   reason: string
 }
 
+/** A real library whose exported symbols the spec was compared with. */
+export interface ExportsSpec {
+  /** such as `libcuda of driver 580.159` */
+  title: string
+  /** the list in `abi`, without `.symbols.txt` */
+  file: string
+  /** version of its headers: what came later is not expected in the list */
+  version: number
+}
+
+export const libraryNames = ['driver', 'runtime', 'nccl', 'nvshmem'] as const
+export type LibraryName = (typeof libraryNames)[number]
+
 export interface LibrarySpecFile {
   format: 1
-  library: 'driver' | 'runtime' | 'nccl' | 'nvshmem'
+  library: LibraryName
   /** version of the headers, as the library counts versions */
   headerVersion: number
+  exports: ExportsSpec
   headers: string[]
   /** where the library exists, when not everywhere */
   platform?: 'linux'

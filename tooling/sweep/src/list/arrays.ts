@@ -1,7 +1,13 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { unwritten, withContext, withRuntimeDevice } from './start.js'
 import { address, type GroupBuilder, handle, ignored, integer, member, none, out, presence, use } from './steps.js'
+
+/** The description of a texture's or surface's array. */
+function resourceOut(type: string): ReturnType<typeof out> {
+  const fields = { '8:8': presence('a handle of this process'), '16:120': ignored('the rest of a union') }
+  return out(type, { fields })
+}
 
 export function driverArrays(spec: Spec): GroupBuilder {
   const float = member('CUarray_format', 'CU_AD_FORMAT_FLOAT')
@@ -46,13 +52,7 @@ export function driverArrays(spec: Spec): GroupBuilder {
       maxMipmapLevelClamp: integer(1),
     })
     .setUp('cuTexObjectCreate', handle('CUtexObject', 'texture'), address('resource'), address('sampling'), none)
-    .ask(
-      'cuTexObjectGetResourceDesc',
-      out('CUDA_RESOURCE_DESC', {
-        fields: { '8:8': presence('a handle of this process'), '16:120': ignored('the rest of a union') },
-      }),
-      use('texture'),
-    )
+    .ask('cuTexObjectGetResourceDesc', resourceOut('CUDA_RESOURCE_DESC'), use('texture'))
     .ask('cuTexObjectGetTextureDesc', out('CUDA_TEXTURE_DESC'), use('texture'))
     .ask('cuTexObjectGetResourceViewDesc', out('CUDA_RESOURCE_VIEW_DESC'), use('texture'))
     .memory('writable', 'CUDA_ARRAY3D_DESCRIPTOR', {
@@ -68,13 +68,7 @@ export function driverArrays(spec: Spec): GroupBuilder {
       'res.array.hArray': use('target'),
     })
     .setUp('cuSurfObjectCreate', handle('CUsurfObject', 'surface'), address('surfaceResource'))
-    .ask(
-      'cuSurfObjectGetResourceDesc',
-      out('CUDA_RESOURCE_DESC', {
-        fields: { '8:8': presence('a handle of this process'), '16:120': ignored('the rest of a union') },
-      }),
-      use('surface'),
-    )
+    .ask('cuSurfObjectGetResourceDesc', resourceOut('CUDA_RESOURCE_DESC'), use('surface'))
     .setUp('cuSurfObjectDestroy', use('surface'))
     .setUp('cuTexObjectDestroy', use('texture'))
     .setUp('cuArrayDestroy', use('target'))
@@ -120,13 +114,6 @@ export function runtimeArrays(spec: Spec): GroupBuilder {
     .ask('cudaArrayGetSparseProperties', out('cudaArraySparseProperties'), use('array'))
     .ask('cudaArrayGetPlane', out('cudaArray_t'), use('array'), zero)
     .ask('cudaGetChannelDesc', out('cudaChannelFormatDesc'), use('array'))
-  const resource = () =>
-    out('cudaResourceDesc', {
-      fields: {
-        '8:8': presence('a handle of this process'),
-        '16:120': { how: 'ignored', reason: 'the rest of a union' },
-      },
-    })
   return group
     .memory('resource', 'cudaResourceDesc', {
       resType: member('cudaResourceType', 'cudaResourceTypeArray'),
@@ -143,7 +130,7 @@ export function runtimeArrays(spec: Spec): GroupBuilder {
       address('sampling'),
       none,
     )
-    .ask('cudaGetTextureObjectResourceDesc', resource(), use('texture'))
+    .ask('cudaGetTextureObjectResourceDesc', resourceOut('cudaResourceDesc'), use('texture'))
     .ask('cudaGetTextureObjectTextureDesc', out('cudaTextureDesc', { fields: { '24:16': unwritten } }), use('texture'))
     .ask(
       'cudaGetTextureObjectResourceViewDesc',
@@ -157,7 +144,7 @@ export function runtimeArrays(spec: Spec): GroupBuilder {
       'res.array.array': use('target'),
     })
     .setUp('cudaCreateSurfaceObject', handle('cudaSurfaceObject_t', 'surface'), address('surfaceResource'))
-    .ask('cudaGetSurfaceObjectResourceDesc', resource(), use('surface'))
+    .ask('cudaGetSurfaceObjectResourceDesc', resourceOut('cudaResourceDesc'), use('surface'))
     .setUp('cudaDestroySurfaceObject', use('surface'))
     .setUp('cudaFreeArray', use('target'))
     .setUp('cudaFreeArray', use('array'))

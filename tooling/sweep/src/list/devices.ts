@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { driver, runtime, zero } from './dialect.js'
+import { driver, runtime, zero } from './apiNames.js'
 import { hostAtomics } from './peers.js'
 import { others, withContext, withDevice, withRuntimeDevice } from './start.js'
 import {

@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { withRuntimeDevice } from './start.js'
 import { GroupBuilder, integer, out, presence, text } from './steps.js'
 

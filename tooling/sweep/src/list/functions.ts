@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { type Dialect, driver, runtime, zero } from './dialect.js'
+import { type ApiNames, driver, runtime, zero } from './apiNames.js'
 import { withContext, withRuntimeDevice } from './start.js'
 import { address, file, type GroupBuilder, handle, integer, member, none, out, presence, text, use } from './steps.js'
 
@@ -86,11 +86,11 @@ function kernelNode(group: GroupBuilder): void {
 /** How many blocks and clusters of a function fit. */
 function occupancy(
   group: GroupBuilder,
-  dialect: Dialect,
+  apiNames: ApiNames,
   name: string,
   askBlockSize: () => void = () => undefined,
 ): void {
-  const { api } = dialect
+  const { api } = apiNames
   const of = use(name)
   for (const threads of [1, 32, 100, 256, 1024])
     for (const shared of [0, 1024, 40_000]) {
@@ -105,13 +105,13 @@ function occupancy(
   for (const width of [1, 2, 4]) {
     const cluster = `${name} cluster ${width}`
     group
-      .memory(cluster, dialect.attribute, {
-        id: member(...dialect.clusterDimension),
-        ...dialect.clusterDim([width, 1, 1]),
+      .memory(cluster, apiNames.attribute, {
+        id: member(...apiNames.clusterDimension),
+        ...apiNames.clusterDim([width, 1, 1]),
       })
-      .memory(`${cluster} launch`, dialect.launchConfig, {
-        ...dialect.dim('gridDim', [64, 1, 1]),
-        ...dialect.dim('blockDim', [128, 1, 1]),
+      .memory(`${cluster} launch`, apiNames.launchConfig, {
+        ...apiNames.dim('gridDim', [64, 1, 1]),
+        ...apiNames.dim('blockDim', [128, 1, 1]),
         attrs: address(cluster),
         numAttrs: integer(1),
       })

@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { type Dialect, driver, runtime, zero } from './dialect.js'
+import { type ApiNames, driver, runtime, zero } from './apiNames.js'
 import { withContext, withRuntimeDevice } from './start.js'
 import { address, type GroupBuilder, handle, integer, member, none, offset, out, presence, use } from './steps.js'
 
@@ -16,7 +16,7 @@ const filled = {
   height: integer(2),
 }
 
-/** Goes in as the room that there is, comes out as the number that there are. */
+/** On input the length of the array, on output the number of nodes. */
 const numberOfNodes = out('size_t', { initial: 8 })
 
 export function driverGraphs(spec: Spec): GroupBuilder {
@@ -98,11 +98,11 @@ export function runtimeGraphs(spec: Spec): GroupBuilder {
   return end(group, runtime).setUp('cudaFree', use('memory'))
 }
 
-/** What the graph and each of its six nodes say of the nodes. */
-function askNodes(group: GroupBuilder, dialect: Dialect, askNumber: () => void = () => undefined): void {
-  const { api } = dialect
-  const nodes = () => out(dialect.node, { count: 8, compare: presence('handles of this process') })
-  const edges = () => out(dialect.edgeData, { count: 8 })
+/** Asks the graph and each of its six nodes for nodes and edges. */
+function askNodes(group: GroupBuilder, apiNames: ApiNames, askNumber: () => void = () => undefined): void {
+  const { api } = apiNames
+  const nodes = () => out(apiNames.node, { count: 8, compare: presence('handles of this process') })
+  const edges = () => out(apiNames.edgeData, { count: 8 })
   group.ask(api('GraphGetNodes'), use('graph'), nodes(), numberOfNodes)
   askNumber()
   group
@@ -110,13 +110,13 @@ function askNodes(group: GroupBuilder, dialect: Dialect, askNumber: () => void =
     .ask(api('GraphGetEdges'), use('graph'), nodes(), nodes(), edges(), numberOfNodes)
   for (const node of ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'])
     group
-      .ask(api('GraphNodeGetType'), use(node), out(dialect.nodeType))
+      .ask(api('GraphNodeGetType'), use(node), out(apiNames.nodeType))
       .ask(api('GraphNodeGetDependencies'), use(node), nodes(), edges(), numberOfNodes)
       .ask(api('GraphNodeGetDependentNodes'), use(node), nodes(), edges(), numberOfNodes)
 }
 
-/** What the instantiated graph says; then all of it goes, but for the memory. */
-function end(group: GroupBuilder, { api, graphExec, word }: Dialect): GroupBuilder {
+/** Asks the instantiated graph, then destroys everything but the memory. */
+function end(group: GroupBuilder, { api, graphExec, word }: ApiNames): GroupBuilder {
   return group
     .setUp(api('GraphInstantiate'), handle(graphExec, 'exec'), use('graph'), zero)
     .ask(api('GraphExecGetFlags'), use('exec'), out(word))

@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { type Dialect, driver, runtime } from './dialect.js'
+import { type ApiNames, driver, runtime } from './apiNames.js'
 import { withDevice, withRuntimeDevice } from './start.js'
 import { type Argument, type GroupBuilder, integer, out, use, type Value } from './steps.js'
 
@@ -12,27 +12,31 @@ export function runtimePeers(spec: Spec): GroupBuilder {
   return peers(withRuntimeDevice(spec, 'runtime-peers', { devices: 2 }), runtime, integer(1))
 }
 
-function peers(group: GroupBuilder, dialect: Dialect, peer: Value): GroupBuilder {
-  const { api, device } = dialect
+function peers(group: GroupBuilder, apiNames: ApiNames, peer: Value): GroupBuilder {
+  const { api, device } = apiNames
   for (const [from, to] of [
     [device, peer],
     [peer, device],
   ] as const) {
     group.ask(api('DeviceCanAccessPeer'), out('int'), from, to)
-    group.each(dialect.peerAttribute, (attribute) =>
+    group.each(apiNames.peerAttribute, (attribute) =>
       group.ask(api('DeviceGetP2PAttribute'), out('int'), attribute, from, to),
     )
-    group.ask(api('DeviceGetP2PAtomicCapabilities'), ...everyAtomic(group.spec, dialect), from, to)
+    group.ask(api('DeviceGetP2PAtomicCapabilities'), ...everyAtomic(group.spec, apiNames), from, to)
   }
   return group
 }
 
-export function hostAtomics(group: GroupBuilder, dialect: Dialect): GroupBuilder {
-  return group.ask(dialect.api('DeviceGetHostAtomicCapabilities'), ...everyAtomic(group.spec, dialect), dialect.device)
+export function hostAtomics(group: GroupBuilder, apiNames: ApiNames): GroupBuilder {
+  return group.ask(
+    apiNames.api('DeviceGetHostAtomicCapabilities'),
+    ...everyAtomic(group.spec, apiNames),
+    apiNames.device,
+  )
 }
 
-/** What is given for each atomic operation, the operations, and how many there are. */
-function everyAtomic(spec: Spec, { atomicOperation }: Dialect): Argument[] {
+/** The arguments: an answer for each atomic operation, the operations, and their number. */
+function everyAtomic(spec: Spec, { atomicOperation }: ApiNames): Argument[] {
   const names = spec.members(atomicOperation)
   return [
     out('unsigned int', { count: names.length }),

@@ -1,24 +1,20 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { unwritten, withContext, withRuntimeDevice } from './start.js'
-import { address, type GroupBuilder, handle, integer, offset, out, presence, use } from './steps.js'
+import { address, type Comparison, type GroupBuilder, handle, integer, offset, out, presence, use } from './steps.js'
 
-/** What each attribute of a pointer differs in between two processes. */
+/** The out-parameter of a pointer's attribute, with how the answers of two processes are compared. */
 export function pointerOut(name: string, base: string | undefined): ReturnType<typeof out> {
-  const isAddress = /_(DEVICE_POINTER|HOST_POINTER|RANGE_START_ADDR)$/.test(name)
-  if (isAddress)
-    return out('char', {
-      count: 16,
-      fields: { '0:8': base === undefined ? presence('an address of this process') : offset(base) },
-    })
-  if (/_MAPPING_BASE_ADDR$/.test(name))
-    return out('char', { count: 16, fields: { '0:8': presence('where the driver maps several allocations at once') } })
-  if (/_(CONTEXT|MEMPOOL_HANDLE)$/.test(name))
-    return out('char', { count: 16, fields: { '0:8': presence('a handle of this process') } })
-  if (/_(BUFFER_ID|MEMORY_BLOCK_ID)$/.test(name))
-    return out('char', { count: 16, fields: { '0:8': presence('a number of this process') } })
-  if (/_P2P_TOKENS$/.test(name)) return out('char', { count: 16, compare: presence('tokens of this process') })
-  return out('char', { count: 16 })
+  const first = (comparison: Comparison) => out('char', { count: 16, fields: { '0:8': comparison } })
+  if (/_(DEVICE_POINTER|HOST_POINTER|RANGE_START_ADDR)$/.test(name))
+    return first(base === undefined ? presence('an address of this process') : offset(base))
+  if (/_MAPPING_BASE_ADDR$/.test(name)) return first(presence('where the driver maps several allocations at once'))
+  if (/_(CONTEXT|MEMPOOL_HANDLE)$/.test(name)) return first(presence('a handle of this process'))
+  if (/_(BUFFER_ID|MEMORY_BLOCK_ID)$/.test(name)) return first(presence('a number of this process'))
+  return out('char', {
+    count: 16,
+    ...(/_P2P_TOKENS$/.test(name) ? { compare: presence('tokens of this process') } : {}),
+  })
 }
 
 export function driverPointers(spec: Spec): GroupBuilder {

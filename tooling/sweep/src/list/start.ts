@@ -1,6 +1,6 @@
 // How groups begin, and the reasons that several of them give.
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { GroupBuilder, handle, ignored, out, use } from './steps.js'
 
 /** Codes that no version has given a meaning, and the edges of the type. */

@@ -1,5 +1,6 @@
-// How the list says what is asked: plain data that both sides carry out, see README.md.
-import type { LibraryId, Spec } from '../spec.js'
+// The steps of the list: plain data that both sides carry out, see README.md.
+import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
+import type { Spec } from '../spec.js'
 
 /** How two answers are compared where their bytes differ by nature. */
 export type Comparison =
@@ -62,7 +63,7 @@ export type Step =
 
 export interface Group {
   name: string
-  library: LibraryId
+  library: LibraryName
   /** devices without which it is not run */
   devices: number
   /** why its questions may stay unasked on hardware */

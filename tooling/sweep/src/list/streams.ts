@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { type Dialect, driver, runtime, zero } from './dialect.js'
+import { type ApiNames, driver, runtime, zero } from './apiNames.js'
 import { withContext, withRuntimeDevice } from './start.js'
 import { type GroupBuilder, handle, integer, member, out, presence, use, type Value } from './steps.js'
 
@@ -29,35 +29,35 @@ export function runtimeStreams(spec: Spec): GroupBuilder {
 }
 
 /** Of the default streams (their own, legacy and per thread) and those that were made. */
-function askAll(group: GroupBuilder, dialect: Dialect, askContext: (stream: Value) => void = () => undefined): void {
-  const { api } = dialect
+function askAll(group: GroupBuilder, apiNames: ApiNames, askContext: (stream: Value) => void = () => undefined): void {
+  const { api } = apiNames
   for (const stream of [zero, integer(1), integer(2), ...made.map((name) => use(name))]) {
     group
       .ask(api('StreamGetFlags'), stream, out('unsigned int'))
       .ask(api('StreamGetPriority'), stream, out('int'))
-      .ask(api('StreamGetDevice'), stream, out(dialect.deviceType))
+      .ask(api('StreamGetDevice'), stream, out(apiNames.deviceType))
       .ask(api('StreamGetId'), stream, out('unsigned long long', { compare: presence('a number of this process') }))
     askContext(stream)
     group
-      .ask(api('StreamIsCapturing'), stream, out(dialect.captureStatus))
+      .ask(api('StreamIsCapturing'), stream, out(apiNames.captureStatus))
       .ask(api('StreamQuery'), stream)
       .ask(
         api('StreamGetCaptureInfo'),
         stream,
-        out(dialect.captureStatus),
-        out(dialect.word),
-        out(dialect.graph),
+        out(apiNames.captureStatus),
+        out(apiNames.word),
+        out(apiNames.graph),
         out('void *'),
         out('void *'),
         out('size_t'),
       )
-    group.each(dialect.attributeId, (attribute) =>
-      group.ask(api('StreamGetAttribute'), stream, attribute, out(dialect.attributeValue)),
+    group.each(apiNames.attributeId, (attribute) =>
+      group.ask(api('StreamGetAttribute'), stream, attribute, out(apiNames.attributeValue)),
     )
   }
 }
 
-function end(group: GroupBuilder, { api }: Dialect): GroupBuilder {
+function end(group: GroupBuilder, { api }: ApiNames): GroupBuilder {
   group.ask(api('EventQuery'), use('event')).setUp(api('EventDestroy'), use('event'))
   for (const name of made) group.setUp(api('StreamDestroy'), use(name))
   return group

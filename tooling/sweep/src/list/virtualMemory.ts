@@ -1,5 +1,5 @@
 import type { Spec } from '../spec.js'
-import { zero } from './dialect.js'
+import { zero } from './apiNames.js'
 import { pointerOut } from './pointers.js'
 import { withContext, withDevice } from './start.js'
 import { address, type GroupBuilder, handle, integer, member, offset, out, use } from './steps.js'

@@ -1,4 +1,4 @@
-// What the driver and the runtime both have, each in words of its own.
+// Names of functions, types and enumerators that the driver and the runtime both have.
 import { integer, use, type Value } from './steps.js'
 
 export const zero = integer(0)
@@ -13,8 +13,8 @@ const fields = (names: readonly [string, string, string], sizes: Sizes): Record<
 const dotted = (name: string, sizes: Sizes): Record<string, Value> =>
   fields([`${name}.x`, `${name}.y`, `${name}.z`], sizes)
 
-/** The words of one of them. */
-export interface Dialect {
+/** The names of one of them. */
+export interface ApiNames {
   /** A function's name after `cu` or `cuda`. */
   readonly api: (name: string) => string
   /** Device 0. */
@@ -51,7 +51,7 @@ export interface Dialect {
   readonly onHost: EnumerationMember
 }
 
-export const driver: Dialect = {
+export const driver: ApiNames = {
   api: (name) => `cu${name}`,
   device: use('device'),
   word: 'cuuint64_t',
@@ -82,7 +82,7 @@ export const driver: Dialect = {
   onHost: ['CUmemLocationType', 'CU_MEM_LOCATION_TYPE_HOST'],
 }
 
-export const runtime: Dialect = {
+export const runtime: ApiNames = {
   api: (name) => `cuda${name}`,
   device: zero,
   word: 'unsigned long long',
