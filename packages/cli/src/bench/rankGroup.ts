@@ -3,8 +3,8 @@ import { bootstrap, type Job } from '@shoal/launch'
 import { UsageError } from '../command.js'
 import type { BenchOptions } from './options.js'
 
-/** The ranks of a benchmark: all in this process, or this process's one of a job. */
-export interface Party {
+/** The ranks that a benchmark runs on: all driven by this process, or one of a job that has a process for each. */
+export interface RankGroup {
   readonly worldSize: number
   /** What this process drives: its devices, by rank. */
   readonly ranks: readonly { readonly rank: number; readonly device: Device }[]
@@ -15,20 +15,22 @@ export interface Party {
   readonly isFirst: boolean
   /** Fires when another process of the job has died. */
   readonly lost: AbortSignal | undefined
-  /** The same bytes for all processes. */
+  /** Gives all processes the bytes that the first one makes. */
   share(name: string, make: () => Uint8Array): Promise<Uint8Array>
-  /** All processes' values, one behind the other; also a barrier. */
-  collect<T>(values: readonly T[]): Promise<T[]>
+  /** The sum of the processes' values; also a barrier. */
+  sum(value: number): Promise<number>
+  /** Waits until all processes have called it. */
+  barrier(): Promise<void>
   leave(): Promise<void>
 }
 
 /**
- * All devices in this process where nothing has started it as a rank, else the device of this rank.
- * @throws UsageError when there are not as many devices.
+ * Drives all devices from this process, or the device of its rank where it was started as one.
+ * @throws UsageError when there are too few devices.
  */
-export async function joinParty(options: BenchOptions): Promise<Party> {
+export async function joinRankGroup(options: BenchOptions): Promise<RankGroup> {
   const job = await bootstrap()
-  if (job.launcher !== 'single') return partyOf(job, options)
+  if (job.launcher !== 'single') return rankGroupOf(job, options)
   await job.dispose()
   const all = Device.all()
   if (all.length === 0) throw new UsageError('there is no device')
@@ -42,12 +44,13 @@ export async function joinParty(options: BenchOptions): Promise<Party> {
     isFirst: true,
     lost: undefined,
     share: async (_, make) => make(),
-    collect: async (values) => [...values],
+    sum: async (value) => value,
+    barrier: async () => undefined,
     leave: async () => undefined,
   }
 }
 
-async function partyOf(job: Job, options: BenchOptions): Promise<Party> {
+async function rankGroupOf(job: Job, options: BenchOptions): Promise<RankGroup> {
   const waiting = { timeout: options.timeout, signal: job.lost }
   const all = Device.all()
   const device = all[job.deviceOrdinal]
@@ -57,7 +60,12 @@ async function partyOf(job: Job, options: BenchOptions): Promise<Party> {
       `rank ${job.rank} takes device ${job.deviceOrdinal}: this machine has ${all.length}, and no two ranks share one`,
     )
   }
-  let collected = 0
+  let sums = 0
+  const sum = async (value: number): Promise<number> => {
+    sums += 1
+    const values = await job.gather(`bench ${sums}`, Buffer.from(String(value)), waiting)
+    return values.reduce((total, bytes) => total + Number(Buffer.from(bytes).toString()), 0)
+  }
   return {
     worldSize: job.worldSize,
     ranks: [{ rank: job.rank, device }],
@@ -66,11 +74,8 @@ async function partyOf(job: Job, options: BenchOptions): Promise<Party> {
     isFirst: job.rank === 0,
     lost: job.lost,
     share: (name, make) => job.share(name, make, waiting),
-    async collect<T>(values: readonly T[]) {
-      collected += 1
-      const parts = await job.gather(`bench ${collected}`, Buffer.from(JSON.stringify(values)), waiting)
-      return parts.flatMap((bytes) => JSON.parse(Buffer.from(bytes).toString()) as T[])
-    },
+    sum,
+    barrier: async () => void (await sum(0)),
     leave: () => job.dispose(),
   }
 }
