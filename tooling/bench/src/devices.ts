@@ -4,7 +4,7 @@ import { NoDeviceError, type RunOptions } from './options.js'
 
 const needed = 'this needs a GPU; --device sim tries the code on the software device'
 
-/** The devices to measure on; an error that says what is wrong where there are none. */
+/** The devices to measure on. @throws NoDeviceError */
 export function devicesFor(options: RunOptions): Device[] {
   if (options.device === 'gpu' && isSoftwareDevice()) {
     throw new NoDeviceError(

@@ -11,8 +11,8 @@ export interface Delay {
 
 const nanoseconds = 1e6
 
-/** Watches the event loop while the promise that `work` returns is awaited. */
-export async function watchEventLoop(work: () => Promise<unknown>): Promise<Delay> {
+/** Measures the event loop while the promise that `work` returns is awaited. */
+export async function measureDelay(work: () => Promise<unknown>): Promise<Delay> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   const start = performance.now()

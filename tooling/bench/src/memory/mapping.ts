@@ -15,49 +15,45 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { AddressRange, allocationGranularity, type Device, GrowableBuffer, PhysicalMemory } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
-import type { Contestant } from '../contestant.js'
-import { type Case, type Entrant, type Row, takeTurns } from '../turns.js'
+import type { SubjectProcess } from '../subjectProcess.js'
+import { type Case, type Row, type Subject, subjectOf, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
 type Loop = (count: number) => number
 
-/** Mapping and growing. `c` is native/memory.c. */
+/** Measures mapping and growing. `c` is native/memory.c. */
 export async function measureMapping(
   device: Device,
-  c: Contestant,
+  c: SubjectProcess,
   sizes: Sizes,
   rounds: number,
 ): Promise<{ rows: Row[]; isIntact: boolean }> {
   const { mapBytes, stepBytes, steps, counts } = sizes
   const mapped = `create, map, set access, ${inWords(mapBytes)}`
   const grown = `${inWords(stepBytes * steps)} in steps of ${inWords(stepBytes)}`
+  const mapping = { unit: 'µs', count: counts.map, loops: 3 }
+  const growing = { ...mapping, count: counts.grow }
   const cases: Record<string, Case> = {
-    map: { title: `${mapped}, wait, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
-    mapWithoutWait: { title: `${mapped}, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
-    grow: { title: `growable buffer, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
-    giveBack: { title: `given back, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
-    growByCopy: { title: `allocated anew and copied, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
+    map: { ...mapping, title: `${mapped}, wait, unmap, release` },
+    mapWithoutWait: { ...mapping, title: `${mapped}, unmap, release` },
+    grow: { ...growing, title: `growable buffer, ${grown}` },
+    release: { ...growing, title: `released, ${grown}` },
+    growByCopy: { ...growing, title: `allocated anew and copied, ${grown}` },
   }
   const range = AddressRange.reserve(mapBytes)
-  const raw = rawLoops(device, range.address, mapBytes)
-  const driver = driverLoops(device, range, sizes)
-  const inProcess = (name: string, loops: Readonly<Record<string, Loop>>): Entrant => ({
-    name,
-    cases: Object.keys(loops),
-    ask: (test, count) => device.primaryContext.run(() => (loops[test] as Loop)(count) / 1000),
-  })
-  const entrants: Entrant[] = [
+  const inside = (loop: Loop, count: number): number => device.primaryContext.run(() => loop(count) / 1000)
+  const subjects: Subject[] = [
     {
       name: 'C',
       cases: Object.keys(cases),
-      ask: async (test, count) => (await c.ask(`${test} ${count}`)) / 1000,
+      measure: async (test, count) => (await c.measure(`${test} ${count}`)) / 1000,
     },
-    inProcess('raw', raw),
-    inProcess('driver', driver),
+    subjectOf('raw', rawLoops(device, range.address, mapBytes), inside),
+    subjectOf('driver', driverLoops(device, range, sizes), inside),
   ]
   const isIntact = staysInPlace(device, sizes)
   warmUp(device)
-  const rows = await takeTurns(cases, entrants, rounds)
+  const rows = await takeTurns(cases, subjects, rounds)
   range.dispose()
   return { rows, isIntact }
 }
@@ -116,7 +112,7 @@ function driverLoops(device: Device, range: AddressRange, { mapBytes, stepBytes,
         }
       }) / count,
     grow: (count) => growth(count).growing,
-    giveBack: (count) => growth(count).ending,
+    release: (count) => growth(count).ending,
   }
 }
 

@@ -1,10 +1,10 @@
-// One PE through the safe package, with promises: what a program does whose event loop shall go on.
+// One PE through the safe package, with calls that are awaited.
 import { servePe } from './safe.js'
-import { timedAwaiting } from './timed.js'
+import { timedAwaited } from './timed.js'
 
 await servePe(({ session, stream, peer, views, word }) => {
   const queued = { ...peer, stream }
-  return timedAwaiting({
+  return timedAwaited({
     'put-latency': async (bytes, count) => {
       const { here, there } = views(bytes)
       for (let i = 0; i < count; i += 1) {

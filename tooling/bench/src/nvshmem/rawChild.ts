@@ -20,14 +20,14 @@ import {
   nvshmemx_getmem_on_stream,
   nvshmemx_putmem_on_stream,
 } from '@shoal/nvshmem-sys'
-import { serve } from '../ranks/serve.js'
+import { serve } from '../processes/serve.js'
 import { allocateRaw, makeRawId, startRaw } from './raw.js'
-import { type Loop, timed } from './timed.js'
+import { type SizedLoop, timed } from './timed.js'
 
 const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
 const device = Device.get(pe)
 const peer = (pe + 1) % pes
-// Here, so that it lives as long as the process.
+// Global, so that it lives as long as the process.
 const queue = device.createStream({ nonBlocking: true })
 
 await serve({
@@ -39,7 +39,7 @@ await serve({
     })
     const answer = timed(loops)
     return {
-      greeting: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
+      readyLine: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
       // As in the C program, the device's context is current in the loops.
       answer: (words) => inContext(() => answer(words)),
     }
@@ -51,7 +51,7 @@ function inContext<T>(work: () => T): T {
   return device.primaryContext.run(work)
 }
 
-function makeLoops(): Record<string, Loop> {
+function makeLoops(): Record<string, SizedLoop> {
   const { here, there } = allocateRaw(most)
   const stream = queue.handle as CUstream
   const wait = (): void => {

@@ -1,4 +1,4 @@
-// One PE through the safe package, with the calls that block as the C program's do.
+// One PE through the safe package, with calls that block, as those of the C program.
 import { servePe } from './safe.js'
 import { timed } from './timed.js'
 

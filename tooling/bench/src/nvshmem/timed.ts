@@ -1,27 +1,23 @@
-/** Does the case `count` times, and waits for what it queued. */
-export type Loop<Result = void> = (bytes: number, count: number) => Result
+import { timeOf, timeOfAwaited } from '@shoal/cli/bench'
+
+/** Does a case `count` times on messages of so many bytes, and waits for what it queued. */
+export type SizedLoop<Result = void> = (bytes: number, count: number) => Result
 
 /** Answers `CASE BYTES ITERATIONS WARMUPS` with the microseconds of one. */
-export function timed(loops: Readonly<Record<string, Loop>>): (words: readonly string[]) => number {
+export function timed(loops: Readonly<Record<string, SizedLoop>>): (words: readonly string[]) => number {
   return (words) => {
     const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
-    loop(bytes, warmUps)
-    const start = process.hrtime.bigint()
-    loop(bytes, iterations)
-    return Number(process.hrtime.bigint() - start) / 1000 / iterations
+    return timeOf(iterations, warmUps, (count) => loop(bytes, count))
   }
 }
 
-/** The same for what is awaited. */
-export function timedAwaiting(
-  loops: Readonly<Record<string, Loop<Promise<void>>>>,
+/** The same for calls that are awaited. */
+export function timedAwaited(
+  loops: Readonly<Record<string, SizedLoop<Promise<void>>>>,
 ): (words: readonly string[]) => Promise<number> {
-  return async (words) => {
+  return (words) => {
     const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
-    await loop(bytes, warmUps)
-    const start = process.hrtime.bigint()
-    await loop(bytes, iterations)
-    return Number(process.hrtime.bigint() - start) / 1000 / iterations
+    return timeOfAwaited(iterations, warmUps, (count) => loop(bytes, count))
   }
 }
 

@@ -1,7 +1,7 @@
 // One rank from its start to its first all-reduce, as native/firstAllReduce.c: RANK RANKS
 import { Device } from '@shoal/driver'
 import { ncclVersion, UniqueId } from '@shoal/nccl'
-import { serve } from '../ranks/serve.js'
+import { serve } from '../processes/serve.js'
 import { prepareRank } from './work.js'
 
 const [rank = 0, ranks = 0] = process.argv.slice(2).map(Number)
@@ -11,7 +11,7 @@ await serve({
   start: async (id) => {
     const { init, first } = await start(rank, ranks, id)
     return {
-      greeting: `ready ${ncclVersion().value} ${init} ${first}`,
+      readyLine: `ready ${ncclVersion().value} ${init} ${first}`,
       answer: () => Number.NaN,
     }
   },

@@ -9,7 +9,7 @@ export interface StartTimes {
   readonly first: number
 }
 
-/** Does up to the communicator what can be done without the other ranks, as native/firstAllReduce.c. */
+/** Does what needs no other rank; the function that it returns does the rest, as native/firstAllReduce.c. */
 export function prepareRank(device: Device): (rank: number, worldSize: number, id: Uint8Array) => Promise<StartTimes> {
   const stream = device.createStream({ nonBlocking: true })
   const buffer = DeviceBuffer.zeros(device, 'f32', 256)

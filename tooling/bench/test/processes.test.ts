@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { Crew, type Member, Stage } from '../src/ranks/crew.js'
-import { allowedProcessors, numbersIn, sharesOf } from '../src/ranks/processors.js'
+import { type ProcessCommand, ProcessGroup } from '../src/processes/processGroup.js'
+import { allowedProcessors, numbersIn, sharesOf } from '../src/processes/processors.js'
+import { Scheduler } from '../src/processes/scheduler.js'
 
 describe('the processors of a process', () => {
   test.for([
@@ -29,8 +30,8 @@ describe('the processors of a process', () => {
   })
 })
 
-/** Tells an id, then its process number, then how often it has counted. */
-const counting: Member = {
+/** Prints an id, then its process number, then how often it has counted. */
+const counting: ProcessCommand = {
   command: process.execPath,
   arguments: [
     '--eval',
@@ -46,24 +47,25 @@ function stateOf(pid: number): string {
   return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1] ?? ''
 }
 
-test('one crew runs at a time, and all end', async () => {
-  const crews = await Promise.all(['one', 'other'].map((name) => Crew.start(name, [counting], undefined)))
-  const [one, other] = crews as [Crew, Crew]
-  const pids = crews.map(({ greeting }) => Number(greeting))
-  const stage = new Stage()
-  for (const crew of crews) stage.leave(crew)
-  const isResting = (): boolean[] => pids.map((pid) => stateOf(pid) === 'T')
-  await expect.poll(isResting).toEqual([true, true])
-  stage.enter(one)
-  await expect.poll(isResting).toEqual([false, true])
-  expect(await one.ask('count')).toBeGreaterThanOrEqual(0)
-  stage.enter(other)
-  await expect.poll(isResting).toEqual([true, false])
-  const before = await other.ask('count')
-  stage.enter(other)
+test('one process group runs at a time, and all end', async () => {
+  const groups = await Promise.all(['one', 'other'].map((name) => ProcessGroup.start(name, [counting], undefined)))
+  const [one, other] = groups as [ProcessGroup, ProcessGroup]
+  const pids = groups.map(({ readyLine }) => Number(readyLine))
+  const scheduler = new Scheduler()
+  for (const group of groups) scheduler.suspend(group)
+  const areStopped = (): boolean[] => pids.map((pid) => stateOf(pid) === 'T')
+  await expect.poll(areStopped).toEqual([true, true])
+  scheduler.run(one)
+  await expect.poll(areStopped).toEqual([false, true])
+  expect(await one.measure('count')).toBeGreaterThanOrEqual(0)
+  scheduler.run(other)
+  await expect.poll(areStopped).toEqual([true, false])
+  const before = await other.measure('count')
+  scheduler.run(other)
   await sleep(30)
-  expect(await other.ask('count')).toBeGreaterThan(before)
-  stage.leave(other)
-  await Promise.all(crews.map((crew) => crew.end()))
+  expect(await other.measure('count')).toBeGreaterThan(before)
+  scheduler.suspendAll()
+  await expect.poll(areStopped).toEqual([true, true])
+  await Promise.all(groups.map((group) => group.end()))
   for (const pid of pids) expect(() => stateOf(pid)).toThrow('ENOENT')
 })

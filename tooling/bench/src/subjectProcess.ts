@@ -1,12 +1,12 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
-// How long a program that was told to end may take, in milliseconds.
-const patience = 10_000
+/** Milliseconds that a program may take to end before it is killed. */
+const endTimeout = 10_000
 
-/** A program that measures on request: one line in, one line out. It sits idle while others have their turn. */
-export class Contestant {
-  static readonly #running = new Set<Contestant>()
+/** A program that measures on request: it reads one line and answers with one. */
+export class SubjectProcess {
+  static readonly #running = new Set<SubjectProcess>()
   readonly #child: ChildProcessWithoutNullStreams
   readonly #lines: AsyncIterator<string>
   readonly #name: string
@@ -19,78 +19,81 @@ export class Contestant {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#errors = (this.#errors + text).slice(-4000)
     })
-    Contestant.#running.add(this)
-    // A child that is gone shows as the end of its output; the broken pipe says nothing more.
+    SubjectProcess.#running.add(this)
+    // That the child has ended is seen by the end of its output; a broken pipe adds nothing.
     child.stdin.on('error', () => undefined)
   }
 
-  /** Starts the program and waits for its first line; gives back that line too. */
+  /** Starts the program and waits for its first line; returns both. */
   static async start(
     name: string,
     command: string,
-    commandArguments: readonly string[],
+    commandArguments: readonly (string | number)[],
     environment: Readonly<Record<string, string>> = {},
-  ): Promise<[Contestant, string]> {
-    const child = spawn(command, commandArguments, { stdio: 'pipe', env: { ...process.env, ...environment } })
-    const contestant = new Contestant(name, child)
+  ): Promise<[SubjectProcess, string]> {
+    const child = spawn(command, commandArguments.map(String), {
+      stdio: 'pipe',
+      env: { ...process.env, ...environment },
+    })
+    const subject = new SubjectProcess(name, child)
     const failed = new Promise<never>((_, reject) => {
       child.once('error', (error) => reject(new Error(`${name} does not start: ${error.message}`)))
     })
-    const line = await Promise.race([contestant.#line(), failed])
-    return [contestant, line]
+    const line = await Promise.race([subject.#line(), failed])
+    return [subject, line]
   }
 
   get pid(): number {
-    // One whose program does not start is never given out.
+    // `start` returns only programs that have started.
     return this.#child.pid as number
   }
 
-  /** Sends a request and gives back the figure in the answer. */
-  async ask(request: string): Promise<number> {
-    const line = await this.tell(request)
+  /** Sends a request and returns the figure in the answer. */
+  async measure(request: string): Promise<number> {
+    const line = await this.request(request)
     const value = Number(line)
     if (!Number.isFinite(value)) throw new Error(`${this.#name} answers '${request}' with '${line}'`)
     return value
   }
 
-  /** Sends a line and gives back the line that comes in answer. */
-  async tell(line: string): Promise<string> {
+  /** Sends a line and returns the answer. */
+  async request(line: string): Promise<string> {
     this.#child.stdin.write(`${line}\n`)
     return await this.#line()
   }
 
-  /** Stops the program while it waits for its turn: threads of its libraries that poll would take from the others. */
-  rest(): void {
+  /** Stops the program with SIGSTOP: threads of its libraries that poll would slow the others down. */
+  suspend(): void {
     this.#child.kill('SIGSTOP')
   }
 
-  wake(): void {
+  resume(): void {
     this.#child.kill('SIGCONT')
   }
 
-  /** Ends the program. */
+  /** Kills the program. */
   close(): void {
-    Contestant.#running.delete(this)
+    SubjectProcess.#running.delete(this)
     this.#child.stdin.end()
     this.#child.kill()
-    this.wake()
+    this.resume()
   }
 
-  /** Lets the program end by itself, which it does at the end of its input, and waits until it is gone. */
+  /** Closes the program's input, at which it ends, and waits until it is gone. */
   async end(): Promise<void> {
-    Contestant.#running.delete(this)
+    SubjectProcess.#running.delete(this)
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = new Promise((resolve) => this.#child.once('exit', resolve))
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), patience)
-    this.wake()
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), endTimeout)
+    this.resume()
     this.#child.stdin.end()
     await gone
     clearTimeout(timer)
   }
 
-  /** Ends all that run: one that waits for requests would keep a benchmark that failed from ending. */
+  /** Kills all that run: one that waits for requests would keep this process from ending. */
   static closeAll(): void {
-    for (const contestant of Contestant.#running) contestant.close()
+    for (const subject of SubjectProcess.#running) subject.close()
   }
 
   async #line(): Promise<string> {

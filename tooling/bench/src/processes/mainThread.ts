@@ -1,36 +1,37 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
-import type { Place } from './places.js'
+import type { Placement } from './placements.js'
 import { numbersIn } from './processors.js'
 
-/** The main thread of a process that has a processor for itself among the threads of that process. */
+/** The main thread of a process, which gets a processor that no other thread of the process uses. */
 export class MainThread {
   readonly #name: string
   readonly #pid: number
-  readonly #place: Place
-  /** The other threads that were found to lie elsewhere, or were moved there. */
-  readonly #settled = new Set<string>()
+  readonly #placement: Placement
+  /** Other threads that are known to be elsewhere. */
+  readonly #moved = new Set<string>()
 
-  constructor(name: string, pid: number, place: Place) {
+  constructor(name: string, pid: number, placement: Placement) {
     this.#name = name
     this.#pid = pid
-    this.#place = place
+    this.#placement = placement
   }
 
   /**
-   * Moves it to its processor, and others away: a thread begins where the one that starts it lies, and libraries bind
-   * threads too. What lies right already costs a look at it.
+   * Binds it to its processor, and other threads elsewhere: a new thread inherits the processors of the one that starts it,
+   * and libraries bind threads too.
    */
-  settle(): void {
-    const { candidates, front, rest } = this.#place
-    if (front === undefined) return
+  bind(): void {
+    const { candidates, mainThread, others } = this.#placement
+    if (mainThread === undefined) return
     const main = String(this.#pid)
-    if (this.#processorsOf(main)?.join() !== String(front)) this.#bind(main, 'the main thread', [front])
+    if (this.#processorsOf(main)?.join() !== String(mainThread))
+      this.#setProcessors(main, 'the main thread', [mainThread])
     for (const thread of this.#threads()) {
-      if (thread === main || this.#settled.has(thread)) continue
+      if (thread === main || this.#moved.has(thread)) continue
       const isInTheWay = this.#processorsOf(thread)?.some((processor) => candidates.includes(processor))
-      if (isInTheWay === true) this.#bind(thread, 'a thread', rest)
-      this.#settled.add(thread)
+      if (isInTheWay === true) this.#setProcessors(thread, 'a thread', others)
+      this.#moved.add(thread)
     }
   }
 
@@ -53,7 +54,7 @@ export class MainThread {
     }
   }
 
-  #bind(thread: string, what: string, processors: readonly number[]): void {
+  #setProcessors(thread: string, what: string, processors: readonly number[]): void {
     const list = processors.join(',')
     const { status, stderr, error } = spawnSync('taskset', ['-cp', list, thread], { encoding: 'utf8' })
     if (status === 0 || this.#processorsOf(thread) === undefined) return

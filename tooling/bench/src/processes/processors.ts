@@ -2,14 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 
-/** Fewer would have threads of one process wait for each other. */
+/** Processors of a process: with fewer its threads would wait for each other. */
 const fewest = 4
 const most = 16
 
 /**
- * The processors for each of so many processes, of those that this process may use; undefined where there are too few to
- * share out. Every contestant gets the same: which core a process comes to lie on, and who its neighbours are, changes
- * short calls by half.
+ * Processors for each of so many processes, out of those that this process may use; undefined where there are too few. All
+ * subjects get the same ones: short calls take half as long again on a core that is shared with something else.
  */
 export function sharesOf(processes: number, allowed: readonly number[]): number[][] | undefined {
   const share = Math.min(most, Math.floor(allowed.length / processes))
@@ -17,7 +16,7 @@ export function sharesOf(processes: number, allowed: readonly number[]): number[
   return Array.from({ length: processes }, (_, index) => allowed.slice(index * share, (index + 1) * share))
 }
 
-/** The numbers in a list as Linux writes it: `0-3,8`. */
+/** The numbers in a list such as `0-3,8`. */
 export function numbersIn(list: string): number[] {
   return list.split(',').flatMap((range) => {
     const [first = Number.NaN, last = first] = range.split('-').map(Number)
@@ -27,7 +26,7 @@ export function numbersIn(list: string): number[] {
 
 let known: readonly number[] | undefined
 
-/** The processors that this process may use; none where processes cannot be kept to some of them. */
+/** The processors that this process may use; none where there is no `taskset`. */
 export function allowedProcessors(): readonly number[] {
   known ??= findAllowed()
   return known

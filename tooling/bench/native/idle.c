@@ -1,9 +1,9 @@
-/* How quiet processors are: a fixed loop on each of those given, one line each:
+/* How idle processors are: runs a fixed loop on each of those given and prints a line for each:
  *
  *   PROCESSOR MICROSECONDS   the median of some runs of the loop
  *
- * The loop has many chains that do not wait for each other, so that it fills the core: it then takes longer where another
- * thread is busy on the same core, be it one of another guest of the host, which nothing else tells.
+ * The loop has many independent chains and so fills the core: it takes longer where another thread is busy on the same
+ * core. That may be one of another guest of the host, which shows in no other way.
  *
  * Arguments: the numbers of the processors.
  */
@@ -29,7 +29,7 @@ static double now(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* Nobody can know what the register holds after this, so each step has to be done, and as one instruction. */
+/* Hides the register from the compiler, so that each step is done, as one instruction. */
 #define DONE(x) __asm__ volatile("" : "+r"(x))
 #define STEP(x) \
   do {          \
