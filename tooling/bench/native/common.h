@@ -1,22 +1,11 @@
-/* What the programs in C share: errors, time, contexts and answers. */
+/* What the programs of the benchmark share: time, contexts and answers. */
 #ifndef SHOAL_BENCH_COMMON_H
 #define SHOAL_BENCH_COMMON_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+#include "library.h"
 #include <cuda.h>
 #include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-static inline void fail(const char* call, const char* words) {
-  fprintf(stderr, "%s: %s\n", call, words);
-  exit(1);
-}
 
 static inline void check_cuda(CUresult status, const char* call) {
   const char* name = "?";

@@ -44,7 +44,6 @@ _Static_assert(sizeof(struct unique_id) == ID_BYTES, "unique id");
   X(quiet, "nvshmem_quiet", void, (void))
 
 static struct {
-#define MEMBER(name, symbol_name, result, parameters) result(*name) parameters;
   FUNCTIONS(MEMBER)
 } nvshmem;
 

@@ -3,22 +3,9 @@
 #define SHOAL_BENCH_RANKS_H
 
 #include "common.h"
-#include <dlfcn.h>
 
 #define MOST_DEVICES 64
 #define ID_BYTES 128
-
-static void* open_library(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  if (library == NULL) fail("dlopen", dlerror());
-  return library;
-}
-
-static void* symbol(void* library, const char* name) {
-  void* address = dlsym(library, name);
-  if (address == NULL) fail(name, dlerror());
-  return address;
-}
 
 /* Prints `id HEX` (the first rank) or `waiting` (the others), waits for `start HEX` and reads the id from it. */
 static void exchange_id(unsigned char* id, int is_first) {

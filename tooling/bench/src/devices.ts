@@ -1,4 +1,4 @@
-import { Device } from '@shoal/driver'
+import { Device, driverVersion } from '@shoal/driver'
 import { definedLibraries, isSoftwareDevice } from '@shoal/ffi'
 import { NoDeviceError, type RunOptions } from './options.js'
 
@@ -21,6 +21,15 @@ export function devicesFor(options: RunOptions): Device[] {
   if (options.device === 'sim')
     console.log('SOFTWARE DEVICE: the figures below mean nothing, they only show that the code runs\n')
   return devices
+}
+
+/** What all results say about the devices. */
+export function aboutDevices(devices: readonly Device[], options: RunOptions) {
+  return {
+    devices: devices.map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    software: options.device === 'sim',
+  }
 }
 
 /** The file that a library was loaded from. */

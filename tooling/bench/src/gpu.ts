@@ -19,11 +19,11 @@ import {
   cuMemFreeAsync,
   cuStreamQuery,
 } from '@shoal/cuda-sys/driver'
-import { type Device, driverVersion } from '@shoal/driver'
+import type { Device } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
 import { atMost } from './bars.js'
 import { compileWithCuda, writeTemporary } from './compile.js'
-import { devicesFor } from './devices.js'
+import { aboutDevices, devicesFor } from './devices.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type PythonLibraries, printMissing, startPython } from './python.js'
 import { SubjectProcess } from './subjectProcess.js'
@@ -58,9 +58,7 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
   const launch = rows.find((row) => row.case === 'launch4')?.ratioToC['driver']
   const what = '4-argument launch through the driver package, ratio to C'
   const details = {
-    device: device.name,
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
+    ...aboutDevices([device], options),
     callsPerBurst,
     python,
   }

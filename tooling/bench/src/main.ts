@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { writeFileSync } from 'node:fs'
-import { machineFacts, oneOf, parseCommandLine, wholeNumber } from '@shoal/cli/bench'
+import { machineFacts, oneOf, parseCommandLine, UsageError, wholeNumber } from '@shoal/cli/bench'
 import { printBars } from './bars.js'
-import { NoDeviceError, type Outcome, type RunOptions, UsageError } from './options.js'
+import { NoDeviceError, type Outcome, type RunOptions } from './options.js'
 import { SubjectProcess } from './subjectProcess.js'
 
 const usage = `usage: shoal-bench COMMAND [options]

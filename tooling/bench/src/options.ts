@@ -1,3 +1,4 @@
+import { UsageError } from '@shoal/cli/bench'
 import type { Bar } from './bars.js'
 
 export interface RunOptions {
@@ -24,7 +25,12 @@ export interface Outcome {
   readonly bars: readonly Bar[]
 }
 
-export { UsageError } from '@shoal/cli/bench'
+/** What `--only` asks for. @throws UsageError for a word that is not known */
+export function onlyOf<T extends string>(only: readonly string[] | undefined, known: readonly T[]): readonly T[] {
+  const unknown = only?.find((word) => !(known as readonly string[]).includes(word))
+  if (unknown !== undefined) throw new UsageError(`--only ${unknown}: there are ${known.join(', ')}`)
+  return known.filter((word) => only === undefined || only.includes(word))
+}
 
 /** There is no device to measure on. */
 export class NoDeviceError extends Error {}

@@ -1,7 +1,6 @@
 import { number, table } from '@shoal/cli/bench'
-import { driverVersion } from '@shoal/driver'
 import { atLeast, atMost, type Bar } from '../bars.js'
-import { devicesFor } from '../devices.js'
+import { aboutDevices, devicesFor } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { nodeCommand } from '../processes/commands.js'
 import { findShares } from '../processes/placements.js'
@@ -33,11 +32,7 @@ export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome>
       ]),
     ),
   )
-  const details = {
-    devices: devices.slice(0, 2).map((device) => device.name),
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
-  }
+  const details = aboutDevices(devices.slice(0, 2), options)
   return { results: { ...details, idle, waits }, bars: waits.flatMap((wait) => barsOf(wait, options.waitSeconds)) }
 }
 

@@ -1,8 +1,8 @@
 import { number, table } from '@shoal/cli/bench'
-import { type Device, driverVersion } from '@shoal/driver'
+import type { Device } from '@shoal/driver'
 import { atLeast, atMost, type Bar } from '../bars.js'
 import { compileWithCuda } from '../compile.js'
-import { devicesFor } from '../devices.js'
+import { aboutDevices, devicesFor } from '../devices.js'
 import { measureCalls, printCalls } from '../gpu.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { median } from '../statistics.js'
@@ -40,9 +40,7 @@ export async function benchMemory(options: RunOptions): Promise<Outcome> {
 
   const bars = barsOf({ mapping, pool: pool.rows, copies, exchange, ranges, isIntact, sizes })
   const results = {
-    device: device.name,
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
+    ...aboutDevices([device], options),
     sizes,
     python: pool.python,
     cases: [...mapping, ...pool.rows, ...copies, ...exchange],

@@ -1,5 +1,5 @@
 // Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES
-import { type Operation, operations, timeOf } from '@shoal/cli/bench'
+import { type Operation, operations, prepareCall, timeOf } from '@shoal/cli/bench'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
@@ -67,14 +67,13 @@ function queueFor(ranks: readonly Rank[], operation: Operation, bytes: number): 
   const [sendParts, recvParts] = [operation.sendParts(worldSize), operation.recvParts(worldSize)]
   const count = Math.floor(bytes / 4 / Math.max(sendParts, recvParts))
   const calls = ranks.map(({ communicator, stream, send, receive }) =>
-    operation.prepare({
+    prepareCall(operation, {
       communicator,
       stream,
       send: send.slice(0, sendParts * count),
       recv: receive.slice(0, recvParts * count),
       op: 'sum',
       root: 0,
-      worldSize,
     }),
   )
   return () => {

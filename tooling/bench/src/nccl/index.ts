@@ -1,15 +1,14 @@
 import { operations as everyOperation, number } from '@shoal/cli/bench'
-import { driverVersion } from '@shoal/driver'
 import { ncclVersion } from '@shoal/nccl'
 import { type Bar, leastBandwidth, slowest } from '../bars.js'
 import { compileWithCuda } from '../compile.js'
-import { devicesFor, libraryPath } from '../devices.js'
-import { type Outcome, type RunOptions, UsageError } from '../options.js'
+import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
+import { type Outcome, onlyOf, type RunOptions } from '../options.js'
 import { chooseDevices, nodeCommand } from '../processes/commands.js'
-import { type Comparison, compareInPasses, roundsOfPass } from '../processes/comparison.js'
+import { bytesOf, type Comparison, compareInPasses, measureSizes, roundsOfPass } from '../processes/comparison.js'
 import { describeProcessors, type Placement } from '../processes/placements.js'
 import { type ProcessCommand, ProcessGroup } from '../processes/processGroup.js'
-import { type Case, printRows, type Row, ratioBetween, type Subject, takeTurns } from '../turns.js'
+import { printRows, type Row, ratioBetween } from '../turns.js'
 import { largestMessage, loopCountsFor, type OperationName, operationNames, sizesOf } from './sizes.js'
 
 const kibibyte = 2 ** 10
@@ -64,23 +63,20 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
   for (const layout of wantedLayouts) print(rows, layout, ranks)
   for (const line of without) console.log(line)
   const details = {
-    devices: devices.map((device) => device.name),
-    driverVersion: driverVersion().toString(),
+    ...aboutDevices(devices, options),
     nccl: version.toString(),
     libnccl,
-    software: options.device === 'sim',
     without: [...without],
     processors,
   }
   return { results: { ...details, cases: rows }, bars: barsOf(rows) }
 }
 
+/** All layouts where `--only` names none, and all operations. */
 function choose(only: readonly string[] | undefined): { wantedLayouts: Layout[]; operations: OperationName[] } {
-  const known: readonly string[] = [...layouts, ...operationNames]
-  const unknown = only?.find((word) => !known.includes(word))
-  if (unknown !== undefined) throw new UsageError(`--only ${unknown}: there are ${known.join(', ')}`)
+  const words = onlyOf(only, [...layouts, ...operationNames])
   const some = <T extends string>(all: readonly T[]): T[] => {
-    const picked = all.filter((one) => only?.includes(one))
+    const picked = all.filter((one) => (words as readonly string[]).includes(one))
     return picked.length > 0 ? picked : [...all]
   }
   return { wantedLayouts: some(layouts), operations: some(operationNames) }
@@ -126,25 +122,18 @@ async function measureOperation(
   // V8 compiles what runs often, NCCL connects the devices.
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
   for (const name of names) await comparison.run(name).measure(longWarmUp)
-  const cases = sizes.map((bytes): [string, Case] => {
-    const { iterations, turns } = loopCountsFor(bytes, options)
-    const title = `${operation} ${bytes} B`
-    return [`${operation} ${bytes}`, { title, unit: 'µs', count: iterations, loops: 1, turns }]
-  })
-  const subjects = names.map(
-    (name): Subject => ({
-      name,
-      cases: cases.map(([test]) => test),
-      measure: (test, count) =>
-        comparison.run(name).measure(`${test} ${count} ${loopCountsFor(bytesOf(test), options).warmUps}`),
-    }),
-  )
+  const measure = (name: Name, request: string): Promise<number> => comparison.run(name).measure(request)
   const rounds = roundsOfPass(options.rounds, names)
-  return takeTurns(Object.fromEntries(cases), subjects, rounds, () => comparison.moveMainThreads())
-}
-
-function bytesOf(test: string): number {
-  return Number(test.split(' ')[1])
+  const beforeRound = (): void => comparison.moveMainThreads()
+  return measureSizes({
+    test: operation,
+    sizes,
+    names,
+    countsFor: (bytes) => loopCountsFor(bytes, options),
+    measure,
+    rounds,
+    beforeRound,
+  })
 }
 
 function ncclRow(row: Row, layout: Layout, ranks: number): NcclRow {

@@ -1,4 +1,5 @@
 import type { RunOptions } from '../options.js'
+import type { LoopCounts } from '../processes/comparison.js'
 
 const mebibyte = 2 ** 20
 const allSizes = [
@@ -18,14 +19,6 @@ export function largestMessage({ device, maximumBytes }: RunOptions): number {
 export function sizesOf(operation: OperationName, ranks: number, most: number): number[] {
   const least = operation === 'all-reduce' ? 8 : Math.max(8, 4 * ranks)
   return [...new Set(allSizes.map((bytes) => Math.max(bytes, least)))].filter((bytes) => bytes <= most)
-}
-
-export interface LoopCounts {
-  /** Operations in one loop, and before it. */
-  readonly iterations: number
-  readonly warmUps: number
-  /** Loops of each subject in a round: short ones vary most, and cost little. */
-  readonly turns: number
 }
 
 export function loopCountsFor(bytes: number, { device }: RunOptions): LoopCounts {

@@ -1,4 +1,5 @@
 import type { RunOptions } from '../options.js'
+import type { LoopCounts } from '../processes/comparison.js'
 
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
@@ -46,14 +47,6 @@ export function sizesOf(test: string, most: number): number[] {
   if (test.endsWith('-latency')) return everySize.filter((bytes) => bytes <= Math.min(most, kibibyte))
   if (test.startsWith('host-')) return everySize.filter((bytes) => bytes <= Math.min(most, kibibyte))
   return [8]
-}
-
-export interface LoopCounts {
-  /** Operations in one loop, and before it. */
-  readonly iterations: number
-  readonly warmUps: number
-  /** The best of so many loops counts in each round: short ones vary most, and cost little. */
-  readonly loops: number
 }
 
 export function loopCountsFor(bytes: number, { device }: RunOptions): LoopCounts {

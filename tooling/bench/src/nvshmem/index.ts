@@ -1,16 +1,14 @@
-import { driverVersion } from '@shoal/driver'
 import { formatNvshmemVersion, nvshmem } from '@shoal/nvshmem-sys'
 import { type Bar, leastBandwidth, slowest } from '../bars.js'
 import { compileWithCuda } from '../compile.js'
-import { devicesFor, libraryPath } from '../devices.js'
-import { type Outcome, type RunOptions, UsageError } from '../options.js'
+import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
+import { type Outcome, onlyOf, type RunOptions } from '../options.js'
 import { chooseDevices, nodeCommand } from '../processes/commands.js'
-import { type Comparison, compareInPasses, roundsOfPass } from '../processes/comparison.js'
+import { bytesOf, type Comparison, compareInPasses, measureSizes, roundsOfPass } from '../processes/comparison.js'
 import { describeProcessors, type Placement } from '../processes/placements.js'
 import { ProcessGroup } from '../processes/processGroup.js'
-import { type Case, printBandwidths, printRows, type Row, type Subject, takeTurns } from '../turns.js'
+import { printBandwidths, printRows, type Row } from '../turns.js'
 import {
-  type Group,
   groupNames,
   groups,
   isCollective,
@@ -33,7 +31,7 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
   const devices = chooseDevices(devicesFor(options), options)
   const pes = devices.length
   if (pes < 2) throw new Error('one device: puts and gets need a second one')
-  const wanted = choose(options.only)
+  const wanted = onlyOf(options.only, groupNames)
   const library = libraryPath('nvshmem')
   const without = new Set<string>()
   const start = (name: Name, placements: readonly Placement[] | undefined): Promise<ProcessGroup> => {
@@ -64,22 +62,13 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
   )
   for (const line of without) console.log(line)
   const details = {
-    devices: devices.map((device) => device.name),
-    driverVersion: driverVersion().toString(),
+    ...aboutDevices(devices, options),
     nvshmem: version,
     library,
-    software: options.device === 'sim',
     without: [...without],
     processors,
   }
   return { results: { ...details, cases: rows }, bars: barsOf(rows) }
-}
-
-function choose(only: readonly string[] | undefined): readonly Group[] {
-  const known: readonly string[] = groupNames
-  const unknown = only?.find((word) => !known.includes(word))
-  if (unknown !== undefined) throw new UsageError(`--only ${unknown}: there are ${known.join(', ')}`)
-  return only === undefined ? groupNames : groupNames.filter((group) => only.includes(group))
 }
 
 /** Measures a case in all sizes. */
@@ -93,20 +82,15 @@ async function measureCase(test: string, comparison: Comparison<Name>, options: 
   comparison.moveMainThreads()
   // V8 compiles what runs often.
   for (const name of taking) await measure(name, `${test} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 3000}`)
-  const cases = sizes.map((bytes): [string, Case] => {
-    const { iterations, loops } = loopCountsFor(bytes, options)
-    const title = sizes.length > 1 ? `${test} ${bytes} B` : test
-    return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops }]
+  const rounds = roundsOfPass(options.rounds, names)
+  return measureSizes({
+    test,
+    sizes,
+    names: taking,
+    countsFor: (bytes) => loopCountsFor(bytes, options),
+    measure,
+    rounds,
   })
-  const subjects = taking.map(
-    (name): Subject => ({
-      name,
-      cases: cases.map(([request]) => request),
-      measure: (request, count) =>
-        measure(name, `${request} ${count} ${loopCountsFor(bytesOf(request), options).warmUps}`),
-    }),
-  )
-  return takeTurns(Object.fromEntries(cases), subjects, roundsOfPass(options.rounds, names))
 }
 
 /** Tries an atomic in C: NVSHMEM 3.4.5 has none on the host, and ends the process. */
@@ -125,10 +109,6 @@ async function hasAtomics(comparison: Comparison<Name>, without: Set<string>): P
   } finally {
     clearTimeout(timer)
   }
-}
-
-function bytesOf(test: string): number {
-  return Number(test.split(' ')[1])
 }
 
 /** The worst of all sizes that a bar is about. */

@@ -1,29 +1,36 @@
-import { timeOf, timeOfAwaited } from '@shoal/cli/bench'
+import { type Loop, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 
-/** Does a case `count` times on messages of so many bytes, and waits for what it queued. */
-export type SizedLoop<Result = void> = (bytes: number, count: number) => Result
+/** The cases of a PE: each makes its loop for messages of so many bytes. */
+export type Cases<Result = void> = Readonly<Record<string, (bytes: number) => Loop<Result>>>
+
+/** A loop that makes the call `count` times; `wait` waits for all of them. */
+export function repeat(call: (i: number) => unknown, wait: () => unknown = () => undefined): Loop {
+  return (count) => {
+    for (let i = 0; i < count; i += 1) call(i)
+    wait()
+  }
+}
+
+/** A loop that awaits each call. */
+export function repeatAwaited(call: () => Promise<unknown>): Loop<Promise<void>> {
+  return async (count) => {
+    for (let i = 0; i < count; i += 1) await call()
+  }
+}
 
 /** Answers `CASE BYTES ITERATIONS WARMUPS` with the microseconds of one. */
-export function timed(loops: Readonly<Record<string, SizedLoop>>): (words: readonly string[]) => number {
-  return (words) => {
-    const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
-    return timeOf(iterations, warmUps, (count) => loop(bytes, count))
-  }
+export function timed(cases: Cases): (words: readonly string[]) => number {
+  return (words) => timeOf(...requestOf(cases, words))
 }
 
 /** The same for calls that are awaited. */
-export function timedAwaited(
-  loops: Readonly<Record<string, SizedLoop<Promise<void>>>>,
-): (words: readonly string[]) => Promise<number> {
-  return (words) => {
-    const { loop, bytes, iterations, warmUps } = requestOf(loops, words)
-    return timeOfAwaited(iterations, warmUps, (count) => loop(bytes, count))
-  }
+export function timedAwaited(cases: Cases<Promise<void>>): (words: readonly string[]) => Promise<number> {
+  return (words) => timeOfAwaited(...requestOf(cases, words))
 }
 
-function requestOf<L>(loops: Readonly<Record<string, L>>, [test = '', ...numbers]: readonly string[]) {
-  const loop = loops[test]
-  if (loop === undefined) throw new Error(`no case ${test}`)
+function requestOf<Result>(cases: Cases<Result>, [test = '', ...numbers]: readonly string[]) {
+  const loopFor = cases[test]
+  if (loopFor === undefined) throw new Error(`no case ${test}`)
   const [bytes = 0, iterations = 0, warmUps = 0] = numbers.map(Number)
-  return { loop, bytes, iterations, warmUps }
+  return [iterations, warmUps, loopFor(bytes)] as const
 }

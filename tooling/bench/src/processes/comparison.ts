@@ -1,4 +1,4 @@
-import { joinPasses, type Row } from '../turns.js'
+import { type Case, joinPasses, type Row, takeTurns } from '../turns.js'
 import { chooseIdleProcessors, findPlacements, mainThreadProcessors, type Placement } from './placements.js'
 import type { ProcessGroup } from './processGroup.js'
 import { Scheduler } from './scheduler.js'
@@ -88,6 +88,47 @@ export async function compareInPasses<Name extends string>(
     processors.push(comparison.processors)
   }
   return { rows: joinPasses(passes), processors }
+}
+
+/** How often a message of one size is sent. */
+export interface LoopCounts {
+  /** In one loop, and before it. */
+  readonly iterations: number
+  readonly warmUps: number
+  /** A figure is the best of so many loops; short ones vary most, and cost little. 1 when left out. */
+  readonly loops?: number
+  /** Figures of each subject in a round. 1 when left out. */
+  readonly turns?: number
+}
+
+/** Measures a test in several sizes; requests are `TEST BYTES ITERATIONS WARMUPS`. */
+export function measureSizes<Name extends string>(plan: {
+  readonly test: string
+  readonly sizes: readonly number[]
+  readonly names: readonly Name[]
+  readonly rounds: number
+  readonly countsFor: (bytes: number) => LoopCounts
+  readonly measure: (name: Name, request: string) => Promise<number>
+  readonly beforeRound?: () => void
+}): Promise<Row[]> {
+  const { test, sizes, countsFor } = plan
+  const cases = sizes.map((bytes): [string, Case] => {
+    const { iterations, loops = 1, turns = 1 } = countsFor(bytes)
+    const title = sizes.length > 1 ? `${test} ${bytes} B` : test
+    return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops, turns }]
+  })
+  const subjects = plan.names.map((name) => ({
+    name,
+    cases: cases.map(([request]) => request),
+    measure: (request: string, count: number) =>
+      plan.measure(name, `${request} ${count} ${countsFor(bytesOf(request)).warmUps}`),
+  }))
+  return takeTurns(Object.fromEntries(cases), subjects, plan.rounds, plan.beforeRound)
+}
+
+/** The size in the name of a case. */
+export function bytesOf(test: string): number {
+  return Number(test.split(' ')[1])
 }
 
 /** Rounds of one pass, where so many are asked for in all. */

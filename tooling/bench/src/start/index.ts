@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { number, table } from '@shoal/cli/bench'
-import { driverVersion } from '@shoal/driver'
 import { ncclVersion } from '@shoal/nccl'
 import { atMost } from '../bars.js'
 import { compileWithCuda } from '../compile.js'
-import { devicesFor, libraryPath } from '../devices.js'
+import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { chooseDevices, nodeCommand } from '../processes/commands.js'
 import { findShares } from '../processes/placements.js'
@@ -57,11 +56,9 @@ export async function benchRanks(options: RunOptions): Promise<Outcome> {
     atMost(`shoal run of ${ranks} ranks to the first all-reduce, time above C`, median(above), 1.5, ' s'),
   ]
   const details = {
-    devices: devices.map((device) => device.name),
-    driverVersion: driverVersion().toString(),
+    ...aboutDevices(devices, options),
     nccl: ncclVersion().toString(),
     libnccl,
-    software: options.device === 'sim',
   }
   return { results: { ...details, ranks, unit: 'ms', starts: figures }, bars }
 }
@@ -88,7 +85,7 @@ function slowestOf(lines: readonly string[]): Omit<Start, 'whole'> {
 /** Starts the ranks by `shoal run`. */
 async function startJob(ranks: number): Promise<Start> {
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
-  const script = fileURLToPath(new URL('jobChild.js', import.meta.url))
+  const script = fileURLToPath(new URL('child.js', import.meta.url))
   const begin = performance.now()
   const child = spawn(process.execPath, [program, 'run', '-n', String(ranks), '--no-prefix', script], {
     stdio: ['ignore', 'pipe', 'pipe'],

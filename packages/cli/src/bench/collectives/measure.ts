@@ -7,7 +7,7 @@ import { type BenchOptions, type BenchType, firstRunsOf, type Reduction } from '
 import type { RankGroup } from '../rankGroup.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
-import { countFor, type Operation, type Setting } from './operations.js'
+import { countFor, type Operation, prepareCall, type Setting } from './operations.js'
 import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
 /** One combination of what an operation is asked for. */
@@ -138,7 +138,7 @@ class CollectiveBench {
   #callOf({ setting }: Task, operands: readonly Operands[]): () => void {
     const calls = operands.map(({ rank, send, recv }) => {
       const { communicator, stream } = rank
-      return this.#operation.prepare({ ...setting, communicator, send, recv, stream })
+      return prepareCall(this.#operation, { ...setting, communicator, send, recv, stream })
     })
     const queue = (): void => {
       for (const call of calls) call()

@@ -29,16 +29,32 @@ export interface Operation {
   readonly needsGroup?: true
   /** What rank `rank` has in `recv` afterwards, part by part; empty where nothing arrives. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]
-  /** Returns the call that queues the operation once; the buffers are as long as the operation needs. */
-  readonly prepare: (call: Call) => () => void
+  /** Makes the call: `options` have the stream, and `op` and `root` where the operation takes them. */
+  readonly bind: (
+    communicator: Communicator,
+    send: DeviceBuffer,
+    recv: DeviceBuffer,
+    options: CallOptions,
+  ) => () => void
 }
 
-/** What one rank calls an operation with. */
-export interface Call extends Omit<Setting, 'count'> {
+interface CallOptions {
+  readonly stream: Stream
+  readonly op: ReduceOp
+  readonly root: number
+}
+
+/** What one rank calls an operation with; the buffers are as long as the operation needs. */
+export interface Call extends CallOptions {
   readonly communicator: Communicator
   readonly send: DeviceBuffer
   readonly recv: DeviceBuffer
-  readonly stream: Stream
+}
+
+/** Returns the call that queues the operation once. */
+export function prepareCall(operation: Operation, { communicator, send, recv, stream, op, root }: Call): () => void {
+  const options = { stream, ...(operation.reduces ? { op } : {}), ...(operation.rooted ? { root } : {}) }
+  return operation.bind(communicator, send, recv, options as CallOptions)
 }
 
 const one = (): number => 1
@@ -56,10 +72,7 @@ export const operations: readonly Operation[] = [
     busFactor: (worldSize) => 2 * share(worldSize),
     inPlace: 'same',
     result: () => [{ part: 0 }],
-    prepare: ({ communicator, send, recv, stream, op }) => {
-      const options = { op, stream }
-      return () => communicator.allReduce(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.allReduce(send, recv, options),
   },
   {
     ...plain,
@@ -67,10 +80,7 @@ export const operations: readonly Operation[] = [
     recvParts: each,
     inPlace: 'part of recv',
     result: (_, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part: 0 })),
-    prepare: ({ communicator, send, recv, stream }) => {
-      const options = { stream }
-      return () => communicator.allGather(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.allGather(send, recv, options),
   },
   {
     ...plain,
@@ -79,10 +89,7 @@ export const operations: readonly Operation[] = [
     sendParts: each,
     inPlace: 'part of send',
     result: (rank) => [{ part: rank }],
-    prepare: ({ communicator, send, recv, stream, op }) => {
-      const options = { op, stream }
-      return () => communicator.reduceScatter(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.reduceScatter(send, recv, options),
   },
   {
     ...plain,
@@ -91,10 +98,7 @@ export const operations: readonly Operation[] = [
     recvParts: each,
     inPlace: undefined,
     result: (part, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part })),
-    prepare: ({ communicator, send, recv, stream }) => {
-      const options = { stream }
-      return () => communicator.allToAll(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.allToAll(send, recv, options),
   },
   {
     ...plain,
@@ -103,10 +107,7 @@ export const operations: readonly Operation[] = [
     busFactor: one,
     inPlace: 'same',
     result: (_, { root }) => [{ rank: root, part: 0 }],
-    prepare: ({ communicator, send, recv, stream, root }) => {
-      const options = { root, stream }
-      return () => communicator.broadcast(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.broadcast(send, recv, options),
   },
   {
     ...plain,
@@ -116,10 +117,7 @@ export const operations: readonly Operation[] = [
     busFactor: one,
     inPlace: 'same',
     result: (rank, { root }) => (rank === root ? [{ part: 0 }] : []),
-    prepare: ({ communicator, send, recv, stream, op, root }) => {
-      const options = { op, root, stream }
-      return () => communicator.reduce(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.reduce(send, recv, options),
   },
   {
     ...plain,
@@ -129,10 +127,7 @@ export const operations: readonly Operation[] = [
     inPlace: 'part of recv',
     result: (rank, { root, worldSize }) =>
       rank === root ? everyRank(worldSize).map((other) => ({ rank: other, part: 0 })) : [],
-    prepare: ({ communicator, send, recv, stream, root }) => {
-      const options = { root, stream }
-      return () => communicator.gather(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.gather(send, recv, options),
   },
   {
     ...plain,
@@ -141,10 +136,7 @@ export const operations: readonly Operation[] = [
     sendParts: each,
     inPlace: 'part of send',
     result: (part, { root }) => [{ rank: root, part }],
-    prepare: ({ communicator, send, recv, stream, root }) => {
-      const options = { root, stream }
-      return () => communicator.scatter(send, recv, options)
-    },
+    bind: (communicator, send, recv, options) => () => communicator.scatter(send, recv, options),
   },
   {
     // Each rank sends to the next one and receives from the one before.
@@ -154,12 +146,13 @@ export const operations: readonly Operation[] = [
     busFactor: one,
     inPlace: undefined,
     result: (rank, { worldSize }) => [{ rank: (rank + worldSize - 1) % worldSize, part: 0 }],
-    prepare: ({ communicator, send, recv, stream, worldSize }) => {
-      const to = { peer: (communicator.rank + 1) % worldSize, stream }
-      const from = { peer: (communicator.rank + worldSize - 1) % worldSize, stream }
+    bind: (communicator, send, recv, { stream }) => {
+      const { rank, worldSize } = communicator
+      const next = { peer: (rank + 1) % worldSize, stream }
+      const previous = { peer: (rank + worldSize - 1) % worldSize, stream }
       return () => {
-        communicator.send(send, to)
-        communicator.recv(recv, from)
+        communicator.send(send, next)
+        communicator.recv(recv, previous)
       }
     },
   },
