@@ -1,4 +1,4 @@
-/* The calls that are measured, from C. Answers requests on standard input, so that its loops can take turns with others:
+/* Calls of the driver, in C. Answers requests on standard input, so that its loops can take turns with others:
  *
  *   CASE BURSTS CALLS   runs BURSTS bursts of CALLS calls, waiting for the GPU after each; answers with the nanoseconds
  *                       of one call, the waits left out

@@ -52,11 +52,11 @@ static int receive_descriptor(int socket) {
   return descriptor;
 }
 
-static void tell(int socket) {
+static void send_byte(int socket) {
   if (write(socket, "x", 1) != 1) fail("write", strerror(errno));
 }
 
-static void hear(int socket) {
+static void receive_byte(int socket) {
   char byte;
   if (read(socket, &byte, 1) != 1) fail("read", strerror(errno));
 }
@@ -65,7 +65,7 @@ static int receive(int socket, size_t size) {
   enter_device(0);
   CUdeviceptr address;
   CUDA(cuMemAddressReserve(&address, size, 0, 0, 0));
-  tell(socket);
+  send_byte(socket);
   for (;;) {
     const int descriptor = receive_descriptor(socket);
     if (descriptor < 0) return 0;
@@ -74,11 +74,11 @@ static int receive(int socket, size_t size) {
                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(descriptor);
     map(address, size, memory);
-    tell(socket);
+    send_byte(socket);
     CUDA(cuCtxSynchronize());
     CUDA(cuMemUnmap(address, size));
     CUDA(cuMemRelease(memory));
-    tell(socket);
+    send_byte(socket);
   }
 }
 
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   const CUmemAllocationProp wanted = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle memory;
   CUDA(cuMemCreate(&memory, size, &wanted, 0));
-  hear(ends[0]);
+  receive_byte(ends[0]);
   printf("ready\n");
   fflush(stdout);
 
@@ -112,9 +112,9 @@ int main(int argc, char** argv) {
       CUDA(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
       send_descriptor(ends[0], descriptor);
       close(descriptor);
-      hear(ends[0]);
+      receive_byte(ends[0]);
       total += now() - begin;
-      hear(ends[0]);
+      receive_byte(ends[0]);
     }
     answer(total / count);
   }

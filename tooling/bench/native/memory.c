@@ -1,7 +1,7 @@
 /* Mapped memory from C. Answers requests on standard input, so that its loops can take turns with others:
  *
  *   map COUNT         create, map, set access, wait for the context, unmap, release; nanoseconds of one
- *   mapWithoutWait    the same without the wait, which only a program may leave out that knows the memory to be idle
+ *   mapWithoutWait    the same without the wait, for programs that know that the memory is idle
  *   grow COUNT        reserve the largest size and grow to it step by step; nanoseconds of one growth
  *   release COUNT     wait, unmap the steps, free the addresses; nanoseconds of one
  *   growByCopy COUNT  grow by allocating anew and copying, as a program without mapping does

@@ -1,4 +1,4 @@
-/* The few things of NCCL that the C programs use, so that no nccl.h has to be found. */
+/* The types and functions of NCCL that the programs use, so that no nccl.h has to be found. */
 #ifndef SHOAL_BENCH_NCCL_FUNCTIONS_H
 #define SHOAL_BENCH_NCCL_FUNCTIONS_H
 

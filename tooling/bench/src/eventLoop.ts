@@ -10,7 +10,7 @@ interface Round extends Delay {
   readonly queueing: number
 }
 
-/** How late the event loop is while a stream with about a second of work is awaited. */
+/** Delay of the event loop while a stream with about a second of work is awaited. */
 export async function benchEventLoop(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   // Large enough on a GPU that a second of copies fits its launch queue: a full queue would block the caller.

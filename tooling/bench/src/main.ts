@@ -19,7 +19,7 @@ commands
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
   event-loop-ranks
-               delay of the event loop of a rank while it waits for one that comes late
+               delay of the event loop of a rank while it waits for a late one
 
 options
   --json FILE      writes the figures as JSON
@@ -29,7 +29,7 @@ options
   --max-bytes N    nccl, nvshmem: largest message (default: 1 GiB, 256 MiB; 1 MiB on the software device)
   --only A,B       nccl: only these operations; process, processes: only in one process, only in one a rank
                    nvshmem: only put-get, barrier, host, atomics
-  --wait-seconds N event-loop-ranks: how late the other rank comes (default: 10)
+  --wait-seconds N event-loop-ranks: seconds that the other rank is late (default: 10)
   --no-python      gpu, memory: without the Python bindings
   --spec FOLDER    sys: the specs of the raw packages (default: those of tooling/bindgen)
   --check          exit status 1 when a bar is missed
@@ -43,7 +43,7 @@ environment
 
 type Command = (options: RunOptions) => Promise<Outcome>
 
-// Each is loaded alone: what one needs must not have to be there for another.
+// Loaded one by one, so that none needs the libraries of another.
 const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
   gpu: async () => (await import('./gpu.js')).benchGpu,

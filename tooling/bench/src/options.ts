@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly maximumBytes: number
   /** Which operations of `nccl` and `nvshmem`; all of them when left out. */
   readonly only: readonly string[] | undefined
-  /** How late the other rank comes in `event-loop-ranks`. */
+  /** Seconds that the other rank of `event-loop-ranks` is late. */
   readonly waitSeconds: number
 }
 

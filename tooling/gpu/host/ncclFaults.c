@@ -93,7 +93,7 @@ struct trial {
   int dtype, op;
   size_t count;
   int in_place, world;
-  /* Where the buffers lie: NULL for plain memory. */
+  /* NULL for plain memory. */
   const char* memory;
 };
 
@@ -129,7 +129,7 @@ static unsigned expected_value(const struct trial* trial, int rank, size_t index
   return trial->op == PRE_MUL_SUM ? 2 * sum : trial->op == AVG ? sum / (unsigned)trial->world : sum;
 }
 
-/* Both buffers of a rank lie in one piece of memory, in halves, with 16 elements before and behind them. */
+/* The buffers of a rank are the halves of one piece of memory, with 16 elements before and behind each. */
 static const size_t half = MOST_BYTES;
 static size_t guard_of(const struct trial* trial) { return 16 * (size_t)types[trial->dtype].bytes; }
 

@@ -190,7 +190,7 @@ static void ask(void) {
     }
   }
   static const size_t parts[] = {4, 4096, 65536, 87376, 87384, 131072, 131080, 262144, 262144 * 3, MOST_BYTES};
-  /* First what is not known to leave anything behind. */
+  /* First those that are not known to change other memory. */
   ask_afterwards(0);
   ask_afterwards(65536);
   for (size_t at = 0; at < sizeof parts / sizeof *parts; ++at) ask_reduce_scatter(0, 2, parts[at]);
@@ -226,7 +226,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return fprintf(stderr, "usage: nvshmemFaults LIBCUDA LIBNVSHMEM PES\n"), 2;
   pes = atoi(argv[3]);
   if (pes < 1 || pes > MOST_PES) return fprintf(stderr, "PES is from 1 to %d\n", MOST_PES), 2;
-  /* Each is a process before it knows of NVSHMEM; PE 0 makes the id, and serves it as long as it lives. */
+  /* Forked before NVSHMEM is loaded. PE 0 makes the id, and serves it until it ends. */
   int pipes[MOST_PES][2];
   for (int other = 1; other < pes && pe == 0; ++other) {
     if (pipe(pipes[other]) != 0) fail("pipe", "failed");

@@ -1,6 +1,6 @@
 // Renders docs/hardware/README.md from the kept results.
 
-/** The whole page. `settings` come as `readSettings` gives them. */
+/** The whole page, from what `readSettings` returns. */
 export function renderPage(settings) {
   const lines = [
     '# Results on hardware',
@@ -129,7 +129,7 @@ function ratios(settings) {
     '',
     'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is',
     'about, each the median of the rounds. In brackets: the same program in C once more, against itself. Bold: the limit is',
-    'missed. Figures of different machines and runs do not compare: clocks and neighbours differ.',
+    'missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
     '',
     ...table(['', ...heads, 'limit'], rows),
     '',
@@ -223,12 +223,12 @@ function nvshmemFaults(settings) {
   return ['## Known faults of NVSHMEM', '', about, '', ...lines, '']
 }
 
-/** Calls `visit` with each job and the title of its setting; what it returns in one list. */
+/** Calls `visit` with each job and the title of its setting; returns all results in one list. */
 function eachJob(settings, visit) {
   return settings.flatMap((setting, index) => setting.jobs.flatMap((job) => visit(job, titles(settings)[index])))
 }
 
-/** What tells the settings apart. */
+/** Short names of the settings: the number of GPUs, and what differs besides. */
 function titles(settings) {
   const differ = (pick) => new Set(settings.map(pick)).size > 1
   const [hasModels, hasVersions] = [differ(({ gpu }) => gpu), differ((setting) => versionOf(setting, 'nccl'))]

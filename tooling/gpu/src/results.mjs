@@ -1,11 +1,11 @@
-// The data files of docs/hardware/results: made from what a host sent back, and read again for the pages.
+// The data files of docs/hardware/results: made from what a host sent back, and read for the page.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 
 export const resultsFolder = join(root, 'docs', 'hardware', 'results')
 
-/** Turns the results.json of a run into the record that is kept: no paths of the host, no noise. */
+/** Makes the record that is kept from the results.json of a run. */
 export function recordOf(report) {
   if (report.software) throw new SetupError('This run was on the software device; only runs on GPUs are kept.')
   const { host, about } = report
@@ -47,7 +47,7 @@ function jobRecord({ name, status, seconds, reason, output, data }) {
 }
 
 function caseRecord({ suite, name, outcome, milliseconds, reason, error, notes }) {
-  // Where it was thrown is in files of the host; the message and the seed are what another run needs.
+  // Without the stack, which names files of the host.
   const message = error?.split(/\n\s+at /)[0].trim()
   return { suite, name, outcome, milliseconds, reason, error: message, notes: notes?.length > 0 ? notes : undefined }
 }
@@ -88,7 +88,7 @@ export function readSettings(folder = resultsFolder) {
     .map((file) => readJson(join(folder, file)))
 }
 
-/** Where a host keeps its files and the serials of its GPUs are nobody's business: of a path only the name stays. */
+/** Leaves out the serials of GPUs, and of paths all but the name: neither is for publication. */
 function withoutPaths(value) {
   if (typeof value === 'string')
     return value

@@ -211,7 +211,7 @@ describe('the page', () => {
     expect(page).toContain('| python-memory | **failed**: 1 of 2 exchanges |')
   })
 
-  it('tells the faults of the libraries, those of the same kind in one row', () => {
+  it('lists the faults of the libraries, those of the same kind in one row', () => {
     const faults = {
       'reduce avg of f16, 1 ranks, plain memory: refused with 4': [1, 7],
       'allReduce avg of f8e4m3, 1 ranks, plain memory, in place: refused with 4': [1],

@@ -13,7 +13,7 @@ export function parseCommandLine<O extends Options>(args: readonly string[], opt
   }
 }
 
-/** @throws UsageError for what is not a whole number from `least`. */
+/** The number in `text`. @throws UsageError for one that is not whole or less than `least` */
 export function wholeNumber(text: string, option: string, least: number): number {
   const value = Number(text)
   if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
@@ -21,7 +21,7 @@ export function wholeNumber(text: string, option: string, least: number): number
   return value
 }
 
-/** @throws UsageError for what is none of the words. */
+/** The word that `text` is. @throws UsageError for any other */
 export function oneOf<T extends string>(text: string, option: string, words: readonly T[]): T {
   const word = words.find((one) => one === text)
   if (word === undefined) throw new UsageError(`${option} must be ${words.join(' or ')}, got ${text}`)

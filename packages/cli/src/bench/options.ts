@@ -75,7 +75,7 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
       --in-place WHICH    both (default), in, out
   -g, --devices N         ranks in one process, or PEs to start (default: all devices)
       --device sim        on the software device, whose figures mean nothing
-      --timeout SECONDS   for the ranks to meet, and for any one size (default: 120)
+      --timeout SECONDS   for the ranks to connect, and for any one size (default: 120)
       --json FILE         all figures
       --svg FILE          a plot of them; needs the package echarts
       --help

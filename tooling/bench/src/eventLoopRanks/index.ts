@@ -13,7 +13,7 @@ const pairs = {
   nvshmemChild: { init: 'NVSHMEM: init', barrier: 'NVSHMEM: barrierAll' },
 } as const
 
-/** How late the event loop of a rank is while it waits for a rank that comes late. */
+/** Delay of the event loop of a rank while it waits for a late one. */
 export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome> {
   const devices = devicesFor(options)
   if (devices.length < 2) throw new Error('one device: a rank that waits needs another one to wait for')
@@ -22,7 +22,7 @@ export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome>
     Object.entries(pairs).map(([script, steps]) => measurePair(script, steps, options.waitSeconds)),
   )
   const waits = measured.flat()
-  console.log(`Event loop of a rank while the other one comes ${options.waitSeconds} s late, in milliseconds\n`)
+  console.log(`Event loop of a rank while the other one is ${options.waitSeconds} s late, in milliseconds\n`)
   console.log(
     table(
       ['waits in', 'waited', 'delay: median', '99th percentile', 'longest'],

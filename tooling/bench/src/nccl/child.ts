@@ -12,7 +12,7 @@ await serve({
   ...(first === 0 ? { makeId: () => UniqueId.create().toBytes() } : {}),
   start: async (bytes) => {
     const id = UniqueId.fromBytes(bytes)
-    // In the same order as in C: what is allocated before a buffer decides where in the device's memory it lies.
+    // In the same order as in C: a buffer's place in device memory depends on what was allocated before it.
     const prepared = Array.from({ length: local }, (_, index) => prepare(first + index))
     const ranks = await Promise.all(prepared.map((one, index) => join(one, first + index, id)))
     const readyLine = `ready ${ncclVersion().value}${hasAllToAll ? '' : ' no all-to-all'}`

@@ -36,7 +36,7 @@ export async function measureCollective(
       })
     }
   } catch (error) {
-    // What went wrong first is what is told in the end.
+    // The first error is thrown; later ones are only printed.
     await disconnect(ranks, 'abort').catch((problem: unknown) => console.error(`shoal bench: ${String(problem)}`))
     throw error
   }
@@ -54,7 +54,7 @@ export function variantsOf(operation: Operation, worldSize: number, options: Ben
   return options.types.flatMap((type) => ops.flatMap((op) => roots.map((root) => ({ type, op, root }))))
 }
 
-/** What one measurement is about. */
+/** One measurement. */
 interface Task {
   readonly type: BenchType
   readonly setting: Setting

@@ -10,7 +10,7 @@ export interface Setting {
   readonly count: number
 }
 
-/** Where a part of a result comes from: one part of one rank, or that part of all ranks, combined. */
+/** Where a part of a result comes from: a part of one rank, or that part of all ranks, reduced. */
 export type Source = { readonly rank: number; readonly part: number } | { readonly part: number }
 
 /** One operation of NCCL, as nccl-tests measure it. */

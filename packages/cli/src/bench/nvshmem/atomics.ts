@@ -13,7 +13,7 @@ export interface AtomicRow {
   readonly latency: number | null
   /** Of the form without a result, back to back with one `quiet`; millions a second. Null where there is none. */
   readonly rate: number | null
-  /** Whether the word is what it has to be; null where it was not looked at. */
+  /** Whether the word has the right value; null where that was not checked. */
   readonly right: boolean | null
 }
 
@@ -34,10 +34,10 @@ const value = 5
 
 interface Operation {
   readonly name: string
-  /** With the word as it was for a result. */
+  /** Returns the value before. */
   readonly fetching?: (atomics: Atomics, word: Word) => unknown
   readonly plain?: (atomics: Atomics, word: Word) => unknown
-  /** What the word is, after so many of either. */
+  /** The value of the word after so many operations. */
   readonly after: (times: number) => number
 }
 

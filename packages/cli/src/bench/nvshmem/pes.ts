@@ -35,7 +35,7 @@ export async function startPes(commandLine: readonly string[], options: BenchOpt
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
   // All on this machine, whatever interfaces it has.
   process.env['NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME'] ??= 'lo'
-  // As if somebody had written that; the ranks know by their environment that they are ranks.
+  // As `shoal run … shoal bench …`: the environment makes the processes ranks.
   return await runCommand.run(['-n', String(pes), '--no-prefix', program, 'bench', ...commandLine])
 }
 

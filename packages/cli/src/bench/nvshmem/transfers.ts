@@ -14,9 +14,9 @@ export interface TransferRow {
   readonly bandwidth: number
   /** On a stream, back to back; millions a second. */
   readonly rate: number
-  /** From the host, the call that blocks, and `quiet`; microseconds. */
+  /** The blocking call from the host, and `quiet`; microseconds. */
   readonly hostLatency: number
-  /** Bytes that are not what they have to be; null where nothing was compared. */
+  /** Wrong bytes; null where nothing was compared. */
   readonly wrong: number | null
 }
 

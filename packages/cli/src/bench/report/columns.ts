@@ -15,7 +15,7 @@ export function row(columns: readonly Column[], cells: readonly string[]): strin
   return columns.map(({ width }, index) => (cells[index] ?? '').padStart(width)).join(' ')
 }
 
-/** Microseconds and bandwidths, with as many digits as fit and tell something. */
+/** Microseconds and bandwidths, in at most six characters. */
 export function figure(value: number): string {
   if (value >= 10_000) return value.toFixed(0)
   if (value >= 1000) return value.toFixed(1)
@@ -27,7 +27,7 @@ export function wrongLine(what: string, wrong: number | null): string {
   return `# ${what} wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`
 }
 
-/** A figure with three digits or more; `–` for what is none. */
+/** A figure with at least three digits; `–` where there is none. */
 export function number(value: number): string {
   if (!Number.isFinite(value)) return '–'
   if (value >= 1000) return value.toFixed(0)
