@@ -30,7 +30,8 @@ function machines(settings) {
   return ['## Machines', '', ...table(heads, rows), '']
 }
 
-function pythonOf(packages = {}) {
+function pythonOf(versions) {
+  const packages = versions ?? {}
   const there = ['python', 'cuda-bindings', 'cupy-cuda13x', 'torch'].filter((name) => packages[name] !== undefined)
   return there.map((name) => `${name === 'python' ? '' : `${name} `}${packages[name]}`).join(', ') || 'none'
 }

@@ -17,4 +17,4 @@ export {
 } from './driverCalls.js'
 export { number, table } from './report/columns.js'
 export { machineFacts } from './report/report.js'
-export { type Loop, timeOf, timeOfAwaited } from './timing.js'
+export { type Loop, repeat, repeatAwaited, timeOf, timeOfAwaited } from './timing.js'

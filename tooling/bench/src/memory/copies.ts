@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { timeOf, timeOfAwaited } from '@shoal/cli/bench'
+import { repeat, repeatAwaited, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 import { type Device, DeviceBuffer, PinnedBuffer } from '@shoal/driver'
 import { defineLibrary } from '@shoal/ffi'
 import { putHandle, putPointer, putSize } from '@shoal/ffi/calls'
@@ -14,8 +14,6 @@ const copies = defineLibrary({
   linux: ['libcopies.so'],
   hint: 'It is built by the benchmark itself.',
 })
-
-type AsyncLoop = (count: number) => Promise<void>
 
 /** Copies of page-locked memory to the device and back, in the same memory for all subjects. */
 export async function measureCopies(device: Device, { copyBytes, counts }: Sizes, rounds: number): Promise<Row[]> {
@@ -41,24 +39,16 @@ export async function measureCopies(device: Device, { copyBytes, counts }: Sizes
     }
     const c = { toDevice: inC('copy_to_device', host.address), toHost: inC('copy_to_host', back.address) }
     const queue = { stream }
-    const blocking: Record<string, (count: number) => void> = {
-      toDevice: (count) => {
-        for (let i = 0; i < count; i += 1) buffer.copyFromSync(host, queue)
-      },
-      toHost: (count) => {
-        for (let i = 0; i < count; i += 1) buffer.copyToSync(back, queue)
-      },
+    const blocking = {
+      toDevice: repeat(() => buffer.copyFromSync(host, queue)),
+      toHost: repeat(() => buffer.copyToSync(back, queue)),
     }
-    const awaited: Record<string, AsyncLoop> = {
-      toDevice: async (count) => {
-        for (let i = 0; i < count; i += 1) {
-          buffer.copyFrom(host, queue)
-          await stream.synchronize()
-        }
-      },
-      toHost: async (count) => {
-        for (let i = 0; i < count; i += 1) await buffer.copyTo(back, queue)
-      },
+    const awaited = {
+      toDevice: repeatAwaited(() => {
+        buffer.copyFrom(host, queue)
+        return stream.synchronize()
+      }),
+      toHost: repeatAwaited(() => buffer.copyTo(back, queue)),
     }
     const about = { unit: 'µs', count: counts.copy, loops: 3 }
     const cases: Record<string, Case> = {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { repeat, timeOf } from '@shoal/cli/bench'
 import {
   CUmemAccess_flags,
   CUmemAccessDesc,
@@ -19,7 +20,8 @@ import type { SubjectProcess } from '../subjectProcess.js'
 import { type Case, type Row, type Subject, subjectOf, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
-type Loop = (count: number) => number
+/** Microseconds of one of `count`. */
+type TimedLoop = (count: number) => number
 
 /** Measures mapping and growing. `c` is native/memory.c. */
 export async function measureMapping(
@@ -41,7 +43,7 @@ export async function measureMapping(
     growByCopy: { ...growing, title: `allocated anew and copied, ${grown}` },
   }
   const range = AddressRange.reserve(mapBytes)
-  const inside = (loop: Loop, count: number): number => device.primaryContext.run(() => loop(count) / 1000)
+  const inside = (loop: TimedLoop, count: number): number => device.primaryContext.run(() => loop(count))
   const subjects: Subject[] = [
     {
       name: 'C',
@@ -62,55 +64,50 @@ function must(status: number): void {
   if (status !== 0) throw new Error(`a call of the CUDA driver failed with ${status}`)
 }
 
-function timed(body: () => void): number {
-  const start = process.hrtime.bigint()
-  body()
-  return Number(process.hrtime.bigint() - start)
-}
-
-function rawLoops(device: Device, address: bigint, bytes: number): Record<string, Loop> {
+function rawLoops(device: Device, address: bigint, bytes: number): Record<string, TimedLoop> {
   const location = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: device.ordinal }
   const type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
   const properties = CUmemAllocationProp.allocate({ type, location })
   const access = CUmemAccessDesc.allocate({ location, flags: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE })
   const out = NativeMemory.allocate(8)
-  const loop = (count: number, waits: boolean): number =>
-    timed(() => {
-      for (let i = 0; i < count; i += 1) {
-        must(cuMemCreate(out, bytes, properties, 0))
-        const memory = out.u64[0] as CUmemGenericAllocationHandle
-        must(cuMemMap(address, bytes, 0, memory, 0))
-        must(cuMemSetAccess(address, bytes, access, 1))
-        if (waits) must(cuCtxSynchronize())
-        must(cuMemUnmap(address, bytes))
-        must(cuMemRelease(memory))
-      }
-    }) / count
-  return { map: (count) => loop(count, true), mapWithoutWait: (count) => loop(count, false) }
+  const loop = (waits: boolean) =>
+    repeat(() => {
+      must(cuMemCreate(out, bytes, properties, 0))
+      const memory = out.u64[0] as CUmemGenericAllocationHandle
+      must(cuMemMap(address, bytes, 0, memory, 0))
+      must(cuMemSetAccess(address, bytes, access, 1))
+      if (waits) must(cuCtxSynchronize())
+      must(cuMemUnmap(address, bytes))
+      must(cuMemRelease(memory))
+    })
+  return { map: (count) => timeOf(count, 0, loop(true)), mapWithoutWait: (count) => timeOf(count, 0, loop(false)) }
 }
 
-function driverLoops(device: Device, range: AddressRange, { mapBytes, stepBytes, steps }: Sizes): Record<string, Loop> {
+function driverLoops(
+  device: Device,
+  range: AddressRange,
+  { mapBytes, stepBytes, steps }: Sizes,
+): Record<string, TimedLoop> {
   const growth = (count: number): { readonly growing: number; readonly ending: number } => {
     let [growing, ending] = [0, 0]
     for (let i = 0; i < count; i += 1) {
-      let buffer: GrowableBuffer | undefined
-      growing += timed(() => {
-        buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: stepBytes * steps, stepBytes })
-        for (let step = 1; step <= steps; step += 1) buffer.resize(step * stepBytes)
-      })
-      ending += timed(() => buffer?.dispose())
+      const start = performance.now()
+      const buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: stepBytes * steps, stepBytes })
+      for (let step = 1; step <= steps; step += 1) buffer.resize(step * stepBytes)
+      const grown = performance.now()
+      buffer.dispose()
+      growing += grown - start
+      ending += performance.now() - grown
     }
-    return { growing: growing / count, ending: ending / count }
+    return { growing: (growing * 1000) / count, ending: (ending * 1000) / count }
+  }
+  const mapOnce = (): void => {
+    const memory = PhysicalMemory.create(device, mapBytes)
+    range.map(memory).dispose()
+    memory.dispose()
   }
   return {
-    map: (count) =>
-      timed(() => {
-        for (let i = 0; i < count; i += 1) {
-          const memory = PhysicalMemory.create(device, mapBytes)
-          range.map(memory).dispose()
-          memory.dispose()
-        }
-      }) / count,
+    map: (count) => timeOf(count, 0, repeat(mapOnce)),
     grow: (count) => growth(count).growing,
     release: (count) => growth(count).ending,
   }

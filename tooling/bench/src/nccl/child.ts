@@ -1,5 +1,5 @@
 // Some or all ranks in one process of Node, as native/collectives.c in C: FIRST-RANK LOCAL-RANKS RANKS BYTES
-import { type Operation, operations, prepareCall, timeOf } from '@shoal/cli/bench'
+import { type Operation, operations, prepareCall, repeat, timeOf } from '@shoal/cli/bench'
 import { Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, group, ncclVersion, UniqueId } from '@shoal/nccl'
 import { nccl } from '@shoal/nccl-sys'
@@ -53,12 +53,11 @@ function answerFor(ranks: readonly Rank[]): Answer {
     if (operation === undefined) throw new Error(`no operation ${name}`)
     const queue = queueFor(ranks, operation, Number(bytes))
     const once = ranks.length > 1 ? () => group(queue) : queue
-    const loop = (count: number): void => {
-      for (let i = 0; i < count; i += 1) once()
-      // Blocks as the C program does: the operation is timed, not the event loop.
+    // Blocks as the C program does: the operation is timed, not the event loop.
+    const wait = (): void => {
       for (const { stream } of ranks) stream.synchronizeSync()
     }
-    return timeOf(Number(iterations), Number(warmUps), loop)
+    return timeOf(Number(iterations), Number(warmUps), repeat(once, wait))
   }
 }
 

@@ -1,6 +1,7 @@
 // One PE through the safe package, with calls that are awaited.
+import { repeatAwaited } from '@shoal/cli/bench'
 import { servePe } from './safe.js'
-import { repeatAwaited, timedAwaited } from './timed.js'
+import { timedAwaited } from './timed.js'
 
 await servePe(({ session, stream, peer, views, word }) => {
   const queued = { ...peer, stream }

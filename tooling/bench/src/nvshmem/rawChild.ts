@@ -1,4 +1,5 @@
 // One PE through the raw package, as native/nvshmem.c: PE PES BYTES
+import { repeat } from '@shoal/cli/bench'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import { Device } from '@shoal/driver'
 import {
@@ -22,7 +23,7 @@ import {
 } from '@shoal/nvshmem-sys'
 import { serve } from '../processes/serve.js'
 import { allocateRaw, makeRawId, startRaw } from './raw.js'
-import { type Cases, repeat, timed } from './timed.js'
+import { type Cases, timed } from './timed.js'
 
 const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
 const device = Device.get(pe)

@@ -1,6 +1,7 @@
 // One PE through the safe package, with calls that block, as those of the C program.
+import { repeat } from '@shoal/cli/bench'
 import { servePe } from './safe.js'
-import { repeat, timed } from './timed.js'
+import { timed } from './timed.js'
 
 await servePe(({ session, stream, peer, views, word }) => {
   const queued = { ...peer, stream }

@@ -3,21 +3,6 @@ import { type Loop, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 /** The cases of a PE: each makes its loop for messages of so many bytes. */
 export type Cases<Result = void> = Readonly<Record<string, (bytes: number) => Loop<Result>>>
 
-/** A loop that makes the call `count` times; `wait` waits for all of them. */
-export function repeat(call: (i: number) => unknown, wait: () => unknown = () => undefined): Loop {
-  return (count) => {
-    for (let i = 0; i < count; i += 1) call(i)
-    wait()
-  }
-}
-
-/** A loop that awaits each call. */
-export function repeatAwaited(call: () => Promise<unknown>): Loop<Promise<void>> {
-  return async (count) => {
-    for (let i = 0; i < count; i += 1) await call()
-  }
-}
-
 /** Answers `CASE BYTES ITERATIONS WARMUPS` with the microseconds of one. */
 export function timed(cases: Cases): (words: readonly string[]) => number {
   return (words) => timeOf(...requestOf(cases, words))

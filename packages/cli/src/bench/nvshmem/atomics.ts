@@ -2,7 +2,7 @@ import type { Session, SymmetricBuffer } from '@shoal/nvshmem'
 import { type BenchOptions, firstRuns } from '../options.js'
 import { type Column, figure, row, wrongLine } from '../report/columns.js'
 import type { BarDiagram } from '../report/plot.js'
-import { timeOf } from '../timing.js'
+import { repeat, timeOf } from '../timing.js'
 import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of atomics, of PE 0 on a word of PE 1. */
@@ -134,15 +134,13 @@ async function measure(
   const rows: AtomicRow[] = []
   if (session.pe === 0) {
     const { atomics } = session
-    const repeat = (call: (atomics: Atomics, word: Word) => unknown) => (rounds: number) => {
-      for (let i = 0; i < rounds; i += 1) call(atomics, word)
-      session.quietSync()
-    }
+    const quiet = (): void => session.quietSync()
     /** Microseconds of one, and whether the word is right afterwards. */
     const time = (operation: Operation, call: (atomics: Atomics, word: Word) => unknown): [number, boolean | null] => {
       session.putElementSync(word, before, peer)
-      session.quietSync()
-      const microseconds = timeOf(iterations, firstRuns + warmUps, repeat(call))
+      quiet()
+      const loop = repeat(() => call(atomics, word), quiet)
+      const microseconds = timeOf(iterations, firstRuns + warmUps, loop)
       const isRight =
         BigInt(session.getElementSync(word, peer)) === BigInt(operation.after(iterations + firstRuns + warmUps))
       return [microseconds, check ? isRight : null]

@@ -1,6 +1,6 @@
 import { type BenchOptions, firstRuns } from '../options.js'
 import { type Column, figure, row } from '../report/columns.js'
-import { timeOf } from '../timing.js'
+import { repeat, timeOf } from '../timing.js'
 import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of barriers. */
@@ -54,10 +54,11 @@ async function measure(
   const rows: BarrierRow[] = []
   for (const [operation, from, once] of cases) {
     await rankGroup.barrier()
-    const own = timeOf(iterations, firstRuns + warmUps, (count) => {
-      for (let i = 0; i < count; i += 1) once()
-      if (from === 'stream') stream.synchronizeSync()
-    })
+    const own = timeOf(
+      iterations,
+      firstRuns + warmUps,
+      repeat(once, () => from === 'stream' && stream.synchronizeSync()),
+    )
     const latency = (await rankGroup.sum(own)) / rankGroup.processes
     rows.push({ operation, from, latency })
   }

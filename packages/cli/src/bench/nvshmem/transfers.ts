@@ -2,7 +2,7 @@ import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { type BenchOptions, firstRunsOf } from '../options.js'
 import { type Column, figure, row, wrongLine } from '../report/columns.js'
 import { sizesOf } from '../size.js'
-import { timeOf } from '../timing.js'
+import { repeat, timeOf } from '../timing.js'
 import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of put or get, from PE 0 to PE 1. */
@@ -99,30 +99,19 @@ async function measure(
     if (session.pe === 0) {
       const { iterations } = options
       const warmUps = options.warmUps + (rows.length === 0 ? firstRunsOf(bytes) : 0)
-      const latency = timeOf(iterations, warmUps, (count) => {
-        for (let i = 0; i < count; i += 1) {
-          queue()
-          stream.synchronizeSync()
-        }
-      })
-      const backToBack = timeOf(iterations, warmUps, (count) => {
-        for (let i = 0; i < count; i += 1) queue()
-        stream.synchronizeSync()
-      })
-      const hostLatency = timeOf(iterations, warmUps, (count) => {
-        for (let i = 0; i < count; i += 1) once()
-      })
+      const wait = (): void => void stream.synchronizeSync()
+      const queueAndWait = (): void => {
+        queue()
+        wait()
+      }
+      const latency = timeOf(iterations, warmUps, repeat(queueAndWait))
+      const backToBack = timeOf(iterations, warmUps, repeat(queue, wait))
+      const hostLatency = timeOf(iterations, warmUps, repeat(once))
       // A call that failed took no time: the figures are worth nothing then.
       await new Promise((resolve) => setImmediate(resolve))
       if (failure !== undefined) throw failure.error
-      const row = {
-        bytes,
-        latency,
-        bandwidth: bytes / backToBack / 1000,
-        rate: 1 / backToBack,
-        hostLatency,
-        wrong: all,
-      }
+      const [bandwidth, rate] = [bytes / backToBack / 1000, 1 / backToBack]
+      const row = { bytes, latency, bandwidth, rate, hostLatency, wrong: all }
       rows.push(row)
       onRow(row)
     }
