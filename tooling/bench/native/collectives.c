@@ -64,7 +64,6 @@ int main(int argc, char** argv) {
   world = atoi(argv[4]);
   const size_t most = strtoull(argv[5], NULL, 10);
   if (local < 1 || local > MOST_DEVICES || first < 0 || first + local > world) fail("ranks", "out of range");
-  CUDA(cuInit(0));
   for (int i = 0; i < local; ++i) {
     contexts[i] = enter_device(first + i);
     CUDA(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
@@ -100,7 +99,7 @@ int main(int argc, char** argv) {
     const double start = now();
     for (long i = 0; i < iterations; ++i) queue(operation, count);
     synchronize();
-    answer((now() - start) / (double)iterations);
+    answer((now() - start) / 1e3 / (double)iterations);
   }
   for (int i = 0; i < local; ++i) NCCL(nccl.destroy(comms[i]));
   return 0;

@@ -11,7 +11,6 @@ int main(int argc, char** argv) {
   const int rank = atoi(argv[2]), world = atoi(argv[3]);
   CUstream stream;
   CUdeviceptr buffer;
-  CUDA(cuInit(0));
   enter_device(rank);
   CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CUDA(cuMemAlloc(&buffer, 1024));
@@ -29,7 +28,7 @@ int main(int argc, char** argv) {
   const double done = now();
   int version = 0;
   NCCL(nccl.get_version(&version));
-  printf("ready %d %.1f %.1f\n", version, made - start, done - made);
+  printf("ready %d %.1f %.1f\n", version, (made - start) / 1e3, (done - made) / 1e3);
   fflush(stdout);
   char end[2];
   if (scanf("%1s", end) == 1) fail("standard input", "nothing more was expected");

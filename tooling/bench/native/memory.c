@@ -1,51 +1,49 @@
 /* Mapped memory from C. Answers requests on standard input, so that its loops can take turns with others:
  *
  *   map COUNT         create, map, set access, wait for the context, unmap, release; nanoseconds of one
- *   mapWithoutWait    the same without the wait, which only a program may leave out that knows the memory to be idle
+ *   mapWithoutWait    the same without the wait, for programs that know that the memory is idle
  *   grow COUNT        reserve the largest size and grow to it step by step; nanoseconds of one growth
- *   giveBack COUNT    wait, unmap the steps, free the addresses; nanoseconds of one
+ *   release COUNT     wait, unmap the steps, free the addresses; nanoseconds of one
  *   growByCopy COUNT  grow by allocating anew and copying, as a program without mapping does
- *   ranges COUNT      reserve, create, map, export, and give everything back, COUNT times; nanoseconds of one
+ *   ranges COUNT      reserve, create, map, export, and release everything, COUNT times; nanoseconds of one
  *   resident, free, descriptors    bytes of this process, free bytes of the device, open descriptors
  *
  * Starts with a line `ready`. Arguments: bytes of one mapping, bytes of a step, number of steps.
  */
-#define _GNU_SOURCE
+#include "mapping.h"
 #include <dirent.h>
-#include <string.h>
 #include <unistd.h>
-#include "vmm.h"
 
-static double map_and_unmap(CUdevice device, CUdeviceptr address, size_t size, long count, int waits) {
-  const CUmemAllocationProp wanted = properties(device, CU_MEM_HANDLE_TYPE_NONE);
+static double map_and_unmap(CUdeviceptr address, size_t size, long count, int waits) {
+  const CUmemAllocationProp wanted = properties(CU_MEM_HANDLE_TYPE_NONE);
   const double begin = now();
   for (long i = 0; i < count; ++i) {
     CUmemGenericAllocationHandle memory;
-    CHECK(cuMemCreate(&memory, size, &wanted, 0));
-    map(address, size, memory, device);
-    if (waits) CHECK(cuCtxSynchronize());
-    CHECK(cuMemUnmap(address, size));
-    CHECK(cuMemRelease(memory));
+    CUDA(cuMemCreate(&memory, size, &wanted, 0));
+    map(address, size, memory);
+    if (waits) CUDA(cuCtxSynchronize());
+    CUDA(cuMemUnmap(address, size));
+    CUDA(cuMemRelease(memory));
   }
   return (now() - begin) / count;
 }
 
-static void grow_once(CUdevice device, size_t step, long steps, double* growth, double* end) {
-  const CUmemAllocationProp wanted = properties(device, CU_MEM_HANDLE_TYPE_NONE);
+static void grow_once(size_t step, long steps, double* growth, double* end) {
+  const CUmemAllocationProp wanted = properties(CU_MEM_HANDLE_TYPE_NONE);
   double begin = now();
   CUdeviceptr address;
-  CHECK(cuMemAddressReserve(&address, step * steps, 0, 0, 0));
+  CUDA(cuMemAddressReserve(&address, step * steps, 0, 0, 0));
   for (long i = 0; i < steps; ++i) {
     CUmemGenericAllocationHandle memory;
-    CHECK(cuMemCreate(&memory, step, &wanted, 0));
-    map(address + i * step, step, memory, device);
-    CHECK(cuMemRelease(memory));
+    CUDA(cuMemCreate(&memory, step, &wanted, 0));
+    map(address + i * step, step, memory);
+    CUDA(cuMemRelease(memory));
   }
   *growth += now() - begin;
   begin = now();
-  CHECK(cuCtxSynchronize());
-  for (long i = 0; i < steps; ++i) CHECK(cuMemUnmap(address + i * step, step));
-  CHECK(cuMemAddressFree(address, step * steps));
+  CUDA(cuCtxSynchronize());
+  for (long i = 0; i < steps; ++i) CUDA(cuMemUnmap(address + i * step, step));
+  CUDA(cuMemAddressFree(address, step * steps));
   *end += now() - begin;
 }
 
@@ -54,39 +52,39 @@ static double grow_by_copy(size_t step, long steps, long count) {
   for (long n = 0; n < count; ++n) {
     const double begin = now();
     CUdeviceptr memory;
-    CHECK(cuMemAlloc(&memory, step));
+    CUDA(cuMemAlloc(&memory, step));
     for (long i = 2; i <= steps; ++i) {
       CUdeviceptr larger;
-      CHECK(cuMemAlloc(&larger, i * step));
-      CHECK(cuMemcpyDtoD(larger, memory, (i - 1) * step));
-      CHECK(cuCtxSynchronize());
-      CHECK(cuMemFree(memory));
+      CUDA(cuMemAlloc(&larger, i * step));
+      CUDA(cuMemcpyDtoD(larger, memory, (i - 1) * step));
+      CUDA(cuCtxSynchronize());
+      CUDA(cuMemFree(memory));
       memory = larger;
     }
     total += now() - begin;
-    CHECK(cuMemFree(memory));
+    CUDA(cuMemFree(memory));
   }
   return total / count;
 }
 
-static double make_ranges(CUdevice device, long count) {
-  const CUmemAllocationProp wanted = properties(device, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+static double make_ranges(long count) {
+  const CUmemAllocationProp wanted = properties(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   size_t size;
-  CHECK(cuMemGetAllocationGranularity(&size, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CUDA(cuMemGetAllocationGranularity(&size, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   const double begin = now();
   for (long i = 0; i < count; ++i) {
     CUdeviceptr address;
     CUmemGenericAllocationHandle memory;
     int descriptor;
-    CHECK(cuMemAddressReserve(&address, size, 0, 0, 0));
-    CHECK(cuMemCreate(&memory, size, &wanted, 0));
-    map(address, size, memory, device);
-    CHECK(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CUDA(cuMemAddressReserve(&address, size, 0, 0, 0));
+    CUDA(cuMemCreate(&memory, size, &wanted, 0));
+    map(address, size, memory);
+    CUDA(cuMemExportToShareableHandle(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     close(descriptor);
-    CHECK(cuCtxSynchronize());
-    CHECK(cuMemUnmap(address, size));
-    CHECK(cuMemRelease(memory));
-    CHECK(cuMemAddressFree(address, size));
+    CUDA(cuCtxSynchronize());
+    CUDA(cuMemUnmap(address, size));
+    CUDA(cuMemRelease(memory));
+    CUDA(cuMemAddressFree(address, size));
   }
   return (now() - begin) / count;
 }
@@ -94,20 +92,14 @@ static double make_ranges(CUdevice device, long count) {
 static double resident(void) {
   long total, pages;
   FILE* file = fopen("/proc/self/statm", "r");
-  if (file == NULL || fscanf(file, "%ld %ld", &total, &pages) != 2) {
-    perror("/proc/self/statm");
-    exit(1);
-  }
+  if (file == NULL || fscanf(file, "%ld %ld", &total, &pages) != 2) fail("/proc/self/statm", strerror(errno));
   fclose(file);
   return (double)pages * sysconf(_SC_PAGESIZE);
 }
 
 static double descriptors(void) {
   DIR* folder = opendir("/proc/self/fd");
-  if (folder == NULL) {
-    perror("/proc/self/fd");
-    exit(1);
-  }
+  if (folder == NULL) fail("/proc/self/fd", strerror(errno));
   // Without `.`, `..` and the folder itself.
   long count = -3;
   while (readdir(folder) != NULL) ++count;
@@ -119,41 +111,40 @@ int main(int argc, char** argv) {
   if (argc != 4) return fprintf(stderr, "usage: memory BYTES STEP_BYTES STEPS\n"), 2;
   const size_t size = strtoull(argv[1], NULL, 10), step = strtoull(argv[2], NULL, 10);
   const long steps = atol(argv[3]);
-  const CUdevice device = start();
+  enter_device(0);
   CUdeviceptr address;
-  CHECK(cuMemAddressReserve(&address, size, 0, 0, 0));
+  CUDA(cuMemAddressReserve(&address, size, 0, 0, 0));
   printf("ready\n");
   fflush(stdout);
 
   char line[128], name[32];
   while (fgets(line, sizeof line, stdin) != NULL) {
     long count = 1;
-    double answer = 0, other = 0;
+    double figure = 0, other = 0;
     if (sscanf(line, "%31s %ld", name, &count) < 1) continue;
     if (strcmp(name, "map") == 0) {
-      answer = map_and_unmap(device, address, size, count, 1);
+      figure = map_and_unmap(address, size, count, 1);
     } else if (strcmp(name, "mapWithoutWait") == 0) {
-      answer = map_and_unmap(device, address, size, count, 0);
-    } else if (strcmp(name, "grow") == 0 || strcmp(name, "giveBack") == 0) {
-      for (long i = 0; i < count; ++i) grow_once(device, step, steps, &answer, &other);
-      answer = (name[1] == 'r' ? answer : other) / count;
+      figure = map_and_unmap(address, size, count, 0);
+    } else if (strcmp(name, "grow") == 0 || strcmp(name, "release") == 0) {
+      for (long i = 0; i < count; ++i) grow_once(step, steps, &figure, &other);
+      figure = (name[0] == 'g' ? figure : other) / count;
     } else if (strcmp(name, "growByCopy") == 0) {
-      answer = grow_by_copy(step, steps, count);
+      figure = grow_by_copy(step, steps, count);
     } else if (strcmp(name, "ranges") == 0) {
-      answer = make_ranges(device, count);
+      figure = make_ranges(count);
     } else if (strcmp(name, "resident") == 0) {
-      answer = resident();
+      figure = resident();
     } else if (strcmp(name, "free") == 0) {
       size_t left, total;
-      CHECK(cuMemGetInfo(&left, &total));
-      answer = left;
+      CUDA(cuMemGetInfo(&left, &total));
+      figure = left;
     } else if (strcmp(name, "descriptors") == 0) {
-      answer = descriptors();
+      figure = descriptors();
     } else {
       return fprintf(stderr, "unknown request %s\n", line), 2;
     }
-    printf("%.3f\n", answer);
-    fflush(stdout);
+    answer(figure);
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-/* The few things of NCCL that the C programs use, so that no nccl.h has to be found. */
+/* The types and functions of NCCL that the programs use, so that no nccl.h has to be found. */
 #ifndef SHOAL_BENCH_NCCL_FUNCTIONS_H
 #define SHOAL_BENCH_NCCL_FUNCTIONS_H
 
@@ -11,21 +11,22 @@ typedef struct {
 } ncclUniqueId;
 enum { ncclSuccess = 0, ncclFloat32 = 7, ncclSum = 0 };
 
-typedef ncclResult_t reduction(const void*, void*, size_t, int, int, ncclComm_t, CUstream);
-typedef ncclResult_t movement(const void*, void*, size_t, int, ncclComm_t, CUstream);
+#define FUNCTIONS(X)                                                                                     \
+  X(get_version, "ncclGetVersion", ncclResult_t, (int*))                                                \
+  X(error_string, "ncclGetErrorString", const char*, (ncclResult_t))                                    \
+  X(get_unique_id, "ncclGetUniqueId", ncclResult_t, (ncclUniqueId*))                                    \
+  X(init_rank, "ncclCommInitRank", ncclResult_t, (ncclComm_t*, int, ncclUniqueId, int))                 \
+  X(destroy, "ncclCommDestroy", ncclResult_t, (ncclComm_t))                                             \
+  X(group_start, "ncclGroupStart", ncclResult_t, (void))                                                \
+  X(group_end, "ncclGroupEnd", ncclResult_t, (void))                                                    \
+  X(all_reduce, "ncclAllReduce", ncclResult_t, (const void*, void*, size_t, int, int, ncclComm_t, CUstream))         \
+  X(reduce_scatter, "ncclReduceScatter", ncclResult_t, (const void*, void*, size_t, int, int, ncclComm_t, CUstream)) \
+  X(all_gather, "ncclAllGather", ncclResult_t, (const void*, void*, size_t, int, ncclComm_t, CUstream))
 
 static struct {
-  ncclResult_t (*get_version)(int*);
-  const char* (*error_string)(ncclResult_t);
-  ncclResult_t (*get_unique_id)(ncclUniqueId*);
-  ncclResult_t (*init_rank)(ncclComm_t*, int, ncclUniqueId, int);
-  ncclResult_t (*destroy)(ncclComm_t);
-  ncclResult_t (*group_start)(void);
-  ncclResult_t (*group_end)(void);
-  reduction *all_reduce, *reduce_scatter;
-  movement* all_gather;
+  FUNCTIONS(MEMBER)
   /* NULL before NCCL 2.28. */
-  movement* all_to_all;
+  ncclResult_t (*all_to_all)(const void*, void*, size_t, int, ncclComm_t, CUstream);
 } nccl;
 
 static void check_nccl(ncclResult_t status, const char* call) {
@@ -35,16 +36,8 @@ static void check_nccl(ncclResult_t status, const char* call) {
 
 static void load_nccl(const char* path) {
   void* library = open_library(path);
-  nccl.get_version = symbol(library, "ncclGetVersion");
-  nccl.error_string = symbol(library, "ncclGetErrorString");
-  nccl.get_unique_id = symbol(library, "ncclGetUniqueId");
-  nccl.init_rank = symbol(library, "ncclCommInitRank");
-  nccl.destroy = symbol(library, "ncclCommDestroy");
-  nccl.group_start = symbol(library, "ncclGroupStart");
-  nccl.group_end = symbol(library, "ncclGroupEnd");
-  nccl.all_reduce = symbol(library, "ncclAllReduce");
-  nccl.reduce_scatter = symbol(library, "ncclReduceScatter");
-  nccl.all_gather = symbol(library, "ncclAllGather");
+#define LOAD(name, symbol_name, result, parameters) nccl.name = symbol(library, symbol_name);
+  FUNCTIONS(LOAD)
   nccl.all_to_all = dlsym(library, "ncclAlltoAll");
 }
 

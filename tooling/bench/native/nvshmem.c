@@ -20,51 +20,37 @@
 
 _Static_assert(sizeof(struct unique_id) == ID_BYTES, "unique id");
 
+#define FUNCTIONS(X)                                                                                      \
+  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))                                     \
+  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                                                \
+    (int, int, const struct unique_id*, struct init_attributes*))                                         \
+  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*))                         \
+  X(version, "nvshmemx_vendor_get_version_info", void, (int*, int*, int*))                                \
+  X(allocate, "nvshmem_malloc", void*, (size_t))                                                          \
+  X(put_on_stream, "nvshmemx_putmem_on_stream", void, (void*, const void*, size_t, int, CUstream))        \
+  X(get_on_stream, "nvshmemx_getmem_on_stream", void, (void*, const void*, size_t, int, CUstream))        \
+  X(barrier_on_stream, "nvshmemx_barrier_all_on_stream", void, (CUstream))                                \
+  X(put, "nvshmem_putmem", void, (void*, const void*, size_t, int))                                       \
+  X(get, "nvshmem_getmem", void, (void*, const void*, size_t, int))                                       \
+  X(p, "nvshmem_uint64_p", void, (uint64_t*, uint64_t, int))                                              \
+  X(g, "nvshmem_uint64_g", uint64_t, (const uint64_t*, int))                                              \
+  X(add, "nvshmem_uint64_atomic_add", void, (uint64_t*, uint64_t, int))                                   \
+  X(fetch_add, "nvshmem_uint64_atomic_fetch_add", uint64_t, (uint64_t*, uint64_t, int))                   \
+  X(set, "nvshmem_uint64_atomic_set", void, (uint64_t*, uint64_t, int))                                   \
+  X(fetch, "nvshmem_uint64_atomic_fetch", uint64_t, (const uint64_t*, int))                               \
+  X(compare_swap, "nvshmem_uint64_atomic_compare_swap", uint64_t, (uint64_t*, uint64_t, uint64_t, int))   \
+  X(barrier, "nvshmem_barrier_all", void, (void))                                                         \
+  X(sync, "nvshmem_sync_all", void, (void))                                                               \
+  X(quiet, "nvshmem_quiet", void, (void))
+
 static struct {
-  int (*get_unique_id)(struct unique_id*);
-  int (*set_unique_id)(int, int, const struct unique_id*, struct init_attributes*);
-  int (*init)(unsigned, struct init_attributes*);
-  void (*version)(int*, int*, int*);
-  void* (*allocate)(size_t);
-  void (*put_on_stream)(void*, const void*, size_t, int, CUstream);
-  void (*get_on_stream)(void*, const void*, size_t, int, CUstream);
-  void (*barrier_on_stream)(CUstream);
-  void (*put)(void*, const void*, size_t, int);
-  void (*get)(void*, const void*, size_t, int);
-  void (*p)(uint64_t*, uint64_t, int);
-  uint64_t (*g)(const uint64_t*, int);
-  void (*add)(uint64_t*, uint64_t, int);
-  uint64_t (*fetch_add)(uint64_t*, uint64_t, int);
-  void (*set)(uint64_t*, uint64_t, int);
-  uint64_t (*fetch)(const uint64_t*, int);
-  uint64_t (*compare_swap)(uint64_t*, uint64_t, uint64_t, int);
-  void (*barrier)(void);
-  void (*sync)(void);
-  void (*quiet)(void);
+  FUNCTIONS(MEMBER)
 } nvshmem;
 
 static void load_nvshmem(const char* path) {
   void* library = open_library(path);
-  nvshmem.get_unique_id = symbol(library, "nvshmemx_get_uniqueid");
-  nvshmem.set_unique_id = symbol(library, "nvshmemx_set_attr_uniqueid_args");
-  nvshmem.init = symbol(library, "nvshmemx_hostlib_init_attr");
-  nvshmem.version = symbol(library, "nvshmemx_vendor_get_version_info");
-  nvshmem.allocate = symbol(library, "nvshmem_malloc");
-  nvshmem.put_on_stream = symbol(library, "nvshmemx_putmem_on_stream");
-  nvshmem.get_on_stream = symbol(library, "nvshmemx_getmem_on_stream");
-  nvshmem.barrier_on_stream = symbol(library, "nvshmemx_barrier_all_on_stream");
-  nvshmem.put = symbol(library, "nvshmem_putmem");
-  nvshmem.get = symbol(library, "nvshmem_getmem");
-  nvshmem.p = symbol(library, "nvshmem_uint64_p");
-  nvshmem.g = symbol(library, "nvshmem_uint64_g");
-  nvshmem.add = symbol(library, "nvshmem_uint64_atomic_add");
-  nvshmem.fetch_add = symbol(library, "nvshmem_uint64_atomic_fetch_add");
-  nvshmem.set = symbol(library, "nvshmem_uint64_atomic_set");
-  nvshmem.fetch = symbol(library, "nvshmem_uint64_atomic_fetch");
-  nvshmem.compare_swap = symbol(library, "nvshmem_uint64_atomic_compare_swap");
-  nvshmem.barrier = symbol(library, "nvshmem_barrier_all");
-  nvshmem.sync = symbol(library, "nvshmem_sync_all");
-  nvshmem.quiet = symbol(library, "nvshmem_quiet");
+#define LOAD(name, symbol_name, result, parameters) nvshmem.name = symbol(library, symbol_name);
+  FUNCTIONS(LOAD)
 }
 
 static int peer;
@@ -124,7 +110,6 @@ int main(int argc, char** argv) {
   const int pe = atoi(argv[2]), pes = atoi(argv[3]);
   const size_t most = strtoull(argv[4], NULL, 10);
   peer = (pe + 1) % pes;
-  CUDA(cuInit(0));
   enter_device(pe);
   CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   struct unique_id id = {VERSION(struct unique_id), {0}};
@@ -157,7 +142,7 @@ int main(int argc, char** argv) {
     loop(name, bytes, warmups);
     const double start = now();
     loop(name, bytes, iterations);
-    answer((now() - start) / (double)iterations);
+    answer((now() - start) / 1e3 / (double)iterations);
   }
   return 0;
 }

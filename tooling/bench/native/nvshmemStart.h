@@ -1,4 +1,4 @@
-/* What a C program hands to NVSHMEM 3 to start it by an id, so that no nvshmem.h has to be found. */
+/* The structs by which NVSHMEM 3 is started with an id, so that no nvshmem.h has to be found. */
 #ifndef SHOAL_BENCH_NVSHMEM_START_H
 #define SHOAL_BENCH_NVSHMEM_START_H
 

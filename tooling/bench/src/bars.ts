@@ -1,4 +1,7 @@
-/** A figure that has to stay on one side of a limit. */
+import { number } from '@shoal/cli/bench'
+import { type Row, ratioBetween } from './turns.js'
+
+/** A figure and the limit that it is to keep. */
 export interface Bar {
   readonly what: string
   readonly value: number
@@ -8,13 +11,13 @@ export interface Bar {
   readonly side: 'at most' | 'at least'
   readonly met: boolean
   /**
-   * The same figure of a second crew in C, found in the same way in the same rounds: what differs from 1 there is the
-   * machine's doing. It does not change whether the bar is met.
+   * The same figure of a second copy of the program in C, from the same rounds: how much the machine makes of equals. It
+   * does not count for `met`.
    */
   readonly ofCAgain?: number
 }
 
-/** A figure, and the same one of C against itself where that was measured. */
+/** A figure, and that of C against itself where it was measured. */
 export interface Figure {
   readonly value: number
   readonly ofCAgain?: number
@@ -34,6 +37,20 @@ function figureOf(figure: number | Figure): Figure {
   return typeof figure === 'number' ? { value: figure } : figure
 }
 
+/** The greatest ratio to C of `rows`, in time; no bar where there are no rows. */
+export function slowest(what: string, rows: readonly Row[], limit: number): Bar[] {
+  const greatest = (name: string): number => Math.max(...rows.map((row) => ratioBetween(row, name, 'C')))
+  if (rows.length === 0) return []
+  return [atMost(what, { value: greatest('shoal'), ofCAgain: greatest('C again') }, limit)]
+}
+
+/** The least ratio to C of `rows`, in bandwidth; no bar where there are no rows. */
+export function leastBandwidth(what: string, rows: readonly Row[], limit: number): Bar[] {
+  const least = (name: string): number => Math.min(...rows.map((row) => ratioBetween(row, 'C', name)))
+  if (rows.length === 0) return []
+  return [atLeast(what, { value: least('shoal'), ofCAgain: least('C again') }, limit)]
+}
+
 export function printBars(bars: readonly Bar[]): void {
   if (bars.length === 0) return
   console.log('')
@@ -43,24 +60,4 @@ export function printBars(bars: readonly Bar[]): void {
       `${bar.met ? 'met   ' : 'MISSED'} ${bar.what}: ${number(bar.value)}${bar.unit} (${bar.side} ${bar.limit}${bar.unit}${again})`,
     )
   }
-}
-
-/** A figure with as many digits as tell something. */
-export function number(value: number): string {
-  if (!Number.isFinite(value)) return '–'
-  if (value >= 1000) return value.toFixed(0)
-  return value >= 100 ? value.toFixed(1) : value.toPrecision(3)
-}
-
-/** Rows as a table: the first column to the left, the others to the right. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => (column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
-        .join('  '),
-    )
-    .join('\n')
 }

@@ -1,10 +1,10 @@
-import { Device } from '@shoal/driver'
+import { Device, driverVersion } from '@shoal/driver'
 import { definedLibraries, isSoftwareDevice } from '@shoal/ffi'
 import { NoDeviceError, type RunOptions } from './options.js'
 
 const needed = 'this needs a GPU; --device sim tries the code on the software device'
 
-/** The devices to measure on; an error that says what is wrong where there are none. */
+/** The devices to measure on. @throws NoDeviceError */
 export function devicesFor(options: RunOptions): Device[] {
   if (options.device === 'gpu' && isSoftwareDevice()) {
     throw new NoDeviceError(
@@ -21,6 +21,15 @@ export function devicesFor(options: RunOptions): Device[] {
   if (options.device === 'sim')
     console.log('SOFTWARE DEVICE: the figures below mean nothing, they only show that the code runs\n')
   return devices
+}
+
+/** What all results say about the devices. */
+export function aboutDevices(devices: readonly Device[], options: RunOptions) {
+  return {
+    devices: devices.map((device) => device.name),
+    driverVersion: driverVersion().toString(),
+    software: options.device === 'sim',
+  }
 }
 
 /** The file that a library was loaded from. */

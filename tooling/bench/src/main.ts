@@ -1,10 +1,9 @@
 #!/usr/bin/env node
 import { writeFileSync } from 'node:fs'
-import { arch, cpus, release } from 'node:os'
-import { parseArgs } from 'node:util'
+import { machineFacts, oneOf, parseCommandLine, UsageError, wholeNumber } from '@shoal/cli/bench'
 import { printBars } from './bars.js'
-import { Contestant } from './contestant.js'
-import { NoDeviceError, type Outcome, type RunOptions, UsageError } from './options.js'
+import { NoDeviceError, type Outcome, type RunOptions } from './options.js'
+import { SubjectProcess } from './subjectProcess.js'
 
 const usage = `usage: shoal-bench COMMAND [options]
 
@@ -20,23 +19,23 @@ commands
   sys          raw packages: import, binding, memory, type-checks, packed sizes
   event-loop   delay of the event loop while a stream is awaited
   event-loop-ranks
-               delay of the event loop of a rank while it waits for one that comes late
+               delay of the event loop of a rank while it waits for a late one
 
 options
   --json FILE      writes the figures as JSON
-  --rounds N       rounds, in which the contestants take turns (default: 7)
+  --rounds N       rounds, in which the subjects take turns (default: 7)
   --device WHICH   gpu (default) or sim; sim shows that the code runs, its figures mean nothing
   --devices N      nccl, nvshmem, ranks: number of devices (default: all)
   --max-bytes N    nccl, nvshmem: largest message (default: 1 GiB, 256 MiB; 1 MiB on the software device)
   --only A,B       nccl: only these operations; process, processes: only in one process, only in one a rank
                    nvshmem: only put-get, barrier, host, atomics
-  --wait-seconds N event-loop-ranks: how late the other rank comes (default: 10)
-  --no-peers       gpu, memory: without the Python bindings
+  --wait-seconds N event-loop-ranks: seconds that the other rank is late (default: 10)
+  --no-python      gpu, memory: without the Python bindings
   --spec FOLDER    sys: the specs of the raw packages (default: those of tooling/bindgen)
   --check          exit status 1 when a bar is missed
 
 environment
-  SHOAL_KERNELS         folder with empty.ptx (gpu; memory, for its Python bindings)
+  PYTHON                the Python with the bindings (default: python3; gpu, memory)
   SHOAL_NCCL_LIBRARY    the libnccl that both sides use (nccl)
   SHOAL_NVSHMEM_LIBRARY the libnvshmem_host that both sides use (nvshmem)
   CUDA_HOME             toolkit with cuda.h (gpu, memory, nccl, nvshmem, ranks)
@@ -44,7 +43,7 @@ environment
 
 type Command = (options: RunOptions) => Promise<Outcome>
 
-// Each is loaded alone: what one needs must not have to be there for another.
+// Loaded one by one, so that none needs the libraries of another.
 const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
   gpu: async () => (await import('./gpu.js')).benchGpu,
@@ -52,21 +51,28 @@ const commands: { readonly [name: string]: () => Promise<Command> } = {
   nccl: async () => (await import('./nccl/index.js')).benchNccl,
   nvshmem: async () => (await import('./nvshmem/index.js')).benchNvshmem,
   ranks: async () => (await import('./start/index.js')).benchRanks,
-  import: async () => (await import('./importCost.js')).benchImport,
+  import: async () => (await import('./sys/importCost.js')).benchImport,
   sys: async () => (await import('./sys/index.js')).benchSys,
   'event-loop': async () => (await import('./eventLoop.js')).benchEventLoop,
   'event-loop-ranks': async () => (await import('./eventLoopRanks/index.js')).benchEventLoopRanks,
 }
 
-function wholeNumber(text: string, name: string, least: number): number {
-  const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < least)
-    throw new UsageError(`--${name} must be a whole number from ${least}, got ${text}`)
-  return value
-}
+const flags = {
+  json: { type: 'string' },
+  rounds: { type: 'string', default: '7' },
+  device: { type: 'string', default: 'gpu' },
+  devices: { type: 'string' },
+  'max-bytes': { type: 'string', default: String(2 ** 30) },
+  only: { type: 'string' },
+  'wait-seconds': { type: 'string', default: '10' },
+  spec: { type: 'string' },
+  'no-python': { type: 'boolean' },
+  check: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const
 
 async function main(): Promise<number> {
-  const { values, positionals } = parse()
+  const { values, positionals } = parseCommandLine(process.argv.slice(2), flags)
   const [name, ...rest] = positionals
   if (values.help === true || name === undefined) {
     console.log(usage)
@@ -75,8 +81,7 @@ async function main(): Promise<number> {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined
   if (load === undefined) throw new UsageError(`unknown command ${name}`)
   if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
-  const device = values.device ?? 'gpu'
-  if (device !== 'gpu' && device !== 'sim') throw new UsageError(`--device must be gpu or sim, got ${device}`)
+  const device = oneOf(values.device, '--device', ['gpu', 'sim'])
   // Before any package looks at it.
   if (device === 'sim') {
     process.env['SHOAL_DEVICE'] = 'sim'
@@ -84,60 +89,23 @@ async function main(): Promise<number> {
   }
   const options: RunOptions = {
     device,
-    rounds: wholeNumber(values.rounds ?? '7', 'rounds', 1),
-    devices: values.devices === undefined ? undefined : wholeNumber(values.devices, 'devices', 1),
-    peers: values['no-peers'] !== true,
+    rounds: wholeNumber(values.rounds, '--rounds', 1),
+    devices: values.devices === undefined ? undefined : wholeNumber(values.devices, '--devices', 1),
+    python: values['no-python'] !== true,
     specFolder: values.spec,
-    maximumBytes: wholeNumber(values['max-bytes'] ?? String(2 ** 30), 'max-bytes', 8),
+    maximumBytes: wholeNumber(values['max-bytes'], '--max-bytes', 8),
     only: values.only?.split(','),
-    waitSeconds: wholeNumber(values['wait-seconds'] ?? '10', 'wait-seconds', 1),
+    waitSeconds: wholeNumber(values['wait-seconds'], '--wait-seconds', 1),
   }
   const run = await load()
   const { results, bars } = await run(options)
   printBars(bars)
   if (values.json !== undefined) {
-    const machine = {
-      platform: process.platform,
-      arch: arch(),
-      kernel: release(),
-      cpu: cpus()[0]?.model,
-      cores: cpus().length,
-    }
-    const report = {
-      command: name,
-      date: new Date().toISOString(),
-      node: process.version,
-      machine,
-      options,
-      results,
-      bars,
-    }
+    const [date, node] = [new Date().toISOString(), process.version]
+    const report = { command: name, date, node, machine: machineFacts(), options, results, bars }
     writeFileSync(values.json, `${JSON.stringify(report, undefined, 2)}\n`)
   }
   return values.check === true && bars.some((bar) => !bar.met) ? 1 : 0
-}
-
-function parse() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        json: { type: 'string' },
-        rounds: { type: 'string' },
-        device: { type: 'string' },
-        devices: { type: 'string' },
-        'max-bytes': { type: 'string' },
-        only: { type: 'string' },
-        'wait-seconds': { type: 'string' },
-        spec: { type: 'string' },
-        'no-peers': { type: 'boolean' },
-        check: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
 }
 
 main().then(
@@ -145,7 +113,7 @@ main().then(
     process.exitCode = code
   },
   (error: unknown) => {
-    Contestant.closeAll()
+    SubjectProcess.closeAll()
     if (error instanceof UsageError) console.error(`shoal-bench: ${error.message}\n\n${usage}`)
     else if (error instanceof NoDeviceError) console.error(`shoal-bench: ${error.message}`)
     else console.error(error)

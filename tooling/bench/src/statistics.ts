@@ -18,7 +18,7 @@ export function medianRatio(ours: readonly number[], theirs: readonly number[]):
   return median(ours.map((value, round) => value / (theirs[round] ?? Number.NaN)))
 }
 
-/** What one contestant did in one case: one figure a round. */
+/** The figures of one subject in one case. */
 export interface Series {
   readonly rounds: readonly number[]
   readonly median: number

@@ -1,3 +1,4 @@
+import { type Loop, timeOf } from '@shoal/cli/bench'
 import { defineLibrary } from '@shoal/ffi'
 import {
   type NativeCall,
@@ -10,10 +11,10 @@ import {
   slots32,
   slots64,
 } from '@shoal/ffi/calls'
-import { atMost, type Bar, number, table } from './bars.js'
+import { atMost, type Bar } from './bars.js'
 import { compile } from './compile.js'
 import type { Outcome, RunOptions } from './options.js'
-import { medianRatio, series } from './statistics.js'
+import { type Case, printRows, ratioBetween, subjectOf, takeTurns } from './turns.js'
 
 const callsPerLoop = 200_000
 const loopsPerRound = 5
@@ -26,7 +27,7 @@ const stub = defineLibrary({
   hint: 'It is built by the benchmark itself.',
 })
 
-// The same shape as the functions of a generated package.
+// As bindgen writes functions.
 
 let stub0_: NativeCall | undefined
 function stub0(): number {
@@ -102,30 +103,76 @@ const first = 0x7f0000001000n
 const second = 0x7f0000002000n
 const stream = 0x55550000n
 
-/** Sum of all arguments, as the stub sees them. */
+/** The sums of all arguments. */
 const sums = { stub4: first + second + 1024n + stream, stub11: first + 28n + stream + second } as const
 
-type Loop = () => number
+const titles = {
+  stub0: 'no argument',
+  stub4: '4 arguments',
+  block11: '11 arguments, unchecked',
+  stub11: '11 arguments',
+} as const
+type Test = keyof typeof titles
 
-/** Times `callsPerLoop` calls; nanoseconds a call. */
-function timed(body: (count: number) => number): Loop {
-  return () => {
-    const start = process.hrtime.bigint()
-    const failures = body(callsPerLoop)
-    const nanoseconds = Number(process.hrtime.bigint() - start)
-    if (failures !== 0) throw new Error(`${failures} calls of the stub failed`)
-    return nanoseconds / callsPerLoop
-  }
-}
-
-interface Case {
-  readonly name: string
-  readonly argumentCount: number
-  readonly loops: { readonly C: Loop; readonly shoal: Loop; readonly koffi: Loop }
-}
-
-async function cases(path: string): Promise<Case[]> {
+/** Calls of a library whose functions do nothing: what is left is the cost of the call itself. */
+export async function benchStub(options: RunOptions): Promise<Outcome> {
+  const path = compile('stub.c', ['-shared', '-fPIC'])
   stub.setPath(path)
+  const time = (loop: Loop, count: number): number => timeOf(count, 0, loop) * 1000
+  const subjects = [
+    subjectOf('C', cLoops(), (loop, count) => loop(count)),
+    subjectOf('shoal', shoalLoops, time),
+    subjectOf('koffi', await koffiLoops(path), time),
+  ]
+  const cases = Object.entries(titles).map(([test, title]): [string, Case] => [
+    test,
+    { title, unit: 'ns', count: callsPerLoop, loops: loopsPerRound },
+  ])
+  const rows = await takeTurns(Object.fromEntries(cases), subjects, options.rounds)
+  console.log('Calls of a stub library (median of rounds, each the best of its loops), and the ratio to C\n')
+  printRows(rows, ['C', 'shoal', 'koffi'])
+  const bars = rows.flatMap((row): Bar[] => [
+    atMost(`${row.title}, through the block`, row.subjects['shoal']?.median ?? Number.NaN, 35, ' ns'),
+    ...(row.case.endsWith('11')
+      ? [atMost(`${row.title}, share of koffi's time`, ratioBetween(row, 'shoal', 'koffi'), 1 / 3)]
+      : []),
+  ])
+  return { results: rows, bars }
+}
+
+let stubSum: (() => bigint) | undefined
+
+/** Throws unless all calls succeeded and the stub saw all arguments of the last one. */
+function requireDone(failures: number, sum: bigint | undefined): void {
+  if (failures !== 0) throw new Error(`${failures} calls of the stub failed`)
+  stubSum ??= stub.bindBig('stub_sum', 0, 0, 'u64')
+  if (sum !== undefined && stubSum() !== sum) throw new Error('the arguments did not arrive whole')
+}
+
+const shoalLoops: Readonly<Record<Test, Loop>> = {
+  stub0: (count) => {
+    let failures = 0
+    for (let i = 0; i < count; i += 1) failures += stub0()
+    requireDone(failures, undefined)
+  },
+  stub4: (count) => {
+    let failures = 0
+    for (let i = 0; i < count; i += 1) failures += stub4(first, second, 1024, stream)
+    requireDone(failures, sums.stub4)
+  },
+  block11: (count) => {
+    let failures = 0
+    for (let i = 0; i < count; i += 1) failures += block11(first, 1, 2, 3, 4, 5, 6, 7, stream, second)
+    requireDone(failures, sums.stub11)
+  },
+  stub11: (count) => {
+    let failures = 0
+    for (let i = 0; i < count; i += 1) failures += stub11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, null)
+    requireDone(failures, sums.stub11)
+  },
+}
+
+async function koffiLoops(path: string): Promise<Readonly<Record<Test, Loop>>> {
   const { default: koffi } = await import('koffi')
   const library = koffi.load(path)
   // Handles as 64-bit integers, so that koffi takes the same bigints.
@@ -134,146 +181,38 @@ async function cases(path: string): Promise<Case[]> {
   const koffi11 = library.func(
     'int stub11(uint64_t f, uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t g, uint32_t h, uint64_t s, uint64_t p, uint64_t x)',
   )
-  const sum = stub.bindBig('stub_sum', 0, 0, 'u64')
-  const arrived = (name: keyof typeof sums, call: () => unknown): void => {
-    call()
-    if (sum() !== sums[name]) throw new Error(`${name}: the arguments did not arrive whole`)
+  const loop11: Loop = (count) => {
+    let failures = 0
+    for (let i = 0; i < count; i += 1) failures += koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0)
+    requireDone(failures, sums.stub11)
   }
-  arrived('stub4', () => stub4(first, second, 1024, stream))
-  arrived('stub4', () => koffi4(first, second, 1024, stream))
-  arrived('stub11', () => stub11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, null))
-  arrived('stub11', () => block11(first, 1, 2, 3, 4, 5, 6, 7, stream, second))
-  arrived('stub11', () => koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0))
-  return [
-    {
-      name: 'no argument',
-      argumentCount: 0,
-      loops: {
-        C: inC('loop0'),
-        shoal: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += stub0()
-          return failures
-        }),
-        koffi: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += koffi0()
-          return failures
-        }),
-      },
+  return {
+    stub0: (count) => {
+      let failures = 0
+      for (let i = 0; i < count; i += 1) failures += koffi0()
+      requireDone(failures, undefined)
     },
-    {
-      name: '4 arguments',
-      argumentCount: 4,
-      loops: {
-        C: inC('loop4'),
-        shoal: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += stub4(first, second, 1024, stream)
-          return failures
-        }),
-        koffi: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += koffi4(first, second, 1024, stream)
-          return failures
-        }),
-      },
+    stub4: (count) => {
+      let failures = 0
+      for (let i = 0; i < count; i += 1) failures += koffi4(first, second, 1024, stream)
+      requireDone(failures, sums.stub4)
     },
-    {
-      name: '11 arguments, unchecked',
-      argumentCount: 11,
-      loops: {
-        C: inC('loop11'),
-        shoal: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += block11(first, 1, 2, 3, 4, 5, 6, 7, stream, second)
-          return failures
-        }),
-        koffi: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0)
-          return failures
-        }),
-      },
-    },
-    {
-      name: '11 arguments',
-      argumentCount: 11,
-      loops: {
-        C: inC('loop11'),
-        shoal: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += stub11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, null)
-          return failures
-        }),
-        koffi: timed((count) => {
-          let failures = 0
-          for (let i = 0; i < count; i += 1) failures += koffi11(first, 1, 2, 3, 4, 5, 6, 7, stream, second, 0)
-          return failures
-        }),
-      },
-    },
-  ]
-}
-
-/** A loop that runs in C, in this process; only its start goes through us. */
-function inC(name: string): Loop {
-  const call = stub.bind(name, 0, 2)
-  const nanoseconds = new Float64Array(1)
-  return () => {
-    putSize(0, callsPerLoop, name, 'n')
-    putPointer(1, nanoseconds, name, 'nanoseconds')
-    call()
-    return (nanoseconds[0] ?? Number.NaN) / callsPerLoop
+    block11: loop11,
+    stub11: loop11,
   }
 }
 
-function bestOf(loop: Loop): number {
-  let best = Number.POSITIVE_INFINITY
-  for (let i = 0; i < loopsPerRound; i += 1) best = Math.min(best, loop())
-  return best
-}
-
-/** Calls of a library whose functions do nothing: what is left is the way there and back. */
-export async function benchStub(options: RunOptions): Promise<Outcome> {
-  const library = compile('stub.c', 'libstub.so', ['-shared', '-fPIC'])
-  const list = await cases(library)
-  const results = []
-  const bars: Bar[] = []
-  for (const { name, argumentCount, loops } of list) {
-    const rounds = { C: [] as number[], shoal: [] as number[], koffi: [] as number[] }
-    for (const loop of Object.values(loops)) loop()
-    for (let round = 0; round < options.rounds; round += 1) {
-      rounds.C.push(bestOf(loops.C))
-      rounds.shoal.push(bestOf(loops.shoal))
-      rounds.koffi.push(bestOf(loops.koffi))
+/** Loops that run in C, in this process; each returns the nanoseconds of one call. */
+function cLoops(): Readonly<Record<Test, (count: number) => number>> {
+  const loop = (name: string): ((count: number) => number) => {
+    const call = stub.bind(name, 0, 2)
+    const nanoseconds = new Float64Array(1)
+    return (count) => {
+      putSize(0, count, name, 'n')
+      putPointer(1, nanoseconds, name, 'nanoseconds')
+      call()
+      return (nanoseconds[0] ?? Number.NaN) / count
     }
-    const toKoffi = medianRatio(rounds.shoal, rounds.koffi)
-    const shoal = series(rounds.shoal)
-    results.push({
-      case: name,
-      unit: 'ns a call',
-      C: series(rounds.C),
-      shoal,
-      koffi: series(rounds.koffi),
-      shoalToKoffi: toKoffi,
-    })
-    bars.push(atMost(`${name}, through the block`, shoal.median, 35, ' ns'))
-    if (argumentCount === 11) bars.push(atMost(`${name}, share of koffi's time`, toKoffi, 1 / 3))
   }
-  console.log('Calls of a stub library, ns a call (median of rounds, each the best of its loops)\n')
-  console.log(
-    table(
-      ['', 'C', 'Shoal', 'koffi', 'Shoal − C', 'Shoal / koffi'],
-      results.map((row) => [
-        row.case,
-        number(row.C.median),
-        number(row.shoal.median),
-        number(row.koffi.median),
-        number(row.shoal.median - row.C.median),
-        number(row.shoalToKoffi),
-      ]),
-    ),
-  )
-  return { results, bars }
+  return { stub0: loop('loop0'), stub4: loop('loop4'), block11: loop('loop11'), stub11: loop('loop11') }
 }

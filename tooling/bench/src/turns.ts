@@ -1,23 +1,25 @@
-import { number, table } from './bars.js'
+import { number, table } from '@shoal/cli/bench'
 import { medianRatio, type Series, series } from './statistics.js'
 
 /** One side of a comparison. */
-export interface Entrant {
+export interface Subject {
   readonly name: string
-  /** What it can be asked for. */
+  /** The cases that it can measure. */
   readonly cases: readonly string[]
-  /** Does something `count` times and gives back the time of one, in the unit of the case. */
-  readonly ask: (test: string, count: number) => number | Promise<number>
+  /** Does the case `count` times and returns the time of one, in the unit of the case. */
+  readonly measure: (test: string, count: number) => number | Promise<number>
 }
 
-/** What is asked for. */
+/** What is measured. */
 export interface Case {
   readonly title: string
   readonly unit: string
   /** How often in one loop. */
   readonly count: number
-  /** Of how many loops the best counts, in each round. */
+  /** A figure is the best of so many loops. */
   readonly loops: number
+  /** Figures of each subject in a round; 1 when left out. */
+  readonly turns?: number
 }
 
 /** The figures of one case. */
@@ -25,44 +27,65 @@ export interface Row {
   readonly case: string
   readonly title: string
   readonly unit: string
-  readonly contestants: Readonly<Record<string, Series>>
+  readonly subjects: Readonly<Record<string, Series>>
   readonly ratioToC: Readonly<Record<string, number>>
 }
 
-/** Has the entrants take turns in every case that any of them has. */
-export async function takeTurns(
-  cases: Readonly<Record<string, Case>>,
-  entrants: readonly Entrant[],
-  roundCount: number,
-): Promise<Row[]> {
-  const rows: Row[] = []
-  for (const [test, { title, unit, count, loops }] of Object.entries(cases)) {
-    const taking = entrants.filter((entrant) => entrant.cases.includes(test))
-    if (taking.length === 0) continue
-    const rounds = new Map<string, number[]>(taking.map((entrant) => [entrant.name, []]))
-    for (const entrant of taking) await entrant.ask(test, count)
-    for (let round = 0; round < roundCount; round += 1) {
-      // Who goes first changes from round to round.
-      const order = round % 2 === 0 ? taking : [...taking].reverse()
-      for (const entrant of order) rounds.get(entrant.name)?.push(await bestOf(entrant, test, count, loops))
-    }
-    rows.push(rowOf({ case: test, title, unit }, rounds))
-  }
-  return rows
+/** A subject that runs loops in this process; `time` times one. */
+export function subjectOf<Loop>(
+  name: string,
+  loops: Readonly<Record<string, Loop>>,
+  time: (loop: Loop, count: number) => number | Promise<number>,
+): Subject {
+  return { name, cases: Object.keys(loops), measure: (test, count) => time(loops[test] as Loop, count) }
 }
 
-/** One table of what was measured in several sittings: the rounds of each row after one another. */
-export function joinSittings(sittings: readonly (readonly Row[])[]): Row[] {
-  const [first = []] = sittings
+/** The list for even rounds, reversed for odd ones: who goes first changes from round to round. */
+export function inTurn<T>(list: readonly T[], round: number): readonly T[] {
+  return round % 2 === 0 ? list : [...list].reverse()
+}
+
+/**
+ * Has the subjects take turns in every case that any of them has. A round goes through all cases: what slows the machine
+ * down for seconds then spoils a few rounds of each, and no median.
+ */
+export async function takeTurns(
+  cases: Readonly<Record<string, Case>>,
+  subjects: readonly Subject[],
+  rounds: number,
+  beforeRound: () => void = () => undefined,
+): Promise<Row[]> {
+  const measured = Object.entries(cases).flatMap(([test, about]) => {
+    const taking = subjects.filter((subject) => subject.cases.includes(test))
+    const figures = new Map<string, number[]>(taking.map(({ name }) => [name, []]))
+    return taking.length === 0 ? [] : [{ ...about, test, taking, figures }]
+  })
+  beforeRound()
+  // Warms up.
+  for (const { test, count, taking } of measured) for (const subject of taking) await subject.measure(test, count)
+  for (let round = 0; round < rounds; round += 1) {
+    beforeRound()
+    for (const { test, count, loops, turns = 1, taking, figures } of measured) {
+      for (let turn = 0; turn < turns; turn += 1) {
+        for (const subject of inTurn(taking, round + turn))
+          figures.get(subject.name)?.push(await bestOf(subject, test, count, loops))
+      }
+    }
+  }
+  return measured.map(({ test, title, unit, figures }) => rowOf({ case: test, title, unit }, figures))
+}
+
+/** One table of what was measured in several passes: the rounds of each row after one another. */
+export function joinPasses(passes: readonly (readonly Row[])[]): Row[] {
+  const [first = []] = passes
   return first.map((row) => {
-    const parts = sittings.map((rows) => {
+    const parts = passes.map((rows) => {
       const part = rows.find((other) => other.case === row.case)
-      if (part === undefined) throw new Error(`${row.case} is missing in a sitting`)
+      if (part === undefined) throw new Error(`${row.case} is missing in a pass`)
       return part
     })
-    const names = Object.keys(row.contestants)
-    const roundsOf = (name: string): number[] => parts.flatMap((part) => [...(part.contestants[name]?.rounds ?? [])])
-    return rowOf(row, new Map(names.map((name) => [name, roundsOf(name)])))
+    const roundsOf = (name: string): number[] => parts.flatMap((part) => [...(part.subjects[name]?.rounds ?? [])])
+    return rowOf(row, new Map(Object.keys(row.subjects).map((name) => [name, roundsOf(name)])))
   })
 }
 
@@ -72,28 +95,28 @@ function rowOf(about: Pick<Row, 'case' | 'title' | 'unit'>, rounds: ReadonlyMap<
     case: about.case,
     title: about.title,
     unit: about.unit,
-    contestants: Object.fromEntries([...rounds].map(([name, values]) => [name, series(values)])),
+    subjects: Object.fromEntries([...rounds].map(([name, values]) => [name, series(values)])),
     ratioToC: Object.fromEntries([...rounds].map(([name, values]) => [name, medianRatio(values, c)])),
   }
 }
 
-async function bestOf({ ask }: Entrant, test: string, count: number, loops: number): Promise<number> {
+async function bestOf({ measure }: Subject, test: string, count: number, loops: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY
-  for (let loop = 0; loop < loops; loop += 1) best = Math.min(best, await ask(test, count))
+  for (let loop = 0; loop < loops; loop += 1) best = Math.min(best, await measure(test, count))
   return best
 }
 
-/** The ratio of the time of one contestant to that of another, round by round; NaN where one did not take part. */
+/** The ratio of the times of two subjects, round by round; NaN where one of them has none. */
 export function ratioBetween(row: Row | undefined, name: string, other: string): number {
-  const [ours, theirs] = [row?.contestants[name], row?.contestants[other]]
+  const [ours, theirs] = [row?.subjects[name], row?.subjects[other]]
   return ours === undefined || theirs === undefined ? Number.NaN : medianRatio(ours.rounds, theirs.rounds)
 }
 
 /** Prints medians, and in brackets the ratio to C. */
 export function printRows(rows: readonly Row[], names: readonly string[]): void {
-  const taking = names.filter((name) => rows.some((row) => name in row.contestants))
+  const taking = names.filter((name) => rows.some((row) => name in row.subjects))
   const cell = (row: Row, name: string): string => {
-    const figures = row.contestants[name]
+    const figures = row.subjects[name]
     if (figures === undefined) return '–'
     const ratio = row.ratioToC[name] ?? Number.NaN
     return name === 'C' || Number.isNaN(ratio) ? number(figures.median) : `${number(figures.median)} (${number(ratio)})`
@@ -104,4 +127,14 @@ export function printRows(rows: readonly Row[], names: readonly string[]): void 
       rows.map((row) => [row.title, row.unit, ...taking.map((name) => cell(row, name))]),
     ),
   )
+}
+
+/** Prints what each subject moves; times of the rows are microseconds. */
+export function printBandwidths(rows: readonly Row[], bytesOf: (row: Row) => number, unit = 'GB/s'): void {
+  for (const row of rows) {
+    const each = Object.entries(row.subjects).map(
+      ([name, { median }]) => `${name} ${number(bytesOf(row) / median / 1000)}`,
+    )
+    console.log(`${row.title}, ${unit}: ${each.join(', ')}`)
+  }
 }

@@ -17,7 +17,6 @@ function run(...options: string[]) {
     SHOAL_CUDA_LIBRARY: '',
     SHOAL_NCCL_LIBRARY: '',
     SHOAL_NVSHMEM_LIBRARY: '',
-    SHOAL_KERNELS: '',
   }
   return spawnSync(process.execPath, [main, ...options], { encoding: 'utf8', env })
 }
@@ -92,19 +91,20 @@ describe('the program', () => {
   })
 })
 
-test('stub: every contestant has its figures', (context) => {
+test('stub: every subject has its figures', (context) => {
   needsCompiler(context, false)
   const { command, results, bars } = report('stub', '--rounds', '2')
   expect(command).toBe('stub')
-  expect(results.map((row) => row['case'])).toEqual([
+  const rows = results as unknown as { title: string; subjects: Record<string, { rounds: number[]; median: number }> }[]
+  expect(rows.map(({ title }) => title)).toEqual([
     'no argument',
     '4 arguments',
     '11 arguments, unchecked',
     '11 arguments',
   ])
-  for (const row of results) {
-    for (const name of ['C', 'shoal', 'koffi']) {
-      const { rounds, median: middle } = row[name] as { rounds: number[]; median: number }
+  for (const { subjects } of rows) {
+    expect(Object.keys(subjects)).toEqual(['C', 'shoal', 'koffi'])
+    for (const { rounds, median: middle } of Object.values(subjects)) {
       expect(rounds).toHaveLength(2)
       expect(middle).toBeGreaterThan(0)
     }
@@ -146,7 +146,7 @@ test('sys: every function of the raw packages can be bound, and the bars are the
 describe('on the software device the code runs', () => {
   test('gpu', (context) => {
     needsCompiler(context, true)
-    const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-peers')
+    const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-python')
     const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
     expect(cases.map((row) => row.case)).toEqual(['copy', 'record', 'query', 'pool', 'current'])
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
@@ -165,9 +165,12 @@ describe('on the software device the code runs', () => {
       '--max-bytes',
       '1024',
     )
-    const rows = results['sizes'] as (Record<'layout' | 'operation', string> &
-      Record<'bytes' | 'timeRatio' | 'timeRatioOfCAgain' | 'busBandwidthRatioOfCAgain', number> &
-      Record<'C' | 'shoal' | 'C again', { readonly rounds: readonly number[] }>)[]
+    const rows = results['cases'] as (Record<'layout' | 'operation', string> & {
+      readonly bytes: number
+      readonly subjects: Record<string, { readonly rounds: readonly number[] }>
+      readonly ratioToC: Record<string, number>
+      readonly busBandwidthRatio: Record<string, number>
+    })[]
     expect(results['without']).toEqual([])
     for (const layout of ['process', 'processes']) {
       const sizes = (operation: string) =>
@@ -178,22 +181,23 @@ describe('on the software device the code runs', () => {
         expect(sizes(operation)).toEqual([12, 64, 1024])
     }
     for (const row of rows) {
-      // One round in each sitting.
-      for (const contestant of ['C', 'shoal', 'C again'] as const) expect(row[contestant].rounds).toHaveLength(3)
-      expect(row.timeRatio).toBeGreaterThan(0)
-      expect(row.timeRatioOfCAgain * row.busBandwidthRatioOfCAgain).toBeCloseTo(1)
+      expect(Object.keys(row.subjects)).toEqual(['C', 'shoal', 'C again'])
+      // One round in each pass.
+      for (const { rounds } of Object.values(row.subjects)) expect(rounds).toHaveLength(3)
+      expect(row.ratioToC['shoal']).toBeGreaterThan(0)
+      expect((row.ratioToC['C again'] ?? 0) * (row.busBandwidthRatio['C again'] ?? 0)).toBeCloseTo(1)
     }
     expect(bars).toHaveLength(8)
     for (const bar of bars) expect(bar.ofCAgain).toBeGreaterThan(0)
-    // In each sitting of each layout, of which there are as many as contestants, at least one for every process, or none.
-    const fronts = results['fronts'] as Record<string, number[][]>
-    expect(Object.keys(fronts)).toEqual(['process', 'processes'])
+    // In each pass of each layout, of which there are as many as subjects, at least one for every process, or none.
+    const processors = results['processors'] as Record<string, number[][]>
+    expect(Object.keys(processors)).toEqual(['process', 'processes'])
     for (const [layout, processes] of [
       ['process', 1],
       ['processes', 3],
     ] as const) {
-      expect(fronts[layout]).toHaveLength(3)
-      for (const { length } of fronts[layout] ?? []) expect(length === 0 || length >= processes).toBe(true)
+      expect(processors[layout]).toHaveLength(3)
+      for (const { length } of processors[layout] ?? []) expect(length === 0 || length >= processes).toBe(true)
     }
   })
 
@@ -202,7 +206,7 @@ describe('on the software device the code runs', () => {
     const { results } = report(
       ...['nccl', '--device', 'sim', '--rounds', '1', '--max-bytes', '8', '--only', 'processes,all-gather'],
     )
-    expect(results['sizes']).toMatchObject([{ layout: 'processes', operation: 'all-gather', bytes: 8 }])
+    expect(results['cases']).toMatchObject([{ layout: 'processes', operation: 'all-gather', bytes: 8 }])
     expect(run('nccl', '--device', 'sim', '--only', 'gossip').stderr).toContain('--only gossip: there are process,')
   })
 
@@ -210,7 +214,7 @@ describe('on the software device the code runs', () => {
     needsCompiler(context, true)
     const { results, bars } = report('nvshmem', '--device', 'sim', '--rounds', '1', '--max-bytes', '64')
     expect(results['without']).toEqual([])
-    const cases = results['cases'] as { case: string; contestants: object; ratioToC: Record<string, number> }[]
+    const cases = results['cases'] as { case: string; subjects: object; ratioToC: Record<string, number> }[]
     expect(cases.map((row) => row.case)).toEqual([
       ...['put', 'get', 'put-latency', 'get-latency'].flatMap((test) => [`${test} 8`, `${test} 64`]),
       ...['barrier 8', 'sync 8', 'barrier-on-stream 8'],
@@ -218,12 +222,12 @@ describe('on the software device the code runs', () => {
       ...['add', 'fetch-add', 'set', 'fetch', 'compare-swap'].map((operation) => `atomic-${operation} 8`),
     ])
     for (const row of cases) {
-      expect(Object.keys(row.contestants).slice(0, 3)).toEqual(['C', 'raw', 'shoal'])
+      expect(Object.keys(row.subjects).slice(0, 3)).toEqual(['C', 'raw', 'shoal'])
       expect(row.ratioToC['shoal']).toBeGreaterThan(0)
     }
-    expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.contestants ?? {})).toContain('awaited')
-    // Of each sitting, of which there are as many as contestants.
-    expect(results['fronts']).toHaveLength(5)
+    expect(Object.keys(cases.find((row) => row.case === 'barrier 8')?.subjects ?? {})).toContain('awaited')
+    // Of each pass, of which there are as many as subjects.
+    expect(results['processors']).toHaveLength(5)
     expect(bars).toHaveLength(5)
     // C against itself, found in the same way.
     const worst = (pattern: RegExp) =>
@@ -266,13 +270,13 @@ describe('on the software device the code runs', () => {
 
   test('memory', (context) => {
     needsCompiler(context, true)
-    const { results, bars } = report('memory', '--device', 'sim', '--rounds', '1', '--no-peers')
-    const cases = results['cases'] as { case: string; contestants: object; ratioToC: Record<string, number> }[]
-    const names = ['map', 'mapWithoutWait', 'grow', 'giveBack', 'growByCopy', 'pool', 'toDevice', 'toHost', 'exchange']
+    const { results, bars } = report('memory', '--device', 'sim', '--rounds', '1', '--no-python')
+    const cases = results['cases'] as { case: string; subjects: object; ratioToC: Record<string, number> }[]
+    const names = ['map', 'mapWithoutWait', 'grow', 'release', 'growByCopy', 'pool', 'toDevice', 'toHost', 'exchange']
     expect(cases.map((row) => row.case)).toEqual(names)
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
     for (const name of ['map', 'grow', 'pool', 'toDevice', 'toHost', 'exchange']) {
-      expect(Object.keys(cases.find((row) => row.case === name)?.contestants ?? {})).toContain('driver')
+      expect(Object.keys(cases.find((row) => row.case === name)?.subjects ?? {})).toContain('driver')
     }
     // These hold on every device.
     for (const what of ['address and first step', 'growth of device memory', 'descriptors left open']) {

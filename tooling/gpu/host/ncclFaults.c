@@ -1,4 +1,4 @@
-/* What NCCL gets wrong, asked of it from C: `ncclFaults LIBNCCL`.
+/* Tests what NCCL gets wrong, from C: `ncclFaults LIBNCCL`.
  *
  * One rank: every type with sum, avg and preMulSum over many counts, in place and not. Two ranks of one process, where
  * there are two GPUs: parts of many sizes, in plain memory and in symmetric windows. Prints a line of JSON for each
@@ -7,44 +7,39 @@
  * `ncclFaults LIBNCCL COLLECTIVE OP DTYPE COUNT`, in their numbers: one trial of two ranks in windows, which may end the
  * communicator.
  */
-#define _GNU_SOURCE
+#include "library.h"
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 typedef int result_t;
 typedef void* comm_t;
 
-static struct {
-  result_t (*version)(int*);
-  const char* (*error_string)(result_t);
-  result_t (*init_all)(comm_t*, int, const int*);
-  result_t (*destroy)(comm_t);
-  result_t (*abort)(comm_t);
-  result_t (*group_start)(void);
-  result_t (*group_end)(void);
-  result_t (*all_reduce)(const void*, void*, size_t, int, int, comm_t, cudaStream_t);
-  result_t (*reduce)(const void*, void*, size_t, int, int, int, comm_t, cudaStream_t);
-  result_t (*reduce_scatter)(const void*, void*, size_t, int, int, comm_t, cudaStream_t);
-  result_t (*all_gather)(const void*, void*, size_t, int, comm_t, cudaStream_t);
-  result_t (*create_pre_mul_sum)(int*, void*, int, int, comm_t);
-  result_t (*destroy_op)(int, comm_t);
-  /* NULL before 2.19 and 2.27. */
-  result_t (*mem_alloc)(void**, size_t);
-  result_t (*mem_free)(void*);
-  result_t (*window_register)(comm_t, void*, size_t, void**, int);
-  result_t (*window_deregister)(comm_t, void*);
-} nccl;
+#define FUNCTIONS(X)                                                                                            \
+  X(version, "ncclGetVersion", result_t, (int*))                                                                \
+  X(error_string, "ncclGetErrorString", const char*, (result_t))                                                \
+  X(init_all, "ncclCommInitAll", result_t, (comm_t*, int, const int*))                                          \
+  X(destroy, "ncclCommDestroy", result_t, (comm_t))                                                             \
+  X(abort, "ncclCommAbort", result_t, (comm_t))                                                                 \
+  X(group_start, "ncclGroupStart", result_t, (void))                                                            \
+  X(group_end, "ncclGroupEnd", result_t, (void))                                                                \
+  X(all_reduce, "ncclAllReduce", result_t, (const void*, void*, size_t, int, int, comm_t, cudaStream_t))        \
+  X(reduce, "ncclReduce", result_t, (const void*, void*, size_t, int, int, int, comm_t, cudaStream_t))          \
+  X(reduce_scatter, "ncclReduceScatter", result_t, (const void*, void*, size_t, int, int, comm_t, cudaStream_t)) \
+  X(all_gather, "ncclAllGather", result_t, (const void*, void*, size_t, int, comm_t, cudaStream_t))             \
+  X(create_pre_mul_sum, "ncclRedOpCreatePreMulSum", result_t, (int*, void*, int, int, comm_t))                  \
+  X(destroy_op, "ncclRedOpDestroy", result_t, (int, comm_t))
+/* NULL before 2.19 and 2.27. */
+#define OPTIONAL_FUNCTIONS(X)                                                                  \
+  X(mem_alloc, "ncclMemAlloc", result_t, (void**, size_t))                                     \
+  X(mem_free, "ncclMemFree", result_t, (void*))                                                \
+  X(window_register, "ncclCommWindowRegister", result_t, (comm_t, void*, size_t, void**, int)) \
+  X(window_deregister, "ncclCommWindowDeregister", result_t, (comm_t, void*))
 
-static void fail(const char* call, const char* words) {
-  fprintf(stderr, "%s: %s\n", call, words);
-  exit(1);
-}
+static struct {
+  FUNCTIONS(MEMBER)
+  OPTIONAL_FUNCTIONS(MEMBER)
+} nccl;
 
 static void check_cuda(cudaError_t status, const char* call) {
   if (status != cudaSuccess) fail(call, cudaGetErrorName(status));
@@ -56,32 +51,12 @@ static void check_nccl(result_t status, const char* call) {
 }
 #define NCCL(call) check_nccl(call, #call)
 
-static void* needed(void* library, const char* name) {
-  void* address = dlsym(library, name);
-  if (address == NULL) fail(name, dlerror());
-  return address;
-}
-
 static void load(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) fail("dlopen", dlerror());
-  *(void**)&nccl.version = needed(library, "ncclGetVersion");
-  *(void**)&nccl.error_string = needed(library, "ncclGetErrorString");
-  *(void**)&nccl.init_all = needed(library, "ncclCommInitAll");
-  *(void**)&nccl.destroy = needed(library, "ncclCommDestroy");
-  *(void**)&nccl.abort = needed(library, "ncclCommAbort");
-  *(void**)&nccl.group_start = needed(library, "ncclGroupStart");
-  *(void**)&nccl.group_end = needed(library, "ncclGroupEnd");
-  *(void**)&nccl.all_reduce = needed(library, "ncclAllReduce");
-  *(void**)&nccl.reduce = needed(library, "ncclReduce");
-  *(void**)&nccl.reduce_scatter = needed(library, "ncclReduceScatter");
-  *(void**)&nccl.all_gather = needed(library, "ncclAllGather");
-  *(void**)&nccl.create_pre_mul_sum = needed(library, "ncclRedOpCreatePreMulSum");
-  *(void**)&nccl.destroy_op = needed(library, "ncclRedOpDestroy");
-  *(void**)&nccl.mem_alloc = dlsym(library, "ncclMemAlloc");
-  *(void**)&nccl.mem_free = dlsym(library, "ncclMemFree");
-  *(void**)&nccl.window_register = dlsym(library, "ncclCommWindowRegister");
-  *(void**)&nccl.window_deregister = dlsym(library, "ncclCommWindowDeregister");
+  void* library = open_library(path);
+#define LOAD(name, symbol_name, result, parameters) nccl.name = symbol(library, symbol_name);
+#define LOAD_OPTIONAL(name, symbol_name, result, parameters) nccl.name = dlsym(library, symbol_name);
+  FUNCTIONS(LOAD)
+  OPTIONAL_FUNCTIONS(LOAD_OPTIONAL)
 }
 
 /* ncclDataType_t in its order. Of floats: bits of the mantissa and bias of the exponent. */
@@ -118,7 +93,7 @@ struct trial {
   int dtype, op;
   size_t count;
   int in_place, world;
-  /* Where the buffers lie: NULL for plain memory. */
+  /* NULL for plain memory. */
   const char* memory;
 };
 
@@ -154,7 +129,7 @@ static unsigned expected_value(const struct trial* trial, int rank, size_t index
   return trial->op == PRE_MUL_SUM ? 2 * sum : trial->op == AVG ? sum / (unsigned)trial->world : sum;
 }
 
-/* Both buffers of a rank lie in one piece of memory, in halves, with 16 elements before and behind them. */
+/* The buffers of a rank are the halves of one piece of memory, with 16 elements before and behind each. */
 static const size_t half = MOST_BYTES;
 static size_t guard_of(const struct trial* trial) { return 16 * (size_t)types[trial->dtype].bytes; }
 
@@ -214,6 +189,12 @@ static void report(const struct trial* trial, int rank, const char* outcome, con
   printf("\"rank\":%d,\"outcome\":\"%s\"%s}\n", rank, outcome, more);
 }
 
+static void report_refusal(const struct trial* trial, int rank, result_t status) {
+  char more[80];
+  snprintf(more, sizeof more, ",\"status\":%d", status);
+  report(trial, rank, "refused", more);
+}
+
 static void check(const struct trial* trial, int rank) {
   const struct type* type = &types[trial->dtype];
   const size_t bytes = (size_t)type->bytes, guard = guard_of(trial), count = receive_count(trial);
@@ -243,7 +224,7 @@ static void check(const struct trial* trial, int rank) {
 
 static void select_rank(int rank) { CUDA(cudaSetDevice(rank)); }
 
-/* NCCL is usable after it refused something, or it is told to start anew. */
+/* Makes a new communicator where NCCL is not usable after it refused something. */
 static void recover(void) {
   struct trial probe = {ALL_REDUCE, NCCL_INT32, SUM, 1, 0, 1, NULL};
   if (call(&probe, 0) == 0 && cudaStreamSynchronize(ranks[0].stream) == cudaSuccess) return;
@@ -251,18 +232,20 @@ static void recover(void) {
   NCCL(nccl.init_all(&ranks[0].comm, 1, NULL));
 }
 
-static void run(const struct trial* trial) {
+static void fill_all(const struct trial* trial) {
   for (int rank = 0; rank < trial->world; ++rank) {
     select_rank(rank);
     fill(trial, rank);
     CUDA(cudaDeviceSynchronize());
   }
+}
+
+static void run(const struct trial* trial) {
+  fill_all(trial);
   if (trial->world == 1) {
     const result_t status = call(trial, 0);
     if (status != 0) {
-      char more[80];
-      snprintf(more, sizeof more, ",\"status\":%d", status);
-      report(trial, 0, "refused", more);
+      report_refusal(trial, 0, status);
       return recover();
     }
   } else {
@@ -279,11 +262,7 @@ static void run(const struct trial* trial) {
 
 /* Both ranks in windows, where NCCL may refuse. */
 static void run_once(const struct trial* trial) {
-  for (int rank = 0; rank < 2; ++rank) {
-    select_rank(rank);
-    fill(trial, rank);
-    CUDA(cudaDeviceSynchronize());
-  }
+  fill_all(trial);
   NCCL(nccl.group_start());
   result_t status = 0;
   for (int rank = 0; rank < 2 && status == 0; ++rank) status = call(trial, rank);
@@ -291,9 +270,7 @@ static void run_once(const struct trial* trial) {
   if (status == 0) status = ended;
   for (int rank = 0; rank < 2; ++rank) {
     if (status != 0) {
-      char more[80];
-      snprintf(more, sizeof more, ",\"status\":%d", status);
-      report(trial, rank, "refused", more);
+      report_refusal(trial, rank, status);
       continue;
     }
     select_rank(rank);
@@ -357,7 +334,7 @@ static void one_rank(void) {
     for (size_t op = 0; op < sizeof ops / sizeof *ops; ++op) {
       for (size_t at = 0; at < sizeof counts / sizeof *counts; ++at) {
         for (enum collective collective = ALL_REDUCE; collective <= REDUCE_SCATTER; ++collective) {
-          /* The three take the same way; one is enough where much is copied, and for what nobody doubts. */
+          /* All three work alike: one is enough where much is copied, and for sums. */
           if (collective != ALL_REDUCE && (counts[at] > 131109 || ops[op] == SUM)) continue;
           for (int in_place = 0; in_place < 2; ++in_place) {
             const struct trial trial = {collective, dtype, ops[op], counts[at], in_place, 1, NULL};

@@ -1,5 +1,5 @@
-// What this NCCL gets wrong, asked of it by a C program, against what the conformance suite leaves out as known: neither
-// may say more than the other.
+// Compares the faults that a C program finds in this NCCL with those that the conformance suite leaves out as known: both
+// have to be the same.
 import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -9,7 +9,7 @@ import { answersIn, withProgram } from './programs.mjs'
 
 const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
 
-/** Averages within windows: collective, op, dtype and count in the numbers of the program. */
+/** Averages in windows: collective, op, dtype and count as numbers of the program. */
 const average = (collective, dtype, count) => [collective, 4, dtype, count]
 const trialsThatMayEnd = [
   ...[6, 9, 7].flatMap((dtype) =>
@@ -22,7 +22,7 @@ if (process.env.SHOAL_DEVICE === 'sim')
   console.log('the software device has an NCCL of its own, which is right: nothing to ask')
 else compare(await ask())
 
-/** The lines of the program: first what it runs on, then each rank's part of each trial. */
+/** Runs the program; its lines are first what it runs on, then each rank's result of each trial. */
 function ask() {
   return withProgram('ncclFaults.c', async (program) => {
     const { path } = nccl.nccl.load()
@@ -47,7 +47,7 @@ function compare([{ version, devices, windows }, ...trials]) {
   const faults = trials.filter(({ outcome }) => outcome !== 'right')
   const known = trials.filter((trial) => isKnown(trial, version))
   const unknown = faults.filter((trial) => !isKnown(trial, version))
-  // Parts that spill into each other come out right where the right one is written last.
+  // Parts that overwrite each other are right where the right one is written last.
   const missing = known.filter(({ outcome, memory }) => outcome === 'right' && memory === 'plain')
   const where = devices < 2 ? 'one rank' : windows ? 'one rank, and two with windows' : 'one rank, and two'
   console.log(

@@ -1,4 +1,4 @@
-// One PE that MPI brings together with the others: puts into its neighbour and checks what came from the other side.
+// One PE of a job that MPI starts: puts into the next PE and checks what the one before has put.
 import { Session } from '@shoal/nvshmem'
 
 const device = Number(process.env.OMPI_COMM_WORLD_LOCAL_RANK)

@@ -1,4 +1,4 @@
-/* What NVSHMEM gets wrong, asked of it from C: `nvshmemFaults LIBCUDA LIBNVSHMEM PES`.
+/* Tests what NVSHMEM gets wrong, from C: `nvshmemFaults LIBCUDA LIBNVSHMEM PES`.
  *
  * Starts PES processes, one a PE. Prints a line of JSON for each PE's part of each question:
  *
@@ -6,13 +6,8 @@
  *   reduceScatter   the same, and how much of the memory that NVSHMEM keeps below the first buffer it changed
  *   afterwards      small reduceScatters on a team, each after a large one on another team; and without that one
  */
-#define _GNU_SOURCE
+#include "library.h"
 #include <cuda.h>
-#include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,25 +17,30 @@ enum { WIDTHS = 4, TEAMS = 3 };
 
 typedef int (*reduction_t)(int, void*, const void*, size_t);
 
-static struct {
-  int (*get_unique_id)(struct unique_id*);
-  int (*set_unique_id)(int, int, const struct unique_id*, struct init_attributes*);
-  int (*init)(unsigned, struct init_attributes*);
-  void (*finalize)(void);
-  void* (*allocate)(size_t);
-  void (*barrier)(void);
-  reduction_t reduce[WIDTHS], reduce_scatter[WIDTHS];
-} nvshmem;
+#define NVSHMEM_FUNCTIONS(X)                                                                                \
+  X(get_unique_id, "nvshmemx_get_uniqueid", int, (struct unique_id*))                                       \
+  X(set_unique_id, "nvshmemx_set_attr_uniqueid_args", int,                                                  \
+    (int, int, const struct unique_id*, struct init_attributes*))                                           \
+  X(init, "nvshmemx_hostlib_init_attr", int, (unsigned, struct init_attributes*))                           \
+  X(finalize, "nvshmemx_hostlib_finalize", void, (void))                                                    \
+  X(allocate, "nvshmem_malloc", void*, (size_t))                                                            \
+  X(barrier, "nvshmem_barrier_all", void, (void))
+#define CUDA_FUNCTIONS(X)                                                          \
+  X(init, "cuInit", CUresult, (unsigned))                                          \
+  X(retain, "cuDevicePrimaryCtxRetain", CUresult, (CUcontext*, CUdevice))          \
+  X(set_current, "cuCtxSetCurrent", CUresult, (CUcontext))                         \
+  X(to_device, "cuMemcpyHtoD_v2", CUresult, (CUdeviceptr, const void*, size_t))    \
+  X(to_host, "cuMemcpyDtoH_v2", CUresult, (void*, CUdeviceptr, size_t))            \
+  X(fill, "cuMemsetD8_v2", CUresult, (CUdeviceptr, unsigned char, size_t))         \
+  X(synchronize, "cuCtxSynchronize", CUresult, (void))                             \
+  X(range, "cuMemGetAddressRange_v2", CUresult, (CUdeviceptr*, size_t*, CUdeviceptr))
 
 static struct {
-  CUresult (*init)(unsigned);
-  CUresult (*retain)(CUcontext*, CUdevice);
-  CUresult (*set_current)(CUcontext);
-  CUresult (*to_device)(CUdeviceptr, const void*, size_t);
-  CUresult (*to_host)(void*, CUdeviceptr, size_t);
-  CUresult (*fill)(CUdeviceptr, unsigned char, size_t);
-  CUresult (*synchronize)(void);
-  CUresult (*range)(CUdeviceptr*, size_t*, CUdeviceptr);
+  NVSHMEM_FUNCTIONS(MEMBER)
+  reduction_t reduce[WIDTHS], reduce_scatter[WIDTHS];
+} nvshmem;
+static struct {
+  CUDA_FUNCTIONS(MEMBER)
 } cuda;
 
 static const char* const types[WIDTHS] = {"uint8", "uint16", "uint32", "uint64"};
@@ -52,10 +52,6 @@ static uint8_t *target, *source, *host;
 static CUdeviceptr heap;
 static size_t kept;
 
-static void fail(const char* call, const char* words) {
-  fprintf(stderr, "PE %d, %s: %s\n", pe, call, words);
-  exit(1);
-}
 static void check(CUresult status, const char* call) {
   if (status != CUDA_SUCCESS) {
     char number[16];
@@ -65,35 +61,13 @@ static void check(CUresult status, const char* call) {
 }
 #define CUDA(call) check(call, #call)
 
-static void* symbol(void* library, const char* name) {
-  void* address = dlsym(library, name);
-  if (address == NULL) fail(name, dlerror());
-  return address;
-}
-
-static void* open_library(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  if (library == NULL) fail("dlopen", dlerror());
-  return library;
-}
-
 static void load(const char* cuda_path, const char* nvshmem_path) {
   void* library = open_library(cuda_path);
-  *(void**)&cuda.init = symbol(library, "cuInit");
-  *(void**)&cuda.retain = symbol(library, "cuDevicePrimaryCtxRetain");
-  *(void**)&cuda.set_current = symbol(library, "cuCtxSetCurrent");
-  *(void**)&cuda.to_device = symbol(library, "cuMemcpyHtoD_v2");
-  *(void**)&cuda.to_host = symbol(library, "cuMemcpyDtoH_v2");
-  *(void**)&cuda.fill = symbol(library, "cuMemsetD8_v2");
-  *(void**)&cuda.synchronize = symbol(library, "cuCtxSynchronize");
-  *(void**)&cuda.range = symbol(library, "cuMemGetAddressRange_v2");
+#define LOAD_CUDA(name, symbol_name, result, parameters) cuda.name = symbol(library, symbol_name);
+#define LOAD_NVSHMEM(name, symbol_name, result, parameters) nvshmem.name = symbol(library, symbol_name);
+  CUDA_FUNCTIONS(LOAD_CUDA)
   library = open_library(nvshmem_path);
-  *(void**)&nvshmem.get_unique_id = symbol(library, "nvshmemx_get_uniqueid");
-  *(void**)&nvshmem.set_unique_id = symbol(library, "nvshmemx_set_attr_uniqueid_args");
-  *(void**)&nvshmem.init = symbol(library, "nvshmemx_hostlib_init_attr");
-  *(void**)&nvshmem.finalize = symbol(library, "nvshmemx_hostlib_finalize");
-  *(void**)&nvshmem.allocate = symbol(library, "nvshmem_malloc");
-  *(void**)&nvshmem.barrier = symbol(library, "nvshmem_barrier_all");
+  NVSHMEM_FUNCTIONS(LOAD_NVSHMEM)
   for (int width = 0; width < WIDTHS; ++width) {
     char name[64];
     snprintf(name, sizeof name, "nvshmem_%s_xor_reduce", types[width]);
@@ -216,7 +190,7 @@ static void ask(void) {
     }
   }
   static const size_t parts[] = {4, 4096, 65536, 87376, 87384, 131072, 131080, 262144, 262144 * 3, MOST_BYTES};
-  /* First what is not known to leave anything behind. */
+  /* First those that are not known to change other memory. */
   ask_afterwards(0);
   ask_afterwards(65536);
   for (size_t at = 0; at < sizeof parts / sizeof *parts; ++at) ask_reduce_scatter(0, 2, parts[at]);
@@ -252,7 +226,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return fprintf(stderr, "usage: nvshmemFaults LIBCUDA LIBNVSHMEM PES\n"), 2;
   pes = atoi(argv[3]);
   if (pes < 1 || pes > MOST_PES) return fprintf(stderr, "PES is from 1 to %d\n", MOST_PES), 2;
-  /* Each is a process before it knows of NVSHMEM; PE 0 makes the id, and serves it as long as it lives. */
+  /* Forked before NVSHMEM is loaded. PE 0 makes the id, and serves it until it ends. */
   int pipes[MOST_PES][2];
   for (int other = 1; other < pes && pe == 0; ++other) {
     if (pipe(pipes[other]) != 0) fail("pipe", "failed");

@@ -1,5 +1,5 @@
-// What this NVSHMEM gets wrong, asked of it by a C program, against what the package keeps from happening: neither may say
-// more than the other. nvshmemFaults.c tells what is asked.
+// Compares the faults that nvshmemFaults.c finds in this NVSHMEM with those that the package prevents: both have to be the
+// same.
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { driver } from '@shoal/cuda-sys/driver'
@@ -50,7 +50,7 @@ function judge(answers) {
   }))
   const all = [...reductions, ...scatters, ...afterwards]
   const unknown = all.filter(({ known, isWrong }) => isWrong && !known)
-  // Not every one that is known comes out wrong, but some of each kind do.
+  // Of each kind that is known some are wrong, not all.
   const kinds = [
     ['reduce in place beyond a round', reductions],
     ['reduceScatter without room: writes beyond it', scatters],
@@ -59,15 +59,15 @@ function judge(answers) {
     const known = list.filter((answer) => answer.known)
     return { kind, known: known.length, wrong: known.filter((answer) => answer.isWrong).length }
   })
-  const mended = kinds.filter(({ known, wrong }) => known > 0 && wrong === 0)
+  const fixed = kinds.filter(({ known, wrong }) => known > 0 && wrong === 0)
   console.log(`NVSHMEM, up to ${Math.max(...all.map(({ pes }) => pes))} PEs: ${all.length} answers`)
   for (const { kind, known, wrong } of kinds) console.log(`  ${kind}: ${wrong} of ${known} wrong`)
   for (const { rounds, wrong, bytes, pes, pe } of afterwards.filter(({ isWrong }) => isWrong))
     console.log(`  ${pes} PEs, PE ${pe}: ${wrong} of ${rounds} small ones wrong after parts of ${bytes} bytes`)
   for (const answer of unknown.slice(0, 50)) console.log(`not known: ${JSON.stringify(answer)}`)
-  for (const { kind } of mended) console.log(`known, but right: ${kind}`)
-  if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ answers: all.length, kinds, unknown, mended }))
-  process.exitCode = unknown.length + mended.length === 0 ? 0 : 1
+  for (const { kind } of fixed) console.log(`known, but right: ${kind}`)
+  if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ answers: all.length, kinds, unknown, fixed }))
+  process.exitCode = unknown.length + fixed.length === 0 ? 0 : 1
 }
 
 function isBeyondRound({ pes, bytes, inPlace }) {

@@ -1,12 +1,12 @@
-// What is left of an NVSHMEM job when one of its PEs is killed, or hangs, at each stage: the other one has to report in
-// time, refuse what would hang, and end with its own exit status. Says what it saw.
+// Kills one of two PEs, or lets it hang, at each of several points: the other one has to report that in time, refuse what
+// would hang, and end with its own exit status.
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { nvshmemStatus, Session, UniqueId } from '@shoal/nvshmem'
 
 const self = fileURLToPath(import.meta.url)
-const patience = 3000
-const stages = {
+const timeout = 3000
+const cases = {
   'killed before init': { timesOut: true },
   'killed in a barrier': {},
   'killed in a reduction': {},
@@ -23,9 +23,9 @@ else await runAll()
 
 async function runAll() {
   let failed = 0
-  for (const [stage, expected] of Object.entries(stages)) {
+  for (const [name, expected] of Object.entries(cases)) {
     const from = performance.now()
-    const survivor = await runStage(stage)
+    const survivor = await runCase(name)
     const seconds = ((performance.now() - from) / 1000).toFixed(1)
     const { code, signal, report, output } = survivor
     const isRight =
@@ -35,9 +35,9 @@ async function runAll() {
       (expected.survives ? report.error === 'nothing' : true) &&
       (expected.refuses ? report.error === 'SHOAL_NVSHMEM_SESSION_EXISTS' : true) &&
       (expected.timesOut ? report.error === 'SHOAL_TIMEOUT' : true) &&
-      report.took < patience + 3000
+      report.took < timeout + 3000
     console.log(
-      `${isRight ? 'passed' : 'FAILED'}  ${stage}: ${JSON.stringify(report)}, exit ${signal ?? code} after ${seconds} s`,
+      `${isRight ? 'passed' : 'FAILED'}  ${name}: ${JSON.stringify(report)}, exit ${signal ?? code} after ${seconds} s`,
     )
     if (isRight) continue
     failed += 1
@@ -46,10 +46,10 @@ async function runAll() {
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-/** Runs PE 0 and PE 1; gives how PE 0 ended. */
-async function runStage(stage) {
+/** Runs PE 0 and PE 1; returns how PE 0 ended. */
+async function runCase(name) {
   const children = [0, 1].map((rank) =>
-    fork(self, ['pe', stage, String(rank)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }),
+    fork(self, ['pe', name, String(rank)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }),
   )
   let report
   let output = ''
@@ -66,32 +66,32 @@ async function runStage(stage) {
   const late = setTimeout(() => children[0].kill('SIGKILL'), 45_000)
   const ended = await new Promise((resolve) => children[0].once('exit', (code, signal) => resolve({ code, signal })))
   clearTimeout(late)
-  // It may have been stopped, which only this ends; the output comes to its end with it.
+  // One that is stopped ends only by this, and its output with it.
   children[1].kill('SIGKILL')
   await Promise.all(closed)
   return { ...ended, report, output }
 }
 
-async function runPe(stage, rank) {
+async function runPe(name, rank) {
   const id = await shareId(rank)
-  const [, how, when] = /^(killed|hangs|comes late|starts again) (.*)$/.exec(stage)
+  const [, how, when] = /^(killed|hangs|comes late|starts again) (.*)$/.exec(name)
   const end = () => process.kill(process.pid, how === 'killed' ? 'SIGKILL' : 'SIGSTOP')
   const isLost = rank === 1 && (how === 'killed' || how === 'hangs')
   const options = { device: rank, rank, worldSize: 2, id }
   const from = performance.now()
   if (when === 'before init') {
     if (isLost) end()
-    return report(from, Session.init({ ...options, timeout: patience }))
+    return report(from, Session.init({ ...options, timeout: timeout }))
   }
   const session = await Session.init({ ...options, timeout: 30_000 })
   const buffer = await session.allocate('f32', 1 << 20, { zeroed: true })
   await session.barrierAll({ timeout: 30_000 })
   if (isLost) end()
-  if (how === 'comes late' && rank === 1) await new Promise((resolve) => setTimeout(resolve, patience / 2))
+  if (how === 'comes late' && rank === 1) await new Promise((resolve) => setTimeout(resolve, timeout / 2))
   const start = performance.now()
   // The kill takes a moment to be one.
   if (rank === 0 && how === 'killed') await new Promise((resolve) => setTimeout(resolve, 300))
-  const wait = { timeout: patience }
+  const wait = { timeout: timeout }
   if (when.endsWith('barrier')) return report(start, session.barrierAll(wait), session)
   if (when.endsWith('reduction')) return report(start, session.world.reduce(buffer, buffer, wait), session)
   if (when.endsWith('finalize') && how !== 'starts again') return report(start, session.finalize(wait), session)
@@ -100,7 +100,7 @@ async function runPe(stage, rank) {
   return report(start, Session.init({ ...options, timeout: 30_000 }), session)
 }
 
-/** Tells the parent how a wait ended, what is possible then, and leaves with a status of its own. */
+/** Reports how a wait ended and what is possible then, and ends with a status of its own. */
 async function report(from, wait, session) {
   const error = await wait.then(
     () => 'nothing',

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 /** What these programs and those of the benchmark have in common. */
 const sharedHeaders = fileURLToPath(new URL('node_modules/@shoal/bench/native', import.meta.url))
 
-/** Builds a program of this folder, hands its file over, and takes it away again. */
+/** Builds a program of this folder, calls `use` with its file, and removes it. */
 export async function withProgram(source, use) {
   const folder = mkdtempSync(join(tmpdir(), 'shoal-program-'))
   try {

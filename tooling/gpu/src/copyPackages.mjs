@@ -6,7 +6,7 @@ import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 /** What a workspace package ships to the host, besides its package.json. */
 const workspaceParts = ['bin', 'dist', 'kernels', 'prebuilds', 'native', 'python']
 /** Folders of npm packages that no program reads on linux-x64 with glibc. */
-const ballast = new Set(['doc', 'docs', 'vendor', 'musl_x64', 'test', 'tests', 'node_modules'])
+const unusedFolders = new Set(['doc', 'docs', 'vendor', 'musl_x64', 'test', 'tests', 'node_modules'])
 
 /** Copies the packages in the folders `entries` with all they need at run time; returns the names. */
 export function copyPackages(entries, target) {
@@ -66,7 +66,7 @@ function copyNpmPackage(folder, place) {
     dereference: true,
     filter: (file) => {
       const parts = relative(folder, file).split(sep)
-      return !parts.some((part) => ballast.has(part)) && !/\.(md|d\.ts|map|cc|hh|h|S|asm|txt)$/.test(file)
+      return !parts.some((part) => unusedFolders.has(part)) && !/\.(md|d\.ts|map|cc|hh|h|S|asm|txt)$/.test(file)
     },
   })
 }

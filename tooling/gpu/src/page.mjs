@@ -1,184 +1,260 @@
-// Renders docs/hardware/README.md from the records.
+// Renders docs/hardware/README.md from the kept results.
 
-/** The whole page. `records` come newest first, as { file, record }. */
-export function renderPage(records) {
+/** The whole page, from what `readSettings` returns. */
+export function renderPage(settings) {
   const lines = [
     '# Results on hardware',
     '',
-    'Made by `pnpm docs:hardware` from the files in `results`; edit those only through `pnpm gpu:collect`.',
-    'How a run is made: [CONTRIBUTING](../../CONTRIBUTING.md#on-a-gpu-host). Figures of different runs do not compare:',
-    'clocks and neighbours differ. What counts are ratios inside one run, where everything takes turns.',
+    'Made by `pnpm docs:hardware` from the files in [results](results), which hold the newest result of each job on each',
+    'machine, with all its figures; `pnpm gpu:collect` writes them. How a run is made:',
+    '[CONTRIBUTING](../../CONTRIBUTING.md#on-a-gpu-host).',
     '',
   ]
-  if (records.length === 0) return [...lines, 'No run has been kept so far.', ''].join('\n')
-  lines.push('## Runs', '', ...runTable(records), '')
-  const settings = new Map()
-  for (const one of records) {
-    const setting = `${one.record.gpu} × ${one.record.gpuCount}, NCCL ${version(one.record, 'nccl')}`
-    settings.set(setting, [...(settings.get(setting) ?? []), one])
-  }
-  for (const [setting, ofSetting] of settings) lines.push(...renderSetting(setting, ofSetting))
-  return `${lines.join('\n').trimEnd()}\n`
+  if (settings.length === 0) return [...lines, 'No run has been kept so far.', ''].join('\n')
+  const sections = [machines, passes, skips, failures, ratios, missedLimits, ncclFaults, nvshmemFaults]
+  return `${[...lines, ...sections.flatMap((section) => section(settings))].join('\n').trimEnd()}\n`
 }
 
-function runTable(records) {
-  const rows = records.map(({ file, record }) => [
-    `[${record.started.slice(0, 16).replace('T', ' ')}](results/${file})`,
-    `${record.gpu} × ${record.gpuCount}`,
-    record.driver,
-    version(record, 'nccl'),
-    record.node,
-    record.commit ? `${record.commit.slice(0, 10)}${record.modified ? ' and changes' : ''}` : 'unknown',
-    ['passed', 'failed', 'not run'].map((status) => count(record, status)).join(' / '),
+function machines(settings) {
+  const heads = ['GPUs', 'driver', 'CUDA', 'NCCL', 'NVSHMEM', 'Node.js', 'Python', 'machine', 'results of']
+  const rows = settings.map((setting) => [
+    `${setting.gpuCount} × ${setting.gpu}, ${setting.memory}, compute capability ${setting.computeCapability}`,
+    setting.driver,
+    setting.toolkit ?? 'none',
+    ...['nccl', 'nvshmem'].map((id) => versionOf(setting, id)),
+    setting.node,
+    pythonOf(setting.pythonPackages),
+    `${setting.cores} cores, ${setting.processor}, Linux ${setting.kernel}`,
+    datesOf(setting.jobs),
   ])
-  return table(['started (UTC)', 'GPUs', 'driver', 'NCCL', 'Node', 'commit', 'jobs passed / failed / not run'], rows)
+  return ['## Machines', '', ...table(heads, rows), '']
 }
 
-/** The machine of the newest run, and of every job the newest result. */
-function renderSetting(setting, records) {
+function pythonOf(versions) {
+  const packages = versions ?? {}
+  const there = ['python', 'cuda-bindings', 'cupy-cuda13x', 'torch'].filter((name) => packages[name] !== undefined)
+  return there.map((name) => `${name === 'python' ? '' : `${name} `}${packages[name]}`).join(', ') || 'none'
+}
+
+function datesOf(jobs) {
+  const days = jobs.map(({ started }) => started.slice(0, 10)).sort()
+  return [...new Set([days[0], days.at(-1)])].join(' to ')
+}
+
+/** What ran, and how much of it passed. */
+function passes(settings) {
+  const names = [...new Set(settings.flatMap(({ jobs }) => jobs.map(({ name }) => name)))].sort()
+  const rows = names.map((name) => [name, ...settings.map((setting) => cellOf(jobOf(setting, name)))])
+  return ['## What passed', '', ...table(['job', ...titles(settings)], rows), '']
+}
+
+function cellOf(job) {
+  if (job === undefined) return '–'
+  if (job.status === 'not run') return `not run: ${job.reason}`
+  const words = summaryOf(job)
+  if (job.status === 'passed') return words ?? 'passed'
+  return `**failed**: ${[job.reason, words].filter(Boolean).join('; ')}`
+}
+
+/** What a job counted, in words; undefined where it counted nothing. */
+function summaryOf({ data = {}, output = [] }) {
+  const { cases, summary, bars, resolve, sweep, interop, faults, kinds } = data
+  if (cases) {
+    const counts = ['passed', 'failed', 'skipped'].map((what) => [summary[what], what])
+    return counts
+      .filter(([count, what]) => count > 0 || what === 'passed')
+      .map((pair) => pair.join(' '))
+      .join(', ')
+  }
+  if (bars?.length > 0) return `${bars.filter(({ met }) => met).length} of ${bars.length} limits met`
+  if (resolve) return `${sum(resolve, 'resolved')} of ${sum(resolve, 'functions')} functions found`
+  if (sweep) {
+    const counts = sweep.map((each) => each.counts)
+    return `${sum(counts, 'equal')} answers equal, ${sum(counts, 'byNature')} differ by nature, ${sum(counts, 'different')} wrongly`
+  }
+  if (interop) {
+    const { exchanges } = interop
+    return `${exchanges.filter(({ error }) => error === undefined).length} of ${exchanges.length} exchanges`
+  }
+  if (faults)
+    return `${data.results} results, ${sum(Object.values(faults), 'length')} faults, ${data.unknown.length} new`
+  if (kinds) return `${data.answers} answers, ${sum(kinds, 'wrong')} faults, ${data.unknown.length} new`
+  const lines = output.filter((line) => line.startsWith('passed  ')).length
+  return lines > 0 ? `${lines} passed` : undefined
+}
+
+function skips(settings) {
+  const lines = casesOf(settings, 'skip', (skipped) => {
+    const reasons = new Map()
+    for (const { reason } of skipped) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+    return [[...reasons].map(([reason, count]) => `${count} ${reason}`).join('; ')]
+  })
+  return lines.length === 0 ? [] : ['Cases are skipped for these reasons:', '', ...lines, '']
+}
+
+function failures(settings) {
+  const lines = casesOf(settings, 'fail', (failed) =>
+    failed.map(({ suite, name, error }) => `${suite}: ${name}: ${error?.split('\n')[0]}`),
+  )
+  return lines.length === 0 ? [] : ['These failed:', '', ...lines, '']
+}
+
+function casesOf(settings, wanted, describe) {
+  return eachJob(settings, ({ name, data }, title) => {
+    const found = (data?.cases ?? []).filter(({ outcome }) => outcome === wanted)
+    return found.length === 0 ? [] : describe(found).map((words) => `- ${title}, ${name}: ${words}`)
+  })
+}
+
+const toC = /(?:,? ratio to|,? against) C$/
+
+/** Every figure that is a ratio to the same work in C. */
+function ratios(settings) {
+  const found = new Map()
+  eachJob(settings, ({ data }, title) => {
+    for (const bar of data?.bars ?? []) {
+      if (!toC.test(bar.what) || bar.unit !== '') continue
+      const name = bar.what.replace(toC, '').replace(/ of \d+ ranks/, '')
+      const row = found.get(name) ?? { limit: `${bar.side} ${ratio(bar.limit)}`, cells: new Map() }
+      const again = bar.ofCAgain === undefined ? '' : ` (${ratio(bar.ofCAgain)})`
+      row.cells.set(title, `${bar.met ? ratio(bar.value) : `**${ratio(bar.value)}**`}${again}`)
+      found.set(name, row)
+    }
+    return []
+  })
+  if (found.size === 0) return []
+  const heads = titles(settings).filter((title) => [...found.values()].some(({ cells }) => cells.has(title)))
+  const rows = [...found].map(([name, { limit, cells }]) => [name, ...heads.map((one) => cells.get(one) ?? '–'), limit])
+  return [
+    '## Ratios to C',
+    '',
+    'Shoal and a program in C take turns in the same run, on the same library; a figure is the worst of the sizes that it is',
+    'about, each the median of the rounds. In brackets: the same program in C once more, against itself. Bold: the limit is',
+    'missed. Figures of different machines and runs do not compare: clocks differ, and so does what else runs on the host.',
+    '',
+    ...table(['', ...heads, 'limit'], rows),
+    '',
+  ]
+}
+
+/** Limits of figures that are no ratio to C; the table of ratios has the others. */
+function missedLimits(settings) {
+  const lines = eachJob(settings, ({ name, data }, title) =>
+    (data?.bars ?? [])
+      .filter(({ met, what, unit }) => !met && !(toC.test(what) && unit === ''))
+      .map(({ what, value, limit, unit, side }) => {
+        const figure = typeof value === 'number' ? `${Number(value.toPrecision(3))}${unit}` : 'none'
+        return `- ${title}, ${name}: ${what}: ${figure} (${side} ${limit}${unit})`
+      }),
+  )
+  return lines.length === 0 ? [] : ['Other limits that were missed:', '', ...lines, '']
+}
+
+/** What a program in C sees NCCL do wrong: the newest result of each version. */
+function ncclFaults(settings) {
   const newest = new Map()
-  for (const { file, record } of records) {
-    for (const job of record.jobs) {
-      const known = newest.get(job.name)
-      if (known === undefined || (known.job.status === 'not run' && job.status !== 'not run')) {
-        newest.set(job.name, { job, file, record })
-      }
+  eachJob(settings, (job) => {
+    const { faults, version } = job.data ?? {}
+    if (faults && !(newest.get(version)?.started > job.started)) newest.set(version, job)
+    return []
+  })
+  if (newest.size === 0) return []
+  const rows = [...newest]
+    .sort(([one], [other]) => one - other)
+    .flatMap(([version, { data }]) => faultRows(version, data))
+  return [
+    '## Known faults of NCCL',
+    '',
+    'Seen by a program in C (`tooling/gpu/host/ncclFaults.c`), on one rank and on two. The conformance suite leaves these out.',
+    '',
+    ...table(['NCCL', 'ranks', 'reduction', 'collectives', 'types', 'what happens', 'results'], rows),
+    '',
+  ]
+}
+
+const outcomes = {
+  'wrong, elements untouched': 'elements that are not written',
+  'wrong, elements other': 'elements with wrong values',
+  'wrong, elements both': 'elements that are not written, and elements with wrong values',
+  'refused with 1': 'ncclUnhandledCudaError',
+  'refused with 4': 'ncclInvalidArgument',
+}
+
+/** Kinds of faults that differ in collective, type and place alone make one row. */
+function faultRows(version, { faults }) {
+  const rows = new Map()
+  for (const [kind, counts] of Object.entries(faults)) {
+    const [, collective, op, dtype, ranks, memory, outcome] =
+      /^(\w+)(?: (\w+))? of (\w+), (\d+) ranks, (\w+) memory(?:, in place)?: (.*)$/.exec(kind) ?? []
+    if (collective === undefined) throw new Error(`a fault of NCCL of an unknown form: ${kind}`)
+    const key = [ranks, memory, op, outcome].join()
+    const row = rows.get(key) ?? { ranks, memory, op, outcome, collectives: new Set(), types: new Set(), results: 0 }
+    row.collectives.add(collective)
+    row.types.add(dtype)
+    row.results += counts.length
+    rows.set(key, row)
+  }
+  const name = `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}.${version % 100}`
+  return [...rows.values()].map(({ ranks, memory, op, outcome, collectives, types, results }) => [
+    name,
+    `${ranks}${memory === 'plain' ? '' : `, ${memory} memory`}`,
+    op ?? '–',
+    [...collectives].join(', '),
+    [...types].join(', '),
+    outcomes[outcome] ?? outcome,
+    results,
+  ])
+}
+
+function nvshmemFaults(settings) {
+  const lines = new Set()
+  for (const setting of settings) {
+    const name = `NVSHMEM ${versionOf(setting, 'nvshmem')}`
+    for (const { data } of setting.jobs) {
+      for (const { kind, known, wrong } of data?.kinds ?? [])
+        lines.add(`- ${name}: ${kind}: ${wrong} of ${known} wrong`)
+      const without = data?.results?.nvshmem ? data.results.without : []
+      // The last line is what the program in C said.
+      for (const words of without) lines.add(`- ${name}: ${words.split('\n').at(-1)}`)
     }
   }
-  const found = [...newest.values()]
-  const lines = [`## ${setting}`, '', ...table(['what', 'found'], facts(records[0].record)), '']
-  const rows = found.map(({ job: { name, status, seconds, reason }, file, record }) => [
-    name,
-    `${status}${reason ? `: ${reason}` : ''}`,
-    seconds,
-    `[${record.started.slice(0, 16).replace('T', ' ')}](results/${file})`,
-  ])
-  lines.push(...table(['job', 'newest result', 'seconds', 'run'], rows), '')
-  for (const { job } of found.filter(({ job }) => job.status !== 'not run')) lines.push(...renderJob(job))
-  return lines
+  if (lines.size === 0) return []
+  const about =
+    'Seen by programs in C (`tooling/gpu/host/nvshmemFaults.c`, `tooling/bench/native/nvshmem.c`), on up to four PEs.'
+  return ['## Known faults of NVSHMEM', '', about, '', ...lines, '']
 }
 
-function facts(record) {
-  const libraries = record.libraries.filter(({ found }) => found)
-  const named = (entries) => entries.map(([name, value]) => `${name} ${value}`).join(', ')
-  return [
-    ['GPU', `${record.gpu}, ${record.memory}, compute capability ${record.computeCapability}`],
-    ['driver', record.driver],
-    ['toolkit', record.toolkit ?? 'none'],
-    ['libraries', libraries.map(({ file, version, step }) => `${file} ${version ?? ''} (${step})`).join(', ')],
-    ['Python packages', named(Object.entries(record.pythonPackages ?? {}))],
-    ['machine', `${record.cores} cores, ${record.processor}, Linux ${record.kernel}`],
-  ]
+/** Calls `visit` with each job and the title of its setting; returns all results in one list. */
+function eachJob(settings, visit) {
+  return settings.flatMap((setting, index) => setting.jobs.flatMap((job) => visit(job, titles(settings)[index])))
 }
 
-/** A job's figures as it printed them, with the bars it was measured against. */
-function renderJob({ name, status, output = [], data }) {
-  const lines = [`### ${name}`, '']
-  const bars = data?.bars ?? []
-  if (bars.length > 0) {
-    // Two crews of the same program in C, in the same rounds: what the machine makes of equals.
-    const hasControl = bars.some(({ ofCAgain }) => ofCAgain !== undefined)
-    const rows = bars.map((bar) => [
-      bar.what,
-      figure(bar.value, bar.unit),
-      `${bar.side} ${bar.limit}${bar.unit}`,
-      bar.met ? 'yes' : '**no**',
-      ...(hasControl ? [bar.ofCAgain === undefined ? '–' : figure(bar.ofCAgain, bar.unit)] : []),
-    ])
-    const head = ['bar', 'measured', 'wanted', 'met', ...(hasControl ? ['C against itself'] : [])]
-    lines.push(...table(head, rows), '')
-  }
-  if (data?.cases) lines.push(...renderCases(data))
-  if (data?.resolve) lines.push(...renderResolve(data))
-  if (data?.sweep) lines.push(...renderSweep(data))
-  if (data?.interop) lines.push(...renderInterop(data.interop))
-  // The tables say what the job printed.
-  if (status === 'passed' && (data?.resolve || data?.sweep || data?.interop)) return lines
-  const kept = status === 'failed' ? output.slice(-60) : output.slice(-80)
-  if (kept.length > 0) lines.push('```text', ...kept.map((line) => line.trimEnd().replaceAll('```', "'''")), '```', '')
-  return lines
+/** Short names of the settings: the number of GPUs, and what differs besides. */
+function titles(settings) {
+  const differ = (pick) => new Set(settings.map(pick)).size > 1
+  const [hasModels, hasVersions] = [differ(({ gpu }) => gpu), differ((setting) => versionOf(setting, 'nccl'))]
+  return settings.map((setting) => {
+    const gpus = hasModels
+      ? `${setting.gpuCount} × ${setting.gpu}`
+      : `${setting.gpuCount} GPU${setting.gpuCount > 1 ? 's' : ''}`
+    return hasVersions ? `${gpus}, NCCL ${versionOf(setting, 'nccl')}` : gpus
+  })
 }
 
-/** The count of a suite, and each case that failed or could not run. */
-function renderCases({ summary, cases }) {
-  const lines = [`${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped.`, '']
-  const notable = cases.filter(({ outcome }) => outcome !== 'ok')
-  if (notable.length === 0) return lines
-  const rows = notable.map(({ suite, name, outcome, reason, error }) => [
-    `${suite}: ${name}`,
-    outcome === 'fail' ? '**failed**' : 'skipped',
-    reason ?? error?.split('\n')[0] ?? '',
-  ])
-  return [...lines, ...table(['case', 'outcome', 'why'], rows), '']
+function jobOf({ jobs }, name) {
+  return jobs.find((job) => job.name === name)
 }
 
-/** How many functions of each library resolve, and why the others do not. */
-function renderResolve({ resolve, notResolved }) {
-  const rows = resolve.map((row) => [
-    `${row.library} ${row.version ?? ''}`,
-    row.mode,
-    ...[row.functions, row.resolved, row.gated, row.missing, row.unexplained],
-  ])
-  const head = ['library', 'streams', 'functions', 'resolved', 'gated', 'missing', 'missing without a reason']
-  const reasons = notResolved.map(({ library, version, outcome, reason, names }) => [
-    `${library} ${version ?? ''}`,
-    outcome,
-    reason,
-    `${names.length}: ${names.slice(0, 8).join(', ')}${names.length > 8 ? ', …' : ''}`,
-  ])
-  const why = reasons.length > 0 ? [...table(['library', 'outcome', 'why', 'functions'], reasons), ''] : []
-  return [...table(head, rows), '', ...why]
+function versionOf({ libraries }, id) {
+  return libraries.find((library) => library.id === id)?.version ?? 'none'
 }
 
-/** How many answers were the same from C++ and through Shoal, and what could not be by nature. */
-function renderSweep({ sweep, differences, byNature }) {
-  const rows = sweep.map(({ library, version, mode, groups, counts }) => [
-    `${library} ${version ?? ''}`,
-    mode,
-    groups,
-    Object.values(counts).reduce((sum, count) => sum + count, 0),
-    ...[counts.equal, counts.byNature, counts.different, counts.absent, counts.unasked],
-  ])
-  const head = ['library', 'streams', 'groups', 'questions', 'equal', 'by nature', 'different', 'absent', 'unasked']
-  const wrong = differences.map(({ group, question, details }) => [group, question, details.join('; ')])
-  const natures = byNature.map(({ reason, calls }) => [reason, calls.join(', ')])
-  return [
-    ...table(head, rows),
-    '',
-    ...(wrong.length > 0 ? [...table(['group', 'question', 'difference'], wrong), ''] : []),
-    ...(natures.length > 0 ? [...table(['not compared byte by byte', 'functions'], natures), ''] : []),
-  ]
+function sum(list, key) {
+  return list.reduce((total, one) => total + (one[key] ?? 0), 0)
 }
 
-/** Which memory went from Node to Python and back, by Python's library. */
-function renderInterop({ libraries, exchanges }) {
-  const titles = [...new Set(exchanges.map(({ direction, title }) => `${direction}, ${title}`))]
-  const cell = (library, title) => {
-    const one = exchanges.find((each) => each.library === library && `${each.direction}, ${each.title}` === title)
-    if (!one) return '–'
-    return one.error === undefined ? `${one.bytes} bytes` : `**failed**: ${one.error}`
-  }
-  const name = ({ library, version, error }) => `${library}${version ? ` ${version}` : ''}${error ? ' (failed)' : ''}`
-  const rows = titles.map((title) => [title, ...libraries.map(({ library }) => cell(library, title))])
-  const missing = libraries.filter(({ error }) => error !== undefined)
-  return [
-    ...table(['every byte compared on both sides', ...libraries.map(name)], rows),
-    '',
-    ...missing.flatMap(({ library, error }) => [`${library}: ${error.split('\n')[0]}`, '']),
-  ]
-}
-
-function figure(value, unit) {
-  if (typeof value !== 'number') return 'none'
-  return `${value >= 1000 ? value.toFixed(0) : value.toPrecision(3)}${unit}`
-}
-
-function version(record, id) {
-  return record.libraries.find((library) => library.id === id)?.version ?? 'none'
-}
-
-function count(record, status) {
-  return record.jobs.filter((job) => job.status === status).length
+function ratio(value) {
+  return typeof value === 'number' ? `${value.toFixed(2)}×` : 'none'
 }
 
 function table(head, rows) {

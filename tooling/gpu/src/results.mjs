@@ -1,11 +1,11 @@
-// The data files of docs/hardware/results: made from what a host sent back, and read again for the pages.
+// The data files of docs/hardware/results: made from what a host sent back, and read for the page.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { readJson, root, SetupError } from '../../setup/workspace.mjs'
 
 export const resultsFolder = join(root, 'docs', 'hardware', 'results')
 
-/** Turns the results.json of a run into the record that is kept: no paths of the host, no noise. */
+/** Makes the record that is kept from the results.json of a run. */
 export function recordOf(report) {
   if (report.software) throw new SetupError('This run was on the software device; only runs on GPUs are kept.')
   const { host, about } = report
@@ -47,33 +47,48 @@ function jobRecord({ name, status, seconds, reason, output, data }) {
 }
 
 function caseRecord({ suite, name, outcome, milliseconds, reason, error, notes }) {
-  // Where it was thrown is in files of the host; the message and the seed are what another run needs.
+  // Without the stack, which names files of the host.
   const message = error?.split(/\n\s+at /)[0].trim()
   return { suite, name, outcome, milliseconds, reason, error: message, notes: notes?.length > 0 ? notes : undefined }
 }
 
-/** Writes a record under a name of its own and returns the file. */
-export function keepRecord(record, folder = resultsFolder) {
+/**
+ * Merges a record into the file of its setting, which is the kind and number of GPUs and the NCCL: of each job the newest
+ * result stays, and one that ran stays where a newer one did not. Returns the file.
+ */
+export function keepRecord({ started, commit, modified, jobs, ...facts }, folder = resultsFolder) {
   mkdirSync(folder, { recursive: true })
-  const gpu = record.gpu.toLowerCase().replace(/[^a-z0-9]+/g, '-')
-  const base = `${record.started.slice(0, 10)}-${gpu}x${record.gpuCount}`
-  const name = (number) => `${base}${number > 1 ? `-${number}` : ''}.json`
-  let number = 1
-  while (existsSync(join(folder, name(number)))) number += 1
-  const file = join(folder, name(number))
-  writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`)
+  const nccl = facts.libraries.find(({ id }) => id === 'nccl')?.version ?? 'none'
+  const gpu = facts.gpu.toLowerCase().replace(/[^a-z0-9]+/g, '-')
+  const file = join(folder, `${gpu}x${facts.gpuCount}-nccl-${nccl}.json`)
+  const known = existsSync(file) ? readJson(file) : { jobs: [] }
+  const isNewest = known.jobs.every((job) => job.started <= started)
+  const kept = new Map(known.jobs.map((job) => [job.name, job]))
+  for (const { name, ...result } of jobs) {
+    const before = kept.get(name)
+    const isBetter = before === undefined || before.status === 'not run' || result.status !== 'not run'
+    if (isBetter && !(before?.started > started)) kept.set(name, { name, started, commit, modified, ...result })
+  }
+  const merged = [...kept.values()].sort((one, other) => one.name.localeCompare(other.name))
+  writeFileSync(file, `${format({ ...(isNewest ? facts : known), jobs: merged })}\n`)
   return file
 }
 
-/** All records, newest first. */
-export function readRecords(folder = resultsFolder) {
-  if (!existsSync(folder)) return []
-  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
-  const records = files.map((file) => ({ file, record: readJson(join(folder, file)) }))
-  return records.sort((one, other) => other.record.started.localeCompare(one.record.started))
+/** JSON with lists of numbers on one line: rounds would fill most of the file. */
+function format(value) {
+  return JSON.stringify(value, null, 2).replace(/\[[\d\s.,e+-]+\]/g, (list) => list.replace(/\s+/g, ' '))
 }
 
-/** Where a host keeps its files and the serials of its GPUs are nobody's business: of a path only the name stays. */
+/** All settings: by GPU and number of GPUs, then by NCCL. */
+export function readSettings(folder = resultsFolder) {
+  if (!existsSync(folder)) return []
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
+  return files
+    .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }))
+    .map((file) => readJson(join(folder, file)))
+}
+
+/** Leaves out the serials of GPUs, and of paths all but the name: neither is for publication. */
 function withoutPaths(value) {
   if (typeof value === 'string')
     return value

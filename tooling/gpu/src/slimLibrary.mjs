@@ -8,7 +8,7 @@ const compiledCode = 2
  * A copy of an ELF library in which only GPU code compiled for one architecture is left.
  *
  * What is blanked: PTX, code for other architectures in `.nv_fatbin`, and all of `__nv_relfatbin`, which is the input
- * of the device linker that already ran. The headers stay, so that whoever walks over them still finds its way.
+ * of the device linker that already ran. The headers stay, so that the sections can still be read.
  *
  * @param {Buffer} library the file, ELF64 little-endian
  * @param {number} architecture as in `sm_90`: 90

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { renderPage } from '../src/page.mjs'
-import { keepRecord, readRecords, recordOf } from '../src/results.mjs'
+import { keepRecord, readSettings, recordOf } from '../src/results.mjs'
 
 const gpu = { name: 'NVIDIA H200', driver: '580.159.04', memory: '143771 MiB', computeCapability: '9.0' }
 
@@ -73,147 +73,179 @@ describe('results of a GPU host', () => {
     expect(() => recordOf({ ...report(), host: { ...report().host, gpus: [] } })).toThrow('no GPU')
   })
 
-  it('gives every run a file of its own, and shows the newest of each job of each setting', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'shoal-results-'))
-    try {
+  it('keeps the newest result of each job in the file of its setting', () => {
+    const jobsOf = (...jobs: object[]) => ({ jobs: jobs as never })
+    const [old, recent] = ['2026-01-02T03:00:00.000Z', '2026-01-03T03:00:00.000Z']
+    inFolder((folder) => {
+      const keep = (changes: object) => keepRecord(recordOf({ ...report(), ...changes }), folder)
+      keep({ started: recent, ...jobsOf({ name: 'demo', status: 'passed', seconds: 2, output: 'second' }) })
+      // Older, and not run: neither replaces a result.
+      keep({ started: old, ...jobsOf({ name: 'demo', status: 'failed', seconds: 1, output: 'first' }) })
+      keep({ started: recent, ...jobsOf({ name: 'demo', status: 'not run', seconds: 0, reason: 'no GPU' }) })
+      keep({ started: old, ...jobsOf({ name: 'axpy', status: 'passed', seconds: 1 }) })
+      keep({ host: { ...report().host, gpus: [gpu] } })
+      keep({ libraries: [{ ...report().libraries[0], version: '2.30.7' }] })
+      expect(readdirSync(folder).sort()).toEqual([
+        'nvidia-h200x1-nccl-2.28.3.json',
+        'nvidia-h200x2-nccl-2.28.3.json',
+        'nvidia-h200x2-nccl-2.30.7.json',
+      ])
+      const settings = readSettings(folder)
+      expect(settings.map(({ gpuCount }) => gpuCount)).toEqual([1, 2, 2])
+      expect(
+        settings[1]?.jobs.map(({ name, started, seconds }: Record<string, unknown>) => [name, started, seconds]),
+      ).toEqual([
+        ['axpy', old, 1],
+        ['demo', recent, 2],
+      ])
+    })
+  })
+
+  it('takes what a machine is from the newest run', () => {
+    inFolder((folder) => {
+      for (const [started, kernel] of [
+        ['2026-01-03T03:00:00.000Z', '6.2'],
+        ['2026-01-02T03:00:00.000Z', '6.1'],
+      ]) {
+        keepRecord(recordOf({ ...report(), started: started as string, host: { ...report().host, kernel } }), folder)
+      }
+      expect(readSettings(folder)[0]).toMatchObject({ kernel: '6.2' })
+    })
+  })
+})
+
+function inFolder(work: (folder: string) => void): void {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-results-'))
+  try {
+    work(folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** The page of one run, of these jobs. */
+function pageOf(jobs: object[] = report().jobs, changes: object = {}): string {
+  let page = ''
+  inFolder((folder) => {
+    keepRecord(recordOf({ ...report(), ...changes, jobs: jobs as never }), folder)
+    page = renderPage(readSettings(folder))
+  })
+  return page
+}
+
+describe('the page', () => {
+  it('says what ran where, how much passed, and what failed', () => {
+    const page = pageOf()
+    expect(page).toContain(
+      '| 2 × NVIDIA H200, 143771 MiB, compute capability 9.0 | 580.159.04 | 13.0 | 2.28.3 | none |',
+    )
+    expect(page).toContain('| job | 2 GPUs |')
+    expect(page).toContain('| demo | 0 of 1 limits met |')
+    expect(page).toContain('| conformance | **failed**: 1 passed, 1 failed, 1 skipped |')
+    expect(page).toContain('| axpy | **failed**: exit status 1 |')
+    expect(page).toContain('- 2 GPUs, conformance: driver: two: Error: no|more\n')
+    expect(page).toContain('- 2 GPUs, conformance: 1 needs 4 devices\n')
+    expect(page).not.toContain('a line for each case')
+  })
+
+  it('has a column for each setting', () => {
+    inFolder((folder) => {
       keepRecord(recordOf(report()), folder)
-      keepRecord(recordOf({ ...report(), started: '2026-01-02T09:00:00.000Z' }), folder)
-      expect(readdirSync(folder)).toEqual(['2026-01-02-nvidia-h200x2-2.json', '2026-01-02-nvidia-h200x2.json'])
-      const page = renderPage(readRecords(folder))
-      expect(page.match(/^\| \[2026-01-02/gm)).toHaveLength(2)
-      expect(page.match(/^## NVIDIA H200 × 2/gm)).toHaveLength(1)
-      expect(page).toContain('| launch | 1.20× | at most 1.05× | **no** |')
-      expect(page).toContain('1 passed, 1 failed, 1 skipped.')
-      expect(page).toContain('| driver: two | **failed** | Error: no\\|more |')
-      expect(page).toContain('| driver: three | skipped | needs 4 devices |')
-      expect(page).not.toContain('driver: one')
-      expect(page).not.toContain('a line for each case')
-      expect(page).toMatch(/^\| axpy \| failed: exit status 1 \| 2 \| \[2026-01-02 09:00\]\(results\/.*\) \|$/m)
-    } finally {
-      rmSync(folder, { recursive: true })
+      keepRecord(recordOf({ ...report(), jobs: [], host: { ...report().host, gpus: [gpu] } }), folder)
+      const page = renderPage(readSettings(folder))
+      expect(page).toContain('| job | 1 GPU | 2 GPUs |')
+      expect(page).toContain('| demo | – | 0 of 1 limits met |')
+      keepRecord(recordOf({ ...report(), libraries: [] }), folder)
+      expect(renderPage(readSettings(folder))).toContain(
+        '| job | 1 GPU, NCCL 2.28.3 | 2 GPUs, NCCL 2.28.3 | 2 GPUs, NCCL none |',
+      )
+    })
+  })
+
+  it('counts the lines of a job that says what passed', () => {
+    const job = { name: 'launchers', status: 'passed', seconds: 1, output: 'mpirun\npassed  one\npassed  two\n' }
+    expect(pageOf([job])).toContain('| launchers | 2 passed |')
+    expect(pageOf([{ ...job, output: 'all is well' }])).toContain('| launchers | passed |')
+    const notRun = { ...job, status: 'not run', reason: 'needs 2 GPUs' }
+    expect(pageOf([notRun])).toContain('| launchers | not run: needs 2 GPUs |')
+  })
+
+  it('prints ratios to C as people write them, with what C makes of itself, and what was missed', () => {
+    const bar = { value: 1.118, limit: 1.1, unit: '', side: 'at most', met: false }
+    const bars = [
+      { ...bar, what: 'small against C', ofCAgain: 1.034 },
+      { ...bar, what: 'launch, ratio to C', value: 1.0416, met: true },
+      { ...bar, what: 'initRank of 2 ranks against C', value: 0.994, side: 'at least', limit: 0.99, met: true },
+      { ...bar, what: 'delay', value: 35.928, limit: 35, unit: ' ns' },
+      { ...bar, what: 'import', value: 12, limit: 35, unit: ' ms', met: true },
+    ]
+    const page = pageOf([{ ...report().jobs[0], data: { bars } }])
+    expect(page).toContain('|  | 2 GPUs | limit |')
+    expect(page).toContain('| small | **1.12×** (1.03×) | at most 1.10× |')
+    expect(page).toContain('| launch | 1.04× | at most 1.10× |')
+    expect(page).toContain('| initRank | 0.99× | at least 0.99× |')
+    expect(page).toContain('- 2 GPUs, demo: delay: 35.9 ns (at most 35 ns)\n')
+    expect(page).not.toContain('import')
+  })
+
+  it('counts functions, answers and exchanges', () => {
+    const counts = { equal: 90, byNature: 5, different: 1, absent: 0, unasked: 0 }
+    const resolve = [
+      { library: 'nccl', functions: 83, resolved: 53 },
+      { library: 'driver', functions: 10, resolved: 10 },
+    ]
+    const exchanges = [{ bytes: 4 }, { error: '3 of 9 bytes are wrong' }]
+    const page = pageOf([
+      { name: 'resolve', status: 'passed', seconds: 2, data: { resolve } },
+      {
+        name: 'sweep',
+        status: 'failed',
+        seconds: 30,
+        reason: 'exit status 1',
+        data: { sweep: [{ counts }, { counts }] },
+      },
+      { name: 'python-memory', status: 'failed', seconds: 9, data: { interop: { libraries: [], exchanges } } },
+    ])
+    expect(page).toContain('| resolve | 63 of 93 functions found |')
+    expect(page).toContain('| sweep | **failed**: exit status 1; 180 answers equal, 10 differ by nature, 2 wrongly |')
+    expect(page).toContain('| python-memory | **failed**: 1 of 2 exchanges |')
+  })
+
+  it('lists the faults of the libraries, those of the same kind in one row', () => {
+    const faults = {
+      'reduce avg of f16, 1 ranks, plain memory: refused with 4': [1, 7],
+      'allReduce avg of f8e4m3, 1 ranks, plain memory, in place: refused with 4': [1],
+      'allGather of u8, 2 ranks, window memory: wrong, elements both': [4097],
+      'allGather of u8, 2 ranks, window memory: refused with 99': [1],
     }
-  })
-})
-
-it('shows what C makes of itself beside the figures that have it', () => {
-  const bar = { value: 1.12, limit: 1.1, unit: '', side: 'at most', met: false }
-  const bars = [
-    { ...bar, what: 'small', ofCAgain: 1.13 },
-    { ...bar, what: 'other' },
-  ]
-  const jobs = [{ ...report().jobs[0], data: { bars } }]
-  const page = renderPage([{ file: 'a.json', record: recordOf({ ...report(), jobs }) }])
-  expect(page).toContain('| bar | measured | wanted | met | C against itself |')
-  expect(page).toContain('| small | 1.12 | at most 1.1 | **no** | 1.13 |')
-  expect(page).toContain('| other | 1.12 | at most 1.1 | **no** | – |')
-})
-
-describe('the page, of runs of some jobs each', () => {
-  const [demo, , axpy] = report().jobs
-  const record = (started: string, jobs: readonly unknown[], nccl = '2.28.3') =>
-    recordOf({ ...report(), started, jobs, libraries: [{ ...report().libraries[0], version: nccl }] })
-  // Newest first, as they are read.
-  const page = renderPage([
-    { file: 'c.json', record: record('2026-01-03T00:00:00.000Z', [demo], '2.30.7') },
-    { file: 'b.json', record: record('2026-01-02T00:00:00.000Z', [{ ...axpy, status: 'passed', reason: undefined }]) },
-    { file: 'a.json', record: record('2026-01-01T00:00:00.000Z', [demo, axpy]) },
-  ])
-
-  it('has what a later run left out from the one before', () => {
-    expect(page).toContain('| demo | passed | 1.2 | [2026-01-01 00:00](results/a.json) |')
-    expect(page).toContain('| axpy | passed | 2 | [2026-01-02 00:00](results/b.json) |')
-    expect(page).not.toContain('exit status 1')
-  })
-
-  it('keeps libraries of other versions apart', () => {
-    expect(page).toContain('## NVIDIA H200 × 2, NCCL 2.28.3')
-    expect(page.slice(page.indexOf('## NVIDIA H200 × 2, NCCL 2.30.7'))).toContain('(results/c.json)')
-  })
-})
-
-describe('the page, of the jobs that look at the raw packages', () => {
-  const counts = { equal: 90, byNature: 5, different: 1, absent: 0, unasked: 0 }
-  const jobs = [
-    {
-      name: 'resolve',
-      status: 'passed',
-      seconds: 1,
-      output: 'what the tables say',
-      data: {
-        resolve: [
-          {
-            ...{ library: 'nccl', version: '2.28.3', mode: 'legacy', functions: 83, resolved: 53, gated: 30 },
-            ...{ missing: 0, unexplained: 0 },
-          },
-        ],
-        notResolved: [
-          {
-            ...{ library: 'nccl', version: '2.28.3', outcome: 'gated', reason: 'since 2.30.3, installed 2.28.3' },
-            names: ['ncclPutSignal', 'ncclSignal'],
-          },
-        ],
-        problems: [],
-      },
-    },
-    {
-      name: 'sweep',
-      status: 'failed',
-      seconds: 9,
-      output: 'FAIL: and so on',
-      data: {
-        sweep: [{ library: 'driver', version: '13.0', mode: 'legacy', groups: 16, counts }],
-        differences: [{ group: 'driver-device', question: 'cuInit(0)', details: ['status: 0 in Shoal, 1 in C++'] }],
-        byNature: [{ reason: 'a handle of this process', calls: ['cuCtxGetCurrent'] }],
-        notRun: [],
-        problems: ['driver-device: cuInit(0)'],
-      },
-    },
-  ]
-
-  it('shows how many functions resolve and how many answers were equal', () => {
-    const page = renderPage([{ file: 'one.json', record: recordOf({ ...report(), jobs }) }])
-    expect(page).toContain('| nccl 2.28.3 | legacy | 83 | 53 | 30 | 0 | 0 |')
-    expect(page).toContain('| nccl 2.28.3 | gated | since 2.30.3, installed 2.28.3 | 2: ncclPutSignal, ncclSignal |')
-    expect(page).not.toContain('what the tables say')
-    expect(page).toContain('| driver 13.0 | legacy | 16 | 96 | 90 | 5 | 1 | 0 | 0 |')
-    expect(page).toContain('| driver-device | cuInit(0) | status: 0 in Shoal, 1 in C++ |')
-    expect(page).toContain('| a handle of this process | cuCtxGetCurrent |')
-    expect(page).toContain('FAIL: and so on')
-  })
-})
-
-describe('the page, of memory between Node and Python', () => {
-  const title = 'POSIX descriptor'
-  const about = { library: 'CuPy', way: 'descriptor', title }
-  const jobs = [
-    {
-      name: 'python-memory',
-      status: 'failed',
-      seconds: 9,
-      output: 'what the job printed',
-      data: {
-        interop: {
-          device: 'NVIDIA H200',
-          libraries: [
-            { library: 'CuPy', version: '14.2', python: '3.12' },
-            { library: 'PyTorch', error: 'the Python package torch is missing\n  at x' },
-          ],
-          exchanges: [
-            { ...about, direction: 'Node → Python', bytes: 4194304, milliseconds: 3 },
-            { ...about, direction: 'Python → Node', error: '3 of 9 bytes are wrong' },
-          ],
+    const kinds = [{ kind: 'reduce in place', known: 760, wrong: 639 }]
+    const without = ['without atomics: ended (1)\nfetch_add: it changes nothing']
+    const page = pageOf(
+      [
+        {
+          name: 'nccl-faults',
+          status: 'passed',
+          seconds: 9,
+          data: { version: 22803, results: 50, faults, unknown: [] },
         },
-      },
-    },
-  ]
+        { name: 'nvshmem-faults', status: 'passed', seconds: 9, data: { answers: 900, kinds, unknown: [] } },
+        { name: 'bench-nvshmem', status: 'passed', seconds: 9, data: { results: { nvshmem: '3.4.5', without } } },
+      ],
+      { libraries: [...report().libraries, { id: 'nvshmem', found: true, version: '3.4.5' }] },
+    )
+    expect(page).toContain('| nccl-faults | 50 results, 5 faults, 0 new |')
+    expect(page).toContain('| nvshmem-faults | 900 answers, 639 faults, 0 new |')
+    expect(page).toContain('| 2.28.3 | 1 | avg | reduce, allReduce | f16, f8e4m3 | ncclInvalidArgument | 3 |')
+    expect(page).toMatch(
+      /^\| 2\.28\.3 \| 2, window memory \| – \| allGather \| u8 \| elements that are not written.* \| 1 \|$/m,
+    )
+    expect(page).toContain('| u8 | refused with 99 | 1 |')
+    expect(page).toContain('- NVSHMEM 3.4.5: reduce in place: 639 of 760 wrong\n')
+    expect(page).toContain('- NVSHMEM 3.4.5: fetch_add: it changes nothing\n')
+  })
 
-  it('shows for each library what went through and what failed', () => {
-    const page = renderPage([{ file: 'one.json', record: recordOf({ ...report(), jobs }) }])
-    expect(page).toContain('| every byte compared on both sides | CuPy 14.2 | PyTorch (failed) |')
-    expect(page).toContain('| Node → Python, POSIX descriptor | 4194304 bytes | – |')
-    expect(page).toContain('| Python → Node, POSIX descriptor | **failed**: 3 of 9 bytes are wrong | – |')
-    expect(page).toContain('PyTorch: the Python package torch is missing\n')
-    expect(page).toContain('what the job printed')
+  it('says so where there is no result', () => {
+    expect(renderPage([])).toContain('No run has been kept so far.')
   })
 })
 
@@ -223,5 +255,10 @@ describe('docs/hardware', () => {
     const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
     expect(stderr).toBe('')
     expect(status).toBe(0)
+  })
+
+  it('is one page that a reader gets through', () => {
+    const page = readFileSync(new URL('../../../docs/hardware/README.md', import.meta.url), 'utf8')
+    expect(page.split('\n').length).toBeLessThanOrEqual(150)
   })
 })

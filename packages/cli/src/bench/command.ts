@@ -27,9 +27,9 @@ export const benchCommand: Command = {
     try {
       return await (tests[options.test] as Test)(options, commandLine)
     } catch (error) {
-      // No library, no device, a device without room: the message says it all.
+      // Such as a missing library or device: the message suffices.
       if (!(error instanceof ShoalError)) throw error
-      // What ended a wait says more than that it ended: which rank is lost.
+      // The cause says which rank is lost.
       const { cause } = error
       const reason = error instanceof AbortedError && cause instanceof ShoalError ? cause : error
       console.error(`shoal bench: ${reason.message}`)

@@ -1,4 +1,4 @@
-/** What one loop over one size gave. */
+/** The figures of one loop over one size. */
 export interface Figures {
   /** Mean over iterations and ranks. */
   readonly microseconds: number
@@ -6,7 +6,7 @@ export interface Figures {
   readonly algorithmBandwidth: number
   /** GB/s over the links that the operation needs at least, by which operations and numbers of ranks compare. */
   readonly busBandwidth: number
-  /** Elements that are not what they have to be, over all ranks; null where nothing was compared. */
+  /** Wrong elements, over all ranks; null where nothing was compared. */
   readonly wrong: number | null
 }
 

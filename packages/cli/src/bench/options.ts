@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import type { DType } from '@shoal/types'
 import { HelpRequest, UsageError } from '../command.js'
+import { oneOf, parseCommandLine, wholeNumber } from './commandLine.js'
 import { parseBytes, requireFewSizes, type Sweep } from './size.js'
 
 /** Types that NCCL moves, by Shoal's names, and what nccl-tests call them. */
@@ -22,10 +22,10 @@ export type BenchType = keyof typeof typeNames
 export const reductions = ['sum', 'prod', 'max', 'min', 'avg'] as const
 export type Reduction = (typeof reductions)[number]
 
-/** Before the first size everything runs this often, so that V8 has compiled it and libraries have connected all peers. */
+/** Warm-ups before the first size: V8 compiles the loops, and libraries connect the ranks. */
 export const firstRuns = 300
 
-/** The same for a first size that is large: there compiling is nothing beside the work. */
+/** Fewer where the first size is large: the time to compile does not matter there. */
 export function firstRunsOf(bytes: number): number {
   return Math.max(3, Math.min(firstRuns, Math.floor(2 ** 26 / bytes)))
 }
@@ -75,7 +75,7 @@ One-sided operations of NVSHMEM, one process a PE, as the NVSHMEM perftests meas
       --in-place WHICH    both (default), in, out
   -g, --devices N         ranks in one process, or PEs to start (default: all devices)
       --device sim        on the software device, whose figures mean nothing
-      --timeout SECONDS   for the ranks to meet, and for any one size (default: 120)
+      --timeout SECONDS   for the ranks to connect, and for any one size (default: 120)
       --json FILE         all figures
       --svg FILE          a plot of them; needs the package echarts
       --help
@@ -88,17 +88,35 @@ process has one device, and rank 0 prints.
 
 Exit status: 0; 1 when results are wrong or something failed; 2 when the command line is wrong.`
 
+const flags = {
+  'min-bytes': { type: 'string', short: 'b', default: '8' },
+  'max-bytes': { type: 'string', short: 'e' },
+  'step-factor': { type: 'string', short: 'f', default: '2' },
+  'step-bytes': { type: 'string', short: 'i' },
+  datatype: { type: 'string', short: 'd', default: 'f32' },
+  op: { type: 'string', short: 'o', default: 'sum' },
+  root: { type: 'string', short: 'r', default: '0' },
+  iterations: { type: 'string', short: 'n', default: '20' },
+  'warm-ups': { type: 'string', short: 'w', default: '5' },
+  check: { type: 'string', short: 'c', default: '1' },
+  'in-place': { type: 'string', default: 'both' },
+  devices: { type: 'string', short: 'g' },
+  device: { type: 'string' },
+  timeout: { type: 'string', default: '120' },
+  json: { type: 'string' },
+  svg: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const
+
 /** @throws UsageError, HelpRequest */
 export function readOptions(commandLine: readonly string[], tests: readonly string[]): BenchOptions {
-  const { values, positionals } = parse(commandLine)
+  const { values, positionals } = parseCommandLine(commandLine, flags)
   if (values.help === true) throw new HelpRequest()
   const [test, ...rest] = positionals
   if (test === undefined) throw new UsageError(`which test? There are ${tests.join(', ')}`)
   if (!tests.includes(test)) throw new UsageError(`there is no test '${test}'; there are ${tests.join(', ')}`)
   if (rest.length > 0) throw new UsageError(`unexpected ${rest.join(' ')}`)
-  const { device } = values
-  if (device !== undefined && device !== 'gpu' && device !== 'sim')
-    throw new UsageError(`--device must be gpu or sim, got ${device}`)
+  const device = values.device === undefined ? undefined : oneOf(values.device, '--device', ['gpu', 'sim'])
   const software = device === 'sim' || (device === undefined && process.env['SHOAL_DEVICE'] === 'sim')
   const least = parseBytes(values['min-bytes'], '--min-bytes')
   const most = parseBytes(values['max-bytes'] ?? (software ? '1M' : '128M'), '--max-bytes')
@@ -129,49 +147,6 @@ export function readOptions(commandLine: readonly string[], tests: readonly stri
     svg: values.svg,
     software,
   }
-}
-
-function parse(commandLine: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...commandLine],
-      allowPositionals: true,
-      options: {
-        'min-bytes': { type: 'string', short: 'b', default: '8' },
-        'max-bytes': { type: 'string', short: 'e' },
-        'step-factor': { type: 'string', short: 'f', default: '2' },
-        'step-bytes': { type: 'string', short: 'i' },
-        datatype: { type: 'string', short: 'd', default: 'f32' },
-        op: { type: 'string', short: 'o', default: 'sum' },
-        root: { type: 'string', short: 'r', default: '0' },
-        iterations: { type: 'string', short: 'n', default: '20' },
-        'warm-ups': { type: 'string', short: 'w', default: '5' },
-        check: { type: 'string', short: 'c', default: '1' },
-        'in-place': { type: 'string', default: 'both' },
-        devices: { type: 'string', short: 'g' },
-        device: { type: 'string' },
-        timeout: { type: 'string', default: '120' },
-        json: { type: 'string' },
-        svg: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
-}
-
-function wholeNumber(text: string, option: string, least: number): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
-    throw new UsageError(`${option} must be a whole number from ${least}, got ${text}`)
-  return value
-}
-
-function oneOf<T extends string>(text: string, option: string, words: readonly T[]): T {
-  const word = words.find((one) => one === text)
-  if (word === undefined) throw new UsageError(`${option} must be ${words.join(' or ')}, got ${text}`)
-  return word
 }
 
 function list<T>(text: string, option: string, all: readonly T[], find: (word: string) => T | undefined): readonly T[] {

@@ -14,13 +14,13 @@ export function parseBytes(text: string, option: string): number {
 export interface Sweep {
   readonly least: number
   readonly most: number
-  /** Multiplies a size to give the next one; of no use where there is a step. */
+  /** The next size is the last one times this; unused where there is a step. */
   readonly factor: number
-  /** Is added to a size to give the next one. */
+  /** The next size is the last one plus this. */
   readonly step: number | undefined
 }
 
-/** More sizes nobody waits for, and their rows would fill the memory. */
+/** Rows of more sizes would fill the memory. */
 const mostSizes = 10_000
 
 /** @throws UsageError for steps that are too small for their range. */

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** How late the event loop was while something was awaited, in milliseconds. */
+/** Delays of the event loop during a wait, in milliseconds. */
 export interface Delay {
   readonly waited: number
   readonly median: number
@@ -11,14 +11,14 @@ export interface Delay {
 
 const nanoseconds = 1e6
 
-/** Watches the event loop while the promise that `work` returns is awaited. */
-export async function watchEventLoop(work: () => Promise<unknown>): Promise<Delay> {
+/** Measures the event loop while the promise that `work` returns is awaited. */
+export async function measureDelay(work: () => Promise<unknown>): Promise<Delay> {
   const delay = monitorEventLoopDelay({ resolution: 1 })
   delay.enable()
   const start = performance.now()
   await work()
   const waited = performance.now() - start
-  // The timer that measures sees a stall only when it fires again.
+  // A stall is recorded when the timer fires again.
   await sleep(50)
   delay.disable()
   return {

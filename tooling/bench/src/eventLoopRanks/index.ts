@@ -1,28 +1,28 @@
-import { driverVersion } from '@shoal/driver'
-import { atLeast, atMost, type Bar, number, table } from '../bars.js'
-import { devicesFor } from '../devices.js'
+import { number, table } from '@shoal/cli/bench'
+import { atLeast, atMost, type Bar } from '../bars.js'
+import { aboutDevices, devicesFor } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
-import { nodeMember } from '../ranks/contenders.js'
-import { Crew } from '../ranks/crew.js'
-import { findShares } from '../ranks/places.js'
-import { type Delay, sleep, watchEventLoop } from './delay.js'
+import { nodeCommand } from '../processes/commands.js'
+import { findShares } from '../processes/placements.js'
+import { ProcessGroup } from '../processes/processGroup.js'
+import { type Delay, measureDelay, sleep } from './delay.js'
 
-/** What a rank waits in, by the script that does it; the pairs of ranks work at the same time. */
+/** The steps in which a rank waits, by the script that does them. Both pairs of ranks work at the same time. */
 const pairs = {
   ncclChild: { init: 'NCCL: initRank', collective: 'NCCL: all-reduce' },
   nvshmemChild: { init: 'NVSHMEM: init', barrier: 'NVSHMEM: barrierAll' },
 } as const
 
-/** How late the event loop of a rank is while it waits for a rank that comes late. */
+/** Delay of the event loop of a rank while it waits for a late one. */
 export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome> {
   const devices = devicesFor(options)
   if (devices.length < 2) throw new Error('one device: a rank that waits needs another one to wait for')
-  const idle = await watchEventLoop(() => sleep(1000))
+  const idle = await measureDelay(() => sleep(1000))
   const measured = await Promise.all(
     Object.entries(pairs).map(([script, steps]) => measurePair(script, steps, options.waitSeconds)),
   )
   const waits = measured.flat()
-  console.log(`Event loop of a rank while the other one comes ${options.waitSeconds} s late, in milliseconds\n`)
+  console.log(`Event loop of a rank while the other one is ${options.waitSeconds} s late, in milliseconds\n`)
   console.log(
     table(
       ['waits in', 'waited', 'delay: median', '99th percentile', 'longest'],
@@ -32,11 +32,7 @@ export async function benchEventLoopRanks(options: RunOptions): Promise<Outcome>
       ]),
     ),
   )
-  const details = {
-    devices: devices.slice(0, 2).map((device) => device.name),
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
-  }
+  const details = aboutDevices(devices.slice(0, 2), options)
   return { results: { ...details, idle, waits }, bars: waits.flatMap((wait) => barsOf(wait, options.waitSeconds)) }
 }
 
@@ -45,22 +41,22 @@ interface Wait extends Delay {
 }
 
 async function measurePair(script: string, steps: Readonly<Record<string, string>>, seconds: number): Promise<Wait[]> {
-  const crew = await Crew.start(
+  const group = await ProcessGroup.start(
     script,
     [0, 1].map((rank) =>
-      nodeMember(import.meta.url, `${script}.js`, [rank, seconds], { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }),
+      nodeCommand(import.meta.url, `${script}.js`, [rank, seconds], { NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME: 'lo' }),
     ),
     findShares(2),
   )
   const waits: Wait[] = []
   try {
     for (const [step, what] of Object.entries(steps)) {
-      const [answer = ''] = await crew.tell(step)
+      const [answer = ''] = await group.request(step)
       waits.push({ what, ...(JSON.parse(answer) as Delay) })
     }
-    await crew.end()
+    await group.end()
   } finally {
-    crew.close()
+    group.close()
   }
   return waits
 }

@@ -1,7 +1,7 @@
-import { serve } from '../ranks/serve.js'
-import { sleep, watchEventLoop } from './delay.js'
+import { serve } from '../processes/serve.js'
+import { measureDelay, sleep } from './delay.js'
 
-/** One of two ranks, which answers the name of a step with how late its event loop was; rank 1 comes late to each. */
+/** Serves as one of two ranks: does the step that is named and answers how late the event loop was. Rank 1 does each step late. */
 export async function serveSteps(
   rank: number,
   seconds: number,
@@ -13,12 +13,12 @@ export async function serveSteps(
     start: async (id) => {
       const steps = stepsFor(id)
       return {
-        greeting: 'ready',
+        readyLine: 'ready',
         answer: async ([name = '']) => {
           const step = steps[name]
           if (step === undefined) throw new Error(`no step ${name}`)
           if (rank > 0) await sleep(seconds * 1000)
-          return JSON.stringify(await watchEventLoop(step))
+          return JSON.stringify(await measureDelay(step))
         },
       }
     },

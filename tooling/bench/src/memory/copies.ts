@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { dirname } from 'node:path'
+import { repeat, repeatAwaited, timeOf, timeOfAwaited } from '@shoal/cli/bench'
 import { type Device, DeviceBuffer, PinnedBuffer } from '@shoal/driver'
 import { defineLibrary } from '@shoal/ffi'
 import { putHandle, putPointer, putSize } from '@shoal/ffi/calls'
-import { compile, cudaIncludeFolder } from '../compile.js'
-import { libraryPath } from '../devices.js'
-import { type Case, type Entrant, type Row, takeTurns } from '../turns.js'
+import { compileWithCuda } from '../compile.js'
+import { type Case, type Row, subjectOf, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
 const copies = defineLibrary({
@@ -16,13 +15,9 @@ const copies = defineLibrary({
   hint: 'It is built by the benchmark itself.',
 })
 
-type AsyncLoop = (count: number) => Promise<void>
-
-/** Copies of page-locked memory to the device and back, between the same two places for all. */
+/** Copies of page-locked memory to the device and back, in the same memory for all subjects. */
 export async function measureCopies(device: Device, { copyBytes, counts }: Sizes, rounds: number): Promise<Row[]> {
-  const libcuda = libraryPath('cuda')
-  const options = ['-shared', '-fPIC', `-I${cudaIncludeFolder()}`, libcuda, `-Wl,-rpath,${dirname(libcuda)}`]
-  copies.setPath(compile('copies.c', 'libcopies.so', options))
+  copies.setPath(compileWithCuda('copies.c', ['-shared', '-fPIC']))
   const stream = device.createStream({ nonBlocking: true })
   const host = PinnedBuffer.from(device, new Uint8Array(randomBytes(copyBytes)))
   const back = PinnedBuffer.allocate(device, 'u8', copyBytes)
@@ -44,56 +39,28 @@ export async function measureCopies(device: Device, { copyBytes, counts }: Sizes
     }
     const c = { toDevice: inC('copy_to_device', host.address), toHost: inC('copy_to_host', back.address) }
     const queue = { stream }
-    const blocking: Record<string, (count: number) => void> = {
-      toDevice: (count) => {
-        for (let i = 0; i < count; i += 1) buffer.copyFromSync(host, queue)
-      },
-      toHost: (count) => {
-        for (let i = 0; i < count; i += 1) buffer.copyToSync(back, queue)
-      },
+    const blocking = {
+      toDevice: repeat(() => buffer.copyFromSync(host, queue)),
+      toHost: repeat(() => buffer.copyToSync(back, queue)),
     }
-    const awaited: Record<string, AsyncLoop> = {
-      toDevice: async (count) => {
-        for (let i = 0; i < count; i += 1) {
-          buffer.copyFrom(host, queue)
-          await stream.synchronize()
-        }
-      },
-      toHost: async (count) => {
-        for (let i = 0; i < count; i += 1) await buffer.copyTo(back, queue)
-      },
+    const awaited = {
+      toDevice: repeatAwaited(() => {
+        buffer.copyFrom(host, queue)
+        return stream.synchronize()
+      }),
+      toHost: repeatAwaited(() => buffer.copyTo(back, queue)),
     }
+    const about = { unit: 'µs', count: counts.copy, loops: 3 }
     const cases: Record<string, Case> = {
-      toDevice: { title: `pinned host to device, ${inWords(copyBytes)}`, unit: 'µs', count: counts.copy, loops: 3 },
-      toHost: { title: `device to pinned host, ${inWords(copyBytes)}`, unit: 'µs', count: counts.copy, loops: 3 },
+      toDevice: { ...about, title: `pinned host to device, ${inWords(copyBytes)}` },
+      toHost: { ...about, title: `device to pinned host, ${inWords(copyBytes)}` },
     }
-    const names = Object.keys(cases)
-    const entrants: Entrant[] = [
-      {
-        name: 'C',
-        cases: names,
-        ask: (test, count) => device.primaryContext.run(() => c[test as keyof typeof c](count)),
-      },
-      {
-        name: 'driver',
-        cases: names,
-        ask: (test, count) => {
-          const start = performance.now()
-          blocking[test]?.(count)
-          return ((performance.now() - start) * 1000) / count
-        },
-      },
-      {
-        name: 'awaited',
-        cases: names,
-        ask: async (test, count) => {
-          const start = performance.now()
-          await awaited[test]?.(count)
-          return ((performance.now() - start) * 1000) / count
-        },
-      },
+    const subjects = [
+      subjectOf('C', c, (loop, count) => device.primaryContext.run(() => loop(count))),
+      subjectOf('driver', blocking, (loop, count) => timeOf(count, 0, loop)),
+      subjectOf('awaited', awaited, (loop, count) => timeOfAwaited(count, 0, loop)),
     ]
-    const rows = await takeTurns(cases, entrants, rounds)
+    const rows = await takeTurns(cases, subjects, rounds)
     if (Buffer.compare(host.array, back.array) !== 0) throw new Error('what came back is not what was sent')
     return rows
   } finally {

@@ -1,25 +1,21 @@
 import { fork } from 'node:child_process'
-import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { DescriptorSocket, type Device, PhysicalMemory, sendHandle } from '@shoal/driver'
-import { compile, cudaIncludeFolder } from '../compile.js'
-import { Contestant } from '../contestant.js'
-import { libraryPath } from '../devices.js'
-import { type Case, type Entrant, type Row, takeTurns } from '../turns.js'
+import { compileWithCuda } from '../compile.js'
+import { SubjectProcess } from '../subjectProcess.js'
+import { type Case, type Row, type Subject, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
 const childScript = fileURLToPath(new URL('exchangeChild.js', import.meta.url))
 const waiting = { timeout: 60_000 }
 
-/** Memory on its way to another process: exported, sent, imported, mapped and answered for. */
+/** Measures memory that is exported, sent to another process, and imported and mapped there. */
 export async function measureExchange(
   device: Device,
   { exchangeBytes, counts }: Sizes,
   rounds: number,
 ): Promise<Row[]> {
-  const libcuda = libraryPath('cuda')
-  const options = [`-I${cudaIncludeFolder()}`, libcuda, `-Wl,-rpath,${dirname(libcuda)}`]
-  const [c] = await Contestant.start('exchange.c', compile('exchange.c', 'exchange', options), [String(exchangeBytes)])
+  const [c] = await SubjectProcess.start('exchange.c', compileWithCuda('exchange.c'), [exchangeBytes])
   const node = await startNode(device, exchangeBytes)
   try {
     const cases: Record<string, Case> = {
@@ -30,11 +26,11 @@ export async function measureExchange(
         loops: 1,
       },
     }
-    const entrants: Entrant[] = [
-      { name: 'C', cases: ['exchange'], ask: async (_, count) => (await c.ask(`exchange ${count}`)) / 1000 },
-      { name: 'driver', cases: ['exchange'], ask: (_, count) => node.exchange(count) },
+    const subjects: Subject[] = [
+      { name: 'C', cases: ['exchange'], measure: async (_, count) => (await c.measure(`exchange ${count}`)) / 1000 },
+      { name: 'driver', cases: ['exchange'], measure: (_, count) => node.exchange(count) },
     ]
-    return await takeTurns(cases, entrants, rounds)
+    return await takeTurns(cases, subjects, rounds)
   } finally {
     c.close()
     await node.close()

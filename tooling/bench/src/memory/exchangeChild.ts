@@ -1,4 +1,4 @@
-// The process that exchange.ts sends memory to: maps it, says so, gives it back, says so again.
+// The process that exchange.ts sends memory to: maps it, answers, releases it, answers again.
 import { AddressRange, DescriptorSocket, Device, PhysicalMemory, receiveHandle } from '@shoal/driver'
 
 const device = Device.get(0)

@@ -1,13 +1,13 @@
-import { dirname } from 'node:path'
-import { type Device, driverVersion } from '@shoal/driver'
-import { atLeast, atMost, type Bar, number, table } from '../bars.js'
-import { compile, cudaIncludeFolder } from '../compile.js'
-import { Contestant } from '../contestant.js'
-import { devicesFor, libraryPath } from '../devices.js'
-import { measureCalls, namedKernelFolder, type Peers, printPeers } from '../gpu.js'
+import { number, table } from '@shoal/cli/bench'
+import type { Device } from '@shoal/driver'
+import { atLeast, atMost, type Bar } from '../bars.js'
+import { compileWithCuda } from '../compile.js'
+import { aboutDevices, devicesFor } from '../devices.js'
+import { measureCalls, printCalls } from '../gpu.js'
 import type { Outcome, RunOptions } from '../options.js'
 import { median } from '../statistics.js'
-import { printRows, type Row, ratioBetween } from '../turns.js'
+import { SubjectProcess } from '../subjectProcess.js'
+import { printBandwidths, printRows, type Row, ratioBetween } from '../turns.js'
 import { measureCopies } from './copies.js'
 import { measureExchange } from './exchange.js'
 import { measureMapping } from './mapping.js'
@@ -20,9 +20,10 @@ const mebibyte = 2 ** 20
 export async function benchMemory(options: RunOptions): Promise<Outcome> {
   const [device] = devicesFor(options) as [Device]
   const sizes = sizesFor(options)
-  const c = await startC(sizes)
+  const words = [sizes.mapBytes, sizes.stepBytes, sizes.steps]
+  const [c] = await SubjectProcess.start('memory.c', compileWithCuda('memory.c'), words)
   const { rows: mapping, isIntact } = await measureMapping(device, c, sizes, options.rounds)
-  const pool = await measureCalls(device, namedKernelFolder(), options, ['pool'])
+  const pool = await measureCalls(device, options, ['pool'])
   const copies = await measureCopies(device, sizes, options.rounds)
   const exchange = await measureExchange(device, sizes, options.rounds)
   const ranges = await measureRanges(c, sizes)
@@ -31,38 +32,22 @@ export async function benchMemory(options: RunOptions): Promise<Outcome> {
   console.log('Memory (median of rounds, each the best of its loops), and the ratio to C\n')
   printRows([...mapping, ...exchange], ['C', 'raw', 'driver'])
   console.log('')
-  printRows(pool.rows, pool.names)
-  printPeers(peersIn(pool.peers, options), ['pool'])
+  printCalls(pool)
   console.log('')
   printRows(copies, ['C', 'driver', 'awaited'])
-  printBandwidths(copies, sizes.copyBytes)
+  printBandwidths(copies, () => sizes.copyBytes)
   printRanges(ranges, sizes)
 
   const bars = barsOf({ mapping, pool: pool.rows, copies, exchange, ranges, isIntact, sizes })
   const results = {
-    device: device.name,
-    driverVersion: driverVersion().toString(),
-    software: options.device === 'sim',
+    ...aboutDevices([device], options),
     sizes,
-    peers: pool.peers,
+    python: pool.python,
     cases: [...mapping, ...pool.rows, ...copies, ...exchange],
     growsInPlace: isIntact,
     ranges,
   }
   return { results, bars }
-}
-
-async function startC({ mapBytes, stepBytes, steps }: Sizes): Promise<Contestant> {
-  const libcuda = libraryPath('cuda')
-  const options = [`-I${cudaIncludeFolder()}`, libcuda, `-Wl,-rpath,${dirname(libcuda)}`]
-  const program = compile('memory.c', 'memory', options)
-  const [contestant] = await Contestant.start('memory.c', program, [mapBytes, stepBytes, steps].map(String))
-  return contestant
-}
-
-function peersIn(peers: Peers, options: RunOptions): Peers {
-  if (!options.peers || namedKernelFolder() !== undefined) return peers
-  return { Python: { missing: 'SHOAL_KERNELS names no folder with empty.ptx, which its other cases need' } }
 }
 
 interface Figures {
@@ -80,7 +65,7 @@ function barsOf({ mapping, pool, copies, exchange, ranges, isIntact, sizes }: Fi
   const toC = (rows: readonly Row[], name: string): number => row(rows, name)?.ratioToC['driver'] ?? Number.NaN
   const bandwidth = (name: string): number => ratioBetween(row(copies, name), 'C', 'driver')
   const [shared] = exchange
-  const [cTimes, ourTimes] = [shared?.contestants['C']?.rounds ?? [], shared?.contestants['driver']?.rounds ?? []]
+  const [cTimes, ourTimes] = [shared?.subjects['C']?.rounds ?? [], shared?.subjects['driver']?.rounds ?? []]
   const aboveC = median(ourTimes.map((value, round) => (value - (cTimes[round] ?? Number.NaN)) / 1000))
   const { first, last } = ranges['driver'] as RangeFigures
   const toBindings = ratioBetween(row(pool, 'pool'), 'driver', 'cuda.bindings')
@@ -104,17 +89,8 @@ function barsOf({ mapping, pool, copies, exchange, ranges, isIntact, sizes }: Fi
   ]
 }
 
-function printBandwidths(rows: readonly Row[], bytes: number): void {
-  for (const { title, contestants } of rows) {
-    const each = Object.entries(contestants).map(
-      ([name, { median: middle }]) => `${name} ${number(bytes / middle / 1000)}`,
-    )
-    console.log(`${title}, GB/s: ${each.join(', ')}`)
-  }
-}
-
 function printRanges(ranges: Readonly<Record<string, RangeFigures>>, { warmUpRanges, ranges: count }: Sizes): void {
-  console.log(`\nReserve, create, map, export and give back: after ${warmUpRanges} ranges, and after ${count} more\n`)
+  console.log(`\nReserve, create, map, export and release: after ${warmUpRanges} ranges, and after ${count} more\n`)
   const change = (first: number, last: number, unit: number): string =>
     `${number(first / unit)} → ${number(last / unit)}`
   console.log(

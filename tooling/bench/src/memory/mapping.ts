@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { repeat, timeOf } from '@shoal/cli/bench'
 import {
   CUmemAccess_flags,
   CUmemAccessDesc,
@@ -15,49 +16,46 @@ import {
 } from '@shoal/cuda-sys/driver'
 import { AddressRange, allocationGranularity, type Device, GrowableBuffer, PhysicalMemory } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
-import type { Contestant } from '../contestant.js'
-import { type Case, type Entrant, type Row, takeTurns } from '../turns.js'
+import type { SubjectProcess } from '../subjectProcess.js'
+import { type Case, type Row, type Subject, subjectOf, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
-type Loop = (count: number) => number
+/** Microseconds of one of `count`. */
+type TimedLoop = (count: number) => number
 
-/** Mapping and growing. `c` is native/memory.c. */
+/** Measures mapping and growing. `c` is native/memory.c. */
 export async function measureMapping(
   device: Device,
-  c: Contestant,
+  c: SubjectProcess,
   sizes: Sizes,
   rounds: number,
 ): Promise<{ rows: Row[]; isIntact: boolean }> {
   const { mapBytes, stepBytes, steps, counts } = sizes
   const mapped = `create, map, set access, ${inWords(mapBytes)}`
   const grown = `${inWords(stepBytes * steps)} in steps of ${inWords(stepBytes)}`
+  const mapping = { unit: 'µs', count: counts.map, loops: 3 }
+  const growing = { ...mapping, count: counts.grow }
   const cases: Record<string, Case> = {
-    map: { title: `${mapped}, wait, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
-    mapWithoutWait: { title: `${mapped}, unmap, release`, unit: 'µs', count: counts.map, loops: 3 },
-    grow: { title: `growable buffer, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
-    giveBack: { title: `given back, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
-    growByCopy: { title: `allocated anew and copied, ${grown}`, unit: 'µs', count: counts.grow, loops: 3 },
+    map: { ...mapping, title: `${mapped}, wait, unmap, release` },
+    mapWithoutWait: { ...mapping, title: `${mapped}, unmap, release` },
+    grow: { ...growing, title: `growable buffer, ${grown}` },
+    release: { ...growing, title: `released, ${grown}` },
+    growByCopy: { ...growing, title: `allocated anew and copied, ${grown}` },
   }
   const range = AddressRange.reserve(mapBytes)
-  const raw = rawLoops(device, range.address, mapBytes)
-  const driver = driverLoops(device, range, sizes)
-  const inProcess = (name: string, loops: Readonly<Record<string, Loop>>): Entrant => ({
-    name,
-    cases: Object.keys(loops),
-    ask: (test, count) => device.primaryContext.run(() => (loops[test] as Loop)(count) / 1000),
-  })
-  const entrants: Entrant[] = [
+  const inside = (loop: TimedLoop, count: number): number => device.primaryContext.run(() => loop(count))
+  const subjects: Subject[] = [
     {
       name: 'C',
       cases: Object.keys(cases),
-      ask: async (test, count) => (await c.ask(`${test} ${count}`)) / 1000,
+      measure: async (test, count) => (await c.measure(`${test} ${count}`)) / 1000,
     },
-    inProcess('raw', raw),
-    inProcess('driver', driver),
+    subjectOf('raw', rawLoops(device, range.address, mapBytes), inside),
+    subjectOf('driver', driverLoops(device, range, sizes), inside),
   ]
   const isIntact = staysInPlace(device, sizes)
   warmUp(device)
-  const rows = await takeTurns(cases, entrants, rounds)
+  const rows = await takeTurns(cases, subjects, rounds)
   range.dispose()
   return { rows, isIntact }
 }
@@ -66,57 +64,52 @@ function must(status: number): void {
   if (status !== 0) throw new Error(`a call of the CUDA driver failed with ${status}`)
 }
 
-function timed(body: () => void): number {
-  const start = process.hrtime.bigint()
-  body()
-  return Number(process.hrtime.bigint() - start)
-}
-
-function rawLoops(device: Device, address: bigint, bytes: number): Record<string, Loop> {
+function rawLoops(device: Device, address: bigint, bytes: number): Record<string, TimedLoop> {
   const location = { type: CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE, id: device.ordinal }
   const type = CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
   const properties = CUmemAllocationProp.allocate({ type, location })
   const access = CUmemAccessDesc.allocate({ location, flags: CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE })
   const out = NativeMemory.allocate(8)
-  const loop = (count: number, waits: boolean): number =>
-    timed(() => {
-      for (let i = 0; i < count; i += 1) {
-        must(cuMemCreate(out, bytes, properties, 0))
-        const memory = out.u64[0] as CUmemGenericAllocationHandle
-        must(cuMemMap(address, bytes, 0, memory, 0))
-        must(cuMemSetAccess(address, bytes, access, 1))
-        if (waits) must(cuCtxSynchronize())
-        must(cuMemUnmap(address, bytes))
-        must(cuMemRelease(memory))
-      }
-    }) / count
-  return { map: (count) => loop(count, true), mapWithoutWait: (count) => loop(count, false) }
+  const loop = (waits: boolean) =>
+    repeat(() => {
+      must(cuMemCreate(out, bytes, properties, 0))
+      const memory = out.u64[0] as CUmemGenericAllocationHandle
+      must(cuMemMap(address, bytes, 0, memory, 0))
+      must(cuMemSetAccess(address, bytes, access, 1))
+      if (waits) must(cuCtxSynchronize())
+      must(cuMemUnmap(address, bytes))
+      must(cuMemRelease(memory))
+    })
+  return { map: (count) => timeOf(count, 0, loop(true)), mapWithoutWait: (count) => timeOf(count, 0, loop(false)) }
 }
 
-function driverLoops(device: Device, range: AddressRange, { mapBytes, stepBytes, steps }: Sizes): Record<string, Loop> {
+function driverLoops(
+  device: Device,
+  range: AddressRange,
+  { mapBytes, stepBytes, steps }: Sizes,
+): Record<string, TimedLoop> {
   const growth = (count: number): { readonly growing: number; readonly ending: number } => {
     let [growing, ending] = [0, 0]
     for (let i = 0; i < count; i += 1) {
-      let buffer: GrowableBuffer | undefined
-      growing += timed(() => {
-        buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: stepBytes * steps, stepBytes })
-        for (let step = 1; step <= steps; step += 1) buffer.resize(step * stepBytes)
-      })
-      ending += timed(() => buffer?.dispose())
+      const start = performance.now()
+      const buffer = GrowableBuffer.reserve(device, 'u8', { maximumLength: stepBytes * steps, stepBytes })
+      for (let step = 1; step <= steps; step += 1) buffer.resize(step * stepBytes)
+      const grown = performance.now()
+      buffer.dispose()
+      growing += grown - start
+      ending += performance.now() - grown
     }
-    return { growing: growing / count, ending: ending / count }
+    return { growing: (growing * 1000) / count, ending: (ending * 1000) / count }
+  }
+  const mapOnce = (): void => {
+    const memory = PhysicalMemory.create(device, mapBytes)
+    range.map(memory).dispose()
+    memory.dispose()
   }
   return {
-    map: (count) =>
-      timed(() => {
-        for (let i = 0; i < count; i += 1) {
-          const memory = PhysicalMemory.create(device, mapBytes)
-          range.map(memory).dispose()
-          memory.dispose()
-        }
-      }) / count,
+    map: (count) => timeOf(count, 0, repeat(mapOnce)),
     grow: (count) => growth(count).growing,
-    giveBack: (count) => growth(count).ending,
+    release: (count) => growth(count).ending,
   }
 }
 

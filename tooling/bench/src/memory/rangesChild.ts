@@ -1,8 +1,8 @@
-// Makes ranges and gives them back: reserve, create, map, export, dispose. Started by ranges.ts, which sets up V8.
+// Makes ranges and releases them: reserve, create, map, export, dispose. Started by ranges.ts, which sets the options of V8.
 import { readdirSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AddressRange, allocationGranularity, Device, PhysicalMemory } from '@shoal/driver'
-import type { Holdings, RangeFigures } from './ranges.js'
+import type { RangeFigures, ResourceUse } from './ranges.js'
 
 const device = Device.get(0)
 const options = { handleTypes: 'posix-fd' } as const
@@ -19,7 +19,7 @@ function makeRange(): void {
   range.dispose()
 }
 
-/** With pauses, in which what is to be cleaned up is. */
+/** With pauses in which finalizers run. */
 async function makeRanges(count: number): Promise<number> {
   let milliseconds = 0
   for (let made = 0; made < count; made += 100) {
@@ -31,7 +31,7 @@ async function makeRanges(count: number): Promise<number> {
   return (milliseconds * 1000) / count
 }
 
-async function look(): Promise<Holdings> {
+async function readUse(): Promise<ResourceUse> {
   for (let i = 0; i < 3; i += 1) {
     globalThis.gc?.()
     await setImmediate()
@@ -45,7 +45,7 @@ async function look(): Promise<Holdings> {
 }
 
 await makeRanges(warmUpRanges)
-const first = await look()
+const first = await readUse()
 const microseconds = await makeRanges(ranges)
-const figures: RangeFigures = { first, last: await look(), microseconds }
+const figures: RangeFigures = { first, last: await readUse(), microseconds }
 console.log(JSON.stringify(figures))

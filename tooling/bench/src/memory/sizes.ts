@@ -13,7 +13,7 @@ export interface Sizes {
   readonly copyBytes: number
   /** Memory on its way to another process. */
   readonly exchangeBytes: number
-  /** Ranges made and disposed of before the first look at what they leave behind, and between it and the last one. */
+  /** Ranges made and disposed of before the first reading of what is used, and between that and the last one. */
   readonly warmUpRanges: number
   readonly ranges: number
   /** How often something is done in one loop. */
@@ -25,7 +25,7 @@ export interface Sizes {
   }
 }
 
-/** The software device has little memory and time: there the code is tried, not measured. */
+/** Small on the software device, where the code is only tried. */
 export function sizesFor(options: RunOptions): Sizes {
   if (options.device === 'sim') {
     return {
@@ -51,7 +51,7 @@ export function sizesFor(options: RunOptions): Sizes {
   }
 }
 
-/** Bytes in words. */
+/** Bytes as MiB or GiB. */
 export function inWords(bytes: number): string {
   return bytes >= 2 ** 30 ? `${bytes / 2 ** 30} GiB` : `${bytes / mebibyte} MiB`
 }

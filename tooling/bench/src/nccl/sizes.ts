@@ -1,4 +1,5 @@
 import type { RunOptions } from '../options.js'
+import type { LoopCounts } from '../processes/comparison.js'
 
 const mebibyte = 2 ** 20
 const allSizes = [
@@ -6,40 +7,27 @@ const allSizes = [
   ...[mebibyte, 4 * mebibyte, 16 * mebibyte, 64 * mebibyte, 256 * mebibyte, 1024 * mebibyte],
 ]
 
-export const operations = ['all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all'] as const
-export type Operation = (typeof operations)[number]
+export const operationNames = ['all-reduce', 'all-gather', 'reduce-scatter', 'all-to-all'] as const
+export type OperationName = (typeof operationNames)[number]
 
-/** The largest message; the software device gets no more than shows that the code runs. */
+/** The largest message; small on the software device. */
 export function largestMessage({ device, maximumBytes }: RunOptions): number {
   return device === 'sim' ? Math.min(maximumBytes, mebibyte) : maximumBytes
 }
 
 /** What is measured: bytes of the larger side of a rank, as nccl-tests count, and never less than an element a rank. */
-export function sizesOf(operation: Operation, ranks: number, most: number): number[] {
+export function sizesOf(operation: OperationName, ranks: number, most: number): number[] {
   const least = operation === 'all-reduce' ? 8 : Math.max(8, 4 * ranks)
   return [...new Set(allSizes.map((bytes) => Math.max(bytes, least)))].filter((bytes) => bytes <= most)
 }
 
-export interface Effort {
-  /** Operations in one loop, and before it. */
-  readonly iterations: number
-  readonly warmUps: number
-  /** Loops of each contestant in a round: short ones vary most, and cost little. */
-  readonly turns: number
-}
-
-export function iterationsFor(bytes: number, { device }: RunOptions): Effort {
+export function loopCountsFor(bytes: number, { device }: RunOptions): LoopCounts {
   if (device === 'sim') return { iterations: bytes <= 64 * 1024 ? 20 : 3, warmUps: 1, turns: 1 }
   if (bytes <= 1024) return { iterations: 1000, warmUps: 50, turns: 3 }
   if (bytes <= 64 * 1024) return { iterations: 1000, warmUps: 50, turns: 1 }
   if (bytes <= 4 * mebibyte) return { iterations: 300, warmUps: 20, turns: 1 }
-  // Some 10 ms, so that what a loop costs beside its operations does not count; differences of one percent count there.
+  // Some 10 ms, so that the wait at the end of a loop does not count: bars of bandwidth are about one percent.
   if (bytes <= 16 * mebibyte) return { iterations: 200, warmUps: 10, turns: 3 }
   if (bytes <= 64 * mebibyte) return { iterations: 60, warmUps: 5, turns: 3 }
   return { iterations: 20, warmUps: 3, turns: 1 }
-}
-
-/** What the bytes are multiplied with to give what the links carry, as nccl-tests count. */
-export function busFactor(operation: Operation, ranks: number): number {
-  return ((operation === 'all-reduce' ? 2 : 1) * (ranks - 1)) / ranks
 }

@@ -1,40 +1,35 @@
-// One PE through the safe package, with promises: what a program does whose event loop shall go on.
+// One PE through the safe package, with calls that are awaited.
+import { repeatAwaited } from '@shoal/cli/bench'
 import { servePe } from './safe.js'
-import { timedAwaiting } from './timed.js'
+import { timedAwaited } from './timed.js'
 
 await servePe(({ session, stream, peer, views, word }) => {
   const queued = { ...peer, stream }
-  return timedAwaiting({
-    'put-latency': async (bytes, count) => {
+  return timedAwaited({
+    'put-latency': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) {
+      return repeatAwaited(async () => {
         await session.putOnStream(there, here, queued)
         await stream.synchronize()
-      }
+      })
     },
-    'get-latency': async (bytes, count) => {
+    'get-latency': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) {
+      return repeatAwaited(async () => {
         await session.getOnStream(here, there, queued)
         await stream.synchronize()
-      }
+      })
     },
-    'host-put': async (bytes, count) => {
+    'host-put': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) await session.put(there, here, peer)
+      return repeatAwaited(() => session.put(there, here, peer))
     },
-    'host-get': async (bytes, count) => {
+    'host-get': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) await session.get(here, there, peer)
+      return repeatAwaited(() => session.get(here, there, peer))
     },
-    'atomic-fetch-add': async (_, count) => {
-      for (let i = 0; i < count; i += 1) await session.atomics.fetchAdd(word, 1n, peer)
-    },
-    barrier: async (_, count) => {
-      for (let i = 0; i < count; i += 1) await session.barrierAll()
-    },
-    sync: async (_, count) => {
-      for (let i = 0; i < count; i += 1) await session.syncAll()
-    },
+    'atomic-fetch-add': () => repeatAwaited(() => session.atomics.fetchAdd(word, 1n, peer)),
+    barrier: () => repeatAwaited(() => session.barrierAll()),
+    sync: () => repeatAwaited(() => session.syncAll()),
   })
 })

@@ -12,14 +12,14 @@ import {
   nvshmemx_uniqueid_t,
 } from '@shoal/nvshmem-sys'
 
-/** The id by which PEs meet, from the raw package. */
+/** Makes the id by which PEs connect, with the raw package. */
 export function makeRawId(): Uint8Array {
   const id = nvshmemx_uniqueid_t.allocate(NVSHMEMX_UNIQUEID_INITIALIZER)
   must(nvshmemx_get_uniqueid(id), 'nvshmemx_get_uniqueid')
   return id
 }
 
-/** Starts NVSHMEM on this thread, which it blocks until all have come. The device's context has to be current. */
+/** Starts NVSHMEM; blocks until all PEs do. The device's context has to be current. */
 export function startRaw(pe: number, pes: number, bytes: Uint8Array): void {
   const id = NativeMemory.allocate(nvshmemx_uniqueid_t.size)
   id.bytes.set(bytes)

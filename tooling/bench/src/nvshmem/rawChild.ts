@@ -1,4 +1,5 @@
 // One PE through the raw package, as native/nvshmem.c: PE PES BYTES
+import { repeat } from '@shoal/cli/bench'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import { Device } from '@shoal/driver'
 import {
@@ -20,26 +21,26 @@ import {
   nvshmemx_getmem_on_stream,
   nvshmemx_putmem_on_stream,
 } from '@shoal/nvshmem-sys'
-import { serve } from '../ranks/serve.js'
+import { serve } from '../processes/serve.js'
 import { allocateRaw, makeRawId, startRaw } from './raw.js'
-import { type Loop, timed } from './timed.js'
+import { type Cases, timed } from './timed.js'
 
 const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
 const device = Device.get(pe)
 const peer = (pe + 1) % pes
-// Here, so that it lives as long as the process.
+// Global, so that it lives as long as the process.
 const queue = device.createStream({ nonBlocking: true })
 
 await serve({
   ...(pe === 0 ? { makeId: makeRawId } : {}),
   start: async (id) => {
-    const loops = inContext(() => {
+    const cases = inContext(() => {
       startRaw(pe, pes, id)
-      return makeLoops()
+      return makeCases()
     })
-    const answer = timed(loops)
+    const answer = timed(cases)
     return {
-      greeting: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
+      readyLine: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
       // As in the C program, the device's context is current in the loops.
       answer: (words) => inContext(() => answer(words)),
     }
@@ -51,73 +52,35 @@ function inContext<T>(work: () => T): T {
   return device.primaryContext.run(work)
 }
 
-function makeLoops(): Record<string, Loop> {
+function makeCases(): Cases {
   const { here, there } = allocateRaw(most)
   const stream = queue.handle as CUstream
   const wait = (): void => {
     const status = cuStreamSynchronize(stream)
     if (status !== 0) throw new Error(`cuStreamSynchronize: ${status}`)
   }
+  const put = (bytes: number) => (): void => nvshmemx_putmem_on_stream(there, here, bytes, peer, stream)
+  const get = (bytes: number) => (): void => nvshmemx_getmem_on_stream(here, there, bytes, peer, stream)
+  const waited = (call: () => void) => (): void => {
+    call()
+    wait()
+  }
   return {
-    put: (bytes, count) => {
-      for (let i = 0; i < count; i += 1) nvshmemx_putmem_on_stream(there, here, bytes, peer, stream)
-      wait()
-    },
-    get: (bytes, count) => {
-      for (let i = 0; i < count; i += 1) nvshmemx_getmem_on_stream(here, there, bytes, peer, stream)
-      wait()
-    },
-    'put-latency': (bytes, count) => {
-      for (let i = 0; i < count; i += 1) {
-        nvshmemx_putmem_on_stream(there, here, bytes, peer, stream)
-        wait()
-      }
-    },
-    'get-latency': (bytes, count) => {
-      for (let i = 0; i < count; i += 1) {
-        nvshmemx_getmem_on_stream(here, there, bytes, peer, stream)
-        wait()
-      }
-    },
-    'host-put': (bytes, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_putmem(there, here, bytes, peer)
-    },
-    'host-get': (bytes, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_getmem(here, there, bytes, peer)
-    },
-    p: (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_p(there, i, peer)
-      nvshmem_quiet()
-    },
-    g: (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_g(there, peer)
-    },
-    'atomic-add': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_add(there, 1, peer)
-      nvshmem_quiet()
-    },
-    'atomic-fetch-add': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_fetch_add(there, 1, peer)
-    },
-    'atomic-set': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_set(there, i, peer)
-      nvshmem_quiet()
-    },
-    'atomic-fetch': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_fetch(there, peer)
-    },
-    'atomic-compare-swap': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_uint64_atomic_compare_swap(there, i, i + 1, peer)
-    },
-    barrier: (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_barrier_all()
-    },
-    sync: (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmem_sync_all()
-    },
-    'barrier-on-stream': (_, count) => {
-      for (let i = 0; i < count; i += 1) nvshmemx_barrier_all_on_stream(stream)
-      wait()
-    },
+    put: (bytes) => repeat(put(bytes), wait),
+    get: (bytes) => repeat(get(bytes), wait),
+    'put-latency': (bytes) => repeat(waited(put(bytes))),
+    'get-latency': (bytes) => repeat(waited(get(bytes))),
+    'host-put': (bytes) => repeat(() => nvshmem_putmem(there, here, bytes, peer)),
+    'host-get': (bytes) => repeat(() => nvshmem_getmem(here, there, bytes, peer)),
+    p: () => repeat((i) => nvshmem_uint64_p(there, i, peer), nvshmem_quiet),
+    g: () => repeat(() => nvshmem_uint64_g(there, peer)),
+    'atomic-add': () => repeat(() => nvshmem_uint64_atomic_add(there, 1, peer), nvshmem_quiet),
+    'atomic-fetch-add': () => repeat(() => nvshmem_uint64_atomic_fetch_add(there, 1, peer)),
+    'atomic-set': () => repeat((i) => nvshmem_uint64_atomic_set(there, i, peer), nvshmem_quiet),
+    'atomic-fetch': () => repeat(() => nvshmem_uint64_atomic_fetch(there, peer)),
+    'atomic-compare-swap': () => repeat((i) => nvshmem_uint64_atomic_compare_swap(there, i, i + 1, peer)),
+    barrier: () => repeat(nvshmem_barrier_all),
+    sync: () => repeat(nvshmem_sync_all),
+    'barrier-on-stream': () => repeat(() => nvshmemx_barrier_all_on_stream(stream), wait),
   }
 }

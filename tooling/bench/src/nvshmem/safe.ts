@@ -1,8 +1,8 @@
 import { Device, type Stream } from '@shoal/driver'
 import { nvshmemVersion, Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
-import { serve } from '../ranks/serve.js'
+import { serve } from '../processes/serve.js'
 
-/** One PE through the safe package, and what its loops work on. */
+/** What the loops of a PE work on. */
 export interface SafePe {
   readonly session: Session
   readonly stream: Stream
@@ -14,7 +14,7 @@ export interface SafePe {
   readonly word: SymmetricBuffer<'u64'>
 }
 
-/** Serves as one PE: PE PES BYTES on the command line. */
+/** Answers requests as one PE: PE PES BYTES on the command line. */
 export async function servePe(
   answerFor: (safe: SafePe) => (words: readonly string[]) => number | Promise<number>,
 ): Promise<void> {
@@ -28,7 +28,7 @@ export async function servePe(
       const [here, there] = [await session.allocate('u8', most), await session.allocate('u8', most)]
       const word = await session.allocate('u64', 1)
       await session.barrierAll()
-      // Made once, as a program would: C hands pointers over, which cost nothing to make.
+      // Made once, as a program would do: in C they are pointers.
       const made = new Map<number, ReturnType<SafePe['views']>>()
       const views: SafePe['views'] = (size) => {
         const known = made.get(size) ?? { here: here.slice(0, size), there: there.slice(0, size) }
@@ -36,7 +36,7 @@ export async function servePe(
         return known
       }
       const answer = answerFor({ session, stream, peer: { pe: (pe + 1) % pes }, views, word })
-      return { greeting: `ready ${nvshmemVersion()}`, answer }
+      return { readyLine: `ready ${nvshmemVersion()}`, answer }
     },
   })
   process.exit()

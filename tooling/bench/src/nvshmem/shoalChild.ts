@@ -1,76 +1,47 @@
-// One PE through the safe package, with the calls that block as the C program's do.
+// One PE through the safe package, with calls that block, as those of the C program.
+import { repeat } from '@shoal/cli/bench'
 import { servePe } from './safe.js'
 import { timed } from './timed.js'
 
 await servePe(({ session, stream, peer, views, word }) => {
   const queued = { ...peer, stream }
   const { atomics } = session
+  const wait = (): void => void stream.synchronizeSync()
+  const quiet = (): void => session.quietSync()
+  const put = (bytes: number): (() => void) => {
+    const { here, there } = views(bytes)
+    return () => void session.putOnStream(there, here, queued)
+  }
+  const get = (bytes: number): (() => void) => {
+    const { here, there } = views(bytes)
+    return () => void session.getOnStream(here, there, queued)
+  }
+  const waited = (call: () => void) => (): void => {
+    call()
+    wait()
+  }
   return timed({
-    put: (bytes, count) => {
+    put: (bytes) => repeat(put(bytes), wait),
+    get: (bytes) => repeat(get(bytes), wait),
+    'put-latency': (bytes) => repeat(waited(put(bytes))),
+    'get-latency': (bytes) => repeat(waited(get(bytes))),
+    'host-put': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) void session.putOnStream(there, here, queued)
-      stream.synchronizeSync()
+      return repeat(() => session.putSync(there, here, peer))
     },
-    get: (bytes, count) => {
+    'host-get': (bytes) => {
       const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) void session.getOnStream(here, there, queued)
-      stream.synchronizeSync()
+      return repeat(() => session.getSync(here, there, peer))
     },
-    'put-latency': (bytes, count) => {
-      const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) {
-        void session.putOnStream(there, here, queued)
-        stream.synchronizeSync()
-      }
-    },
-    'get-latency': (bytes, count) => {
-      const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) {
-        void session.getOnStream(here, there, queued)
-        stream.synchronizeSync()
-      }
-    },
-    'host-put': (bytes, count) => {
-      const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) session.putSync(there, here, peer)
-    },
-    'host-get': (bytes, count) => {
-      const { here, there } = views(bytes)
-      for (let i = 0; i < count; i += 1) session.getSync(here, there, peer)
-    },
-    p: (_, count) => {
-      for (let i = 0; i < count; i += 1) session.putElementSync(word, 1n, peer)
-      session.quietSync()
-    },
-    g: (_, count) => {
-      for (let i = 0; i < count; i += 1) session.getElementSync(word, peer)
-    },
-    'atomic-add': (_, count) => {
-      for (let i = 0; i < count; i += 1) atomics.addSync(word, 1n, peer)
-      session.quietSync()
-    },
-    'atomic-fetch-add': (_, count) => {
-      for (let i = 0; i < count; i += 1) atomics.fetchAddSync(word, 1n, peer)
-    },
-    'atomic-set': (_, count) => {
-      for (let i = 0; i < count; i += 1) atomics.setSync(word, 1n, peer)
-      session.quietSync()
-    },
-    'atomic-fetch': (_, count) => {
-      for (let i = 0; i < count; i += 1) atomics.fetchSync(word, peer)
-    },
-    'atomic-compare-swap': (_, count) => {
-      for (let i = 0; i < count; i += 1) atomics.compareSwapSync(word, 1n, 2n, peer)
-    },
-    barrier: (_, count) => {
-      for (let i = 0; i < count; i += 1) session.barrierAllSync()
-    },
-    sync: (_, count) => {
-      for (let i = 0; i < count; i += 1) session.syncAllSync()
-    },
-    'barrier-on-stream': (_, count) => {
-      for (let i = 0; i < count; i += 1) void session.barrierAllOnStream({ stream })
-      stream.synchronizeSync()
-    },
+    p: () => repeat(() => session.putElementSync(word, 1n, peer), quiet),
+    g: () => repeat(() => session.getElementSync(word, peer)),
+    'atomic-add': () => repeat(() => atomics.addSync(word, 1n, peer), quiet),
+    'atomic-fetch-add': () => repeat(() => atomics.fetchAddSync(word, 1n, peer)),
+    'atomic-set': () => repeat(() => atomics.setSync(word, 1n, peer), quiet),
+    'atomic-fetch': () => repeat(() => atomics.fetchSync(word, peer)),
+    'atomic-compare-swap': () => repeat(() => atomics.compareSwapSync(word, 1n, 2n, peer)),
+    barrier: () => repeat(() => session.barrierAllSync()),
+    sync: () => repeat(() => session.syncAllSync()),
+    'barrier-on-stream': () => repeat(() => void session.barrierAllOnStream({ stream }), wait),
   })
 })

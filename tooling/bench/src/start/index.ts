@@ -1,17 +1,19 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { driverVersion } from '@shoal/driver'
+import { number, table } from '@shoal/cli/bench'
 import { ncclVersion } from '@shoal/nccl'
-import { atMost, number, table } from '../bars.js'
-import { devicesFor, libraryPath } from '../devices.js'
+import { atMost } from '../bars.js'
+import { compileWithCuda } from '../compile.js'
+import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
 import type { Outcome, RunOptions } from '../options.js'
-import { chooseDevices, compileForRanks, nodeMember } from '../ranks/contenders.js'
-import { Crew, type Member } from '../ranks/crew.js'
-import { findShares } from '../ranks/places.js'
+import { chooseDevices, nodeCommand } from '../processes/commands.js'
+import { findShares } from '../processes/placements.js'
+import { type ProcessCommand, ProcessGroup } from '../processes/processGroup.js'
 import { median, medianRatio, type Series, series } from '../statistics.js'
+import { inTurn } from '../turns.js'
 
-/** One start of all ranks, in milliseconds; of ranks that differ, the slowest counts. */
+/** One start of all ranks, in milliseconds; the slowest rank counts. */
 interface Start {
   readonly init: number
   readonly first: number
@@ -19,28 +21,26 @@ interface Start {
   readonly whole: number
 }
 
-/** What it takes until ranks can work: from processes to a communicator, and to the first all-reduce. */
+/** The time from the start of the processes to a communicator, and to the first all-reduce. */
 export async function benchRanks(options: RunOptions): Promise<Outcome> {
   const devices = chooseDevices(devicesFor(options), options)
   const ranks = devices.length
   const libnccl = libraryPath('nccl')
-  const program = compileForRanks('firstAllReduce.c', 'firstAllReduce')
-  const entrants: Record<string, () => Promise<Start>> = {
+  const program = compileWithCuda('firstAllReduce.c')
+  const subjects: Record<string, () => Promise<Start>> = {
     C: () =>
-      startCrew('firstAllReduce.c', ranks, (rank) => ({
+      startGroup('firstAllReduce.c', ranks, (rank) => ({
         command: program,
-        arguments: [libnccl, String(rank), String(ranks)],
+        arguments: [libnccl, rank, ranks],
       })),
-    shoal: () => startCrew('Shoal', ranks, (rank) => nodeMember(import.meta.url, 'child.js', [rank, ranks])),
+    shoal: () => startGroup('Shoal', ranks, (rank) => nodeCommand(import.meta.url, 'child.js', [rank, ranks])),
     'shoal run': () => startJob(ranks),
   }
-  const starts = new Map<string, Start[]>(Object.keys(entrants).map((name) => [name, []]))
+  const starts = new Map<string, Start[]>(Object.keys(subjects).map((name) => [name, []]))
   // The first start of each finds cold caches.
-  for (const run of Object.values(entrants)) await run()
+  for (const run of Object.values(subjects)) await run()
   for (let round = 0; round < options.rounds; round += 1) {
-    // Who goes first changes from round to round.
-    const order = Object.entries(entrants)
-    for (const [name, run] of round % 2 === 0 ? order : order.reverse()) starts.get(name)?.push(await run())
+    for (const [name, run] of inTurn(Object.entries(subjects), round)) starts.get(name)?.push(await run())
   }
   const of = (name: string, what: keyof Start): number[] => (starts.get(name) ?? []).map((start) => start[what])
   const figures = Object.fromEntries(
@@ -56,25 +56,23 @@ export async function benchRanks(options: RunOptions): Promise<Outcome> {
     atMost(`shoal run of ${ranks} ranks to the first all-reduce, time above C`, median(above), 1.5, ' s'),
   ]
   const details = {
-    devices: devices.map((device) => device.name),
-    driverVersion: driverVersion().toString(),
+    ...aboutDevices(devices, options),
     nccl: ncclVersion().toString(),
     libnccl,
-    software: options.device === 'sim',
   }
   return { results: { ...details, ranks, unit: 'ms', starts: figures }, bars }
 }
 
-async function startCrew(name: string, ranks: number, member: (rank: number) => Member): Promise<Start> {
+async function startGroup(name: string, ranks: number, command: (rank: number) => ProcessCommand): Promise<Start> {
   const begin = performance.now()
-  const crew = await Crew.start(
+  const group = await ProcessGroup.start(
     name,
-    Array.from({ length: ranks }, (_, rank) => member(rank)),
+    Array.from({ length: ranks }, (_, rank) => command(rank)),
     findShares(ranks),
   )
   const whole = performance.now() - begin
-  await crew.end()
-  return { ...slowestOf(crew.greetings), whole }
+  await group.end()
+  return { ...slowestOf(group.readyLines), whole }
 }
 
 /** Of lines `ready VERSION INIT FIRST`, in microseconds. */
@@ -84,10 +82,10 @@ function slowestOf(lines: readonly string[]): Omit<Start, 'whole'> {
   return { init: slowest(0), first: slowest(1) }
 }
 
-/** As a user starts ranks. */
+/** Starts the ranks by `shoal run`. */
 async function startJob(ranks: number): Promise<Start> {
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
-  const script = fileURLToPath(new URL('jobChild.js', import.meta.url))
+  const script = fileURLToPath(new URL('child.js', import.meta.url))
   const begin = performance.now()
   const child = spawn(process.execPath, [program, 'run', '-n', String(ranks), '--no-prefix', script], {
     stdio: ['ignore', 'pipe', 'pipe'],

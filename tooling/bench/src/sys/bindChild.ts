@@ -1,5 +1,5 @@
-// Started by sys/index.ts, once for each sample: imports raw packages, binds functions by calling them once, and says what
-// that cost. Arguments: file with the functions, how many to bind of each package (or `all`), and `library=specifier` ….
+// Started by imports.ts, once for each sample: imports packages, binds functions by calling them once, and prints what that
+// cost. Arguments: file with the functions or an empty word, how many to bind of each package (or `all`), `library=specifier` ….
 import { readFileSync } from 'node:fs'
 import type { NativeLibrary } from '@shoal/ffi'
 import type { Callable } from './recorders.js'
@@ -15,8 +15,8 @@ export interface BindSample {
 type Exports = Readonly<Record<string, unknown>>
 
 const [functionsFile = '', count = '0', ...wanted] = process.argv.slice(2)
-// A bare process reads it as well, so that it is not counted.
-const functions = JSON.parse(readFileSync(functionsFile, 'utf8')) as Record<string, Callable[]>
+const functions: Record<string, Callable[]> =
+  functionsFile === '' ? {} : (JSON.parse(readFileSync(functionsFile, 'utf8')) as Record<string, Callable[]>)
 const entries = wanted.map((each) => each.split('=') as [library: string, specifier: string])
 
 let before = performance.now()
@@ -36,7 +36,9 @@ for (const [library, exports] of packages) {
   bound += list.length
 }
 const maps = process.platform === 'linux' ? readFileSync('/proc/self/maps', 'utf8') : ''
-const libraries = [...new Set(maps.match(/\/\S*(?:libcuda|libcudart|libnccl|libnvshmem|librecorder)\S*/g) ?? [])]
+const libraries = [
+  ...new Set(maps.match(/\/\S*(?:libcuda|libcudart|libnccl|libnvshmem|libnvidia|librecorder)\S*/g) ?? []),
+]
 const residentBytes = process.memoryUsage.rss()
 const sample: BindSample = { importMilliseconds, bindMilliseconds, bound, residentBytes, libraries }
 console.log(JSON.stringify(sample))

@@ -1,25 +1,23 @@
-import { execFileSync } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { atMost, type Bar, number, table } from '../bars.js'
+import { number, table } from '@shoal/cli/bench'
+import { atMost, type Bar } from '../bars.js'
 import type { Outcome, RunOptions } from '../options.js'
-import { median, series } from '../statistics.js'
-import type { BindSample } from './bindChild.js'
+import type { Series } from '../statistics.js'
 import { type SysEntry, sysEntries } from './entries.js'
+import { type Cost, measureImports, type Program } from './imports.js'
 import { measurePackedSizes } from './packedSize.js'
 import { buildRecorders, type Recorders } from './recorders.js'
 import { measureTypeChecks, type TypeCheckFigures } from './typeCheck.js'
 
-const child = fileURLToPath(new URL('bindChild.js', import.meta.url))
 const mebibyte = 2 ** 20
 const boundCounts = ['0', '10', 'all'] as const
 /** A function that a program of each library calls. */
 const typical = { driver: 'cuMemCreate', runtime: 'cudaMalloc', nccl: 'ncclAllReduce', nvshmem: 'nvshmem_putmem' }
 
-/** What the raw packages cost: to import and bind, in memory, for the compiler, to download. */
+/** The cost of the raw packages: imports, bindings, memory, type-checks, downloads. */
 export async function benchSys(options: RunOptions): Promise<Outcome> {
   console.log('building libraries that have every function …\n')
   const recorders = await buildRecorders(options.specFolder)
-  const imports = measureImports(recorders, options.rounds)
+  const imports = measurePackages(recorders, options.rounds)
   const checks = measureTypeChecks(Math.min(options.rounds, 3), typical)
   const sizes = measurePackedSizes()
   printImports(imports, recorders, options.rounds)
@@ -31,7 +29,7 @@ export async function benchSys(options: RunOptions): Promise<Outcome> {
     ),
     atMost(
       'all functions of all four bound, resident memory over bare Node',
-      imports.everything.megabytesOverBareNode.median,
+      imports.everything.bytesOverBareNode.median / 1e6,
       60,
       ' MB',
     ),
@@ -45,67 +43,36 @@ export async function benchSys(options: RunOptions): Promise<Outcome> {
 
 type BoundCount = (typeof boundCounts)[number]
 
-interface Cost {
-  readonly bound: number
-  readonly importMilliseconds: ReturnType<typeof series>
-  readonly bindMilliseconds: ReturnType<typeof series>
-  readonly megabytesOverBareNode: ReturnType<typeof series>
-}
-
 interface ImportFigures {
-  readonly bareBytes: ReturnType<typeof series>
+  readonly bareBytes: Series
   readonly entries: readonly { readonly specifier: string; readonly bound: Readonly<Record<BoundCount, Cost>> }[]
   readonly everything: Cost
 }
 
-function measureImports(recorders: Recorders, rounds: number): ImportFigures {
-  const take = (count: BoundCount, entries: readonly SysEntry[]): BindSample => sample(recorders, count, entries)
-  const kinds = [
-    ...sysEntries.flatMap((entry) => boundCounts.map((count) => ({ count, entries: [entry] }))),
-    { count: 'all' as const, entries: sysEntries },
-  ].map((kind) => ({ ...kind, samples: [] as BindSample[] }))
-  for (const { count, entries } of kinds) take(count, entries) // brings the files into the page cache
-  const bare: BindSample[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    bare.push(take('0', []))
-    for (const kind of kinds) kind.samples.push(take(kind.count, kind.entries))
+function measurePackages({ environment, functionsFile }: Recorders, rounds: number): ImportFigures {
+  const program = (count: BoundCount, entries: readonly SysEntry[]): Program => ({
+    count,
+    imports: entries.map(({ library, specifier }) => [library, specifier]),
+    functionsFile,
+    environment,
+  })
+  const programs = [
+    ...sysEntries.flatMap((entry) => boundCounts.map((count) => program(count, [entry]))),
+    program('all', sysEntries),
+  ]
+  const { bareBytes, costs } = measureImports(programs, rounds)
+  for (const [index, { libraries }] of costs.entries()) {
+    const mapped = libraries.filter((file) => !file.includes('librecorder'))
+    if (mapped.length > 0) throw new Error(`${mapped.join(', ')} is mapped, which only the recorders should be`)
+    if (programs[index]?.count === '0' && libraries.length > 0) throw new Error('an import has loaded a library')
   }
-  const bareBytes = median(bare.map(({ residentBytes }) => residentBytes))
-  const costs = kinds.map(({ samples }) => costOf(samples, bareBytes))
   return {
-    bareBytes: series(bare.map(({ residentBytes }) => residentBytes)),
+    bareBytes,
     entries: sysEntries.map(({ specifier }, index) => {
       const [none, ten, all] = costs.slice(index * boundCounts.length) as [Cost, Cost, Cost]
       return { specifier, bound: { 0: none, 10: ten, all } }
     }),
     everything: costs.at(-1) as Cost,
-  }
-}
-
-function sample(
-  { environment, functionsFile }: Recorders,
-  count: BoundCount,
-  entries: readonly SysEntry[],
-): BindSample {
-  const { SHOAL_DEVICE: _, ...inherited } = process.env
-  const list = entries.map(({ library, specifier }) => `${library}=${specifier}`)
-  const output = execFileSync(process.execPath, [child, functionsFile, count, ...list], {
-    encoding: 'utf8',
-    env: { ...inherited, ...environment },
-  })
-  const found = JSON.parse(output) as BindSample
-  const mapped = found.libraries.filter((file) => !file.includes('librecorder'))
-  if (mapped.length > 0) throw new Error(`${mapped.join(', ')} is mapped, which only the recorders should be`)
-  if (count === '0' && found.libraries.length > 0) throw new Error('an import has loaded a library')
-  return found
-}
-
-function costOf(samples: readonly BindSample[], bareBytes: number): Cost {
-  return {
-    bound: samples[0]?.bound ?? 0,
-    importMilliseconds: series(samples.map((one) => one.importMilliseconds)),
-    bindMilliseconds: series(samples.map((one) => one.bindMilliseconds)),
-    megabytesOverBareNode: series(samples.map((one) => (one.residentBytes - bareBytes) / 1e6)),
   }
 }
 
@@ -129,7 +96,7 @@ function printImports({ entries, everything, bareBytes }: ImportFigures, { count
     String(cost.bound),
     number(cost.importMilliseconds.median),
     cost.bound === 0 ? '–' : number(cost.bindMilliseconds.median),
-    number(cost.megabytesOverBareNode.median),
+    number(cost.bytesOverBareNode.median / 1e6),
   ]
   console.log(
     table(

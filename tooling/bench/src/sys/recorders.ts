@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { temporaryFolder, writeTemporary } from '../compile.js'
 import { sysEntries } from './entries.js'
 
 /** What is used of the specs. */
@@ -20,10 +20,10 @@ interface Proofs {
   compileLibrary(folder: string, name: string, units: readonly string[]): Promise<string>
 }
 
-/** A function and a letter for each of its arguments: a pointer, a number, a truth value; of a struct its size. */
+/** A function and a letter for each of its arguments: `p` a pointer, `n` a number, `b` a boolean; of a struct its size. */
 export type Callable = readonly [name: string, ...kinds: (string | number)[]]
 
-/** What the processes need that bind functions. */
+/** Libraries to bind functions of. */
 export interface Recorders {
   /** Variables that name the recorders. */
   readonly environment: Readonly<Record<string, string>>
@@ -32,11 +32,9 @@ export interface Recorders {
   readonly counts: Readonly<Record<string, number>>
 }
 
-/** Builds libraries that have every function of the specs and do nothing: there all of them can be called. */
+/** Builds libraries that have every function of the specs, all of which do nothing. */
 export async function buildRecorders(specFolder: string | undefined): Promise<Recorders> {
   const proofs = await loadProofs()
-  const folder = mkdtempSync(join(tmpdir(), 'shoal-bench-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const specs = specFolder ?? fileURLToPath(new URL('../spec/', import.meta.resolve('@shoal/bindgen/dist/main.js')))
   const environment: Record<string, string> = {}
   const functions: Record<string, Callable[]> = {}
@@ -44,15 +42,18 @@ export async function buildRecorders(specFolder: string | undefined): Promise<Re
     const file = join(specs, `${library}.json`)
     if (!existsSync(file)) throw new Error(`there is no ${file}: name the folder of the specs with --spec`)
     const spec = JSON.parse(readFileSync(file, 'utf8')) as Spec
-    environment[variable] = await proofs.compileLibrary(folder, `recorder-${library}`, proofs.emitRecorder(spec))
-    // The package calls those itself when it resolves another one.
+    environment[variable] = await proofs.compileLibrary(
+      temporaryFolder(),
+      `recorder-${library}`,
+      proofs.emitRecorder(spec),
+    )
+    // The package itself calls those to find the others.
     const own = proofs.loaderFunctions(library)
     functions[library] = spec.functions
       .filter(({ symbol }) => !own.includes(symbol))
       .map(({ name, parameters }): Callable => [name, ...parameters.map(({ lowered }) => letterFor(lowered))])
   }
-  const functionsFile = join(folder, 'functions.json')
-  writeFileSync(functionsFile, JSON.stringify(functions))
+  const functionsFile = writeTemporary('functions.json', JSON.stringify(functions))
   const counts = Object.fromEntries(Object.entries(functions).map(([name, list]) => [name, list.length]))
   return { environment, functionsFile, counts }
 }

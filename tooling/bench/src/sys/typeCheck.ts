@@ -15,7 +15,7 @@ export interface TypeCheckFigures {
   readonly files: Readonly<Record<string, Series>>
 }
 
-/** Where a package lies. */
+/** The folder of a package. */
 export function packageFolder(name: string): string {
   let folder = dirname(fileURLToPath(import.meta.resolve(name)))
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder)
@@ -28,7 +28,7 @@ export function withoutDeclarations(): string | undefined {
   return lacking === undefined ? undefined : `${lacking.package} has no declarations here`
 }
 
-/** Times `tsc --noEmit` in turn for each file. A string says why it cannot. */
+/** Times `tsc --noEmit` of each file, in turn. Returns the reason where that is impossible. */
 export function measureTypeChecks(
   rounds: number,
   functions: Readonly<Record<string, string>>,

@@ -1,37 +1,32 @@
 import { ncclVersion } from '@shoal/nccl'
 import type { CollectiveRow } from '../figures.js'
 import type { BenchOptions } from '../options.js'
-import { joinParty } from '../party.js'
+import { joinRankGroup } from '../rankGroup.js'
+import { wrongLine } from '../report/columns.js'
 import { Output } from '../report/output.js'
 import type { Diagram } from '../report/plot.js'
-import { introduction, reportOf } from '../report/report.js'
 import { measureCollective, variantsOf } from './measure.js'
 import type { Operation } from './operations.js'
 import { collectiveHead, collectiveLine, collectiveSummary } from './print.js'
 
 /** Measures a collective, prints its table and writes its files; the exit status. */
 export async function benchCollective(operation: Operation, options: BenchOptions): Promise<number> {
-  const party = await joinParty(options)
+  const rankGroup = await joinRankGroup(options)
   try {
-    const variants = variantsOf(operation, party.worldSize, options)
-    const output = party.isFirst ? await Output.open(options) : undefined
+    const variants = variantsOf(operation, rankGroup.worldSize, options)
     const library = { name: 'NCCL', version: ncclVersion().toString() }
-    output?.print(...introduction(reportOf(party, library, [], options)), ...collectiveHead())
-    const rows = await measureCollective(operation, variants, party, options, (row) =>
-      output?.print(collectiveLine(row)),
+    const output = await Output.open(rankGroup, library, options, collectiveHead())
+    const rows = await measureCollective(operation, variants, rankGroup, options, (row) =>
+      output.print(collectiveLine(row)),
     )
-    const { wrong, averageBusBandwidth } = collectiveSummary(rows)
-    output?.print(
-      `# elements wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`,
-      `# average bus bandwidth: ${averageBusBandwidth.toPrecision(5)} GB/s`,
-    )
-    await output?.write(
-      { ...reportOf(party, library, rows, options), summary: { wrong, averageBusBandwidth } },
-      { title: `${operation.name} over ${party.worldSize} ranks`, diagrams: diagramsOf(rows) },
-    )
+    const summary = collectiveSummary(rows)
+    const { wrong, averageBusBandwidth } = summary
+    output.print(wrongLine('elements', wrong), `# average bus bandwidth: ${averageBusBandwidth.toPrecision(5)} GB/s`)
+    const title = `${operation.name} over ${rankGroup.worldSize} ranks`
+    await output.write(rows, { title, diagrams: diagramsOf(rows) }, summary)
     return wrong === null || wrong === 0 ? 0 : 1
   } finally {
-    await party.leave()
+    await rankGroup.leave()
   }
 }
 

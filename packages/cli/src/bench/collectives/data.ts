@@ -22,7 +22,7 @@ const exactSums: { readonly [T in BenchType]?: number } = {
 /** Bits of the significand, the leading one included. */
 const precisions: { readonly [T in BenchType]?: number } = { f8e5m2: 3, f8e4m3: 4, bf16: 8, f16: 11, f32: 24, f64: 53 }
 
-/** What ranks send, and so what they have to get: known everywhere without being exchanged. */
+/** The data that ranks send, and so the results that they should have: every rank can compute both. */
 export class BenchData {
   readonly #type: BenchType
   readonly #op: Reduction
@@ -38,7 +38,7 @@ export class BenchData {
     this.#period = Math.max(1, Math.min(longest, longestPeriod))
   }
 
-  /** Queues what part `part` of rank `rank` holds into the elements of `target`. */
+  /** Queues the contents of part `part` of rank `rank` into `target`. */
   fill(target: DeviceBuffer, rank: number, part: number, stream: Stream): void {
     const pattern = this.#pattern({ rank, part })
     const first = Math.min(this.#period, target.length)
@@ -51,7 +51,7 @@ export class BenchData {
     }
   }
 
-  /** How many elements of `result` are not what the source says. */
+  /** Counts the elements of `result` that are wrong. */
   async wrong(result: DeviceBuffer, source: Source, stream: Stream): Promise<number> {
     const pattern = this.#pattern(source)
     const bytes = dtypeInfo(this.#type).bytes
@@ -82,7 +82,7 @@ export class BenchData {
     return wrong
   }
 
-  /** Only the mean over ranks is not exact in floating point: NCCL multiplies by 1/n, and rounds for each rank. */
+  /** Only averages in floating point are not exact: NCCL multiplies by 1/n, and rounds for each rank. */
   get #tolerance(): number {
     const precision = precisions[this.#type]
     if (this.#op !== 'avg' || precision === undefined) return 0

@@ -4,10 +4,10 @@ import { dtypeInfo } from '@shoal/types'
 import { UsageError } from '../../command.js'
 import type { CollectiveRow, Figures } from '../figures.js'
 import { type BenchOptions, type BenchType, firstRunsOf, type Reduction } from '../options.js'
-import type { Party } from '../party.js'
+import type { RankGroup } from '../rankGroup.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
-import { countFor, type Operation, type Setting } from './operations.js'
+import { countFor, type Operation, prepareCall, type Setting } from './operations.js'
 import { connect, disconnect, type Rank, waitForRanks } from './ranks.js'
 
 /** One combination of what an operation is asked for. */
@@ -17,26 +17,26 @@ export interface Variant {
   readonly root: number
 }
 
-/** Measures an operation over all sizes of all variants; `tell` gets each row when it is there. */
+/** Measures an operation over all sizes of all variants; `onRow` gets each row as soon as it is there. */
 export async function measureCollective(
   operation: Operation,
   variants: readonly Variant[],
-  party: Party,
+  rankGroup: RankGroup,
   options: BenchOptions,
-  tell: (row: CollectiveRow) => void,
+  onRow: (row: CollectiveRow) => void,
 ): Promise<CollectiveRow[]> {
-  const ranks = await connect(party, options)
+  const ranks = await connect(rankGroup, options)
   const rows: CollectiveRow[] = []
   try {
-    const bench = new CollectiveBench(operation, ranks, party, options)
+    const bench = new CollectiveBench(operation, ranks, rankGroup, options)
     for (const variant of variants) {
       await bench.measureVariant(variant, (row) => {
         rows.push(row)
-        tell(row)
+        onRow(row)
       })
     }
   } catch (error) {
-    // What went wrong first is what is told in the end.
+    // The first error is thrown; later ones are only printed.
     await disconnect(ranks, 'abort').catch((problem: unknown) => console.error(`shoal bench: ${String(problem)}`))
     throw error
   }
@@ -54,7 +54,7 @@ export function variantsOf(operation: Operation, worldSize: number, options: Ben
   return options.types.flatMap((type) => ops.flatMap((op) => roots.map((root) => ({ type, op, root }))))
 }
 
-/** What one measurement is about. */
+/** One measurement. */
 interface Task {
   readonly type: BenchType
   readonly setting: Setting
@@ -72,23 +72,23 @@ interface Operands {
 class CollectiveBench {
   readonly #operation: Operation
   readonly #ranks: readonly Rank[]
-  readonly #party: Party
+  readonly #rankGroup: RankGroup
   readonly #options: BenchOptions
   /** Of the larger side. */
   readonly #parts: number
   /** In place, and out of place. */
   readonly #hasRun = new Set<boolean>()
 
-  constructor(operation: Operation, ranks: readonly Rank[], party: Party, options: BenchOptions) {
+  constructor(operation: Operation, ranks: readonly Rank[], rankGroup: RankGroup, options: BenchOptions) {
     this.#operation = operation
     this.#ranks = ranks
-    this.#party = party
+    this.#rankGroup = rankGroup
     this.#options = options
-    this.#parts = Math.max(operation.sendParts(party.worldSize), operation.recvParts(party.worldSize))
+    this.#parts = Math.max(operation.sendParts(rankGroup.worldSize), operation.recvParts(rankGroup.worldSize))
   }
 
-  async measureVariant({ type, op, root }: Variant, tell: (row: CollectiveRow) => void): Promise<void> {
-    const { worldSize } = this.#party
+  async measureVariant({ type, op, root }: Variant, onRow: (row: CollectiveRow) => void): Promise<void> {
+    const { worldSize } = this.#rankGroup
     const { inPlace, sweep } = this.#options
     const { bytes } = dtypeInfo(type)
     const sizes = sizesOf(sweep).map((size) => countFor(this.#operation, worldSize, size, bytes))
@@ -97,7 +97,7 @@ class CollectiveBench {
     for (const count of counts) {
       const setting = { worldSize, op, root, count }
       const measure = (isInPlace: boolean): Promise<Figures> => this.#measure({ type, setting, isInPlace, data })
-      tell({
+      onRow({
         operation: this.#operation.name,
         bytes: count * this.#parts * bytes,
         count,
@@ -119,27 +119,29 @@ class CollectiveBench {
     this.#hasRun.add(task.isInPlace)
     for (let i = 0; i < before; i += 1) once()
     await this.#wait()
-    await this.#party.collect([])
+    await this.#rankGroup.barrier()
     const start = process.hrtime.bigint()
     for (let i = 0; i < iterations; i += 1) once()
     await this.#wait()
     const own = Number(process.hrtime.bigint() - start) / 1000 / iterations
-    const all = await this.#party.collect([own])
-    const microseconds = all.reduce((sum, value) => sum + value, 0) / all.length
+    const microseconds = (await this.#rankGroup.sum(own)) / this.#rankGroup.processes
     const algorithmBandwidth = bytes / microseconds / 1000
     return {
       microseconds,
       algorithmBandwidth,
-      busBandwidth: algorithmBandwidth * this.#operation.busFactor(this.#party.worldSize),
+      busBandwidth: algorithmBandwidth * this.#operation.busFactor(this.#rankGroup.worldSize),
       wrong: check ? await this.#countWrong(task, operands, once) : null,
     }
   }
 
   /** Queues the operation once on every rank of this process. */
   #callOf({ setting }: Task, operands: readonly Operands[]): () => void {
+    const calls = operands.map(({ rank, send, recv }) => {
+      const { communicator, stream } = rank
+      return prepareCall(this.#operation, { ...setting, communicator, send, recv, stream })
+    })
     const queue = (): void => {
-      for (const { rank, send, recv } of operands)
-        this.#operation.queue(rank.communicator, send, recv, rank.stream, setting)
+      for (const call of calls) call()
     }
     return operands.length > 1 || this.#operation.needsGroup ? () => group(queue) : queue
   }
@@ -167,7 +169,7 @@ class CollectiveBench {
         data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, rank.stream)
     }
     await this.#wait()
-    await this.#party.collect([])
+    await this.#rankGroup.barrier()
     once()
     await this.#wait()
     let wrong = 0
@@ -175,8 +177,7 @@ class CollectiveBench {
       for (const [place, source] of this.#operation.result(rank.rank, setting).entries())
         wrong += await data.wrong(recv.slice(place * count, (place + 1) * count), source, rank.stream)
     }
-    const all = await this.#party.collect([wrong])
-    return all.reduce((sum, value) => sum + value, 0)
+    return await this.#rankGroup.sum(wrong)
   }
 
   #wait(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { DeviceBuffer, Stream } from '@shoal/driver'
 import type { Communicator, ReduceOp } from '@shoal/nccl'
 
-/** What all ranks of one run have in common. */
+/** What is the same on all ranks in one measurement. */
 export interface Setting {
   readonly worldSize: number
   readonly op: ReduceOp
@@ -10,7 +10,7 @@ export interface Setting {
   readonly count: number
 }
 
-/** Where a part of a result comes from: one part of one rank, or that part of all ranks, combined. */
+/** Where a part of a result comes from: a part of one rank, or that part of all ranks, reduced. */
 export type Source = { readonly rank: number; readonly part: number } | { readonly part: number }
 
 /** One operation of NCCL, as nccl-tests measure it. */
@@ -29,13 +29,32 @@ export interface Operation {
   readonly needsGroup?: true
   /** What rank `rank` has in `recv` afterwards, part by part; empty where nothing arrives. */
   readonly result: (rank: number, setting: Setting) => readonly Source[]
-  readonly queue: (
+  /** Makes the call: `options` have the stream, and `op` and `root` where the operation takes them. */
+  readonly bind: (
     communicator: Communicator,
     send: DeviceBuffer,
     recv: DeviceBuffer,
-    stream: Stream,
-    setting: Setting,
-  ) => void
+    options: CallOptions,
+  ) => () => void
+}
+
+interface CallOptions {
+  readonly stream: Stream
+  readonly op: ReduceOp
+  readonly root: number
+}
+
+/** What one rank calls an operation with; the buffers are as long as the operation needs. */
+export interface Call extends CallOptions {
+  readonly communicator: Communicator
+  readonly send: DeviceBuffer
+  readonly recv: DeviceBuffer
+}
+
+/** Returns the call that queues the operation once. */
+export function prepareCall(operation: Operation, { communicator, send, recv, stream, op, root }: Call): () => void {
+  const options = { stream, ...(operation.reduces ? { op } : {}), ...(operation.rooted ? { root } : {}) }
+  return operation.bind(communicator, send, recv, options as CallOptions)
 }
 
 const one = (): number => 1
@@ -43,116 +62,98 @@ const each = (worldSize: number): number => worldSize
 const share = (worldSize: number): number => (worldSize - 1) / worldSize
 const everyRank = (worldSize: number): number[] => Array.from({ length: worldSize }, (_, rank) => rank)
 
+const plain = { reduces: false, rooted: false, sendParts: one, recvParts: one, busFactor: share } as const
+
 export const operations: readonly Operation[] = [
   {
+    ...plain,
     name: 'all-reduce',
     reduces: true,
-    rooted: false,
-    sendParts: one,
-    recvParts: one,
     busFactor: (worldSize) => 2 * share(worldSize),
     inPlace: 'same',
     result: () => [{ part: 0 }],
-    queue: (communicator, send, recv, stream, { op, count }) =>
-      communicator.allReduce(send, recv, { op, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.allReduce(send, recv, options),
   },
   {
+    ...plain,
     name: 'all-gather',
-    reduces: false,
-    rooted: false,
-    sendParts: one,
     recvParts: each,
-    busFactor: share,
     inPlace: 'part of recv',
     result: (_, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part: 0 })),
-    queue: (communicator, send, recv, stream, { count }) => communicator.allGather(send, recv, { count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.allGather(send, recv, options),
   },
   {
+    ...plain,
     name: 'reduce-scatter',
     reduces: true,
-    rooted: false,
     sendParts: each,
-    recvParts: one,
-    busFactor: share,
     inPlace: 'part of send',
     result: (rank) => [{ part: rank }],
-    queue: (communicator, send, recv, stream, { op, count }) =>
-      communicator.reduceScatter(send, recv, { op, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.reduceScatter(send, recv, options),
   },
   {
+    ...plain,
     name: 'all-to-all',
-    reduces: false,
-    rooted: false,
     sendParts: each,
     recvParts: each,
-    busFactor: share,
     inPlace: undefined,
     result: (part, { worldSize }) => everyRank(worldSize).map((rank) => ({ rank, part })),
-    queue: (communicator, send, recv, stream, { count }) => communicator.allToAll(send, recv, { count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.allToAll(send, recv, options),
   },
   {
+    ...plain,
     name: 'broadcast',
-    reduces: false,
     rooted: true,
-    sendParts: one,
-    recvParts: one,
     busFactor: one,
     inPlace: 'same',
     result: (_, { root }) => [{ rank: root, part: 0 }],
-    queue: (communicator, send, recv, stream, { root, count }) =>
-      communicator.broadcast(send, recv, { root, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.broadcast(send, recv, options),
   },
   {
+    ...plain,
     name: 'reduce',
     reduces: true,
     rooted: true,
-    sendParts: one,
-    recvParts: one,
     busFactor: one,
     inPlace: 'same',
     result: (rank, { root }) => (rank === root ? [{ part: 0 }] : []),
-    queue: (communicator, send, recv, stream, { op, root, count }) =>
-      communicator.reduce(send, recv, { op, root, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.reduce(send, recv, options),
   },
   {
+    ...plain,
     name: 'gather',
-    reduces: false,
     rooted: true,
-    sendParts: one,
     recvParts: each,
-    busFactor: share,
     inPlace: 'part of recv',
     result: (rank, { root, worldSize }) =>
       rank === root ? everyRank(worldSize).map((other) => ({ rank: other, part: 0 })) : [],
-    queue: (communicator, send, recv, stream, { root, count }) =>
-      communicator.gather(send, recv, { root, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.gather(send, recv, options),
   },
   {
+    ...plain,
     name: 'scatter',
-    reduces: false,
     rooted: true,
     sendParts: each,
-    recvParts: one,
-    busFactor: share,
     inPlace: 'part of send',
     result: (part, { root }) => [{ rank: root, part }],
-    queue: (communicator, send, recv, stream, { root, count }) =>
-      communicator.scatter(send, recv, { root, count, stream }),
+    bind: (communicator, send, recv, options) => () => communicator.scatter(send, recv, options),
   },
   {
     // Each rank sends to the next one and receives from the one before.
+    ...plain,
     name: 'send-recv',
     needsGroup: true,
-    reduces: false,
-    rooted: false,
-    sendParts: one,
-    recvParts: one,
     busFactor: one,
     inPlace: undefined,
     result: (rank, { worldSize }) => [{ rank: (rank + worldSize - 1) % worldSize, part: 0 }],
-    queue: (communicator, send, recv, stream, { worldSize, count }) => {
-      communicator.send(send, { peer: (communicator.rank + 1) % worldSize, count, stream })
-      communicator.recv(recv, { peer: (communicator.rank + worldSize - 1) % worldSize, count, stream })
+    bind: (communicator, send, recv, { stream }) => {
+      const { rank, worldSize } = communicator
+      const next = { peer: (rank + 1) % worldSize, stream }
+      const previous = { peer: (rank + worldSize - 1) % worldSize, stream }
+      return () => {
+        communicator.send(send, next)
+        communicator.recv(recv, previous)
+      }
     },
   },
 ]

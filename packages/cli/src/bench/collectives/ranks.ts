@@ -1,7 +1,7 @@
 import { DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, UniqueId } from '@shoal/nccl'
 import type { BenchOptions } from '../options.js'
-import type { Party } from '../party.js'
+import type { RankGroup } from '../rankGroup.js'
 
 /** A rank that this process drives. */
 export interface Rank {
@@ -13,28 +13,28 @@ export interface Rank {
   readonly recv: DeviceBuffer<'u8'>
 }
 
-// A short wait is spun through, so that the time of a small operation is its own and not that of a wake-up.
+// Short waits poll, so that the time of a small operation does not include waking a thread.
 const spinMilliseconds = 20
 
 /** Makes the communicators, with all other processes of the job, and memory for the largest message. */
-export async function connect(party: Party, options: BenchOptions): Promise<Rank[]> {
-  // First: a device without room for it shall be told of before others wait for its rank.
-  const prepared = party.ranks.map(({ rank, device }) => ({
+export async function connect(rankGroup: RankGroup, options: BenchOptions): Promise<Rank[]> {
+  // First, so that a device without room ends this process before other ranks wait for it.
+  const prepared = rankGroup.ranks.map(({ rank, device }) => ({
     rank,
     stream: device.createStream({ nonBlocking: true }),
     send: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
     recv: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
   }))
-  const communicators = party.isRank
-    ? [await joinOthers(party, options)]
-    : await Communicator.initAll(party.ranks.map(({ device }) => device))
+  const communicators = rankGroup.isRank
+    ? [await joinOthers(rankGroup, options)]
+    : await Communicator.initAll(rankGroup.ranks.map(({ device }) => device))
   return prepared.map((one, index) => ({ ...one, communicator: communicators[index] as Communicator }))
 }
 
-async function joinOthers(party: Party, options: BenchOptions): Promise<Communicator> {
-  const [{ rank, device }] = party.ranks as [Party['ranks'][number]]
-  const { worldSize, lost } = party
-  const id = UniqueId.fromBytes(await party.share('nccl', () => UniqueId.create().toBytes()))
+async function joinOthers(rankGroup: RankGroup, options: BenchOptions): Promise<Communicator> {
+  const [{ rank, device }] = rankGroup.ranks as [RankGroup['ranks'][number]]
+  const { worldSize, lost } = rankGroup
+  const id = UniqueId.fromBytes(await rankGroup.share('nccl', () => UniqueId.create().toBytes()))
   // The signal stays with the communicator, so the time limit, which is one of the init, is not part of it.
   return Communicator.initRank({ device, rank, worldSize, id, signal: lost, timeout: options.timeout })
 }

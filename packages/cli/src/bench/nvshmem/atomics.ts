@@ -1,12 +1,9 @@
-import { nvshmemVersion, type Session, type SymmetricBuffer } from '@shoal/nvshmem'
+import type { Session, SymmetricBuffer } from '@shoal/nvshmem'
 import { type BenchOptions, firstRuns } from '../options.js'
-import type { Party } from '../party.js'
-import { type Column, figure, headLines, row } from '../report/columns.js'
-import { Output } from '../report/output.js'
+import { type Column, figure, row, wrongLine } from '../report/columns.js'
 import type { BarDiagram } from '../report/plot.js'
-import { introduction, reportOf } from '../report/report.js'
-import { asPe, type Pe } from './pes.js'
-import { timeOf } from './timing.js'
+import { repeat, timeOf } from '../timing.js'
+import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of atomics, of PE 0 on a word of PE 1. */
 export interface AtomicRow {
@@ -16,7 +13,7 @@ export interface AtomicRow {
   readonly latency: number | null
   /** Of the form without a result, back to back with one `quiet`; millions a second. Null where there is none. */
   readonly rate: number | null
-  /** Whether the word is what it has to be; null where it was not looked at. */
+  /** Whether the word has the right value; null where that was not checked. */
   readonly right: boolean | null
 }
 
@@ -37,10 +34,10 @@ const value = 5
 
 interface Operation {
   readonly name: string
-  /** With the word as it was for a result. */
+  /** Returns the value before. */
   readonly fetching?: (atomics: Atomics, word: Word) => unknown
   readonly plain?: (atomics: Atomics, word: Word) => unknown
-  /** What the word is, after so many of either. */
+  /** The value of the word after so many operations. */
   readonly after: (times: number) => number
 }
 
@@ -86,27 +83,20 @@ const operations: readonly Operation[] = [
 ]
 
 /** Measures host atomics of PE 0 on a word of PE 1; the others wait. */
-export async function benchAtomic(party: Party, options: BenchOptions): Promise<number> {
-  const output = party.isFirst ? await Output.open(options) : undefined
-  const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
-  output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
-  const rows = await asPe(options, party, async (pe) => [
-    ...(await measure('u32', pe, options, (one) => output?.print(lineOf(one)))),
-    ...(await measure('u64', pe, options, (one) => output?.print(lineOf(one)))),
-  ])
-  const wrong = rows.filter(({ right }) => right === false).length
-  if (options.check) output?.print(`# results wrong: ${wrong === 0 ? '0 OK' : `${wrong} FAILED`}`)
-  await output?.write(
-    { ...reportOf(party, library, rows, options), summary: { wrong } },
-    {
-      title: 'atomics of PE 0 on a word of PE 1',
-      diagrams: [
-        barsOf(rows, 'latency, with the value before', 'µs', ({ latency }) => latency),
-        barsOf(rows, 'rate, without a result', 'millions/s', ({ rate }) => rate),
-      ],
-    },
-  )
-  return wrong === 0 ? 0 : 1
+export const atomicTest: NvshmemTest = {
+  columns,
+  async run(pe, options, output) {
+    const onRow = (one: AtomicRow): void => output.print(lineOf(one))
+    const rows = [...(await measure('u32', pe, options, onRow)), ...(await measure('u64', pe, options, onRow))]
+    const wrong = rows.filter(({ right }) => right === false).length
+    if (options.check) output.print(wrongLine('results', wrong))
+    const diagrams = [
+      barsOf(rows, 'latency, with the value before', 'µs', ({ latency }) => latency),
+      barsOf(rows, 'rate, without a result', 'millions/s', ({ rate }) => rate),
+    ]
+    await output.write(rows, { title: 'atomics of PE 0 on a word of PE 1', diagrams }, { wrong })
+    return wrong === 0 ? 0 : 1
+  },
 }
 
 /** The operations that have such a figure, a bar for each type. */
@@ -137,22 +127,20 @@ async function measure(
   dtype: AtomicType,
   { session }: Pe,
   { iterations, warmUps, check }: BenchOptions,
-  tell: (row: AtomicRow) => void,
+  onRow: (row: AtomicRow) => void,
 ): Promise<AtomicRow[]> {
   const word: Word = await session.allocate<AtomicType>(dtype, 1)
   await session.barrierAll()
   const rows: AtomicRow[] = []
   if (session.pe === 0) {
     const { atomics } = session
-    const repeat = (call: (atomics: Atomics, word: Word) => unknown) => (rounds: number) => {
-      for (let i = 0; i < rounds; i += 1) call(atomics, word)
-      session.quietSync()
-    }
+    const quiet = (): void => session.quietSync()
     /** Microseconds of one, and whether the word is right afterwards. */
     const time = (operation: Operation, call: (atomics: Atomics, word: Word) => unknown): [number, boolean | null] => {
       session.putElementSync(word, before, peer)
-      session.quietSync()
-      const microseconds = timeOf(iterations, firstRuns + warmUps, repeat(call))
+      quiet()
+      const loop = repeat(() => call(atomics, word), quiet)
+      const microseconds = timeOf(iterations, firstRuns + warmUps, loop)
       const isRight =
         BigInt(session.getElementSync(word, peer)) === BigInt(operation.after(iterations + firstRuns + warmUps))
       return [microseconds, check ? isRight : null]
@@ -168,7 +156,7 @@ async function measure(
         right: check ? fetched !== false && written !== false : null,
       }
       rows.push(row)
-      tell(row)
+      onRow(row)
     }
   }
   await session.barrierAll()

@@ -1,11 +1,7 @@
-import { nvshmemVersion } from '@shoal/nvshmem'
 import { type BenchOptions, firstRuns } from '../options.js'
-import type { Party } from '../party.js'
-import { type Column, figure, headLines, row } from '../report/columns.js'
-import { Output } from '../report/output.js'
-import { introduction, reportOf } from '../report/report.js'
-import { asPe, type Pe } from './pes.js'
-import { drain, meanTimeOf } from './timing.js'
+import { type Column, figure, row } from '../report/columns.js'
+import { repeat, timeOf } from '../timing.js'
+import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of barriers. */
 export interface BarrierRow {
@@ -21,27 +17,30 @@ const columns: readonly Column[] = [
   { head: 'latency', unit: '(us)', width: 10 },
 ]
 
-/** Measures what it takes until all PEs have met. */
-export async function benchBarrier(party: Party, options: BenchOptions): Promise<number> {
-  const output = party.isFirst ? await Output.open(options) : undefined
-  const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
-  output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
-  const rows = await asPe(options, party, (pe) => measure(pe, options))
-  for (const { operation, from, latency } of rows) output?.print(row(columns, [operation, from, figure(latency)]))
-  const names = [...new Set(rows.map(({ operation }) => operation))]
-  const bars = (['host', 'stream'] as const).map((from) => ({
-    name: `from the ${from}`,
-    values: names.map((name) => rows.find((one) => one.operation === name && one.from === from)?.latency ?? null),
-  }))
-  await output?.write(reportOf(party, library, rows, options), {
-    title: `barriers of ${party.worldSize} PEs`,
-    diagrams: [{ title: 'latency', unit: 'µs', logarithmic: false, names, bars }],
-  })
-  return 0
+/** Measures how long it takes until all PEs have met. */
+export const barrierTest: NvshmemTest = {
+  columns,
+  async run(pe, options, output) {
+    const rows = await measure(pe, options)
+    for (const { operation, from, latency } of rows) output.print(row(columns, [operation, from, figure(latency)]))
+    const names = [...new Set(rows.map(({ operation }) => operation))]
+    const bars = (['host', 'stream'] as const).map((from) => ({
+      name: `from the ${from}`,
+      values: names.map((name) => rows.find((one) => one.operation === name && one.from === from)?.latency ?? null),
+    }))
+    await output.write(rows, {
+      title: `barriers of ${pe.rankGroup.worldSize} PEs`,
+      diagrams: [{ title: 'latency', unit: 'µs', logarithmic: false, names, bars }],
+    })
+    return 0
+  },
 }
 
-async function measure({ party, session, stream }: Pe, { iterations, warmUps }: BenchOptions): Promise<BarrierRow[]> {
-  // The first of each is awaited, so that what is wrong with it is told.
+async function measure(
+  { rankGroup, session, stream }: Pe,
+  { iterations, warmUps }: BenchOptions,
+): Promise<BarrierRow[]> {
+  // The first of each is awaited, so that its errors are thrown here.
   await session.barrierAll()
   await session.barrierAllOnStream({ stream })
   await session.syncAllOnStream({ stream })
@@ -54,10 +53,13 @@ async function measure({ party, session, stream }: Pe, { iterations, warmUps }: 
   ]
   const rows: BarrierRow[] = []
   for (const [operation, from, once] of cases) {
-    const latency = await meanTimeOf(party, iterations, firstRuns + warmUps, (rounds) => {
-      for (let i = 0; i < rounds; i += 1) once()
-      if (from === 'stream') drain(stream)
-    })
+    await rankGroup.barrier()
+    const own = timeOf(
+      iterations,
+      firstRuns + warmUps,
+      repeat(once, () => from === 'stream' && stream.synchronizeSync()),
+    )
+    const latency = (await rankGroup.sum(own)) / rankGroup.processes
     rows.push({ operation, from, latency })
   }
   return rows

@@ -1,30 +1,35 @@
+import { nvshmemVersion } from '@shoal/nvshmem'
 import { UsageError } from '../../command.js'
 import type { BenchOptions } from '../options.js'
-import type { Party } from '../party.js'
-import { benchAtomic } from './atomics.js'
-import { benchBarrier } from './barriers.js'
-import { joinPes, startPes } from './pes.js'
-import { benchTransfer } from './transfers.js'
+import { headLines } from '../report/columns.js'
+import { Output } from '../report/output.js'
+import { atomicTest } from './atomics.js'
+import { barrierTest } from './barriers.js'
+import { joinAsPe, type NvshmemTest, runAsPe, startPes } from './pes.js'
+import { transferTest } from './transfers.js'
 
-const tests: { readonly [name: string]: (party: Party, options: BenchOptions) => Promise<number> } = {
-  put: (party, options) => benchTransfer('put', party, options),
-  get: (party, options) => benchTransfer('get', party, options),
-  atomic: benchAtomic,
-  barrier: benchBarrier,
+const tests: { readonly [name: string]: NvshmemTest } = {
+  put: transferTest('put'),
+  get: transferTest('get'),
+  atomic: atomicTest,
+  barrier: barrierTest,
 }
 
 export const nvshmemTests = Object.keys(tests)
 
-/** Measures NVSHMEM as a rank of a job; started alone it starts the PEs, and gives their exit status. */
+/** Measures NVSHMEM as a rank of a job; started alone it starts the PEs, and returns their exit status. */
 export async function benchNvshmem(options: BenchOptions, commandLine: readonly string[]): Promise<number> {
-  const party = await joinPes(options)
-  if (party === undefined) return await startPes(commandLine, options)
+  const rankGroup = await joinAsPe(options)
+  if (rankGroup === undefined) return await startPes(commandLine, options)
   try {
-    if (party.worldSize < 2 && options.test !== 'barrier') {
+    if (rankGroup.worldSize < 2 && options.test !== 'barrier') {
       throw new UsageError(`${options.test} is between two PEs: this job has one rank`)
     }
-    return await (tests[options.test] as (party: Party, options: BenchOptions) => Promise<number>)(party, options)
+    const test = tests[options.test] as NvshmemTest
+    const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
+    const output = await Output.open(rankGroup, library, options, headLines(test.columns))
+    return await runAsPe(options, rankGroup, (pe) => test.run(pe, options, output))
   } finally {
-    await party.leave()
+    await rankGroup.leave()
   }
 }

@@ -4,20 +4,29 @@ import { Session, UniqueId } from '@shoal/nvshmem'
 import { UsageError } from '../../command.js'
 import { runCommand } from '../../run/command.js'
 import type { BenchOptions } from '../options.js'
-import { joinParty, type Party } from '../party.js'
+import { joinRankGroup, type RankGroup } from '../rankGroup.js'
+import type { Column } from '../report/columns.js'
+import type { Output } from '../report/output.js'
 
-/** The heap that NVSHMEM makes where it is not told another size, and what it needs of that itself. */
+/** NVSHMEM's symmetric heap by default, and what of it NVSHMEM uses itself. */
 const defaultHeap = 2 ** 30
-const ownPart = 64 * 2 ** 20
+const usedByNvshmem = 64 * 2 ** 20
 
 /** This process as a PE of a benchmark. */
 export interface Pe {
-  readonly party: Party
+  readonly rankGroup: RankGroup
   readonly session: Session
   readonly stream: Stream
 }
 
-/** Starts this command once for each PE, and gives its exit status. */
+/** What can be measured of NVSHMEM. */
+export interface NvshmemTest {
+  readonly columns: readonly Column[]
+  /** Measures as one PE of all; returns the exit status. */
+  run(pe: Pe, options: BenchOptions, output: Output): Promise<number>
+}
+
+/** Starts this command once for each PE, and returns its exit status. */
 export async function startPes(commandLine: readonly string[], options: BenchOptions): Promise<number> {
   const devices = Device.all().length
   const pes = options.devices ?? devices
@@ -26,29 +35,33 @@ export async function startPes(commandLine: readonly string[], options: BenchOpt
   const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
   // All on this machine, whatever interfaces it has.
   process.env['NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME'] ??= 'lo'
-  // As if somebody had written that; the ranks know by their environment that they are ranks.
+  // As `shoal run … shoal bench …`: the environment makes the processes ranks.
   return await runCommand.run(['-n', String(pes), '--no-prefix', program, 'bench', ...commandLine])
 }
 
-/** Does the work as a PE among the others, and ends NVSHMEM after it. */
-export async function asPe<T>(options: BenchOptions, party: Party, work: (pe: Pe) => Promise<T>): Promise<T> {
-  const [{ rank, device }] = party.ranks as [Party['ranks'][number]]
-  const id = UniqueId.fromBytes(await party.share('nvshmem', () => UniqueId.create().toBytes()))
-  const needed = 2 * options.sweep.most + ownPart
+/** Starts NVSHMEM on all PEs, does the work, and ends NVSHMEM. */
+export async function runAsPe<T>(
+  options: BenchOptions,
+  rankGroup: RankGroup,
+  work: (pe: Pe) => Promise<T>,
+): Promise<T> {
+  const [{ rank, device }] = rankGroup.ranks as [RankGroup['ranks'][number]]
+  const id = UniqueId.fromBytes(await rankGroup.share('nvshmem', () => UniqueId.create().toBytes()))
+  const needed = 2 * options.sweep.most + usedByNvshmem
   // NVSHMEM reads it when it starts.
   if (needed > defaultHeap) process.env['NVSHMEM_SYMMETRIC_SIZE'] ??= String(needed)
   const stream = device.createStream({ nonBlocking: true })
   const session = await Session.init({
     device,
     rank,
-    worldSize: party.worldSize,
+    worldSize: rankGroup.worldSize,
     id,
     timeout: options.timeout,
     defaultTimeout: options.timeout,
-    ...(party.lost ? { signal: party.lost } : {}),
+    ...(rankGroup.lost ? { signal: rankGroup.lost } : {}),
   })
   try {
-    const result = await work({ party, session, stream })
+    const result = await work({ rankGroup, session, stream })
     await session.finalize()
     return result
   } catch (error) {
@@ -60,10 +73,10 @@ export async function asPe<T>(options: BenchOptions, party: Party, work: (pe: Pe
   }
 }
 
-/** The party of a benchmark of PEs; undefined where there is none yet, and `startPes` has to make one. */
-export async function joinPes(options: BenchOptions): Promise<Party | undefined> {
-  const party = await joinParty(options)
-  if (party.isRank) return party
-  await party.leave()
+/** Joins a job as one of its PEs; undefined where this process is not part of one, and `startPes` has to start it. */
+export async function joinAsPe(options: BenchOptions): Promise<RankGroup | undefined> {
+  const rankGroup = await joinRankGroup(options)
+  if (rankGroup.isRank) return rankGroup
+  await rankGroup.leave()
   return undefined
 }

@@ -1,12 +1,9 @@
-import { nvshmemVersion, type SymmetricBuffer } from '@shoal/nvshmem'
+import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { type BenchOptions, firstRunsOf } from '../options.js'
-import type { Party } from '../party.js'
-import { type Column, figure, headLines, row } from '../report/columns.js'
-import { Output } from '../report/output.js'
-import { introduction, reportOf } from '../report/report.js'
+import { type Column, figure, row, wrongLine } from '../report/columns.js'
 import { sizesOf } from '../size.js'
-import { asPe, type Pe } from './pes.js'
-import { drain, timeOf } from './timing.js'
+import { repeat, timeOf } from '../timing.js'
+import type { NvshmemTest, Pe } from './pes.js'
 
 /** A row of the table of put or get, from PE 0 to PE 1. */
 export interface TransferRow {
@@ -17,9 +14,9 @@ export interface TransferRow {
   readonly bandwidth: number
   /** On a stream, back to back; millions a second. */
   readonly rate: number
-  /** From the host, the call that blocks, and `quiet`; microseconds. */
+  /** The blocking call from the host, and `quiet`; microseconds. */
   readonly hostLatency: number
-  /** Bytes that are not what they have to be; null where nothing was compared. */
+  /** Wrong bytes; null where nothing was compared. */
   readonly wrong: number | null
 }
 
@@ -33,38 +30,30 @@ const columns: readonly Column[] = [
 ]
 
 /** Measures puts or gets between PE 0 and PE 1; the others wait. */
-export async function benchTransfer(kind: 'put' | 'get', party: Party, options: BenchOptions): Promise<number> {
-  const output = party.isFirst ? await Output.open(options) : undefined
-  const library = { name: 'NVSHMEM', version: nvshmemVersion().toString() }
-  output?.print(...introduction(reportOf(party, library, [], options)), ...headLines(columns))
-  const rows = await asPe(options, party, (pe) => measure(kind, pe, options, (one) => output?.print(lineOf(one))))
-  const wrong = options.check ? rows.reduce((sum, one) => sum + (one.wrong ?? 0), 0) : null
-  output?.print(`# bytes wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`)
-  const points = (pick: (one: TransferRow) => number) => rows.map((one) => [one.bytes, pick(one)] as const)
-  await output?.write(
-    { ...reportOf(party, library, rows, options), summary: { wrong } },
-    {
-      title: `${kind} between 2 PEs`,
-      diagrams: [
-        {
-          title: 'bandwidth',
-          unit: 'GB/s',
-          logarithmic: false,
-          lines: [{ name: 'on a stream, back to back', points: points((one) => one.bandwidth) }],
-        },
-        {
-          title: 'latency',
-          unit: 'µs',
-          logarithmic: true,
-          lines: [
-            { name: 'on a stream, each awaited', points: points((one) => one.latency) },
-            { name: 'from the host, blocking', points: points((one) => one.hostLatency) },
-          ],
-        },
-      ],
+export function transferTest(kind: 'put' | 'get'): NvshmemTest {
+  return {
+    columns,
+    async run(pe, options, output) {
+      const rows = await measure(kind, pe, options, (one) => output.print(lineOf(one)))
+      const wrong = options.check ? rows.reduce((sum, one) => sum + (one.wrong ?? 0), 0) : null
+      output.print(wrongLine('bytes', wrong))
+      const line = (name: string, pick: (one: TransferRow) => number) => ({
+        name,
+        points: rows.map((one) => [one.bytes, pick(one)] as const),
+      })
+      const bandwidths = [line('on a stream, back to back', (one) => one.bandwidth)]
+      const latencies = [
+        line('on a stream, each awaited', (one) => one.latency),
+        line('from the host, blocking', (one) => one.hostLatency),
+      ]
+      const diagrams = [
+        { title: 'bandwidth', unit: 'GB/s', logarithmic: false, lines: bandwidths },
+        { title: 'latency', unit: 'µs', logarithmic: true, lines: latencies },
+      ]
+      await output.write(rows, { title: `${kind} between 2 PEs`, diagrams }, { wrong })
+      return wrong === null || wrong === 0 ? 0 : 1
     },
-  )
-  return wrong === null || wrong === 0 ? 0 : 1
+  }
 }
 
 function lineOf({ bytes, latency, bandwidth, rate, hostLatency, wrong }: TransferRow): string {
@@ -74,24 +63,23 @@ function lineOf({ bytes, latency, bandwidth, rate, hostLatency, wrong }: Transfe
 
 async function measure(
   kind: 'put' | 'get',
-  { party, session, stream }: Pe,
+  { rankGroup, session, stream }: Pe,
   options: BenchOptions,
-  tell: (row: TransferRow) => void,
+  onRow: (row: TransferRow) => void,
 ): Promise<TransferRow[]> {
   const here = await session.allocate('u8', options.sweep.most)
   const there = await session.allocate('u8', options.sweep.most)
   const rows: TransferRow[] = []
-  let refused: { readonly error: unknown } | undefined
-  const noteRefusal = (error: unknown): void => {
-    refused ??= { error }
-  }
+  let failure: { readonly error: unknown } | undefined
   for (const bytes of sizesOf(options.sweep)) {
     const [own, other] = [here.slice(0, bytes), there.slice(0, bytes)]
     const queued = { pe: 1, stream }
     const queue = (): void => {
-      // It is made at once, as no other call of the session is under way.
+      // The session is idle, so the call is made at once and the promise only carries an error.
       const made = kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued)
-      made.catch(noteRefusal)
+      made.catch((error: unknown) => {
+        failure ??= { error }
+      })
     }
     const once = (): void => {
       if (kind === 'put') session.putSync(other, own, { pe: 1 })
@@ -101,42 +89,31 @@ async function measure(
     if (options.check) await fill(session.pe, own, other)
     await session.barrierAll()
     if (session.pe === 0) {
-      // The first one is awaited, so that what is wrong with it is told.
+      // The first one is awaited, so that its error is thrown here.
       await (kind === 'put' ? session.putOnStream(other, own, queued) : session.getOnStream(own, other, queued))
       await stream.synchronize({ timeout: options.timeout })
     }
     await session.barrierAll()
     const wrong = options.check ? await countWrong(kind, session.pe, own, other) : null
-    const all = wrong === null ? null : (await party.collect([wrong])).reduce((sum, value) => sum + value, 0)
+    const all = wrong === null ? null : await rankGroup.sum(wrong)
     if (session.pe === 0) {
       const { iterations } = options
       const warmUps = options.warmUps + (rows.length === 0 ? firstRunsOf(bytes) : 0)
-      const latency = timeOf(iterations, warmUps, (rounds) => {
-        for (let i = 0; i < rounds; i += 1) {
-          queue()
-          drain(stream)
-        }
-      })
-      const backToBack = timeOf(iterations, warmUps, (rounds) => {
-        for (let i = 0; i < rounds; i += 1) queue()
-        drain(stream)
-      })
-      const hostLatency = timeOf(iterations, warmUps, (rounds) => {
-        for (let i = 0; i < rounds; i += 1) once()
-      })
-      // What was refused took no time, and the figures say nothing then.
-      await new Promise((resolve) => setImmediate(resolve))
-      if (refused !== undefined) throw refused.error
-      const row = {
-        bytes,
-        latency,
-        bandwidth: bytes / backToBack / 1000,
-        rate: 1 / backToBack,
-        hostLatency,
-        wrong: all,
+      const wait = (): void => void stream.synchronizeSync()
+      const queueAndWait = (): void => {
+        queue()
+        wait()
       }
+      const latency = timeOf(iterations, warmUps, repeat(queueAndWait))
+      const backToBack = timeOf(iterations, warmUps, repeat(queue, wait))
+      const hostLatency = timeOf(iterations, warmUps, repeat(once))
+      // A call that failed took no time: the figures are worth nothing then.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (failure !== undefined) throw failure.error
+      const [bandwidth, rate] = [bytes / backToBack / 1000, 1 / backToBack]
+      const row = { bytes, latency, bandwidth, rate, hostLatency, wrong: all }
       rows.push(row)
-      tell(row)
+      onRow(row)
     }
     await session.barrierAll()
   }
@@ -144,7 +121,7 @@ async function measure(
   return rows
 }
 
-/** Bytes of a PE's buffer; never those that are there before. */
+/** The contents of a PE's buffer; different for each buffer, so that a transfer that does nothing shows. */
 function pattern(length: number, pe: number, buffer: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length)
   const first = Math.min(length, 65_521)

@@ -1,4 +1,4 @@
-/** A cell of a table with columns of fixed width: rows are printed while they come, as nccl-tests do. */
+/** A column of fixed width: rows are printed as they come, as nccl-tests do. */
 export interface Column {
   readonly head: string
   readonly unit: string
@@ -15,9 +15,30 @@ export function row(columns: readonly Column[], cells: readonly string[]): strin
   return columns.map(({ width }, index) => (cells[index] ?? '').padStart(width)).join(' ')
 }
 
-/** Microseconds and bandwidths, with as many digits as fit and tell something. */
+/** Microseconds and bandwidths, in at most six characters. */
 export function figure(value: number): string {
   if (value >= 10_000) return value.toFixed(0)
   if (value >= 1000) return value.toFixed(1)
   return value.toFixed(2)
+}
+
+/** The line below a table that says how many results are wrong; null where nothing was compared. */
+export function wrongLine(what: string, wrong: number | null): string {
+  return `# ${what} wrong: ${wrong === null ? 'not checked' : wrong === 0 ? '0 OK' : `${wrong} FAILED`}`
+}
+
+/** A figure with at least three digits; `–` where there is none. */
+export function number(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  if (value >= 1000) return value.toFixed(0)
+  return value >= 100 ? value.toFixed(1) : value.toPrecision(3)
+}
+
+/** Rows as a table as wide as they need: the first column to the left, the others to the right. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((cells) => (cells[column] ?? '').length)))
+  const pad = (cell: string, column: number): string =>
+    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
+  return all.map((cells) => cells.map(pad).join('  ')).join('\n')
 }

@@ -1,22 +1,38 @@
 import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { UsageError } from '../../command.js'
 import type { BenchOptions } from '../options.js'
+import type { RankGroup } from '../rankGroup.js'
 import { type Diagram, plot, requirePlottingLibrary } from './plot.js'
-import type { Report } from './report.js'
+import { introduction, type Report, reportOf } from './report.js'
 
-/** What a benchmark tells: rows while they come, files in the end. */
+/** Prints a benchmark's rows as they come, and writes its files in the end. Ranks other than the first do neither. */
 export class Output {
+  readonly #rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>
+  readonly #library: Report<unknown>['library']
   readonly #options: BenchOptions
 
-  private constructor(options: BenchOptions) {
+  private constructor(
+    rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>,
+    library: Report<unknown>['library'],
+    options: BenchOptions,
+  ) {
+    this.#rankGroup = rankGroup
+    this.#library = library
     this.#options = options
   }
 
   /**
-   * Looks now for what would otherwise be missing after the last size.
-   * @throws UsageError when a file that was asked for cannot be written, PlottingLibraryError.
+   * Checks that all files can be written, then prints what is measured on what, and the lines of `head`.
+   * @throws UsageError for a file that cannot be written, PlottingLibraryError.
    */
-  static async open(options: BenchOptions): Promise<Output> {
+  static async open(
+    rankGroup: Pick<RankGroup, 'worldSize' | 'processes' | 'isFirst'>,
+    library: Report<unknown>['library'],
+    options: BenchOptions,
+    head: readonly string[],
+  ): Promise<Output> {
+    const output = new Output(rankGroup, library, options)
+    if (!rankGroup.isFirst) return output
     if (options.svg !== undefined) await requirePlottingLibrary()
     for (const file of [options.json, options.svg]) {
       if (file === undefined) continue
@@ -26,24 +42,27 @@ export class Output {
         throw new UsageError(`${file} cannot be written: ${(error as Error).message}`)
       }
     }
-    return new Output(options)
+    output.print(...introduction(reportOf(rankGroup, library, [], options)), ...head)
+    return output
   }
 
   print(...lines: readonly string[]): void {
-    process.stdout.write(`${lines.join('\n')}\n`)
+    if (this.#rankGroup.isFirst) process.stdout.write(`${lines.join('\n')}\n`)
   }
 
-  /** Writes the files that were asked for; `drawing` is what there is to draw. */
+  /** Writes the files that were asked for: `rows` and `summary` as JSON, `diagrams` as a plot. */
   async write(
-    report: Report<unknown>,
-    drawing: { readonly title: string; readonly diagrams: readonly Diagram[] },
+    rows: readonly unknown[],
+    plotted: { readonly title: string; readonly diagrams: readonly Diagram[] },
+    summary?: object,
   ): Promise<void> {
-    const { json, svg } = this.#options
+    const { json, svg, software } = this.#options
+    if (!this.#rankGroup.isFirst) return
+    const report = { ...reportOf(this.#rankGroup, this.#library, rows, this.#options), ...(summary && { summary }) }
     if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
     if (svg === undefined) return
-    const subtitle = `${report.library.name} ${report.library.version}, ${
-      report.software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
-    }`
-    writeFileSync(svg, await plot(drawing.title, subtitle, drawing.diagrams))
+    const devices = software ? 'SOFTWARE DEVICE: the figures mean nothing' : [...new Set(report.devices)].join(', ')
+    const subtitle = `${this.#library.name} ${this.#library.version}, ${devices}`
+    writeFileSync(svg, await plot(plotted.title, subtitle, plotted.diagrams))
   }
 }

@@ -17,7 +17,7 @@ export interface Bars {
 interface AnyDiagram {
   readonly title: string
   readonly unit: string
-  /** Whether the axis of the values is; that of bytes always is. */
+  /** Of the axis of the values; that of bytes always is. */
   readonly logarithmic: boolean
 }
 
@@ -122,7 +122,7 @@ function seriesOf(diagram: Diagram, index: number): (LineSeriesOption | BarSerie
     name,
     ...place,
     symbolSize: 5,
-    // A logarithm of nothing is nowhere.
+    // 0 has no logarithm.
     data: points.filter(([, value]) => !diagram.logarithmic || value > 0).map(([bytes, value]) => [bytes, value]),
   }))
 }
@@ -143,7 +143,7 @@ export async function requirePlottingLibrary(): Promise<void> {
   await loadLibrary()
 }
 
-/** Only with `--svg`: it is large, and on most machines that measure nobody needs it. */
+/** Loaded only with `--svg`: it is large. */
 async function loadLibrary() {
   try {
     const [core, charts, components, renderers] = await Promise.all([

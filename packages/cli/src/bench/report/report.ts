@@ -1,7 +1,23 @@
-import { arch, cpus } from 'node:os'
+import { arch, cpus, release } from 'node:os'
 import { Device, driverVersion } from '@shoal/driver'
 import type { BenchOptions } from '../options.js'
-import type { Party } from '../party.js'
+import type { RankGroup } from '../rankGroup.js'
+
+/** The machine that figures come from. */
+export interface MachineFacts {
+  readonly platform: string
+  readonly arch: string
+  readonly kernel: string
+  readonly cpu: string | undefined
+  readonly cores: number
+}
+
+/** @internal */
+export function machineFacts(): MachineFacts {
+  const processors = cpus()
+  const cpu = processors[0]?.model
+  return { platform: process.platform, arch: arch(), kernel: release(), cpu, cores: processors.length }
+}
 
 /** What `--json` writes. Times are microseconds, bandwidths GB/s with 10^9 bytes. */
 export interface Report<Row> {
@@ -12,7 +28,7 @@ export interface Report<Row> {
   readonly library: { readonly name: string; readonly version: string }
   readonly driver: string
   readonly node: string
-  readonly machine: { readonly platform: string; readonly arch: string; readonly cpu: string | undefined }
+  readonly machine: MachineFacts
   /** Names of this machine's devices. */
   readonly devices: readonly string[]
   readonly ranks: number
@@ -24,7 +40,7 @@ export interface Report<Row> {
 }
 
 export function reportOf<Row>(
-  party: Pick<Party, 'worldSize' | 'processes'>,
+  rankGroup: Pick<RankGroup, 'worldSize' | 'processes'>,
   library: Report<Row>['library'],
   rows: readonly Row[],
   options: BenchOptions,
@@ -36,10 +52,10 @@ export function reportOf<Row>(
     library,
     driver: driverVersion().toString(),
     node: process.version,
-    machine: { platform: process.platform, arch: arch(), cpu: cpus()[0]?.model },
+    machine: machineFacts(),
     devices: Array.from(Device.all(), (device) => device.name),
-    ranks: party.worldSize,
-    processes: party.processes,
+    ranks: rankGroup.worldSize,
+    processes: rankGroup.processes,
     options,
     rows,
   }
@@ -57,9 +73,10 @@ export function introduction({
   options,
 }: Report<unknown>): string[] {
   const spread = processes === 1 ? 'one process' : `${processes} processes`
+  const versions = library.name === 'CUDA driver' ? '' : `, CUDA driver ${driver}`
   return [
     ...(software ? ['# SOFTWARE DEVICE: this CPU does the work, the figures say nothing about a GPU'] : []),
-    `# shoal bench ${benchmark}: ${ranks} ${ranks === 1 ? 'rank' : 'ranks'} in ${spread}, ${library.name} ${library.version}, CUDA driver ${driver}, Node ${process.version}`,
+    `# shoal bench ${benchmark}: ${ranks} ${ranks === 1 ? 'rank' : 'ranks'} in ${spread}, ${library.name} ${library.version}${versions}, Node ${process.version}`,
     `# ${[...new Set(devices)].map((name) => `${devices.filter((one) => one === name).length} × ${name}`).join(', ')}`,
     `# iterations ${options.iterations} after ${options.warmUps} warm-ups`,
     '#',

@@ -1,0 +1,29 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { UsageError } from '../command.js'
+
+type Options = NonNullable<ParseArgsConfig['options']>
+type Parsed<O extends Options> = ReturnType<typeof parseArgs<{ args: string[]; allowPositionals: true; options: O }>>
+
+/** Node's `parseArgs`. @throws UsageError */
+export function parseCommandLine<O extends Options>(args: readonly string[], options: O): Parsed<O> {
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+/** The number in `text`. @throws UsageError for one that is not whole or less than `least` */
+export function wholeNumber(text: string, option: string, least: number): number {
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(value) || value < least)
+    throw new UsageError(`${option} must be a whole number from ${least}, got ${text}`)
+  return value
+}
+
+/** The word that `text` is. @throws UsageError for any other */
+export function oneOf<T extends string>(text: string, option: string, words: readonly T[]): T {
+  const word = words.find((one) => one === text)
+  if (word === undefined) throw new UsageError(`${option} must be ${words.join(' or ')}, got ${text}`)
+  return word
+}

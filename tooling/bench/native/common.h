@@ -1,0 +1,41 @@
+/* What the programs of the benchmark share: time, contexts and answers. */
+#ifndef SHOAL_BENCH_COMMON_H
+#define SHOAL_BENCH_COMMON_H
+
+#include "library.h"
+#include <cuda.h>
+#include <errno.h>
+#include <time.h>
+
+static inline void check_cuda(CUresult status, const char* call) {
+  const char* name = "?";
+  if (status == CUDA_SUCCESS) return;
+  cuGetErrorName(status, &name);
+  fail(call, name);
+}
+#define CUDA(call) check_cuda(call, #call)
+
+/* Nanoseconds. */
+static inline double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static inline void answer(double value) {
+  printf("%.4f\n", value);
+  fflush(stdout);
+}
+
+/* The primary context of the device, current on this thread. */
+static inline CUcontext enter_device(int ordinal) {
+  CUdevice device;
+  CUcontext context;
+  CUDA(cuInit(0));
+  CUDA(cuDeviceGet(&device, ordinal));
+  CUDA(cuDevicePrimaryCtxRetain(&context, device));
+  CUDA(cuCtxSetCurrent(context));
+  return context;
+}
+
+#endif

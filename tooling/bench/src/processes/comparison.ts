@@ -1,0 +1,137 @@
+import { type Case, joinPasses, type Row, takeTurns } from '../turns.js'
+import { chooseIdleProcessors, findPlacements, mainThreadProcessors, type Placement } from './placements.js'
+import type { ProcessGroup } from './processGroup.js'
+import { Scheduler } from './scheduler.js'
+
+/** How the process groups of a comparison are started. */
+export interface ComparisonPlan<Name extends string> {
+  readonly names: readonly Name[]
+  /** Processes of each group. */
+  readonly processes: number
+  start(name: Name, placements: readonly Placement[] | undefined): Promise<ProcessGroup>
+}
+
+/** The process groups of one pass. */
+export class Comparison<Name extends string> {
+  readonly #plan: ComparisonPlan<Name>
+  readonly #placements: readonly Placement[] | undefined
+  readonly #groups = new Map<Name, ProcessGroup>()
+  readonly #scheduler = new Scheduler()
+
+  constructor(plan: ComparisonPlan<Name>) {
+    this.#plan = plan
+    // Found once, so that every group gets the same.
+    this.#placements = findPlacements(plan.processes)
+  }
+
+  /** The processors that main threads may be bound to; none where they are not bound. */
+  get processors(): number[] {
+    return mainThreadProcessors(this.#placements)
+  }
+
+  /** What the groups said when they were connected; one line, since they use the same library. */
+  get readyLine(): string {
+    const lines = new Set([...this.#groups.values()].map((group) => group.readyLine))
+    if (lines.size > 1) throw new Error(`not the same library: ${[...lines].join(', ')}`)
+    return [...lines][0] ?? ''
+  }
+
+  /** Starts a group, in place of the one of that name. */
+  async start(name: Name): Promise<void> {
+    const before = this.#groups.get(name)
+    if (before !== undefined) {
+      this.#scheduler.suspend(before)
+      before.close()
+    }
+    const group = await this.#plan.start(name, this.#placements)
+    this.#groups.set(name, group)
+    this.#scheduler.suspend(group)
+  }
+
+  /** The group, which runs alone from now on. */
+  run(name: Name): ProcessGroup {
+    const group = this.#groups.get(name) as ProcessGroup
+    this.#scheduler.run(group)
+    return group
+  }
+
+  /** Suspends all groups, and binds main threads to the processors that are idle now. */
+  moveMainThreads(): void {
+    this.#scheduler.suspendAll()
+    chooseIdleProcessors(this.#placements)
+  }
+
+  /** Ends all groups, so that they do not make processors look busy in the next pass. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#groups.values()].map((group) => group.end()))
+  }
+}
+
+/**
+ * Measures in as many passes as there are groups, each of which is started first in one of them: where the buffers of a
+ * process lie in a GPU's memory changes the bandwidth by some percent.
+ */
+export async function compareInPasses<Name extends string>(
+  plan: ComparisonPlan<Name>,
+  measure: (comparison: Comparison<Name>, readyLine: string) => Promise<readonly Row[]>,
+): Promise<{ readonly rows: Row[]; readonly processors: readonly number[][] }> {
+  const passes: (readonly Row[])[] = []
+  const processors: number[][] = []
+  for (let pass = 0; pass < plan.names.length; pass += 1) {
+    const comparison = new Comparison(plan)
+    try {
+      for (const name of [...plan.names.slice(pass), ...plan.names.slice(0, pass)]) await comparison.start(name)
+      passes.push(await measure(comparison, comparison.readyLine))
+    } finally {
+      await comparison.end()
+    }
+    processors.push(comparison.processors)
+  }
+  return { rows: joinPasses(passes), processors }
+}
+
+/** How often a message of one size is sent. */
+export interface LoopCounts {
+  /** In one loop, and before it. */
+  readonly iterations: number
+  readonly warmUps: number
+  /** A figure is the best of so many loops; short ones vary most, and cost little. 1 when left out. */
+  readonly loops?: number
+  /** Figures of each subject in a round. 1 when left out. */
+  readonly turns?: number
+}
+
+/** Measures a test in several sizes; requests are `TEST BYTES ITERATIONS WARMUPS`. */
+export function measureSizes<Name extends string>(plan: {
+  readonly test: string
+  readonly sizes: readonly number[]
+  readonly names: readonly Name[]
+  readonly rounds: number
+  readonly countsFor: (bytes: number) => LoopCounts
+  readonly measure: (name: Name, request: string) => Promise<number>
+  readonly beforeRound?: () => void
+}): Promise<Row[]> {
+  const { test, sizes, countsFor } = plan
+  const cases = sizes.map((bytes): [string, Case] => {
+    const { iterations, loops = 1, turns = 1 } = countsFor(bytes)
+    const title = sizes.length > 1 ? `${test} ${bytes} B` : test
+    return [`${test} ${bytes}`, { title, unit: 'µs', count: iterations, loops, turns }]
+  })
+  const subjects = plan.names.map((name) => ({
+    name,
+    cases: cases.map(([request]) => request),
+    measure: (request: string, count: number) =>
+      plan.measure(name, `${request} ${count} ${countsFor(bytesOf(request)).warmUps}`),
+  }))
+  return takeTurns(Object.fromEntries(cases), subjects, plan.rounds, plan.beforeRound)
+}
+
+/** The size in the name of a case. */
+export function bytesOf(test: string): number {
+  return Number(test.split(' ')[1])
+}
+
+/** Rounds of one pass, where so many are asked for in all. */
+export function roundsOfPass(rounds: number, names: readonly string[]): number {
+  return Math.max(1, Math.round(rounds / names.length))
+}

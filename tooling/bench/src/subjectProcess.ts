@@ -1,0 +1,105 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+
+/** Milliseconds that a program may take to end before it is killed. */
+const endTimeout = 10_000
+
+/** A program that measures on request: it reads one line and answers with one. */
+export class SubjectProcess {
+  static readonly #running = new Set<SubjectProcess>()
+  readonly #child: ChildProcessWithoutNullStreams
+  readonly #lines: AsyncIterator<string>
+  readonly #name: string
+  #errors = ''
+
+  private constructor(name: string, child: ChildProcessWithoutNullStreams) {
+    this.#name = name
+    this.#child = child
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#errors = (this.#errors + text).slice(-4000)
+    })
+    SubjectProcess.#running.add(this)
+    // That the child has ended is seen by the end of its output; a broken pipe adds nothing.
+    child.stdin.on('error', () => undefined)
+  }
+
+  /** Starts the program and waits for its first line; returns both. */
+  static async start(
+    name: string,
+    command: string,
+    commandArguments: readonly (string | number)[],
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<[SubjectProcess, string]> {
+    const child = spawn(command, commandArguments.map(String), {
+      stdio: 'pipe',
+      env: { ...process.env, ...environment },
+    })
+    const subject = new SubjectProcess(name, child)
+    const failed = new Promise<never>((_, reject) => {
+      child.once('error', (error) => reject(new Error(`${name} does not start: ${error.message}`)))
+    })
+    const line = await Promise.race([subject.#line(), failed])
+    return [subject, line]
+  }
+
+  get pid(): number {
+    // `start` returns only programs that have started.
+    return this.#child.pid as number
+  }
+
+  /** Sends a request and returns the figure in the answer. */
+  async measure(request: string): Promise<number> {
+    const line = await this.request(request)
+    const value = Number(line)
+    if (!Number.isFinite(value)) throw new Error(`${this.#name} answers '${request}' with '${line}'`)
+    return value
+  }
+
+  /** Sends a line and returns the answer. */
+  async request(line: string): Promise<string> {
+    this.#child.stdin.write(`${line}\n`)
+    return await this.#line()
+  }
+
+  /** Stops the program with SIGSTOP: threads of its libraries that poll would slow the others down. */
+  suspend(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT')
+  }
+
+  /** Kills the program. */
+  close(): void {
+    SubjectProcess.#running.delete(this)
+    this.#child.stdin.end()
+    this.#child.kill()
+    this.resume()
+  }
+
+  /** Closes the program's input, at which it ends, and waits until it is gone. */
+  async end(): Promise<void> {
+    SubjectProcess.#running.delete(this)
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const gone = new Promise((resolve) => this.#child.once('exit', resolve))
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), endTimeout)
+    this.resume()
+    this.#child.stdin.end()
+    await gone
+    clearTimeout(timer)
+  }
+
+  /** Kills all that run: one that waits for requests would keep this process from ending. */
+  static closeAll(): void {
+    for (const subject of SubjectProcess.#running) subject.close()
+  }
+
+  async #line(): Promise<string> {
+    const { value, done } = await this.#lines.next()
+    if (done !== true) return value
+    const code = this.#child.exitCode ?? (await new Promise((resolve) => this.#child.once('close', resolve)))
+    throw new Error(`${this.#name} ended (${String(code)}) ${this.#errors.trim()}`.trim())
+  }
+}

@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { leastBandwidth, slowest } from '../src/bars.js'
+import { joinPasses, ratioBetween, type Subject, takeTurns } from '../src/turns.js'
+
+/** A subject whose answers are those in the list, one after another. */
+function subject(name: string, cases: readonly string[], answers: number[], asked: string[]): Subject {
+  return {
+    name,
+    cases,
+    measure: (test, count) => {
+      asked.push(`${name} ${test} ${count}`)
+      return answers.shift() ?? Number.NaN
+    },
+  }
+}
+
+test('subjects take turns in every case, after one that is not counted', async () => {
+  const asked: string[] = []
+  const about = { unit: 'µs', count: 5, loops: 1 }
+  const cases = { a: { ...about, title: 'A' }, b: { ...about, title: 'B' }, none: { ...about, title: 'nobody has it' } }
+  // In the order in which they are asked: both cases, then both cases in each round.
+  const c = subject('C', ['a', 'b'], [100, 100, 10, 1, 20, 2], asked)
+  const shoal = subject('shoal', ['a'], [100, 20, 30], asked)
+  const rows = await takeTurns(cases, [c, shoal], 2)
+  const round = ['C a 5', 'shoal a 5', 'C b 5']
+  expect(asked).toEqual([...round, ...round, 'shoal a 5', 'C a 5', 'C b 5'])
+  expect(rows.map(({ case: name, title }) => [name, title])).toEqual([
+    ['a', 'A'],
+    ['b', 'B'],
+  ])
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([10, 20])
+  expect(rows[0]?.subjects['shoal']?.rounds).toEqual([20, 30])
+  expect(rows[0]?.ratioToC).toEqual({ C: 1, shoal: 1.75 })
+  expect(rows[1]?.subjects).not.toHaveProperty('shoal')
+  expect(ratioBetween(rows[1], 'shoal', 'C')).toBeNaN()
+})
+
+test('the best of the loops counts, and each turn gives a figure', async () => {
+  const asked: string[] = []
+  const cases = { a: { title: 'A', unit: 'µs', count: 1, loops: 2, turns: 2 } }
+  let rounds = 0
+  const rows = await takeTurns(cases, [subject('C', ['a'], [0, 5, 4, 2, 3], asked)], 1, () => {
+    rounds += 1
+  })
+  expect(rows[0]?.subjects['C']?.rounds).toEqual([4, 2])
+  // Before the warm-up, and before the round.
+  expect(rounds).toBe(2)
+})
+
+test('passes are joined round by round, and bars are about the worst row', async () => {
+  const cases = {
+    small: { title: 'S', unit: 'µs', count: 1, loops: 1 },
+    large: { title: 'L', unit: 'µs', count: 1, loops: 1 },
+  }
+  const pass = (c: number, shoal: number, again: number) =>
+    takeTurns(
+      cases,
+      [
+        subject('C', ['small', 'large'], [0, 0, c, 10], []),
+        subject('shoal', ['small', 'large'], [0, 0, shoal, 20], []),
+        subject('C again', ['small', 'large'], [0, 0, again, 10], []),
+      ],
+      1,
+    )
+  const [one, other] = [await pass(10, 11, 12), await pass(10, 13, 8)]
+  const rows = joinPasses([one, other])
+  expect(rows[0]?.subjects['shoal']?.rounds).toEqual([11, 13])
+  expect(slowest('time', rows, 1.1)).toMatchObject([{ value: 2, ofCAgain: 1, met: false, side: 'at most' }])
+  expect(slowest('time', rows.slice(0, 1), 1.3)).toMatchObject([{ value: expect.closeTo(1.2), met: true }])
+  expect(leastBandwidth('bandwidth', rows, 0.5)).toMatchObject([{ value: 0.5, met: true, side: 'at least' }])
+  expect(slowest('time', [], 1)).toEqual([])
+  expect(() => joinPasses([one, other.slice(1)])).toThrow('small is missing in a pass')
+})
