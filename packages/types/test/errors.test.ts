@@ -13,6 +13,7 @@ import {
   ShoalError,
   StatusError,
   SymbolNotFoundError,
+  SystemError,
   TimeoutError,
   VersionTooNewError,
   VersionTooOldError,
@@ -209,6 +210,27 @@ describe('messages', () => {
     expect(Object.hasOwn(new DisposedError('Event'), 'cause')).toBe(false)
     const outer = new AbortedError({ cause: new DisposedError('Event') })
     expect(outer.toJSON()).toMatchObject({ cause: { code: 'SHOAL_DISPOSED', object: 'Event' } })
+  })
+})
+
+describe('SystemError', () => {
+  it('has the code of the system, and says what was called with what', () => {
+    const cause = Object.assign(new Error('EISDIR: illegal operation on a directory, read'), { code: 'EISDIR' })
+    const error = new SystemError({ api: 'Module.loadFile', parameter: 'path', value: '/tmp', cause })
+    expect(error.message).toBe(
+      "Module.loadFile: path '/tmp' is refused by the system: EISDIR: illegal operation on a directory, read",
+    )
+    expect(error.cause).toBe(cause)
+    expect(JSON.parse(JSON.stringify(error))).toEqual({
+      name: 'SystemError',
+      code: 'EISDIR',
+      message: error.message,
+      api: 'Module.loadFile',
+      parameter: 'path',
+      value: '/tmp',
+      cause: { name: 'Error', message: cause.message },
+    })
+    expect(new SystemError({ api: 'f', parameter: 'p', value: 'v', cause: 'why' }).code).toBe('SHOAL_SYSTEM')
   })
 })
 

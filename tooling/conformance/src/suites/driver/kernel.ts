@@ -27,7 +27,7 @@ const Line = defineStruct('Line', { count: 'u8', slope: 'f64', bias: 'i32' })
 
 /** count × slope + bias of a `Line` by value, between two other parameters, times the first of them. */
 const linePtx = `.version 7.0
-.target sm_70
+.target sm_75
 .address_size 64
 .visible .entry line(
   .param .f32 factor,
