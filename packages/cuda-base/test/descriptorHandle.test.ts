@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { Worker } from 'node:worker_threads'
 import { DescriptorHandle } from '@shoal/cuda-base'
 import { DisposedError } from '@shoal/types'
 import { expect, test } from 'vitest'
@@ -57,6 +58,23 @@ test('it is closed with a warning when it was dropped', async () => {
   expect(descriptors.filter(isOpen)).toEqual([])
   const [first] = descriptors
   expect(warnings).toContain(`DescriptorHandle ${first} was dropped without dispose(); its descriptor is closed`)
+})
+
+test('it is closed in a worker without a warning of Node, which did not open it there', async () => {
+  const descriptor = openNull()
+  const program = `
+    const { parentPort } = require('node:worker_threads')
+    const warnings = []
+    process.on('warning', ({ message }) => warnings.push(message))
+    import(${JSON.stringify(new URL('../dist/index.js', import.meta.url).href)}).then(({ DescriptorHandle }) => {
+      new DescriptorHandle(${descriptor}, { content: 'pool', byteLength: 0 }).dispose()
+      setImmediate(() => parentPort.postMessage(warnings))
+    })`
+  const worker = new Worker(program, { eval: true })
+  const warnings = await new Promise((resolve, reject) => worker.once('message', resolve).once('error', reject))
+  await worker.terminate()
+  expect(warnings).toEqual([])
+  expect(() => fstatSync(descriptor)).toThrow('EBADF')
 })
 
 const keys = 'type, content, byteLength, deviceUuid'

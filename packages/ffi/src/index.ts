@@ -1,5 +1,6 @@
 export type { CallResult } from './addon/contract.js'
 export { callInContext, enterContext, leaveContext, type StatusText, setContextFunctions } from './context.js'
+export { closeDescriptor } from './descriptors/closeDescriptor.js'
 export {
   type DescriptorMessage,
   DescriptorServer,

@@ -1,5 +1,4 @@
-import { closeSync } from 'node:fs'
-import { DescriptorSocket } from '@shoal/ffi'
+import { closeDescriptor, DescriptorSocket } from '@shoal/ffi'
 import {
   describeValue,
   otherCopy,
@@ -78,7 +77,7 @@ export async function receiveHandle<C extends HandleContent>(
     }
     return first === undefined ? FabricHandle.fromJSON(data) : new DescriptorHandle(first, descriptionOf(data))
   } catch (error) {
-    for (const descriptor of descriptors) closeSync(descriptor)
+    for (const descriptor of descriptors) closeDescriptor(descriptor)
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import { closeSync } from 'node:fs'
+import { closeDescriptor } from '@shoal/ffi'
 import { type OptionKeys, requireAddress, requireInteger, requireOneOf, requireOptions, wrongType } from '@shoal/types'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import type { HandleKind } from './handleKinds.js'
@@ -71,7 +71,7 @@ export class DescriptorHandle<C extends HandleContent = HandleContent> extends H
     super('DescriptorHandle', 'posix-fd', facts)
     this.#descriptor = requireInteger(descriptor, 'DescriptorHandle', 'descriptor', 0, 0x7fff_ffff)
     watchForLeak(this, `DescriptorHandle ${descriptor}`, () => {
-      closeSync(descriptor)
+      closeDescriptor(descriptor)
       return 'its descriptor is closed'
     })
   }
@@ -84,7 +84,7 @@ export class DescriptorHandle<C extends HandleContent = HandleContent> extends H
 
   protected release(): void {
     forgetLeak(this)
-    closeSync(this.#descriptor)
+    closeDescriptor(this.#descriptor)
   }
 }
 

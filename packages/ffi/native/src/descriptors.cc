@@ -151,6 +151,11 @@ Napi::Value ReceiveSocket(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(received));
 }
 
+// closeDescriptor(descriptor): 0 or minus errno. Node warns of a descriptor that a worker closes and has not opened itself.
+Napi::Value CloseDescriptor(const Napi::CallbackInfo& info) {
+  return Code(info.Env(), close(info[0].As<Napi::Number>().Int32Value()) == 0 ? 0 : errno);
+}
+
 Napi::BigInt AddressOf(Napi::Env env, int (*query)(uint64_t)) {
   return Napi::BigInt::New(env, static_cast<uint64_t>(reinterpret_cast<uintptr_t>(query)));
 }
@@ -164,6 +169,7 @@ void DefineDescriptors(Napi::Env env, Napi::Object exports) {
   exports.Set("adoptSocket", Napi::Function::New(env, AdoptSocket, "adoptSocket"));
   exports.Set("sendSocket", Napi::Function::New(env, SendSocket, "sendSocket"));
   exports.Set("receiveSocket", Napi::Function::New(env, ReceiveSocket, "receiveSocket"));
+  exports.Set("closeDescriptor", Napi::Function::New(env, CloseDescriptor, "closeDescriptor"));
   exports.Set("readyToReadAddress", AddressOf(env, ReadyToRead));
   exports.Set("readyToWriteAddress", AddressOf(env, ReadyToWrite));
 }

@@ -51,6 +51,7 @@ export interface Addon {
   adoptSocket(descriptor: number): number
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
+  closeDescriptor(descriptor: number): number
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 
