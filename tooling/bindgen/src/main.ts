@@ -92,7 +92,9 @@ function processCallTables(workspace: Workspace, check: boolean): boolean {
     const current = readText(file)
     if (!check) writeText(file, text)
     else if (current !== text) {
-      console.error(`packages/${path} differs from the specs${current === undefined ? '' : firstDifference(current, text)}`)
+      console.error(
+        `packages/${path} differs from the specs${current === undefined ? '' : firstDifference(current, text)}`,
+      )
       isSame = false
     }
   }
