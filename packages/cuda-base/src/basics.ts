@@ -1,5 +1,4 @@
 /** What all safe packages share, also those that have no contexts and memory of their own. Little of it, and quick to load. */
-export { named } from './checks.js'
 export { type PrimaryContext, releasePrimaryContexts, retainPrimaryContexts } from './context/primaryContexts.js'
 export { check as checkCuda } from './errors.js'
 export { forgetLeak, watchForLeak } from './lifetime.js'

@@ -78,7 +78,7 @@ function notFreed(error: unknown): string {
  * Gives back what was made and cannot be put to use. The error that led here is the one to throw, so a failure of this is
  * a warning.
  */
-export function giveBackUnused(what: string, release: () => void): void {
+export function releaseAfterFailure(what: string, release: () => void): void {
   try {
     release()
   } catch (error) {
@@ -99,7 +99,7 @@ export function warnAtEnd(what: string, error: unknown): void {
 }
 
 /** Lets go on what a collector callback began. Nobody else would hear of a failure: it is a warning, too. */
-export function reclaimLater(what: string, work: Promise<unknown>): void {
+export function warnOnReject(what: string, work: Promise<unknown>): void {
   work.catch((error: unknown) => warn(`${what}: ${notFreed(error)}`))
 }
 
@@ -120,11 +120,11 @@ export interface ShortLived {
   _watch(): void
 }
 
-const mostYoung = 1024
-/** Filled up to `youngCount`. It keeps its length: growing it anew would cost more than what it is for. */
-const young: (ShortLived | undefined)[] = new Array(mostYoung).fill(undefined)
-let youngCount = 0
-let willGrowUp = false
+const mostPending = 1024
+/** Filled up to `pendingCount`. It keeps its length: growing it anew would cost more than what it is for. */
+const pending: (ShortLived | undefined)[] = new Array(mostPending).fill(undefined)
+let pendingCount = 0
+let willFlush = false
 
 /**
  * Has the collector watch an object unless it is disposed of before this turn of the event loop ends. Until then it is
@@ -135,25 +135,25 @@ export function watchLater(object: ShortLived): void {
     object._watch()
     return
   }
-  if (youngCount === mostYoung) growUp()
-  young[youngCount] = object
-  youngCount += 1
-  if (willGrowUp) return
-  willGrowUp = true
+  if (pendingCount === mostPending) flushPending()
+  pending[pendingCount] = object
+  pendingCount += 1
+  if (willFlush) return
+  willFlush = true
   setImmediate(endOfTurn).unref()
 }
 
 function endOfTurn(): void {
-  willGrowUp = false
-  growUp()
+  willFlush = false
+  flushPending()
 }
 
-function growUp(): void {
-  const count = youngCount
-  youngCount = 0
+function flushPending(): void {
+  const count = pendingCount
+  pendingCount = 0
   for (let index = 0; index < count; index += 1) {
-    const object = young[index]
-    young[index] = undefined
+    const object = pending[index]
+    pending[index] = undefined
     if (object !== undefined && !object.disposed) object._watch()
   }
 }

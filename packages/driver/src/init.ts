@@ -1,4 +1,5 @@
-import { driverLibrary } from '@shoal/cuda-base'
+import { driverLibrary, type StatusText } from '@shoal/cuda-base'
+import { requireInteger } from '@shoal/types'
 
 /**
  * Loads the driver and starts it (`cuInit`). Every object of this package does so on its own; call it to fail early.
@@ -6,4 +7,12 @@ import { driverLibrary } from '@shoal/cuda-base'
  */
 export function initialize(): void {
   driverLibrary.start()
+}
+
+/**
+ * What the driver calls a status and says of it, without an error (`cuGetErrorName`, `cuGetErrorString`).
+ * @throws TypeError, RangeError
+ */
+export function statusText(status: number): StatusText {
+  return driverLibrary.describeStatus(requireInteger(status, 'statusText', 'status', 0, 0x7fff_ffff))
 }

@@ -1,6 +1,6 @@
-import { Status } from '@shoal/cuda-base'
+import { Status, type StatusText } from '@shoal/cuda-base'
 import { cudaGetLastError, cudaPeekAtLastError } from '@shoal/cuda-sys/runtime'
-import type { StatusError } from '@shoal/types'
+import { requireInteger, type StatusError } from '@shoal/types'
 import { runtimeLibrary } from './calls/runtimeLibrary.js'
 
 /**
@@ -16,4 +16,12 @@ export function lastError(): StatusError | undefined {
 export function peekLastError(): StatusError | undefined {
   const status: number = cudaPeekAtLastError()
   return status === Status.success ? undefined : runtimeLibrary.error(status, 'cudaPeekAtLastError')
+}
+
+/**
+ * What the runtime calls a status and says of it, without an error (`cudaGetErrorName`, `cudaGetErrorString`).
+ * @throws TypeError, RangeError
+ */
+export function statusText(status: number): StatusText {
+  return runtimeLibrary.describeStatus(requireInteger(status, 'statusText', 'status', 0, 0x7fff_ffff))
 }

@@ -14,7 +14,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
-import { forgetLeak, giveBackUnused, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { DeviceBuffer } from '../memory/deviceBuffer.js'
 import { scratch } from '../native.js'
 import { uuidOf, visibleUuids } from '../share/deviceUuid.js'
@@ -116,7 +116,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
       return new IpcMemory(context, base, handle)
     } catch (error) {
       const close = (): void => context._release('ipcCloseMemHandle', base)
-      giveBackUnused('IpcMemory', close)
+      releaseAfterFailure('IpcMemory', close)
       throw error
     }
   }
@@ -155,7 +155,7 @@ export class IpcMemory<D extends DType = DType> extends Resource implements Memo
       try {
         context._release('ctxSynchronize')
       } catch (error) {
-        giveBackUnused('IpcMemory', close)
+        releaseAfterFailure('IpcMemory', close)
         throw error
       }
       close()

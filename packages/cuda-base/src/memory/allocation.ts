@@ -4,7 +4,14 @@ import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
-import { forgetLeak, giveBackUnused, reclaimLater, type ShortLived, watchForLeak, watchLater } from '../lifetime.js'
+import {
+  forgetLeak,
+  releaseAfterFailure,
+  type ShortLived,
+  warnOnReject,
+  watchForLeak,
+  watchLater,
+} from '../lifetime.js'
 import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
@@ -155,7 +162,7 @@ export class Allocation implements ShortLived {
         return 'its memory went with its context'
       }
       const freed = freeLater(context, address, stream !== undefined)
-      reclaimLater(
+      warnOnReject(
         what,
         freed.finally(() => endUse(context, pool)),
       )
@@ -211,7 +218,7 @@ export function requireImported(allocation: Allocation, api: string): Allocation
     if (byteLength <= available) return allocation
     throw outOfRange(api, 'pointer.length', `of at most ${available} bytes, which is what there is`, byteLength)
   } catch (error) {
-    giveBackUnused('Memory of a pool', () => allocation.free())
+    releaseAfterFailure('Memory of a pool', () => allocation.free())
     throw error
   }
 }

@@ -23,7 +23,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
-import { giveBackUnused, Resource, watchLater } from '../lifetime.js'
+import { Resource, releaseAfterFailure, watchLater } from '../lifetime.js'
 import { Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
 import { type ElementValue, elementBytes } from './elements.js'
@@ -528,7 +528,7 @@ function startWith(memory: DeviceBuffer<ElementType>, write: (stream: CUstream) 
   try {
     write(transferStream(memory.context).handle)
   } catch (error) {
-    giveBackUnused('Memory of a device', () => memory.dispose())
+    releaseAfterFailure('Memory of a device', () => memory.dispose())
     throw error
   }
 }

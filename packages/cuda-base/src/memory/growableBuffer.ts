@@ -10,7 +10,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
-import { giveBackUnused, Resource } from '../lifetime.js'
+import { Resource, releaseAfterFailure } from '../lifetime.js'
 import type { AccessGrant } from '../vmm/access.js'
 import { GrowableRange } from '../vmm/growableRange.js'
 import type { MemoryPlace } from '../vmm/location.js'
@@ -92,7 +92,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     try {
       return buffer.resize(length)
     } catch (error) {
-      giveBackUnused('A GrowableBuffer', () => buffer.dispose())
+      releaseAfterFailure('A GrowableBuffer', () => buffer.dispose())
       throw error
     }
   }

@@ -27,7 +27,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'
-import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { type Stream, streamFor } from '../stream/stream.js'
 import { type HostNode, type MemoryLocation, resolvePlace } from '../vmm/location.js'
@@ -147,7 +147,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     try {
       return new ManagedBuffer(context, dtype, length, byteLength, address)
     } catch (error) {
-      giveBackUnused('A ManagedBuffer', () => context._release('memFree', address))
+      releaseAfterFailure('A ManagedBuffer', () => context._release('memFree', address))
       throw error
     }
   }

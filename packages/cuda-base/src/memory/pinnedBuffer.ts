@@ -16,7 +16,7 @@ import {
   type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
-import { forgetLeak, giveBackUnused, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
 import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
@@ -258,7 +258,7 @@ function allocate<E extends ElementType>(
   try {
     return PinnedBuffer._make(context, dtype, length, byteLength, isMapped, address)
   } catch (error) {
-    giveBackUnused('Page-locked memory', () => context._release('memFreeHost', address))
+    releaseAfterFailure('Page-locked memory', () => context._release('memFreeHost', address))
     throw error
   }
 }

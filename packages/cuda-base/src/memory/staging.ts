@@ -1,6 +1,6 @@
 import { hostView } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
-import { giveBackUnused } from '../lifetime.js'
+import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 
 const portable = 1
@@ -64,7 +64,7 @@ export class StagingPool {
       const { buffer, detach } = hostView(address, size)
       return { address, bytes: new Uint8Array(buffer), detach }
     } catch (error) {
-      giveBackUnused('Page-locked memory', () => freeHost(this.#context, address))
+      releaseAfterFailure('Page-locked memory', () => freeHost(this.#context, address))
       throw error
     }
   }

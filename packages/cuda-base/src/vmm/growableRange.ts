@@ -11,9 +11,9 @@ import {
   forgetLeak,
   processIsEnding,
   Resource,
-  reclaimLater,
   type ShortLived,
   throwFirst,
+  warnOnReject,
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
@@ -115,7 +115,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const pieces = this.#pieces
     const what = `A GrowableRange of ${pieces.byteLength} bytes`
     watchForLeak(this, what, () => {
-      reclaimLater(what, freeOffThread(pieces))
+      warnOnReject(what, freeOffThread(pieces))
       return 'its memory is freed when the work that uses it has ended'
     })
   }

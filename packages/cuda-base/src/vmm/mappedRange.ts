@@ -13,11 +13,11 @@ import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,
-  giveBackUnused,
   processIsEnding,
   Resource,
-  reclaimLater,
+  releaseAfterFailure,
   type ShortLived,
+  warnOnReject,
   watchForLeak,
   watchLater,
 } from '../lifetime.js'
@@ -118,7 +118,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const watched = { users: this.#users }
     this.#watched = watched
     watchForLeak(this, `A MappedRange of ${byteLength} bytes`, () => {
-      reclaimLater(
+      warnOnReject(
         `A MappedRange of ${byteLength} bytes`,
         unmapOffThread([{ address, byteLength }], watched.users, () => range._removeMapping(offset)),
       )
@@ -147,7 +147,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     try {
       setAccess(address, byteLength, grants)
     } catch (error) {
-      giveBackUnused('A MappedRange', () => checkRelease(cuMemUnmap(address, byteLength), 'cuMemUnmap'))
+      releaseAfterFailure('A MappedRange', () => checkRelease(cuMemUnmap(address, byteLength), 'cuMemUnmap'))
       range._removeMapping(offset)
       throw error
     }
@@ -218,7 +218,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     try {
       this.#wait()
     } catch (error) {
-      giveBackUnused('A MappedRange', () => this.#unmap())
+      releaseAfterFailure('A MappedRange', () => this.#unmap())
       throw error
     }
     this.#unmap()

@@ -1,7 +1,7 @@
 import { driver } from '@shoal/cuda-sys/driver'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { check, checkRelease, isGone, Status } from '../errors.js'
-import { giveBackUnused } from '../lifetime.js'
+import { releaseAfterFailure } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { withCreateReason } from '../share/handleKinds.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
@@ -55,7 +55,7 @@ export function createAndMap(
 }
 
 function unmapAfterFailure(low: number, high: number, byteLength: number): void {
-  giveBackUnused('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
+  releaseAfterFailure('Memory that was to grow', () => checkRelease(unmapMemory(low, high, byteLength), 'cuMemUnmap'))
 }
 
 /** Unmaps what {@link createAndMap} mapped, which ends the memory (`cuMemUnmap`). @throws StatusError */

@@ -12,9 +12,9 @@ import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
 import {
   forgetLeak,
-  giveBackUnused,
   processIsEnding,
   Resource,
+  releaseAfterFailure,
   type ShortLived,
   watchForLeak,
   watchLater,
@@ -225,7 +225,7 @@ function releasedOnError<T>(handle: CUmemGenericAllocationHandle, make: () => T)
   try {
     return make()
   } catch (error) {
-    giveBackUnused('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
+    releaseAfterFailure('PhysicalMemory', () => checkRelease(cuMemRelease(handle), 'cuMemRelease'))
     throw error
   }
 }
