@@ -35,7 +35,7 @@ describe('Registration', () => {
   })
 
   refuses(pe, [
-    ['what is no memory', () => pe.session.register(anything({})), /Session.register: memory: expected memory/],
+    ['what is no memory', () => pe.session.register(anything({})), /Session.register: memory must be an object with/],
     ['memory of another device', () => pe.session.register(pe.memory({ deviceOrdinal: 1 })), /belongs to device 1/],
     [
       'half an element as symmetric memory',

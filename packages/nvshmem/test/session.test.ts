@@ -75,7 +75,7 @@ describe('Session.init', () => {
     ],
     ['an unknown option', init({ size: 2 }), /options must have only the keys device, rank, .*, not 'size'/],
     ['options that are an instance of a class', () => Session.init(anything(new URL('file:///'))), TypeError],
-    ['a device that is none', init({ device: 'gpu' }), /Session.init: device: expected a device/],
+    ['a device that is none', init({ device: 'gpu' }), /Session.init: device must be an object with/],
     ['a negative device', init({ device: -1 }), RangeError],
     ['a rank beyond the size', init({ rank: 1 }), 'Session.init: rank must be an integer from 0 to 0, not 1'],
     ['a negative rank', init({ rank: -1 }), RangeError],

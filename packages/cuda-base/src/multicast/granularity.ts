@@ -9,7 +9,14 @@ import {
   cuDeviceGetCount,
   cuMulticastGetGranularity,
 } from '@shoal/cuda-sys/driver'
-import { FeatureNotSupportedError, type OptionKeys, requireInteger, requireKeyOf, requireOptions } from '@shoal/types'
+import {
+  FeatureNotSupportedError,
+  type OptionKeys,
+  type OwnedArrayOf,
+  requireInteger,
+  requireKeyOf,
+  requireOptions,
+} from '@shoal/types'
 import type { Device } from '../device/device.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
@@ -39,7 +46,7 @@ const propertyKeys: OptionKeys<MulticastProperties> = {
 /** Properties that were checked. */
 export interface ResolvedMulticast {
   /** The `CUmulticastObjectProp`. */
-  readonly struct: Uint8Array<ArrayBuffer>
+  readonly struct: OwnedArrayOf<'u8'>
   readonly deviceCount: number
   readonly byteLength: number
   readonly handleTypes: CUmemAllocationHandleType

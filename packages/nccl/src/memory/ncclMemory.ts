@@ -137,6 +137,9 @@ export class NcclMemory implements MemoryLike {
    */
   free(): Promise<void> {
     if (this.#freeing !== undefined) return this.#freeing
+    const released = registrationWithin(this.#range)?.whenReleased?.()
+    // The communicator has ended, and the call that it left behind is about to return.
+    if (released !== undefined) return released.then(() => this.free())
     try {
       this.#requireUnregistered('NcclMemory.free')
     } catch (error) {
@@ -193,7 +196,7 @@ export class NcclMemory implements MemoryLike {
   }
 
   #requireUnregistered(api: string): void {
-    const user = registrationWithin(this.#range)
+    const user = registrationWithin(this.#range)?.description
     if (user === undefined) return
     throw new BusyError({ object: 'NcclMemory', api, underWay: user, hint: 'dispose of that first' })
   }

@@ -6,6 +6,11 @@ export interface RegisteredRange {
   readonly address: bigint
   readonly byteLength: number
   readonly description: string
+  /**
+   * A call that waits for other ranks still has the memory. Where its communicator has ended, it lets go of it by itself, and
+   * the promise resolves then; undefined while it may go on.
+   */
+  readonly whenReleased?: () => Promise<void> | undefined
 }
 
 const open = new Set<RegisteredRange>()
@@ -19,11 +24,11 @@ export function removeRegistration(range: RegisteredRange): void {
 }
 
 /** What is registered over a part of the memory; undefined when nothing is. */
-export function registrationWithin({ address, byteLength, deviceOrdinal }: MemoryRange): string | undefined {
+export function registrationWithin({ address, byteLength, deviceOrdinal }: MemoryRange): RegisteredRange | undefined {
   for (const range of open) {
     if (range.deviceOrdinal !== deviceOrdinal) continue
     const end = range.address + BigInt(range.byteLength)
-    if (range.address < address + BigInt(byteLength) && address < end) return range.description
+    if (range.address < address + BigInt(byteLength) && address < end) return range
   }
   return undefined
 }

@@ -323,12 +323,21 @@ export async function registerWindow(
     (symmetric ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT) | (strictOrdering ? NCCL_WIN_STRICT_ORDERING : 0)
   const out = NativeMemory.allocate(8)
   const description = `a window of the communicator of rank ${live.rank}`
-  const registered: RegisteredRange = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const range = { deviceOrdinal: live.deviceOrdinal, address, byteLength, description }
+  const registered: RegisteredRange = {
+    ...range,
+    whenReleased: () => (live.ended === undefined ? undefined : released),
+  }
   // From here on `NcclMemory` is not given back under the call.
   addRegistration(registered)
   const inFlight = new InFlightMemory(live, () => {
     out.dispose()
     removeRegistration(registered)
+    release()
   })
   const register = (background: BackgroundWork): Promise<ncclWindow_t> =>
     inFlight.during(async () => {
@@ -356,5 +365,5 @@ export async function registerWindow(
       reason: 'the devices of this communicator have no symmetric memory, or NCCL_CUMEM_ENABLE or NCCL_WIN_ENABLE is 0',
     })
   }
-  return new Window(live, handle, memory, registered, symmetric)
+  return new Window(live, handle, memory, range, symmetric)
 }
