@@ -1,4 +1,4 @@
-import { renamedPairs, unlikePairs } from '../facts/callPairs.js'
+import { renamedPairs, sharedCalls, unlikePairs } from '../facts/callPairs.js'
 import type { FunctionSpec, LibrarySpecFile, Lowered, ParameterSpec } from '../spec/types.js'
 import { SourceFile } from './source.js'
 
@@ -69,9 +69,18 @@ function slotOf(lowered: Lowered): string {
   }
 }
 
+/** Those that the safe packages call. */
+function sharedPairs(pairs: readonly CallPair[]): CallPair[] {
+  return sharedCalls.map((key) => {
+    const pair = pairs.find((candidate) => candidate.key === key)
+    if (pair === undefined) throw new Error(`${key} is called by both packages and is no pair of libcuda and libcudart`)
+    return pair
+  })
+}
+
 /** The two tables as sources, by their path below `packages`. */
 export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile): Map<string, string> {
-  const pairs = pairCalls(driver, runtime)
+  const pairs = sharedPairs(pairCalls(driver, runtime))
   const driverFile = new SourceFile(tableFiles.driver)
   driverFile.add(
     '/** Functions of libcuda that libcudart has too, with the same arguments: by the name of libcuda without its prefix. */',
