@@ -77,8 +77,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /** Bytes of all elements. */
-  readonly byteLength: number
   /** The allocation; or, until somebody needs one, the stream the memory is freed on. */
   #owner: Allocation | Stream
   /** Halves of the address, as long as a stream is the owner. */
@@ -99,7 +97,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     this.#viewAddress = viewAddress
     this.dtype = dtype
     this.length = length
-    this.byteLength = length * bytesOfElement(dtype)
   }
 
   /**
@@ -220,6 +217,11 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const context = contextOf(owner, api)
     const { address, length } = viewOf(memory, dtype, options, api)
     return new DeviceBuffer(Allocation.within(context, memory), dtype, length, address)
+  }
+
+  /** Bytes of all elements. */
+  get byteLength(): number {
+    return this.length * bytesOfElement(this.dtype)
   }
 
   /** @internal The allocation, which from now on is the one to give the memory back. */

@@ -1,26 +1,33 @@
 import {
   type DType,
   dtypeInfo,
+  dtypes,
   type ElementLayout,
   type ElementType,
   elementLayout,
   type OwnedArrayOf,
   type StorageArrayConstructor,
-  type StructType,
   type TypedArrayOf,
 } from '@shoal/types'
 
 /** The typed array that holds elements on the host: bits for the types JavaScript has not, bytes for structs. */
 export type HostArrayOf<E extends ElementType> = E extends DType ? TypedArrayOf<E> : Uint8Array
 
+/** What is known of each dtype, without a call: buffers are made and sliced all the time. */
+const infos: { readonly [dtype: string]: ElementLayout | undefined } = Object.assign(
+  Object.create(null),
+  Object.fromEntries(dtypes.map((dtype) => [dtype, dtypeInfo(dtype)])),
+)
+
 /** The size of an element type, checked before. */
 export function bytesOfElement(type: ElementType): number {
-  return typeof type === 'string' ? dtypeInfo(type).bytes : type.bytes
+  return typeof type === 'string' ? (infos[type] as ElementLayout).bytes : type.bytes
 }
 
 /** An element type, checked. @throws TypeError for what is none */
 export function requireElementType(type: ElementType, api: string, name = 'dtype'): ElementLayout {
-  return elementLayout(type, api, name)
+  const known = typeof type === 'string' ? infos[type] : undefined
+  return known ?? elementLayout(type, api, name)
 }
 
 /** What messages call an element type. */
@@ -41,9 +48,4 @@ export function storageOf(type: ElementType): {
 export function arrayFor<E extends ElementType>(type: E, length: number): OwnedArrayOf<DType> {
   const { typedArray, arrayEntries } = storageOf(type)
   return new typedArray(length * arrayEntries)
-}
-
-/** The type of a struct's elements: messages and the memory protocol treat them apart. */
-export function structOf(type: ElementType): StructType | undefined {
-  return typeof type === 'string' ? undefined : type
 }
