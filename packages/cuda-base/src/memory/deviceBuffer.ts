@@ -13,8 +13,8 @@ import {
   memoryProtocol,
   type OptionKeys,
   requireAddress,
-  requireCount,
   requireInstance,
+  requireInteger,
   requireOptions,
   type StorageArray,
   type StreamLike,
@@ -26,7 +26,7 @@ import { Status } from '../errors.js'
 import { Resource, releaseAfterFailure, watchLater } from '../lifetime.js'
 import { Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
-import { type ElementValue, elementBytes } from './elements.js'
+import { type ElementValue, elementBytes, structBytes } from './elements.js'
 import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
 import { queueFill } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
@@ -147,7 +147,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     requireOptions(options, api, { dtype: true })
     const dtype = options.dtype ?? dtypeOf(array as StorageArray, api, 'array')
     requireElementType(dtype, api, 'options.dtype')
-    const held = heldOf(array, dtype)
+    const held = structBytes(array, dtype, api, 'array')
     requireArrayFor(held, dtype, api, 'array')
     const length = elementsIn(held, dtype, api, 'array')
     const buffer = new DeviceBuffer(Allocation.allocate(context, bytesFor(dtype, length, api)), dtype, length)
@@ -273,17 +273,13 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * @throws TypeError, RangeError for a value the element type has not; DisposedError, StatusError
    */
   fill(value: ElementValue<E>, options: QueueOptions = {}): this {
-    const api = 'DeviceBuffer.fill'
-    const address = this._use()
-    const stream = queueFor(this, options, api)
-    queueFill(this.context, stream, address, elementBytes(this.dtype, value, api, 'value'), this.length)
+    this.#fill(value, options, 'DeviceBuffer.fill')
     return this
   }
 
   /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
   fillSync(value: ElementValue<E>, options: QueueOptions = {}): this {
-    this.fill(value, options)
-    finish(this, options, 'DeviceBuffer.fillSync')
+    this.context._call('streamSynchronize', this.#fill(value, options, 'DeviceBuffer.fillSync'))
     return this
   }
 
@@ -299,7 +295,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const address = this._use()
     const { context } = this
     const stream = queueFor(this, options, api)
-    const from = checkSource(heldOf(source, this.dtype), this, api)
+    const from = checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
+    this.#requireStillThere()
     if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
     else queueCopy(context, stream, address, from)
     return this
@@ -311,7 +308,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const address = this._use()
     const { context } = this
     const stream = queueFor(this, options, api)
-    const from = checkSource(heldOf(source, this.dtype), this, api)
+    const from = checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
+    this.#requireStillThere()
     if (ArrayBuffer.isView(from)) {
       uploadNow(context, stream, address, from)
       return this
@@ -330,7 +328,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     try {
       const address = this._use()
       const stream = queueFor(this, options, api)
-      return queueDownload(this.context, stream, address, checkTarget(target, this, api), target)
+      const to = checkTarget(target, this, api)
+      this.#requireStillThere()
+      return queueDownload(this.context, stream, address, to, target)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -341,7 +341,9 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const api = 'DeviceBuffer.copyToSync'
     const address = this._use()
     const stream = queueFor(this, options, api)
-    downloadNow(this.context, stream, address, checkTarget(target, this, api))
+    const to = checkTarget(target, this, api)
+    this.#requireStillThere()
+    downloadNow(this.context, stream, address, to)
     return target
   }
 
@@ -440,7 +442,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     return this.#viewAddress ?? address
   }
 
-  /** What {@link _use} refuses, for memory that was used before: that has its allocation. */
+  /**
+   * What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more before the memory is
+   * used, as a getter of the arguments may have disposed of it.
+   */
   #requireStillThere(): void {
     const allocation = this.#owner as Allocation
     if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
@@ -452,6 +457,15 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     requireWithin(range, this._address, this.byteLength)
     // What is frozen stays as it is.
     if (Object.isFrozen(range)) this.surroundings = range
+  }
+
+  #fill(value: ElementValue<E>, options: QueueOptions, api: string): CUstream {
+    const address = this._use()
+    const stream = queueFor(this, options, api)
+    const element = elementBytes(this.dtype, value, api, 'value')
+    this.#requireStillThere()
+    queueFill(this.context, stream, address, element, this.length)
+    return stream
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
@@ -477,18 +491,12 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
 
 function bytesFor(dtype: ElementType, length: number, api: string): number {
   const { bytes } = requireElementType(dtype, api)
-  return requireCount(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
+  return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
 }
 
 /** A stream of this package. @throws TypeError */
 export function requireStream(stream: unknown, api: string, name = 'stream'): Stream {
   return requireInstance(stream, api, name, Stream, 'a Stream; Stream.from() takes those of others') as Stream
-}
-
-/** Structs given as objects, in the bytes that hold them. Everything else is what it is. */
-function heldOf<T>(source: T, dtype: ElementType): T | ArrayBufferView {
-  if (typeof dtype === 'string' || !Array.isArray(source)) return source
-  return dtype.encodeArray(source)
 }
 
 function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): ElementArrayOf<E> {
@@ -499,10 +507,6 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): CUstream {
   requireOptions(options, api, queueKeys)
   return streamFor(memory.context, options.stream, api)
-}
-
-function finish(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): void {
-  memory.context._call('streamSynchronize', queueFor(memory, options, api))
 }
 
 /** Queues a copy of device memory, of this or another device, or of page-locked memory. */

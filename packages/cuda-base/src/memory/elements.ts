@@ -92,8 +92,19 @@ function writeStruct(
   api: string,
   name: string,
 ): void {
+  naming(api, name, () => type.write(view, value as never, offset))
+}
+
+/** Structs given as a list of objects, in the bytes that hold them. Everything else is what it is. */
+export function structBytes<T>(values: T, type: ElementType, api: string, name: string): T | ArrayBufferView {
+  if (typeof type === 'string' || !Array.isArray(values)) return values
+  return naming(api, name, () => type.encodeArray(values))
+}
+
+/** What a struct refuses names its field alone: the function and its parameter come before it. */
+function naming<T>(api: string, name: string, encode: () => T): T {
   try {
-    type.write(view, value as never, offset)
+    return encode()
   } catch (error) {
     if (error instanceof TypeError || error instanceof RangeError) error.message = `${api}: ${name}: ${error.message}`
     throw error

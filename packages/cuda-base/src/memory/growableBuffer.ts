@@ -86,7 +86,9 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     const maximumBytes = requireInteger(maximumLength, api, 'options.maximumLength', 1, mostElements) * bytes
     const access = sharedWith === undefined ? undefined : readWriteFor(sharedWith, api)
     const made = { maximumBytes, stepBytes, handleTypes, gpuDirectRdma, compressible, access }
-    const range = GrowableRange.reserve(context.device, made)
+    requireInteger(length, api, 'options.length', 0, maximumLength)
+    if (stepBytes !== undefined) requireInteger(stepBytes, api, 'options.stepBytes', 1)
+    const range = GrowableRange._reserve(context.device, made, api)
     const buffer = new GrowableBuffer(context, dtype, bytes, range)
     if (length === 0) return buffer
     try {

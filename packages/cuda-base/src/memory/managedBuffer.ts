@@ -19,7 +19,7 @@ import {
   memoryProtocol,
   type OptionKeys,
   outOfRange,
-  requireCount,
+  requireInteger,
   requireKeyOf,
   requireOneOf,
   requireOptions,
@@ -137,7 +137,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const api = 'ManagedBuffer.allocate'
     const context = contextOf(owner, api)
     const { bytes } = requireElementType(dtype, api)
-    const byteLength = requireCount(length, api, 'length', 1, Math.floor(largestView / bytes)) * bytes
+    const byteLength = requireInteger(length, api, 'length', 1, Math.floor(largestView / bytes)) * bytes
     requireOptions(options, api, managedKeys)
     const attach = requireOneOf(options.attach ?? 'global', api, 'options.attach', ['global', 'host'])
     if (attach === 'global') requireConcurrentAccess(context, api)

@@ -35,6 +35,7 @@ import { type MemoryAccess, readAccess, resolveSameAccess, writeGrants } from '.
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { Allocation, requireImported } from './allocation.js'
 import { DeviceBuffer, requireStream } from './deviceBuffer.js'
+import { nameOfType } from './elementType.js'
 import { PoolLife } from './poolLife.js'
 import {
   type MemoryPoolOptions,
@@ -299,8 +300,12 @@ export class MemoryPool extends Resource {
    * `cudaMemPoolExportPointer`).
    */
   exportPointer<E extends DType>(buffer: DeviceBuffer<E>): PoolPointer<E> {
+    const api = 'MemoryPool.exportPointer'
     this._requireAlive()
-    requireInstance(buffer, 'MemoryPool.exportPointer', 'buffer', DeviceBuffer)
+    requireInstance(buffer, api, 'buffer', DeviceBuffer)
+    if (typeof buffer.dtype !== 'string') {
+      throw wrongType(api, 'buffer', 'of a dtype (reinterpret() it)', nameOfType(buffer.dtype))
+    }
     const address = buffer.address as CUdeviceptr
     // Drivers export pointers of a pool only once they have exported the pool.
     const [kind] = this.#handleTypes ?? []

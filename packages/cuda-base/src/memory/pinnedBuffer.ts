@@ -9,7 +9,7 @@ import {
   memoryProtocol,
   type OptionKeys,
   optionalBoolean,
-  requireCount,
+  requireInteger,
   requireOptions,
   type StorageArray,
   type StructType,
@@ -18,6 +18,7 @@ import {
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { structBytes } from './elements.js'
 import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
 import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { ContextArray, requireViewable } from './hostMemory.js'
@@ -131,7 +132,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     requireOptions(options, api, { ...pinnedKeys, dtype: true })
     const { dtype = dtypeOf(array as StorageArray, api, 'array'), ...rest } = options
     requireElementType(dtype, api, 'options.dtype')
-    const held: unknown = typeof dtype !== 'string' && Array.isArray(array) ? dtype.encodeArray(array) : array
+    const held: unknown = structBytes(array, dtype, api, 'array')
     requireArrayFor(held, dtype, api, 'array')
     const buffer = allocate(owner, dtype, elementsIn(held, dtype, api, 'array'), rest, api)
     bytesOf(buffer.array).set(bytesOf(held))
@@ -242,7 +243,7 @@ function allocate<E extends ElementType>(
 ): PinnedBuffer<E> {
   const context = contextOf(owner, api)
   const { bytes } = requireElementType(dtype, api)
-  requireCount(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   requireOptions(options, api, pinnedKeys)
   const isMapped = optionalBoolean(options.mapped, api, 'options.mapped', false)
   const bits =

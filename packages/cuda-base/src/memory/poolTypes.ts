@@ -52,7 +52,7 @@ export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array 
   if (typeof pointer !== 'object' || pointer === null || pointer.type !== 'pool-pointer') {
     throw wrongType(api, 'pointer', 'what exportPointer() gave', pointer)
   }
-  const { bytes } = dtypeInfo(pointer.dtype)
+  const { bytes } = dtypeInfo(pointer.dtype, api, 'pointer.dtype')
   requireInteger(pointer.length, api, 'pointer.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   if (typeof pointer.data !== 'string') throw wrongType(api, 'pointer.data', 'base64 text', pointer.data)
   const data = Uint8Array.from(Buffer.from(pointer.data, 'base64'))

@@ -128,10 +128,15 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
   static reserve(device: DeviceOrContext, options: GrowableOptions): GrowableRange {
     const api = 'GrowableRange.reserve'
     requireOptions(options, api, growableKeys)
+    return GrowableRange._reserve(device, options, api)
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _reserve(device: DeviceOrContext, options: GrowableOptions, api: string): GrowableRange {
     startDriver()
     const place = resolveDevice(device, api)
     const hasDefaults = options.access === undefined && hasNoOptions(options)
-    const { properties, grants, granularity } = hasDefaults ? defaultSetup(place) : setUp(place, options)
+    const { properties, grants, granularity } = hasDefaults ? defaultSetup(place) : setUp(place, options, api)
     const step = options.stepBytes ?? granularityOf(properties, granularityCodes.recommended)
     requireInteger(step, api, 'stepBytes', 1)
     requireInteger(options.maximumBytes, api, 'maximumBytes', 1, 2 ** 47)
@@ -293,14 +298,13 @@ const defaultSetups = new WeakMap<Context, Setup>()
 function defaultSetup(place: DevicePlace): Setup {
   let setup = defaultSetups.get(place.context)
   if (setup === undefined) {
-    setup = setUp(place, {})
+    setup = setUp(place, {}, 'GrowableRange.reserve')
     defaultSetups.set(place.context, setup)
   }
   return setup
 }
 
-function setUp(place: DevicePlace, options: Partial<GrowableOptions>): Setup {
-  const api = 'GrowableRange.reserve'
+function setUp(place: DevicePlace, options: Partial<GrowableOptions>, api: string): Setup {
   const properties = propertiesAt(place, options, api)
   const grants = writeGrants([{ place, access: 'readWrite' }, ...resolveGrants(options.access ?? [], api)])
   return { properties, grants, granularity: granularityOf(properties) }
