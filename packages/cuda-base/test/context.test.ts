@@ -157,7 +157,9 @@ describe('peer access', () => {
     for (const call of ['enablePeerAccess', 'disablePeerAccess'] as const) {
       for (const own of [device, context]) {
         expect(() => context[call](own)).toThrow(RangeError)
-        expect(() => context[call](own)).toThrow(`Context.${call}: peer must be another device, not an object of class `)
+        expect(() => context[call](own)).toThrow(
+          `Context.${call}: peer must be another device, not an object of class `,
+        )
       }
       for (const bad of [undefined, null, 1, {}, { ordinal: 1 }]) {
         expect(() => context[call](bad as never)).toThrow(TypeError)
@@ -184,7 +186,9 @@ test('contextOf and requireContext name what they were given instead', async () 
     context,
     context,
   ])
-  expect(() => contextOf(5 as never, 'f', 'place')).toThrow(new TypeError('f: place must be a Device or a Context, not 5'))
+  expect(() => contextOf(5 as never, 'f', 'place')).toThrow(
+    new TypeError('f: place must be a Device or a Context, not 5'),
+  )
   expect(() => requireContext(device, 'f')).toThrow(/^f: context must be a Context, not an object of class TestDevice/)
   const copy = await secondCopy()
   const foreign = copy.Device.get(0)

@@ -5,8 +5,17 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '3' })
 const { DisposedError, StatusError } = await import('@shoal/types')
-const { Context, Device, DeviceBuffer, DeviceInUseError, deviceAttributeNames, Event, MemoryPool, requireDevice, Stream } =
-  await import('@shoal/cuda-base')
+const {
+  Context,
+  Device,
+  DeviceBuffer,
+  DeviceInUseError,
+  deviceAttributeNames,
+  Event,
+  MemoryPool,
+  requireDevice,
+  Stream,
+} = await import('@shoal/cuda-base')
 const { TestDevice, delay } = await import('./support.js')
 const { secondCopy, twoCopies } = await import('./secondCopy.js')
 
@@ -43,7 +52,9 @@ describe('Device.get', () => {
     expect([Device.from(1), Device.from(second), Device.from(new TestDevice(1))]).toEqual([second, second, second])
     expect(Device.from(copy.Device.get(1))).toBe(second)
     expect(Device.from({ [deviceProtocol]: { version: 0, ordinal: 1 } })).toBe(second)
-    expect(() => Device.from({} as never)).toThrow(/^Device\.from: device must be an object with \[Symbol\.for\('cuda\./)
+    expect(() => Device.from({} as never)).toThrow(
+      /^Device\.from: device must be an object with \[Symbol\.for\('cuda\./,
+    )
     expect(() => Device.from(3)).toThrow(/^Device\.from: ordinal must be an integer from 0 to 2, not 3/)
     expect(() => Device.from(-1)).toThrow(RangeError)
   })
@@ -116,7 +127,9 @@ describe('peers', () => {
       expect(() => device[call](undefined as never)).toThrow(`Device.${call}: peer must be `)
       expect(() => device[call](3)).toThrow(RangeError)
     }
-    expect(() => device.peerAttribute('MAX' as never, 1)).toThrow(/^Device\.peerAttribute: attribute must be a name of /)
+    expect(() => device.peerAttribute('MAX' as never, 1)).toThrow(
+      /^Device\.peerAttribute: attribute must be a name of /,
+    )
     expect(() => device.peerAttribute('ACCESS_SUPPORTED', {} as never)).toThrow(/^Device\.peerAttribute: peer must be /)
   })
 })
@@ -211,8 +224,10 @@ describe('reset', () => {
 
   test('refuses uses of the device while it is under way', async () => {
     const own = new TestDevice(1)
-    void own.primaryContext
+    const { primaryContext } = own
     const reset = own.reset()
+    // The native thread's end is heard of by the event loop, which has no turn in between.
+    for (let turn = 0; turn < 100 && !primaryContext.disposed; turn += 1) await undefined
     expect(() => own.createStream()).toThrow(DeviceInUseError)
     expect(() => own.primaryContext).toThrow('device 1: is being reset')
     await reset

@@ -42,7 +42,10 @@ describe('Event.create', () => {
 
   test.each([
     [{ record: true }, "options must have only the keys timing, blocking, interprocess, not 'record'"],
-    [new (class Options {})(), 'options must be a plain object such as { timing, blocking, interprocess }, not an object'],
+    [
+      new (class Options {})(),
+      'options must be a plain object such as { timing, blocking, interprocess }, not an object',
+    ],
     [null, 'options must be a plain object such as { timing, blocking, interprocess }, not null'],
     [true, 'options must be a plain object such as { timing, blocking, interprocess }, not true'],
     [{ timing: 1 }, 'options.timing must be a boolean, not 1'],
