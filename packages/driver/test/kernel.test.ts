@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { type DType, decodeBF16, decodeF8E4M3, decodeF8E5M2, decodeF16, defineStruct, dtypeInfo } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
-import { compile, lastLaunch, shimEnvironment } from './support/shim.js'
+import { compile, lastLaunch, lastOccupancy, shimActiveBlocks, shimEnvironment } from './support/shim.js'
 
 const shim = compile('kernelShim')
 Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '2' })
@@ -402,6 +402,67 @@ describe('struct arguments', () => {
     expect(() => kernel.launch(good, { x: 1, y: 2 }, 3)).toThrow(TypeError)
     // @ts-expect-error a struct takes an object
     expect(() => kernel.launch(good, null, 3)).toThrow(TypeError)
+  })
+})
+
+describe('occupancy', () => {
+  test('maxActiveBlocks asks the driver about this kernel', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const options = { sharedMemory: 50_000, disableCachingOverride: true }
+    expect(kernel.maxActiveBlocks(96, options)).toBe(shimActiveBlocks(96, 50_000))
+    expect(lastOccupancy()).toMatchObject({ kernel: kernel.handle, blockSize: 96, sharedMemory: 50_000, flags: 1 })
+    expect(kernel.maxActiveBlocks(512)).toBe(4)
+    expect(lastOccupancy()).toMatchObject({ blockSize: 512, sharedMemory: 0, flags: 0 })
+  })
+
+  test('availableSharedMemory asks for blocks of a size', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    expect(kernel.availableSharedMemory(4, 128)).toBe(56 * 1024)
+    expect(lastOccupancy()).toMatchObject({ kernel: kernel.handle, blockCount: 4, blockSize: 128 })
+    expect(() => kernel.availableSharedMemory(17, 128)).toThrow(/^cuOccupancyAvailableDynamicSMemPerBlock failed/)
+  })
+
+  test('potentialBlockSize looks at sizes up to what the kernel can have, on all multiprocessors', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const multiprocessors = device.attribute('MULTIPROCESSOR_COUNT')
+    // The kernel has at most 512 threads a block.
+    expect(kernel.potentialBlockSize()).toEqual({ blockSize: 512, minGridSize: 4 * multiprocessors })
+    const { blockSize, minGridSize } = kernel.potentialBlockSize({ sharedMemory: (threads) => threads * 300 })
+    expect(minGridSize).toBe(kernel.maxActiveBlocks(blockSize, { sharedMemory: blockSize * 300 }) * multiprocessors)
+    expect(kernel.potentialBlockSize({ blockSizeLimit: 64 })).toEqual({
+      blockSize: 64,
+      minGridSize: 16 * multiprocessors,
+    })
+  })
+
+  test('what cannot be is refused by the name of the method, before the call', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    const { calls } = lastOccupancy()
+    for (const size of [0, 1025, -1]) {
+      expect(() => kernel.maxActiveBlocks(size)).toThrow(
+        new RangeError(`Kernel.maxActiveBlocks: blockSize must be an integer from 1 to 1024, not ${size}`),
+      )
+    }
+    expect(() => kernel.maxActiveBlocks(32, { shared: 1 } as never)).toThrow(
+      new TypeError(
+        "Kernel.maxActiveBlocks: options must have only the keys sharedMemory, disableCachingOverride, not 'shared'",
+      ),
+    )
+    expect(() => kernel.availableSharedMemory(0, 32)).toThrow(/^Kernel\.availableSharedMemory: blockCount must be /)
+    expect(() => kernel.potentialBlockSize({ blockSizeLimit: 0 })).toThrow(
+      /^Kernel\.potentialBlockSize: options\.blockSizeLimit must be /,
+    )
+    expect(() => kernel.potentialBlockSize(5 as never)).toThrow(TypeError)
+    expect(lastOccupancy().calls).toBe(calls)
+  })
+
+  test('is refused after the module was disposed of', () => {
+    const own = Module.loadSync(device, '.version 8.0')
+    const kernel = own.kernel('args_4', ['i32'])
+    own.dispose()
+    expect(() => kernel.maxActiveBlocks(32)).toThrow(DisposedError)
+    expect(() => kernel.availableSharedMemory(1, 32)).toThrow(DisposedError)
+    expect(() => kernel.potentialBlockSize()).toThrow(DisposedError)
   })
 })
 

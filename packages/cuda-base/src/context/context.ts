@@ -197,29 +197,33 @@ export class Context {
    * `cudaDeviceEnablePeerAccess`). Enabling twice is no error.
    * @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
    */
-  enablePeerAccess(peer: DeviceWithContext): void {
-    this.#peerAccess('ctxEnablePeerAccess', 'Context.enablePeerAccess', peer, Status.peerAccessAlreadyEnabled)
-    this._peers.add(peer.ordinal)
+  enablePeerAccess(peer: DeviceOrContext): void {
+    const harmless = Status.peerAccessAlreadyEnabled
+    this._peers.add(this.#peerAccess('ctxEnablePeerAccess', 'Context.enablePeerAccess', peer, harmless))
   }
 
   /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`, `cudaDeviceDisablePeerAccess`). */
-  disablePeerAccess(peer: DeviceWithContext): void {
-    this.#peerAccess('ctxDisablePeerAccess', 'Context.disablePeerAccess', peer, Status.peerAccessNotEnabled)
-    this._peers.delete(peer.ordinal)
+  disablePeerAccess(peer: DeviceOrContext): void {
+    const harmless = Status.peerAccessNotEnabled
+    this._peers.delete(this.#peerAccess('ctxDisablePeerAccess', 'Context.disablePeerAccess', peer, harmless))
   }
 
+  /** Gives the ordinal of the other device. */
   #peerAccess(
     call: 'ctxEnablePeerAccess' | 'ctxDisablePeerAccess',
     api: string,
-    peer: DeviceWithContext,
+    peer: DeviceOrContext,
     harmless: number,
-  ): void {
-    const reference: DeviceReference = { ordinal: peer?.ordinal, primaryContext: contextOf(peer, api, 'peer') }
-    if (reference.ordinal === this.device.ordinal) throw outOfRange(api, 'peer', 'another device', peer)
+  ): number {
+    const primaryContext = contextOf(peer, api, 'peer')
+    const { ordinal } = primaryContext.device
+    if (ordinal === this.device.ordinal) throw outOfRange(api, 'peer', 'another device', peer)
+    const reference: DeviceReference = { ordinal, primaryContext }
     // Asked for now: the call that follows must be the only one.
     void reference.primaryContext.handle
     const status = this._status(call, reference)
     if (status !== Status.success && status !== harmless) throw this._error(status, call)
+    return ordinal
   }
 
   get [Symbol.toStringTag](): string {

@@ -2,8 +2,10 @@ import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import {
+  loadedFrom,
   type OptionKeys,
   optionalBoolean,
+  otherCopy,
   requireOptions,
   requireWaitOptions,
   type WaitOptions,
@@ -134,10 +136,12 @@ export class Event extends Resource implements EventLike {
 
   /** Marks the end of what the stream has queued so far; replaces an earlier mark (`cuEventRecord`, `cudaEventRecord`). */
   record(stream: Recorder): this {
-    if (typeof stream !== 'object' || stream === null || !(stream instanceof Resource) || stream instanceof Event) {
-      throw wrongType('Event.record', 'stream', 'a Stream', stream)
+    if (!isRecorder(stream)) {
+      const api = 'Event.record'
+      const streamClass = { name: 'Stream', [loadedFrom]: Resource[loadedFrom] }
+      throw otherCopy(stream, api, 'stream', streamClass) ?? wrongType(api, 'stream', 'a Stream', stream)
     }
-    ;(stream as Recorder).record(this)
+    stream.record(this)
     return this
   }
 
@@ -157,12 +161,8 @@ export class Event extends Resource implements EventLike {
     const wait = requireWaitOptions(options, api)
     const { handle, context } = this
     context._requireAlive()
-    this.#waits += 1
     const background: BackgroundWork = {}
-    const over = (): void => {
-      this.#waits -= 1
-      if (this._disposed && this.#waits === 0) this.#destroy()
-    }
+    const over = this.#owner.#keepForWait()
     return settle(context, eventStatus(context, handle, over, background), this, wait, api, background)
   }
 
@@ -182,6 +182,20 @@ export class Event extends Resource implements EventLike {
     if (this.#waits === 0) this.#destroy()
   }
 
+  /** The event that destroys the handle. */
+  get #owner(): Event {
+    return this.#source instanceof Event ? this.#source.#owner : this
+  }
+
+  /** The waiter asks about the handle until what this gives is called. */
+  #keepForWait(): () => void {
+    this.#waits += 1
+    return () => {
+      this.#waits -= 1
+      if (this._disposed && this.#waits === 0) this.#destroy()
+    }
+  }
+
   #destroy(): void {
     if (this.#source !== undefined) return
     try {
@@ -190,6 +204,13 @@ export class Event extends Resource implements EventLike {
       this.context._removeChild()
     }
   }
+}
+
+/** A stream, which cannot be named here: its class is made of this one. */
+function isRecorder(value: unknown): value is Recorder {
+  return (
+    value instanceof Resource && !(value instanceof Event) && typeof (value as Partial<Recorder>).record === 'function'
+  )
 }
 
 function create(context: Context, bits: number): CUevent {

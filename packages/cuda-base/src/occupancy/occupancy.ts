@@ -45,8 +45,8 @@ export function maxActiveBlocks(
   kernel: KernelHandle | bigint,
   blockSize: number,
   options: OccupancyOptions = {},
+  api = 'maxActiveBlocks',
 ): number {
-  const api = 'maxActiveBlocks'
   const context = contextOf(owner, api)
   const threads = requireInteger(blockSize, api, 'blockSize', 1, mostThreads)
   requireOptions(options, api, occupancyKeys)
@@ -63,8 +63,8 @@ export function availableSharedMemory(
   kernel: KernelHandle | bigint,
   blockCount: number,
   blockSize: number,
+  api = 'availableSharedMemory',
 ): number {
-  const api = 'availableSharedMemory'
   const context = contextOf(owner, api)
   const blocks = requireInteger(blockCount, api, 'blockCount', 1, 0x7fff_ffff)
   const threads = requireInteger(blockSize, api, 'blockSize', 1, mostThreads)

@@ -116,7 +116,10 @@ export class Stream extends Resource implements StreamLike {
    */
   static from(owner: DeviceOrContext, stream: StreamLike): Stream {
     const context = contextOf(owner, 'Stream.from')
-    if (stream instanceof Stream && stream.context === context) return stream
+    if (stream instanceof Stream && stream.context === context) {
+      stream._requireUsable()
+      return stream
+    }
     return new Stream(context, streamFor(context, stream, 'Stream.from'), false, stream)
   }
 
@@ -359,7 +362,7 @@ export function streamFor(context: Context, stream: StreamLike | undefined, api:
     return stream._handle
   }
   if (typeof stream !== 'object' || stream === null) throw wrongType(api, 'stream', 'a stream', stream)
-  const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream)
+  const { handle, deviceOrdinal, context: owner } = toStreamHandle(stream, api)
   if (owner !== 0n && owner !== context._handle) refuseForeignStream(deviceOrdinal, context, api)
   return handle as CUstream
 }

@@ -1,4 +1,17 @@
-import { type Context, check, driverError, Status, scratch, streamFor } from '@shoal/cuda-base'
+import {
+  availableSharedMemory,
+  type BlockSizeOptions,
+  type Context,
+  check,
+  driverError,
+  maxActiveBlocks,
+  type OccupancyOptions,
+  type PotentialBlockSize,
+  Status,
+  scratch,
+  searchBlockSize,
+  streamFor,
+} from '@shoal/cuda-base'
 import {
   type CUfunction,
   CUfunction_attribute,
@@ -143,6 +156,51 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const out = scratch()
     this.#context._callDriver('cuFuncGetAttribute', () => cuFuncGetAttribute(out, code, handle))
     return out.i32[0] as number
+  }
+
+  /**
+   * How many blocks of the kernel run on one multiprocessor at once
+   * (`cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`).
+   * @param blockSize threads in a block, from 1 to 1024.
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   *
+   * @example
+   * const grid = kernel.maxActiveBlocks(256) * device.attribute('MULTIPROCESSOR_COUNT') // all that run at once
+   */
+  maxActiveBlocks(blockSize: number, options: OccupancyOptions = {}): number {
+    const { handle } = this
+    return maxActiveBlocks(this.#context, handle, blockSize, options, 'Kernel.maxActiveBlocks')
+  }
+
+  /**
+   * Bytes of dynamic shared memory that a block can have where `blockCount` blocks of `blockSize` threads, from 1 to 1024,
+   * are to run on one multiprocessor at once (`cuOccupancyAvailableDynamicSMemPerBlock`).
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   */
+  availableSharedMemory(blockCount: number, blockSize: number): number {
+    const { handle } = this
+    return availableSharedMemory(this.#context, handle, blockCount, blockSize, 'Kernel.availableSharedMemory')
+  }
+
+  /**
+   * The number of threads in a block with which most threads of a multiprocessor are busy, the largest where several do
+   * equally, and how many such blocks run on the whole device at once. The search of `cuOccupancyMaxPotentialBlockSize`,
+   * by {@link maxActiveBlocks} of block sizes in steps of a warp.
+   * @throws TypeError, RangeError, DisposedError, StatusError; what `sharedMemory` throws
+   *
+   * @example
+   * const { blockSize, minGridSize } = kernel.potentialBlockSize({ sharedMemory: (threads) => threads * 4 })
+   */
+  potentialBlockSize(options: BlockSizeOptions = {}): PotentialBlockSize {
+    const { handle } = this
+    const { device } = this.#context
+    const facts = {
+      maxThreadsPerBlock: this.maxThreadsPerBlock,
+      warpSize: device.attribute('WARP_SIZE'),
+      multiprocessors: device.attribute('MULTIPROCESSOR_COUNT'),
+      threadsPerMultiprocessor: device.attribute('MAX_THREADS_PER_MULTIPROCESSOR'),
+    }
+    return searchBlockSize(this.#context, handle, facts, options, 'Kernel.potentialBlockSize')
   }
 
   get [Symbol.toStringTag](): string {

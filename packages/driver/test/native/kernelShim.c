@@ -27,6 +27,17 @@ typedef struct {
   uint8_t arguments[512];
 } Launch;
 
+// What was asked of an occupancy function.
+typedef struct {
+  uint64_t kernel;
+  uint64_t sharedMemory;
+  uint32_t blockCount;
+  uint32_t blockSize;
+  uint32_t flags;
+  uint32_t calls;
+} Occupancy;
+
+static Occupancy lastOccupancy;
 static Kernel kernels[MAX_KERNELS];
 static int kernelCount;
 static Launch lastLaunch;
@@ -40,6 +51,7 @@ static void* sim(void) {
 }
 
 EXPORT const Launch* shimLastLaunch(void) { return &lastLaunch; }
+EXPORT const Occupancy* shimLastOccupancy(void) { return &lastOccupancy; }
 EXPORT int shimModules(void) { return moduleCount; }
 
 static int moduleLoad(void** module, const char* image, unsigned count, const int* options, void** values) {
@@ -156,6 +168,24 @@ static int launch(const Kernel* kernel, unsigned gx, unsigned gy, unsigned gz, u
   return SUCCESS;
 }
 
+// A multiprocessor with 2048 threads, 228 KiB of shared memory and room for 16 blocks, of which each takes 1 KiB besides.
+static int maxActiveBlocks(int* blocks, const void* kernel, int blockSize, size_t sharedMemory, unsigned flags) {
+  const int byThreads = blockSize < 1 ? 0 : 2048 / ((blockSize + 31) / 32 * 32);
+  const int byMemory = sharedMemory > 228 * 1024 ? 0 : (int)(228 * 1024 / (sharedMemory + 1024));
+  lastOccupancy = (Occupancy){(uint64_t)(uintptr_t)kernel, sharedMemory, 0, (uint32_t)blockSize, flags, lastOccupancy.calls + 1};
+  if (kernel == NULL || blockSize < 1) return INVALID_VALUE;
+  *blocks = byThreads < byMemory ? byThreads : byMemory;
+  if (*blocks > 16) *blocks = 16;
+  return SUCCESS;
+}
+
+static int availableSharedMemory(size_t* bytes, const void* kernel, int blockCount, int blockSize) {
+  lastOccupancy = (Occupancy){(uint64_t)(uintptr_t)kernel, 0, (uint32_t)blockCount, (uint32_t)blockSize, 0, lastOccupancy.calls + 1};
+  if (kernel == NULL || blockCount > 16) return INVALID_VALUE;
+  *bytes = 228 * 1024 / (size_t)blockCount - 1024;
+  return SUCCESS;
+}
+
 static const struct {
   const char* name;
   void* function;
@@ -163,6 +193,8 @@ static const struct {
     {"cuModuleLoadDataEx", (void*)moduleLoad},   {"cuModuleUnload", (void*)moduleUnload},   {"cuModuleGetFunction", (void*)getFunction},
     {"cuModuleGetGlobal", (void*)getGlobal},     {"cuFuncGetAttribute", (void*)getAttribute}, {"cuFuncSetAttribute", (void*)setAttribute},
     {"cuFuncGetParamInfo", (void*)getParameter}, {"cuLaunchKernel", (void*)launch},
+    {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", (void*)maxActiveBlocks},
+    {"cuOccupancyAvailableDynamicSMemPerBlock", (void*)availableSharedMemory},
 };
 
 EXPORT int cuDriverGetVersion(int* version) {

@@ -49,3 +49,34 @@ export function lastLaunch(): RecordedLaunch {
     arguments: bytes.slice(52, 52 + view.getUint32(48, true)),
   }
 }
+
+export interface RecordedOccupancy {
+  readonly kernel: bigint
+  readonly sharedMemory: number
+  readonly blockCount: number
+  readonly blockSize: number
+  readonly flags: number
+  readonly calls: number
+}
+
+/** What an occupancy function was called with last. */
+export function lastOccupancy(): RecordedOccupancy {
+  const address = driver.rawSymbol('shimLastOccupancy')
+  if (address === undefined) throw new Error('the kernel shim is not in use')
+  const view = new DataView(readMemory(bindBigCall(address, 0, 'pointer', 'shimLastOccupancy')(), 32).buffer)
+  const [blockCount, blockSize, flags, calls] = [16, 20, 24, 28].map((at) => view.getUint32(at, true)) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  const sharedMemory = Number(view.getBigUint64(8, true))
+  return { kernel: view.getBigUint64(0, true), sharedMemory, blockCount, blockSize, flags, calls }
+}
+
+/** What the shim answers for a block, as its C says it. */
+export function shimActiveBlocks(blockSize: number, sharedMemory: number): number {
+  const byThreads = Math.floor(2048 / (Math.ceil(blockSize / 32) * 32))
+  const byMemory = sharedMemory > 228 * 1024 ? 0 : Math.floor((228 * 1024) / (sharedMemory + 1024))
+  return Math.min(byThreads, byMemory, 16)
+}

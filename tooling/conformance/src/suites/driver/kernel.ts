@@ -281,6 +281,35 @@ export const kernelSuite: Suite = {
       },
     },
     {
+      name: 'occupancy lies within what the device has, and the block size found is confirmed',
+      requires: { kernels: true },
+      async run(t) {
+        const axpy = await loadAxpy(t)
+        const threads = t.device.attribute('MAX_THREADS_PER_MULTIPROCESSOR')
+        const blocks = t.device.attribute('MAX_BLOCKS_PER_MULTIPROCESSOR')
+        const shared = t.device.attribute('MAX_SHARED_MEMORY_PER_MULTIPROCESSOR')
+        const multiprocessors = t.device.attribute('MULTIPROCESSOR_COUNT')
+        const most = Math.min(axpy.maxThreadsPerBlock, 1024)
+        for (const size of [1, 32, 33, t.random.integer(34, most - 1), most]) {
+          const active = axpy.maxActiveBlocks(size)
+          assert.ok(active >= 1 && active <= blocks, `${active} blocks of ${size} threads`)
+          assert.ok(active * size <= threads, `${active} blocks of ${size} threads`)
+          const sharedMemory = axpy.availableSharedMemory(active, size)
+          assert.ok(sharedMemory * active <= shared, `${sharedMemory} bytes for each of ${active} blocks`)
+        }
+        const { blockSize, minGridSize } = axpy.potentialBlockSize()
+        assert.ok(blockSize >= 1 && blockSize <= most, `${blockSize}`)
+        const active = axpy.maxActiveBlocks(blockSize)
+        assert.equal(minGridSize, active * multiprocessors)
+        for (let size = 32; size <= most; size += 32) {
+          assert.ok(axpy.maxActiveBlocks(size) * size <= active * blockSize, `${size} threads keep more of them busy`)
+        }
+        const limited = axpy.potentialBlockSize({ blockSizeLimit: 100 })
+        assert.ok(limited.blockSize <= 100, `${limited.blockSize}`)
+        assert.throws(() => axpy.maxActiveBlocks(0), RangeError)
+      },
+    },
+    {
       name: 'errors of the compiler come with its log',
       requires: { kernels: true },
       run(t) {
