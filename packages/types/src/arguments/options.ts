@@ -18,8 +18,10 @@ export function requireOptions<T extends object>(
   if (!isPlainObject(value)) throw wrongType(api, name, `a plain object such as ${example(keys)}`, value)
   // Inherited keys too: they would be read like all others.
   for (const key in value) {
-    // Names that every object inherits are not `true`. A look-up costs less than a call of hasOwn.
-    if ((keys as { readonly [key: string]: unknown })[key] !== true) throw unknownKey(api, name, key, keys)
+    // A look-up costs less than a call of hasOwn. Names that every object inherits are not `true`.
+    if ((keys as { readonly [key: string]: unknown })[key] !== true && !Object.hasOwn(keys, key)) {
+      throw unknownKey(api, name, key, keys)
+    }
   }
   return value as T
 }
