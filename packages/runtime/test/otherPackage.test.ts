@@ -2,7 +2,8 @@ import { afterAll, expect, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] = 'sim'
 const driver = await import('@shoal/driver')
-const { Event, elapsedMs, Stream } = await import('@shoal/runtime')
+const runtime = await import('@shoal/runtime')
+const { Event, elapsedMs, Stream } = runtime
 
 const device = driver.Device.get(0)
 const context = device.primaryContext
@@ -22,6 +23,85 @@ test('either package records the events of the other, and reads the time between
   first.dispose()
   expect(() => theirs.record(first)).toThrow('Event was disposed')
   expect(() => theirs.record({} as never)).toThrow('event must be an Event, not a plain object')
+})
+
+const values = Float32Array.from({ length: 101 }, () => Math.random())
+
+test('buffers of either package are buffers of both, and copied by the other', async () => {
+  using theirs = driver.DeviceBuffer.from(device, values)
+  using ours = runtime.DeviceBuffer.from(values)
+  using a = driver.DeviceBuffer.zeros(device, 'f32', 101)
+  using b = runtime.DeviceBuffer.zeros('f32', 101)
+  expect(a.copyFromSync(ours).toArraySync()).toEqual(values)
+  expect(b.copyFromSync(theirs).toArraySync()).toEqual(values)
+  for (const buffer of [theirs, ours]) {
+    expect(buffer).toBeInstanceOf(driver.DeviceBuffer)
+    expect(buffer).toBeInstanceOf(runtime.DeviceBuffer)
+    expect(runtime.DeviceBuffer.view(buffer, 'f32', { byteOffset: 4 }).toArraySync()).toEqual(values.slice(1))
+    expect(driver.DeviceBuffer.view(device, buffer, 'f32', { byteOffset: 4 }).toArraySync()).toEqual(values.slice(1))
+  }
+  theirs.dispose()
+  expect(() => b.copyFrom(theirs)).toThrow('DeviceBuffer was disposed')
+  expect(() => runtime.DeviceBuffer.view(theirs, 'f32')).toThrow('DeviceBuffer was disposed')
+})
+
+test('streams of either package order the copies, fills and frees of the other', async () => {
+  using ours = Stream.create()
+  using theirs = device.createStream()
+  for (const [made, other] of [
+    [driver.DeviceBuffer.allocateOn(theirs, 'f32', 101), ours],
+    [runtime.DeviceBuffer.allocateOn(ours, 'f32', 101), theirs],
+    [driver.DeviceBuffer.allocate(device, 'f32', 101), ours],
+    [runtime.DeviceBuffer.allocate('f32', 101), theirs],
+  ] as const) {
+    ours.synchronizeSync()
+    theirs.synchronizeSync()
+    expect(await made.copyFrom(values, { stream: other }).toArray({ stream: other })).toEqual(values)
+    made.disposeOn(other)
+    expect(made.disposed).toBe(true)
+  }
+})
+
+test('page-locked and managed memory of either package is copied by the other', async () => {
+  for (const pinned of [driver.PinnedBuffer.from(device, values), runtime.PinnedBuffer.from(values)]) {
+    using held = pinned
+    for (const buffer of [driver.DeviceBuffer.zeros(device, 'f32', 101), runtime.DeviceBuffer.zeros('f32', 101)]) {
+      using target = buffer
+      expect(await target.copyFrom(held).toArray()).toEqual(values)
+      held.array.fill(0)
+      expect((await target.copyTo(held)).array).toEqual(values)
+    }
+  }
+  using theirs = driver.ManagedBuffer.allocate(device, 'f32', 101)
+  using ours = runtime.ManagedBuffer.allocate('f32', 101)
+  theirs.array.set(values)
+  ours.memory.copyFromSync(theirs)
+  expect(ours.array).toEqual(values)
+  expect([runtime.pointerInfo(theirs).type, driver.pointerInfo(device, ours).type]).toEqual(['managed', 'managed'])
+})
+
+test('pools of either package serve streams of the other, under the same handle', () => {
+  using ours = Stream.create()
+  using theirs = device.createStream()
+  using pool = driver.MemoryPool.create(device)
+  const same = runtime.MemoryPool.from(pool)
+  const back = driver.MemoryPool.from(device, runtime.MemoryPool.from(same))
+  expect([same.handle, back.handle]).toEqual([pool.handle, pool.handle])
+  for (const [from, stream] of [
+    [pool, ours],
+    [same, theirs],
+    [same, ours],
+  ] as const) {
+    const buffer = from.allocate(stream, 'f32', 101)
+    expect(pool.used.current).toBeGreaterThanOrEqual(404)
+    expect(buffer.copyFromSync(values, { stream }).toArraySync({ stream })).toEqual(values)
+    buffer.disposeOn(stream)
+    stream.synchronizeSync()
+    expect(pool.used.current).toBe(0)
+  }
+  // A borrowed one goes without the pool.
+  same.dispose()
+  expect(pool.used.current).toBe(0)
 })
 
 test.each([

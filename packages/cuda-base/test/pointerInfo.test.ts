@@ -1,0 +1,123 @@
+import { DisposedError, memoryProtocol } from '@shoal/types'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Particle, randomInteger } from './elements.js'
+
+Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
+const { DeviceBuffer, GrowableBuffer, ManagedBuffer, MemoryPool, PinnedBuffer, pointerInfo, Stream } = await import(
+  '@shoal/cuda-base'
+)
+const { TestDevice } = await import('./support.js')
+
+const device = new TestDevice(0)
+const second = new TestDevice(1)
+const unregistered = {
+  type: 'unregistered',
+  deviceOrdinal: undefined,
+  devicePointer: undefined,
+  hostPointer: undefined,
+  rangeStart: 0n,
+  rangeLength: 0,
+}
+
+beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
+
+describe('pointerInfo', () => {
+  test('tells the device and the allocation of device memory, whichever device or context asks', () => {
+    const length = randomInteger(1, 999) * 2 + 1
+    using buffer = DeviceBuffer.allocate(second, 'u8', length)
+    const { address } = buffer
+    for (const owner of [device, device.primaryContext, second, second.primaryContext]) {
+      expect(pointerInfo(owner, buffer)).toEqual({
+        type: 'device',
+        deviceOrdinal: 1,
+        devicePointer: address,
+        hostPointer: undefined,
+        rangeStart: address,
+        rangeLength: length,
+      })
+    }
+  })
+
+  test('takes an address or a view within the allocation, up to its last byte', () => {
+    using buffer = DeviceBuffer.allocate(device, Particle, 7)
+    const { address, byteLength } = buffer
+    const facts = { type: 'device', rangeStart: address, rangeLength: byteLength }
+    expect(pointerInfo(device, buffer.slice(3))).toMatchObject({ ...facts, devicePointer: address + 72n })
+    const last = address + BigInt(byteLength) - 1n
+    expect(pointerInfo(device, last)).toMatchObject({ ...facts, devicePointer: last })
+    expect(pointerInfo(device, { [memoryProtocol]: buffer[memoryProtocol] })).toMatchObject(facts)
+  })
+
+  test('tells page-locked, managed, stream-ordered and mapped memory apart', async () => {
+    using pinned = PinnedBuffer.allocate(device, 'f32', 3, { mapped: true })
+    expect(pointerInfo(device, pinned)).toMatchObject({
+      type: 'host',
+      devicePointer: pinned.deviceAddress,
+      hostPointer: pinned.address,
+      rangeLength: 12,
+    })
+    using managed = ManagedBuffer.allocate(second, 'f32', 5)
+    const { address } = managed
+    expect(pointerInfo(device, managed)).toEqual({
+      type: 'managed',
+      deviceOrdinal: 1,
+      devicePointer: address,
+      hostPointer: address,
+      rangeStart: address,
+      rangeLength: 20,
+    })
+    using stream = Stream.create(device)
+    using pool = MemoryPool.create(device)
+    using pooled = pool.allocate(stream, 'f32', 5)
+    const { address: fromPool } = pooled
+    expect(pointerInfo(device, pooled)).toMatchObject({ type: 'device', deviceOrdinal: 0, devicePointer: fromPool })
+    using growable = GrowableBuffer.reserve(second, 'f32', { maximumLength: 9, length: 5 })
+    const { address: mapped } = growable
+    expect(pointerInfo(device, growable)).toMatchObject({ type: 'device', deviceOrdinal: 1, devicePointer: mapped })
+    // With no elements there is an address, and no memory behind it.
+    expect(pointerInfo(device, growable.resize(0))).toEqual(unregistered)
+  })
+
+  test('does not know other addresses, nor memory that was freed', () => {
+    for (const address of [0n, 5n, 2n ** 63n, 2n ** 64n - 1n]) {
+      expect(pointerInfo(device, address)).toEqual(unregistered)
+    }
+    using empty = DeviceBuffer.allocate(device, 'f32', 0)
+    expect(pointerInfo(device, empty)).toEqual(unregistered)
+    const buffer = DeviceBuffer.allocate(device, 'f32', 3)
+    const { address } = buffer
+    expect(pointerInfo(device, address).type).toBe('device')
+    buffer.dispose()
+    expect(pointerInfo(device, address)).toEqual(unregistered)
+    expect(() => pointerInfo(device, buffer)).toThrow(new DisposedError('DeviceBuffer'))
+  })
+
+  test.each([
+    [5, 5n, TypeError, 'owner must be a Device or a Context, not 5'],
+    [undefined, 5n, TypeError, 'owner must be a Device or a Context, not undefined'],
+    [5n, device, TypeError, 'owner must be a Device or a Context, not 5n'],
+    [device, 5, TypeError, 'pointer must be a bigint, not 5'],
+    [device, Number.NaN, TypeError, 'pointer must be a bigint, not NaN'],
+    [device, undefined, TypeError, 'pointer must be a bigint, not undefined'],
+    [device, {}, TypeError, 'pointer must be a bigint, not a plain object'],
+    [device, new Float32Array(3), TypeError, 'pointer must be a bigint, not an object of class Float32Array'],
+    [device, -5n, RangeError, 'pointer must be a bigint of 64 bits without a sign, not -5n'],
+    [device, 2n ** 64n, RangeError, `pointer must be a bigint of 64 bits without a sign, not ${2n ** 64n}n`],
+  ] as const)('refuses %o, %o', (owner, pointer, type, message) => {
+    expect(() => pointerInfo(owner as never, pointer as never)).toThrow(new type(`pointerInfo: ${message}`))
+  })
+
+  test('refuses memory whose answer is malformed, and passes on what its getter throws', () => {
+    const range = { version: 0, address: 256n, byteLength: 4, deviceOrdinal: 0, context: 0n }
+    const of = (change: object): never => ({ [memoryProtocol]: { ...range, ...change } }) as never
+    expect(() => pointerInfo(device, of({ address: 5 }))).toThrow(/^pointerInfo: pointer.address must be/)
+    expect(() => pointerInfo(device, of({ byteLength: -1 }))).toThrow(/^pointerInfo: pointer.byteLength must be/)
+    const thrown = new Error('from a getter')
+    const memory = {
+      get [memoryProtocol](): never {
+        throw thrown
+      },
+    }
+    expect(() => pointerInfo(device, memory)).toThrow(thrown)
+  })
+})
