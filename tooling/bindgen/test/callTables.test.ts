@@ -58,9 +58,12 @@ describe('a pair', () => {
     expect([one.supersededBy, other.supersededBy]).toEqual([undefined, undefined])
   })
 
-  test.each(Object.entries(renamedPairs))('%s and %s is one that facts/callPairs.ts names', (runtimeName, driverName) => {
-    expect(pairs).toContainEqual(expect.objectContaining({ runtime: runtimeName, driver: driverName }))
-  })
+  test.each(Object.entries(renamedPairs))(
+    '%s and %s is one that facts/callPairs.ts names',
+    (runtimeName, driverName) => {
+      expect(pairs).toContainEqual(expect.objectContaining({ runtime: runtimeName, driver: driverName }))
+    },
+  )
 
   test.each(Object.keys(unlikePairs))('is not made of %s, which does something else', (name) => {
     expect(specOf(runtime, name)?.name).toBe(name)
