@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { driverLibrary } from '../../../packages/cuda-base/src/calls/driverLibrary.js'
+import { adaptedNames } from '../../../packages/runtime/src/calls/adaptedCalls.js'
+import { runtimeLibrary } from '../../../packages/runtime/src/calls/runtimeLibrary.js'
+import { emitCallTables, pairCalls, tableFiles } from '../src/emit/callTables.js'
+import { renamedPairs, unlikePairs } from '../src/facts/callPairs.js'
+import type { FunctionSpec, LibrarySpecFile } from '../src/spec/types.js'
+import { readExported, readSpec, root } from './environment.js'
+
+const driver = readSpec('driver')
+const runtime = readSpec('runtime')
+const pairs = pairCalls(driver, runtime)
+
+function specOf(library: LibrarySpecFile, name: string): FunctionSpec {
+  return library.functions.find((entry) => entry.name === name) as FunctionSpec
+}
+
+/** The spec with one function changed. */
+function withChange(library: LibrarySpecFile, name: string, change: Partial<FunctionSpec>): LibrarySpecFile {
+  const functions = library.functions.map((entry) => (entry.name === name ? { ...entry, ...change } : entry))
+  return { ...library, functions }
+}
+
+test.each(Object.values(tableFiles))('packages/%s is what the committed specs give', (path) => {
+  expect(readFileSync(join(root, 'packages', path), 'utf8')).toBe(emitCallTables(driver, runtime).get(path))
+})
+
+describe('a pair', () => {
+  test('is of two functions that there are, each in one pair alone', () => {
+    expect(pairs.length).toBeGreaterThan(150)
+    for (const side of ['key', 'driver', 'runtime'] as const) {
+      expect(new Set(pairs.map((pair) => pair[side])).size).toBe(pairs.length)
+    }
+    for (const pair of pairs) {
+      expect(specOf(driver, pair.driver)?.name).toBe(pair.driver)
+      expect(specOf(runtime, pair.runtime)?.name).toBe(pair.runtime)
+    }
+  })
+
+  // Anew and in other words than the emitter has: what a value of each kind takes in the argument block.
+  const slots: Readonly<Record<string, string>> = {
+    handle: '64 bits',
+    deviceptr: '64 bits',
+    callback: '64 bits',
+    pointer: '64 bits',
+    enum: 'a number',
+    integer: 'a number',
+  }
+
+  test.each(pairs)('$key: $driver and $runtime lower alike', (pair) => {
+    const [one, other] = [specOf(driver, pair.driver), specOf(runtime, pair.runtime)]
+    const lowered = ({ parameters }: FunctionSpec): string[] =>
+      parameters.map(({ lowered: { kind } }) => slots[kind] ?? kind)
+    expect(lowered(one)).toEqual(lowered(other))
+    expect([one.result.kind, other.result.kind]).toEqual(['enum', 'enum'])
+    expect([one.supersededBy, other.supersededBy]).toEqual([undefined, undefined])
+  })
+
+  test.each(Object.entries(renamedPairs))(
+    '%s and %s is one that facts/callPairs.ts names',
+    (runtimeName, driverName) => {
+      expect(pairs).toContainEqual(expect.objectContaining({ runtime: runtimeName, driver: driverName }))
+    },
+  )
+
+  test.each(Object.keys(unlikePairs))('is not made of %s, which does something else', (name) => {
+    expect(specOf(runtime, name)?.name).toBe(name)
+    expect(pairs.map((pair) => pair.runtime)).not.toContain(name)
+  })
+})
+
+describe('a pair that facts/callPairs.ts names and that is none', () => {
+  const message = 'cudaFree and cuMemFree are named as a pair and are none'
+
+  test('is refused where the parameters are others', () => {
+    const { parameters } = specOf(runtime, 'cudaFree')
+    const twice = withChange(runtime, 'cudaFree', { parameters: [...parameters, ...parameters] })
+    expect(() => pairCalls(driver, twice)).toThrow(message)
+    const number = specOf(runtime, 'cudaDeviceCanAccessPeer').parameters[1]
+    expect(number?.lowered.kind).toBe('integer')
+    const unlike = withChange(runtime, 'cudaFree', { parameters: [number as FunctionSpec['parameters'][number]] })
+    expect(() => pairCalls(driver, unlike)).toThrow(message)
+  })
+
+  test('is refused where the driver has no such function, or an old one', () => {
+    const functions = driver.functions.filter(({ name }) => name !== 'cuMemFree')
+    expect(() => pairCalls({ ...driver, functions }, runtime)).toThrow(message)
+    expect(() => pairCalls(withChange(driver, 'cuMemFree', { supersededBy: 'cuMemFree_v9' }), runtime)).toThrow(message)
+  })
+
+  test('is left out where the names alone suggest it', () => {
+    expect(pairs.map(({ key }) => key)).toContain('streamQuery')
+    const other = withChange(runtime, 'cudaStreamQuery', { parameters: [] })
+    expect(pairCalls(driver, other).map(({ key }) => key)).not.toContain('streamQuery')
+  })
+})
+
+describe('nameOf', () => {
+  describe.each([
+    ['driver', driverLibrary, driver],
+    ['runtime', runtimeLibrary, runtime],
+  ] as const)('of the %s', (name, library, spec) => {
+    const keys = Object.keys(library.calls) as (keyof typeof library.calls)[]
+    const exported = readExported(name)
+
+    test('has all keys of the table and those adapted by hand', () => {
+      const adapted = keys.filter((key) => !pairs.some((pair) => pair.key === key))
+      expect(keys).toHaveLength(pairs.length + adapted.length)
+      expect(adapted).toHaveLength(8)
+      expect(adapted).toEqual(expect.arrayContaining(Object.keys(adaptedNames)))
+    })
+
+    test.each(pairs)(`is what the table of the ${name} says: $key`, (pair) => {
+      expect(library.nameOf(pair.key as (typeof keys)[number])).toBe(pair[name])
+    })
+
+    test.each(keys)('%s is a function that the real library exports', (key) => {
+      const found = specOf(spec, library.nameOf(key))
+      expect(found?.name).toBe(library.nameOf(key))
+      // Newer than the library of the list, or of another library of that platform.
+      if (found.since > spec.exports.version || found.reason !== undefined) return
+      expect([...exported]).toContain(found.symbol)
+    })
+  })
+})
