@@ -5,17 +5,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '3' })
 const { DisposedError, StatusError } = await import('@shoal/types')
-const {
-  Context,
-  Device,
-  DeviceBuffer,
-  DeviceInUseError,
-  deviceAttributeNames,
-  Event,
-  MemoryPool,
-  requireDevice,
-  Stream,
-} = await import('@shoal/cuda-base')
+const { Context, Device, DeviceBuffer, DeviceInUseError, deviceAttributeNames, Event, MemoryPool, Stream } =
+  await import('@shoal/cuda-base')
 const { TestDevice, delay } = await import('./support.js')
 const { secondCopy, twoCopies } = await import('./secondCopy.js')
 
@@ -257,11 +248,12 @@ describe('reset', () => {
   })
 })
 
-test('requireDevice names what it was given instead, and says of a second copy that it is one', async () => {
-  expect(requireDevice(device, 'f')).toBe(device)
-  expect(() => requireDevice(0, 'f', 'place')).toThrow(new TypeError('f: place must be a Device, not 0'))
+test('a device of a second copy of the package is told as such where an owner is meant', async () => {
   const copy = await secondCopy()
-  expect(() => requireDevice(copy.Device.get(0), 'f')).toThrow(twoCopies)
+  expect(() => Stream.create(copy.Device.get(0) as never)).toThrow(twoCopies)
+  expect(() => Stream.create(0 as never)).toThrow(
+    new TypeError('Stream.create: owner must be a Device or a Context, not 0'),
+  )
 })
 
 test('a device is printed in one line, also after dispose()', () => {

@@ -2,7 +2,7 @@ import {
   type CUcontext,
   type CUdevice,
   type CUevent,
-  CUlimit,
+  type CUlimit,
   cuCtxGetApiVersion,
   cuCtxGetCurrent,
   cuCtxSetCurrent,
@@ -22,7 +22,6 @@ import {
   otherCopy,
   outOfRange,
   requireFunction,
-  requireInstance,
   requireInteger,
   wrongType,
 } from '@shoal/types'
@@ -33,13 +32,9 @@ import { processIsEnding, throwFirst, tidyUpAtEndOfThread, warnAtEnd } from '../
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { DeviceInUseError } from './deviceInUse.js'
+import { type ContextLimit, limitCode } from './limits.js'
 
 const eventDisableTiming = 2
-
-type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
-
-/** The limits of a context: `CUlimit` without its prefix. */
-export type ContextLimit = Exclude<WithoutPrefix<keyof typeof CUlimit, 'CU_LIMIT_'>, 'MAX'>
 
 /** A device object of a safe package: it retains its primary context on first use. */
 export interface DeviceWithContext {
@@ -485,11 +480,6 @@ export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): 
   throw otherCopy(context ?? owner, api, name, Context) ?? wrongType(api, name, 'a Device or a Context', owner)
 }
 
-/** A context and nothing else. @throws TypeError */
-export function requireContext(value: unknown, api: string, name = 'context'): Context {
-  return requireInstance(value, api, name, Context) as Context
-}
-
 function withContextForRelease(handle: CUcontext, call: () => number): number {
   try {
     return withContext(handle, call)
@@ -498,12 +488,4 @@ function withContextForRelease(handle: CUcontext, call: () => number): number {
     if (typeof status === 'number' && isGone(status)) return status
     throw error
   }
-}
-
-function limitCode(limit: ContextLimit, api: string): CUlimit {
-  const name = typeof limit === 'string' && limit !== ('MAX' as string) ? `CU_LIMIT_${limit}` : ''
-  if (!Object.hasOwn(CUlimit, name)) {
-    throw wrongType(api, 'limit', "a limit such as 'STACK_SIZE'", limit)
-  }
-  return (CUlimit as Readonly<Record<string, CUlimit>>)[name] as CUlimit
 }

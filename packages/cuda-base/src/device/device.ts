@@ -3,7 +3,6 @@ import {
   type CUdevice,
   CUdevice_attribute,
   CUdevice_P2PAttribute,
-  cuDeviceGet,
   cuDeviceGetLuid,
   cuDeviceGetName,
   cuDevicePrimaryCtxGetState,
@@ -17,16 +16,14 @@ import {
   type ElementType,
   inspectKey,
   loadedFrom,
-  requireInstance,
-  requireInteger,
-  requireText,
   toDeviceOrdinal,
   wrongType,
 } from '@shoal/types'
 import type { CallName, CudaLibrary } from '../calls/cudaLibrary.js'
 import { driverLibrary } from '../calls/driverLibrary.js'
-import { Context, type ContextLimit, type DeviceWithContext } from '../context/context.js'
+import { Context, type DeviceWithContext } from '../context/context.js'
 import { DeviceInUseError } from '../context/deviceInUse.js'
+import type { ContextLimit } from '../context/limits.js'
 import { check, Status } from '../errors.js'
 import { Event, type EventOptions } from '../event/event.js'
 import { throwFirst } from '../lifetime.js'
@@ -38,6 +35,7 @@ import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
 import { type AllocationOptions, allocationGranularity, type Granularity } from '../vmm/properties.js'
+import { DeviceList } from './deviceList.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
 
@@ -60,61 +58,6 @@ export function deviceAttributeNames(): readonly DeviceAttribute[] {
   return Object.keys(CUdevice_attribute)
     .filter((name) => name.startsWith(attributePrefix) && name !== `${attributePrefix}MAX`)
     .map((name) => name.slice(attributePrefix.length) as DeviceAttribute)
-}
-
-/** The devices of this JavaScript thread as one of the two libraries knows them: one object each. */
-export class DeviceList<D extends Device> {
-  readonly #devices = new Map<number, D>()
-  readonly #cuda: CudaLibrary
-  readonly #make: (ordinal: number, handle: CUdevice) => D
-
-  constructor(cuda: CudaLibrary, make: (ordinal: number, handle: CUdevice) => D) {
-    this.#cuda = cuda
-    this.#make = make
-  }
-
-  /** How many there are; 0 where there is a driver and no device. */
-  get count(): number {
-    const status = this.#cuda.startForCount()
-    if (status === Status.noDevice) return 0
-    const out = scratch()
-    this.#check(this.#cuda.calls.deviceGetCount(out), 'deviceGetCount')
-    return out.i32[0] as number
-  }
-
-  get(ordinal: number, api = 'Device.get'): D {
-    const known = this.#devices.get(ordinal)
-    if (known !== undefined) return known
-    const { count } = this
-    if (count === 0) throw new RangeError(`${api}: ordinal must be that of a device, and there is no CUDA device`)
-    requireInteger(ordinal, api, 'ordinal', 0, count - 1)
-    this.#cuda.start()
-    const out = scratch()
-    check(cuDeviceGet(out, ordinal), 'cuDeviceGet')
-    const device = this.#make(ordinal, out.i32[0] as CUdevice)
-    this.#devices.set(ordinal, device)
-    return device
-  }
-
-  all(): readonly D[] {
-    return Array.from({ length: this.count }, (_, ordinal) => this.get(ordinal))
-  }
-
-  getByPciBusId(pciBusId: string): D {
-    const api = 'Device.getByPciBusId'
-    requireText(pciBusId, api, 'pciBusId')
-    this.#cuda.start()
-    const out = scratch()
-    this.#check(this.#cuda.calls.deviceGetByPCIBusId(out, pciBusId), 'deviceGetByPCIBusId')
-    const found = out.i32[0] as number
-    const device = this.all().find((candidate) => this.#cuda.deviceArgument(candidate) === found)
-    if (device !== undefined) return device
-    throw new RangeError(`${api}: pciBusId must be that of a device this process sees, not '${pciBusId}'`)
-  }
-
-  #check(status: number, call: 'deviceGetCount' | 'deviceGetByPCIBusId'): void {
-    if (status !== Status.success) throw this.#cuda.error(status, this.#cuda.nameOf(call))
-  }
 }
 
 let isSoftware: boolean | undefined
@@ -500,11 +443,6 @@ export class Device implements DeviceWithContext, DeviceLike {
     }
     throwFirst(`Device ${this.ordinal}`, failures)
   }
-}
-
-/** A device of one of the two packages, or a TypeError that names the parameter. */
-export function requireDevice(device: unknown, api: string, name = 'device'): Device {
-  return requireInstance(device, api, name, Device) as Device
 }
 
 function textIn(bytes: Uint8Array): string {

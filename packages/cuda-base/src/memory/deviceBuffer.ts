@@ -1,5 +1,4 @@
-import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
-import { callInContext } from '@shoal/ffi'
+import type { CUstream } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
   type DType,
@@ -22,15 +21,16 @@ import {
   type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
-import { Status } from '../errors.js'
-import { Resource, releaseAfterFailure, watchLater } from '../lifetime.js'
+import { Resource, watchLater } from '../lifetime.js'
 import { Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
+import { queueCopy } from './deviceCopy.js'
 import { type ElementValue, elementBytes, structBytes } from './elements.js'
 import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
 import { queueFill } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
+import { startWith } from './newMemory.js'
 import type { PinnedBuffer } from './pinnedBuffer.js'
 import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
 import {
@@ -507,46 +507,4 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): CUstream {
   requireOptions(options, api, queueKeys)
   return streamFor(memory.context, options.stream, api)
-}
-
-/** Queues a copy of device memory, of this or another device, or of page-locked memory. */
-function queueCopy(context: Context, stream: CUstream, target: bigint, source: MemoryRange): void {
-  const { address, byteLength, deviceOrdinal } = source
-  if (byteLength === 0) return
-  const [to, from] = [target as CUdeviceptr, address as CUdeviceptr]
-  const { calls } = context._cuda
-  const { device } = context
-  callInContext(context.handle)
-  if (deviceOrdinal < 0) {
-    const status = calls.memcpyAsync(to, from, byteLength, stream)
-    if (status !== Status.success) throw context._error(status, 'memcpyAsync')
-  } else if (deviceOrdinal === device.ordinal) {
-    const status = calls.memcpyDtoDAsync(to, from, byteLength, stream)
-    if (status !== Status.success) throw context._error(status, 'memcpyDtoDAsync')
-  } else {
-    const status = calls.memcpyPeerAsync(to, { ordinal: device.ordinal, primaryContext: context }, source, stream)
-    if (status !== Status.success) throw context._error(status, 'memcpyPeerAsync')
-  }
-}
-
-/** Writes to memory that nobody else knows yet, and waits for nobody's work but this. Disposes of it on failure. */
-function startWith(memory: DeviceBuffer<ElementType>, write: (stream: CUstream) => void): void {
-  try {
-    write(transferStream(memory.context).handle)
-  } catch (error) {
-    releaseAfterFailure('Memory of a device', () => memory.dispose())
-    throw error
-  }
-}
-
-const transferStreams = new WeakMap<Context, Stream>()
-
-/** A stream of our own for memory nobody else knows yet, so that making it waits for nobody's work. */
-function transferStream(context: Context): Stream {
-  let stream = transferStreams.get(context)
-  if (stream === undefined) {
-    stream = Stream._createHidden(context)
-    transferStreams.set(context, stream)
-  }
-  return stream
 }
