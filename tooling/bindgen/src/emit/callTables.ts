@@ -70,7 +70,7 @@ function slotOf(lowered: Lowered): string {
 }
 
 /** Those that the safe packages call. */
-function sharedPairs(pairs: readonly CallPair[]): CallPair[] {
+export function sharedPairs(pairs: readonly CallPair[]): CallPair[] {
   return sharedCalls.map((key) => {
     const pair = pairs.find((candidate) => candidate.key === key)
     if (pair === undefined) throw new Error(`${key} is called by both packages and is no pair of libcuda and libcudart`)
