@@ -259,9 +259,19 @@ describe('the rendezvous of a job', () => {
     expect(left.output).toContain('rank 1 left the job')
   })
 
-  test('knows a rank that exits well from one that is lost', async () => {
-    const { code, output } = await run(['-n', '2', ranks, 'exits'])
-    expect(output).toBe("[1] barrier 'never' cannot end: rank 0 left the job; alarmed: false\n")
+  test.each([
+    ['exits', 'rank 0 was lost; alarmed: true', 1],
+    ['leaves', 'rank 0 left the job; alarmed: false', 0],
+  ])('a rank that %s with status 0 while another waits: %s', async (action, what, told) => {
+    const { code, output, errors } = await run(['-n', '2', ranks, action])
+    expect(output).toBe(`[1] barrier 'never' cannot end: ${what}\n`)
+    expect(code).toBe(0)
+    expect(errors.split('rank 0 ended with exit status 0 without leaving the job').length - 1).toBe(told)
+  })
+
+  test('a wait that no rendezvous knows of hears of a rank that exits with status 0', async () => {
+    const { code, output } = await run(['-n', '2', ranks, 'exits', 'quietly'])
+    expect(output).toBe('[1] alarmed: rank 0 was lost\n')
     expect(code).toBe(0)
   })
 

@@ -14,8 +14,6 @@ const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 /** Signals that mean what the program wants them to mean. */
 const passedSignals = ['SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
 
-/** Milliseconds for a rank whose connection ended to end itself, before it counts as lost. */
-const endLimit = 500
 /** Milliseconds for the output of a rank that has ended. */
 const outputLimit = 2_000
 
@@ -46,7 +44,7 @@ export class Supervisor {
       worldSize: ranks,
       secret: Buffer.from(secret),
       onRejected: (reason) => this.#reportRejected(reason),
-      onDisconnect: (rank) => this.#howEnded(rank),
+      onLost: (rank) => void this.#reportQuiet(rank),
     })
     this.#server = server
     const removeListeners = this.#listen()
@@ -171,17 +169,11 @@ export class Supervisor {
     }
   }
 
-  /** How a rank ended whose connection closed without `bye`: it left if its process ends with status 0. */
-  async #howEnded(rank: number): Promise<'left' | 'lost'> {
-    const one = this.#ranks[rank]
-    if (one === undefined) return 'lost'
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), endLimit)
-    })
-    const end = await Promise.race([one.ended, late])
-    clearTimeout(timer)
-    return end === undefined || isFailure(end) ? 'lost' : 'left'
+  /** A rank that fails is told of when it ends. One that ends well says nothing of why the others count it as lost. */
+  async #reportQuiet(rank: number): Promise<void> {
+    const end = await this.#ranks[rank]?.ended
+    if (end === undefined || isFailure(end) || !this.#ranks.some((one) => one.isRunning)) return
+    tell(`rank ${rank} ended with exit status 0 without leaving the job; the others count it as lost`)
   }
 
   #verdict(): number {

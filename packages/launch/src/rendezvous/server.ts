@@ -33,7 +33,7 @@ const keys: OptionKeys<ServerOptions> = {
   secret: true,
   address: true,
   onRejected: true,
-  onDisconnect: true,
+  onLost: true,
   onEmpty: true,
 }
 
@@ -49,8 +49,8 @@ export interface ServerOptions {
   readonly address?: Address | undefined
   /** Told of each connection that was rejected, with the reason in words. */
   readonly onRejected?: ((reason: string) => void) | undefined
-  /** Asked how a rank ended whose connection closed without `bye`. Default: it is lost. */
-  readonly onDisconnect?: ((rank: number) => Promise<'left' | 'lost'>) | undefined
+  /** Told of each rank whose connection ended without its having left. */
+  readonly onLost?: ((rank: number) => void) | undefined
   /** Told when the last rank that was connected is gone. */
   readonly onEmpty?: (() => void) | undefined
 }
@@ -119,9 +119,13 @@ export class RendezvousServer {
     return [...this.#ranks.keys()].sort((a, b) => a - b)
   }
 
-  /** To be called when a rank's process has ended, whether it ever connected or not. */
+  /**
+   * To be called when a rank's process has ended, whether it ever connected or not. One that is connected counts as lost unless
+   * it has left, however its process ended.
+   */
   gone(rank: number, how: 'left' | 'lost'): void {
-    this.#state.gone(rank, how)
+    // Whether it left is in what its connection has brought, which may not be read yet.
+    if (how === 'lost' || !this.#ranks.has(rank)) this.#state.gone(rank, how)
   }
 
   /** Ends all connections. Idempotent. */
@@ -231,15 +235,15 @@ export class RendezvousServer {
         socket.destroy()
       }
     })
-    socket.once('close', () => void this.#ended(rank))
+    socket.once('close', () => this.#ended(rank))
   }
 
-  async #ended(rank: number): Promise<void> {
+  #ended(rank: number): void {
     this.#ranks.delete(rank)
     if (this.#isClosed) return
     if (this.#state.presenceOf(rank) === 'joined') {
-      const how = (await this.#options.onDisconnect?.(rank)) ?? 'lost'
-      this.#state.gone(rank, how)
+      this.#state.gone(rank, 'lost')
+      this.#options.onLost?.(rank)
     }
     if (this.#ranks.size === 0) this.#options.onEmpty?.()
   }
