@@ -5,7 +5,19 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { children, folder, isAlive, linesOf, pidsIn, ranks, run, shoal, sleep, start } from './support/run.js'
+import {
+  children,
+  expectEnded,
+  folder,
+  isAlive,
+  linesOf,
+  pidsIn,
+  ranks,
+  run,
+  shoal,
+  sleep,
+  start,
+} from './support/run.js'
 
 describe('what ranks are given', () => {
   test('the variables of torchrun, and their arguments', async () => {
@@ -215,6 +227,31 @@ describe('output', () => {
     one.child.stdout!.destroy()
     expect((await one.end).code).toBe(128 + 13)
     expect(one.errors()).toContain('nobody reads the output any more')
+  })
+
+  test('that nobody reads any more ends ranks that print nothing: a socket', async () => {
+    const one = start(['-n', '2', ranks, 'signals'])
+    await one.until('ready', 2)
+    one.child.stdout!.destroy()
+    expect((await one.end).code).toBe(128 + 13)
+    expect(one.errors()).toContain('nobody reads the output any more')
+    await expectEnded(pidsIn(one.output()))
+  })
+
+  test('that nobody reads any more ends ranks that print nothing: a pipe', async () => {
+    const words = '{ "$@"; echo "status $?" >&2; } | { read first; read second; echo "$first $second" >&2; }'
+    const child = spawn('sh', ['-c', words, 'sh', process.execPath, shoal, 'run', '-n', '2', ranks, 'signals'], {
+      stdio: ['ignore', 'inherit', 'pipe'],
+    })
+    children.push(child)
+    let errors = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
+    await once(child, 'close')
+    expect(errors).toContain('nobody reads the output any more; the ranks are being ended')
+    expect(errors).toContain(`status ${128 + 13}`)
+    const pids = pidsIn(errors.replaceAll(/^shoal run.*$/gm, ''))
+    expect(pids).toHaveLength(2)
+    await expectEnded(pids)
   })
 
   test.runIf(existsSync('/dev/full'))('that cannot be written ends it with the reason', () => {

@@ -1,9 +1,11 @@
 /** What `@shoal/driver` and `@shoal/runtime` both offer under the same names. */
 export {
   DescriptorServer,
+  type DescriptorServerOptions,
   DescriptorSocket,
   isSoftwareDevice,
   type LibraryReport,
+  type PeerOptions,
   probe,
   useSoftwareDevice,
 } from '@shoal/ffi'
@@ -21,12 +23,14 @@ export {
   type LoadAttempt,
   type MemoryLike,
   type MemoryRange,
+  PeerRefusedError,
   ShoalError,
   StatusError,
   type StreamHandle,
   type StreamLike,
   type StructType,
   SymbolNotFoundError,
+  SystemError,
   setStreamMode,
   streamMode,
   TimeoutError,

@@ -46,7 +46,6 @@ export {
   type ViewOptions,
 } from '@shoal/cuda-base'
 export * from '@shoal/cuda-base/public'
-export { SystemError } from '@shoal/types'
 export { initialize, statusText } from './init.js'
 export { Kernel, type KernelAttribute } from './launch/kernel.js'
 export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'

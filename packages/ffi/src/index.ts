@@ -4,9 +4,12 @@ export { closeDescriptor } from './descriptors/closeDescriptor.js'
 export {
   type DescriptorMessage,
   DescriptorServer,
+  type DescriptorServerOptions,
   DescriptorSocket,
   type ReceivedMessage,
 } from './descriptors/descriptorSocket.js'
+export { isHungUp } from './descriptors/isHungUp.js'
+export type { PeerOptions } from './descriptors/peers.js'
 export type { LoadedLibrary } from './library/discovery.js'
 export type { ForeignFunction } from './library/foreign.js'
 export { definedLibraries, defineLibrary, type LibrarySpec, NativeLibrary } from './library/nativeLibrary.js'

@@ -1,10 +1,12 @@
-/** An error as Node's own system calls throw it: with `code`, `errno` and `syscall`. */
-export function systemError(code: string, errno: number, syscall: string, path?: string): NodeJS.ErrnoException {
-  const where = path === undefined ? '' : ` ${JSON.stringify(path)}`
-  const error: NodeJS.ErrnoException = new Error(`${syscall}${where}: ${code}`)
-  error.code = code
-  error.errno = errno
-  error.syscall = syscall
-  if (path !== undefined) error.path = path
-  return error
+import { constants } from 'node:os'
+import { SystemError } from '@shoal/types'
+
+/** The error for a call of the system that failed, with what Node's own would say as its cause. */
+export function systemError(api: string, syscall: string, code: string, path?: string): SystemError {
+  const cause: NodeJS.ErrnoException = Object.assign(new Error(`${syscall}: ${code}`), {
+    code,
+    errno: -(Object.entries(constants.errno).find(([name]) => name === code)?.[1] ?? 0),
+    syscall,
+  })
+  return new SystemError({ api, cause, ...(path === undefined ? {} : { parameter: 'path', value: path }) })
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { type OptionKeys, optionalOptions, waitKeys, wrongType } from '@shoal/types'
+import { type OptionKeys, optionalOptions, usersWith, waitKeys, wrongType } from '@shoal/types'
 import { ConnectedJob, type Placement } from './connectedJob.js'
 import { detect } from './environment/detect.js'
 import { deviceOrdinalIn } from './environment/deviceOrdinal.js'
@@ -13,12 +13,14 @@ import { waitOf } from './options.js'
 import { type Connection, connectTo, type RequestOptions } from './rendezvous/connection.js'
 import { SingleJob } from './singleJob.js'
 
-const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true }
+const keys: OptionKeys<BootstrapOptions> = { ...waitKeys, environment: true, users: true }
 
 /** How a process joins its job. */
 export interface BootstrapOptions extends RendezvousOptions {
   /** Where the launcher's variables are. Default: `process.env`. */
   readonly environment?: Environment | undefined
+  /** User ids that may serve a rendezvous at a Unix socket, beside this process's own. Default: none. */
+  readonly users?: readonly number[] | undefined
 }
 
 /**
@@ -26,14 +28,15 @@ export interface BootstrapOptions extends RendezvousOptions {
  * one. Call it once a process.
  *
  * @throws LaunchEnvironmentError for variables that are incomplete; RendezvousTimeoutError, which names who did not come;
- *   RendezvousError where this rank is refused; RanksLostError where one has died meanwhile; AbortedError.
+ *   RendezvousError where this rank is refused; PeerRefusedError where another user serves the Unix socket; RanksLostError where one has died meanwhile; AbortedError.
  * @example
  * await using job = await bootstrap({ timeout: 60_000 })
  * console.log(`rank ${job.rank} of ${job.worldSize} on device ${job.deviceOrdinal}`)
  */
 export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
-  const { environment = process.env, ...wait } = optionalOptions(options, 'bootstrap', keys)
+  const { environment = process.env, users: others, ...wait } = optionalOptions(options, 'bootstrap', keys)
   const { timeout, signal } = waitOf(wait, 'bootstrap')
+  const users = usersWith(others, 'bootstrap')
   if (typeof environment !== 'object' || environment === null) {
     throw wrongType('bootstrap', 'environment', 'an object of variables', environment)
   }
@@ -51,6 +54,7 @@ export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
     target: endpoint.target,
     place: endpoint.description,
     isSecretFresh: endpoint.isSecretFresh,
+    users,
     timeout,
     signal,
   })

@@ -505,7 +505,7 @@ describe('options that are wrong', () => {
     const { bootstrap } = await import('@shoal/launch')
     await expect(bootstrap(anything(null))).rejects.toThrow('bootstrap: options must be a plain object')
     await expect(bootstrap(anything({ rank: 0 }))).rejects.toThrow(
-      "only the keys signal, timeout, environment, not 'rank'",
+      "only the keys signal, timeout, environment, users, not 'rank'",
     )
     await expect(bootstrap({ signal: controller })).rejects.toThrow('bootstrap: signal must be an AbortSignal')
     await expect(bootstrap({ environment: anything('RANK=0') })).rejects.toThrow('bootstrap: environment must be')

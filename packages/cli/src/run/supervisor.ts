@@ -4,6 +4,7 @@ import { constants } from 'node:os'
 import { formatAddress, RendezvousServer } from '@shoal/launch/server'
 import { jobMarker, type RendezvousInfo, rankEnvironment } from './environment.js'
 import { Guard } from './guard.js'
+import { watchHangUp } from './hangUp.js'
 import type { RunOptions } from './options.js'
 import { LineSink } from './output.js'
 import type { Program } from './program.js'
@@ -25,6 +26,7 @@ export class Supervisor {
   readonly #ends: RankEnd[] = []
   #server: RendezvousServer | undefined
   #guard: Guard | undefined
+  readonly #finished = new AbortController()
   /** The exit status, once something other than the ranks' own ends has decided it. */
   #status: number | undefined
   #isStopping = false
@@ -55,6 +57,7 @@ export class Supervisor {
     } finally {
       this.#killAll()
       removeListeners()
+      this.#finished.abort()
       clearTimeout(this.#killTimer)
       this.#guard?.close()
       server.dispose()
@@ -73,6 +76,9 @@ export class Supervisor {
     }
     const output = new LineSink(process.stdout, onBroken)
     const errors = new LineSink(process.stderr, onBroken)
+    const onHangUp = (): void => onBroken({ code: 'EPIPE', name: '', message: '' })
+    // Where there is no addon, the next write tells.
+    watchHangUp(process.stdout.fd, this.#finished.signal, onHangUp).catch(() => undefined)
     const onFailure = (reason: string): void => tell(`no guard against a killed shoal run: ${reason}`)
     const guard = new Guard(jobMarker(rendezvous), onFailure)
     this.#guard = guard

@@ -22,7 +22,7 @@ import {
  * Sends a handle, with its content, size and device, to the process at the other end of the socket. The handle may be
  * disposed of once the promise has resolved.
  * @throws TypeError for a Windows handle, which no socket carries, and for a descriptor that is closed or of no memory;
- * DisposedError; AbortedError, TimeoutError; an error with `code` when the socket fails.
+ * DisposedError; AbortedError, TimeoutError; SystemError when the socket fails.
  * @example
  * using handle = memory.export()
  * await sendHandle(socket, handle, { timeout: 10_000 })
@@ -49,7 +49,7 @@ export async function sendHandle(
 /**
  * Resolves with the next handle that {@link sendHandle} sent. It is the caller's to dispose of.
  * @param content what it must stand for.
- * @throws TypeError, RangeError for anything else; AbortedError, TimeoutError; an error with `code` when the socket fails.
+ * @throws TypeError, RangeError for anything else; AbortedError, TimeoutError; SystemError when the socket fails.
  * @example
  * using handle = await receiveHandle(socket, 'memory', { timeout: 10_000 })
  * const memory = PhysicalMemory.import(device, handle)

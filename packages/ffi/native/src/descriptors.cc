@@ -95,6 +95,28 @@ Napi::Value AdoptSocket(const Napi::CallbackInfo& info) {
   return MakeOurs(descriptor) ? Code(info.Env(), 0) : Code(info.Env(), errno);
 }
 
+// peerUser(descriptor): the user of the process at the other end when it connected, listened or made the pair; or minus errno.
+Napi::Value PeerUser(const Napi::CallbackInfo& info) {
+  const int descriptor = info[0].As<Napi::Number>().Int32Value();
+#ifdef SO_PEERCRED
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return Code(info.Env(), errno);
+  return Napi::Number::New(info.Env(), peer.uid);
+#else
+  uid_t user = 0;
+  gid_t group = 0;
+  if (getpeereid(descriptor, &user, &group) != 0) return Code(info.Env(), errno);
+  return Napi::Number::New(info.Env(), user);
+#endif
+}
+
+// isHungUp(descriptor): whether nobody reads a pipe any more, or the other end of a socket is closed.
+Napi::Value IsHungUp(const Napi::CallbackInfo& info) {
+  pollfd entry{info[0].As<Napi::Number>().Int32Value(), 0, 0};
+  return Napi::Boolean::New(info.Env(), poll(&entry, 1, 0) > 0 && (entry.revents & (POLLERR | POLLHUP)) != 0);
+}
+
 // sendSocket(descriptor, bytes, descriptors): number of bytes or minus errno.
 Napi::Value SendSocket(const Napi::CallbackInfo& info) {
   auto bytes = info[1].As<Napi::Uint8Array>();
@@ -167,6 +189,8 @@ void DefineDescriptors(Napi::Env env, Napi::Object exports) {
   exports.Set("openSocket", Napi::Function::New(env, OpenSocket, "openSocket"));
   exports.Set("acceptSocket", Napi::Function::New(env, AcceptSocket, "acceptSocket"));
   exports.Set("adoptSocket", Napi::Function::New(env, AdoptSocket, "adoptSocket"));
+  exports.Set("peerUser", Napi::Function::New(env, PeerUser, "peerUser"));
+  exports.Set("isHungUp", Napi::Function::New(env, IsHungUp, "isHungUp"));
   exports.Set("sendSocket", Napi::Function::New(env, SendSocket, "sendSocket"));
   exports.Set("receiveSocket", Napi::Function::New(env, ReceiveSocket, "receiveSocket"));
   exports.Set("closeDescriptor", Napi::Function::New(env, CloseDescriptor, "closeDescriptor"));

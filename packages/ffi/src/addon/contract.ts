@@ -49,6 +49,9 @@ export interface Addon {
   openSocket(path: string, listen: boolean): number
   acceptSocket(descriptor: number): number
   adoptSocket(descriptor: number): number
+  /** The user at the other end. */
+  peerUser(descriptor: number): number
+  isHungUp(descriptor: number): boolean
   sendSocket(descriptor: number, bytes: Uint8Array, descriptors: readonly number[]): number
   receiveSocket(descriptor: number, bytes: Uint8Array, descriptors: number[]): number
   closeDescriptor(descriptor: number): number

@@ -2,8 +2,8 @@ import { requireDone, socketAddon } from './socketCalls.js'
 
 /**
  * Closes a descriptor (`close`). Node's own function warns in a worker of a descriptor that Node has not opened there, as
- * those that came from a driver or through a socket. @throws an error with `code`, such as `'EBADF'`.
+ * those that came from a driver or through a socket. @throws SystemError with `code`, such as `'EBADF'`.
  */
 export function closeDescriptor(descriptor: number): void {
-  requireDone(socketAddon().closeDescriptor(descriptor), 'close')
+  requireDone(socketAddon().closeDescriptor(descriptor), 'closeDescriptor', 'close')
 }

@@ -7,14 +7,20 @@ import {
   loadedFrom,
   type OptionKeys,
   type OwnedArrayOf,
+  optionalOptions,
   outOfRange,
+  PeerRefusedError,
+  requireFunction,
   requireInteger,
   requireOptions,
+  type SystemError,
+  usersWith,
   wrongType,
 } from '@shoal/types'
 import { systemError } from '../systemError.js'
 import { waitForEvent } from '../waiting/waitForEvent.js'
 import { readWaitOptions, type WaitOptions } from '../waiting/waitOptions.js'
+import { type PeerOptions, peerKeys, requirePeer, usersIn } from './peers.js'
 import { mustWait, requireDone, socketAddon } from './socketCalls.js'
 
 /** What goes through a {@link DescriptorSocket} at once. */
@@ -36,6 +42,14 @@ const mostDescriptors = 64
 /** Before each message: its length and its number of descriptors. */
 const headerBytes = 8
 const notReady = 600
+
+const sending = { api: 'DescriptorSocket.send', syscall: 'sendmsg' }
+const receiving = { api: 'DescriptorSocket.receive', syscall: 'recvmsg' }
+const accepting = { api: 'DescriptorServer.accept', syscall: 'accept' }
+
+function failed({ api, syscall }: typeof sending, code: string): SystemError {
+  return systemError(api, syscall, code)
+}
 
 /** Closes the descriptors of sockets that were collected without dispose(), and warns of it. */
 const leaked = new FinalizationRegistry<number>((descriptor) => {
@@ -92,13 +106,13 @@ abstract class UnixSocket {
   protected async retry(
     call: (descriptor: number) => number,
     direction: 'read' | 'write',
-    syscall: string,
+    { api, syscall }: typeof sending,
     options: WaitOptions,
   ): Promise<number> {
     const native = socketAddon()
     for (;;) {
       const result = call(this.descriptor)
-      if (!mustWait(result)) return requireDone(result, syscall)
+      if (!mustWait(result)) return requireDone(result, api, syscall)
       const query = direction === 'read' ? native.readyToReadAddress : native.readyToWriteAddress
       const signals = [this.#whenClosed.signal, ...(options.signal === undefined ? [] : [options.signal])]
       const event = BigInt(this.#descriptor)
@@ -137,26 +151,42 @@ export class DescriptorSocket extends UnixSocket {
   /** Two connected ends. Hand the descriptor of one to a child process: `stdio: ['inherit', 'inherit', 'inherit', end.descriptor]`. */
   static pair(): [DescriptorSocket, DescriptorSocket] {
     const result = socketAddon().socketPair()
-    if (typeof result === 'number') throw systemError(getSystemErrorName(result), result, 'socketpair')
+    if (typeof result === 'number') throw systemError('DescriptorSocket.pair', 'socketpair', getSystemErrorName(result))
     return [new DescriptorSocket(result[0]), new DescriptorSocket(result[1])]
   }
 
   /**
    * Connects to a socket another process listens on.
    * @param path a file, or a name that starts with `'\0'` in Linux's abstract name space.
-   * @throws an error with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`.
+   * @throws SystemError with `code`, such as `'ENOENT'` or `'ECONNREFUSED'`; PeerRefusedError where a user listens who was not
+   *   named.
    */
-  static connect(path: string): DescriptorSocket {
-    const native = socketAddon()
-    return new DescriptorSocket(
-      requireDone(native.openSocket(requirePath(path, 'DescriptorSocket.connect'), false), 'connect', path),
+  static connect(path: string, options?: PeerOptions): DescriptorSocket {
+    const api = 'DescriptorSocket.connect'
+    const users = usersIn(options, api)
+    const socket = new DescriptorSocket(
+      requireDone(socketAddon().openSocket(requirePath(path, api), false), api, 'connect', path),
     )
+    try {
+      requirePeer(socket.descriptor, users, api)
+    } catch (error) {
+      socket.dispose()
+      throw error
+    }
+    return socket
   }
 
-  /** Takes over an open socket, such as descriptor 3 that a parent process handed on. */
-  static adopt(descriptor: number): DescriptorSocket {
-    requireDescriptor(descriptor, 'DescriptorSocket.adopt', 'descriptor')
-    requireDone(socketAddon().adoptSocket(descriptor), 'getsockname')
+  /**
+   * Takes over an open socket, such as descriptor 3 that a parent process handed on.
+   * @throws SystemError; PeerRefusedError where a user made or connected the other end who was not named. The descriptor stays
+   *   open then.
+   */
+  static adopt(descriptor: number, options?: PeerOptions): DescriptorSocket {
+    const api = 'DescriptorSocket.adopt'
+    requireDescriptor(descriptor, api, 'descriptor')
+    const users = usersIn(options, api)
+    requireDone(socketAddon().adoptSocket(descriptor), api, 'getsockname')
+    requirePeer(descriptor, users, api)
     return new DescriptorSocket(descriptor)
   }
 
@@ -180,7 +210,7 @@ export class DescriptorSocket extends UnixSocket {
   /**
    * Resolves with the next message. A wait that ended early may have taken part of a message: all further ones reject
    * with `code` `'EPROTO'` then, and the socket is to be closed.
-   * @throws an error with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
+   * @throws SystemError with `code` `'ECONNRESET'` when the other end is closed; AbortedError, TimeoutError, DisposedError.
    */
   receive(options?: WaitOptions): Promise<ReceivedMessage> {
     const wait = readWaitOptions(options, 'DescriptorSocket.receive')
@@ -191,14 +221,14 @@ export class DescriptorSocket extends UnixSocket {
 
   async #send(bytes: Uint8Array, descriptors: readonly number[], options: WaitOptions): Promise<void> {
     const native = socketAddon()
-    if (this.#isCut.sending) throw systemError('EPROTO', 0, 'sendmsg')
+    if (this.#isCut.sending) throw failed(sending, 'EPROTO')
     let sent = 0
     try {
       while (sent < bytes.length) {
         const rest = bytes.subarray(sent)
         // Descriptors go with the first byte.
         const list = sent === 0 ? descriptors : []
-        sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', 'sendmsg', options)
+        sent += await this.retry((own) => native.sendSocket(own, rest, list), 'write', sending, options)
       }
     } catch (error) {
       this.#isCut.sending = sent > 0
@@ -207,7 +237,7 @@ export class DescriptorSocket extends UnixSocket {
   }
 
   async #receive(options: WaitOptions): Promise<ReceivedMessage> {
-    if (this.#isCut.receiving) throw systemError('EPROTO', 0, 'recvmsg')
+    if (this.#isCut.receiving) throw failed(receiving, 'EPROTO')
     const descriptors: number[] = []
     try {
       const header = await this.#read(headerBytes, descriptors, mostDescriptors, options)
@@ -216,7 +246,7 @@ export class DescriptorSocket extends UnixSocket {
       const count = view.getUint32(4, true)
       if (length > mostBytes || count > mostDescriptors || count !== descriptors.length) {
         this.#isCut.receiving = true
-        throw systemError('EPROTO', 0, 'recvmsg')
+        throw failed(receiving, 'EPROTO')
       }
       return { bytes: await this.#read(length, descriptors, count, options, true), descriptors }
     } catch (error) {
@@ -239,10 +269,10 @@ export class DescriptorSocket extends UnixSocket {
       while (received < length) {
         const rest = bytes.subarray(received)
         const take = (own: number): number => native.receiveSocket(own, rest, descriptors)
-        const count = await this.retry(take, 'read', 'recvmsg', options)
+        const count = await this.retry(take, 'read', receiving, options)
         // A peer may send descriptors with any byte, more than it has announced.
-        if (descriptors.length > most) throw systemError('EPROTO', 0, 'recvmsg')
-        if (count === 0) throw systemError('ECONNRESET', 0, 'recvmsg')
+        if (descriptors.length > most) throw failed(receiving, 'EPROTO')
+        if (count === 0) throw failed(receiving, 'ECONNRESET')
         received += count
       }
     } catch (error) {
@@ -255,41 +285,78 @@ export class DescriptorSocket extends UnixSocket {
   }
 }
 
+/** Whom a server lets in. */
+export interface DescriptorServerOptions extends PeerOptions {
+  /** Told of each process that is turned away. Default: a warning of the process for the first. */
+  readonly onRefused?: ((error: PeerRefusedError) => void) | undefined
+}
+
+const serverKeys: OptionKeys<DescriptorServerOptions> = { ...peerKeys, onRefused: true }
+
+function warnOnce(): (error: PeerRefusedError) => void {
+  let isTold = false
+  return (error) => {
+    if (!isTold) process.emitWarning(error.message, { type: 'ShoalWarning', code: error.code })
+    isTold = true
+  }
+}
+
 /**
- * A Unix socket that other processes connect to.
+ * A Unix socket that other processes connect to: those of the same user, unless others are named.
  *
  * @example
- * using server = DescriptorServer.listen('/run/user/1000/trainer.sock')
+ * using server = DescriptorServer.listen('/run/user/1000/trainer.sock', { users: [1001] })
  * using socket = await server.accept({ timeout: 10_000 })
  */
 export class DescriptorServer extends UnixSocket {
   static readonly [loadedFrom]: string = import.meta.url
 
   readonly path: string
+  readonly #users: readonly number[]
+  readonly #onRefused: (error: PeerRefusedError) => void
 
-  private constructor(descriptor: number, path: string) {
+  private constructor(descriptor: number, path: string, users: readonly number[], onRefused = warnOnce()) {
     super(descriptor)
     this.path = path
+    this.#users = users
+    this.#onRefused = onRefused
   }
 
   /**
    * Listens at a path. A file is made there, for the owner and whom its folder lets in; dispose() removes it.
-   * @throws an error with `code`, such as `'EADDRINUSE'`.
+   * @throws SystemError with `code`, such as `'EADDRINUSE'`.
    */
-  static listen(path: string): DescriptorServer {
-    const native = socketAddon()
-    return new DescriptorServer(
-      requireDone(native.openSocket(requirePath(path, 'DescriptorServer.listen'), true), 'bind', path),
-      path,
-    )
+  static listen(path: string, options?: DescriptorServerOptions): DescriptorServer {
+    const api = 'DescriptorServer.listen'
+    const checked = optionalOptions(options, api, serverKeys)
+    const { onRefused } = checked
+    if (onRefused !== undefined) requireFunction(onRefused, api, 'onRefused')
+    const users = usersWith(checked.users, api)
+    const descriptor = requireDone(socketAddon().openSocket(requirePath(path, api), true), api, 'bind', path)
+    return new DescriptorServer(descriptor, path, users, onRefused)
   }
 
-  /** Resolves with the next process that connects. @throws AbortedError, TimeoutError, DisposedError */
+  /**
+   * Resolves with the next process that connects. One of a user who was not named is turned away, which `onRefused` hears of, and
+   * the wait goes on: nobody can end it from outside.
+   * @throws SystemError, AbortedError, TimeoutError, DisposedError
+   */
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {
     const native = socketAddon()
-    const wait = readWaitOptions(options, 'DescriptorServer.accept')
-    const accepted = await this.retry((own) => native.acceptSocket(own), 'read', 'accept', wait)
-    return DescriptorSocket._accepted(accepted)
+    const wait = readWaitOptions(options, accepting.api)
+    const end = wait.timeout === undefined ? undefined : performance.now() + wait.timeout
+    for (;;) {
+      const left = end === undefined ? {} : { timeout: Math.max(end - performance.now(), 0) }
+      const accepted = await this.retry((own) => native.acceptSocket(own), 'read', accepting, { ...wait, ...left })
+      try {
+        requirePeer(accepted, this.#users, accepting.api)
+        return DescriptorSocket._accepted(accepted)
+      } catch (error) {
+        native.closeDescriptor(accepted)
+        // What else fails has to do with a connection that is gone already.
+        if (error instanceof PeerRefusedError) this.#onRefused(error)
+      }
+    }
   }
 
   override [inspectKey](): string {

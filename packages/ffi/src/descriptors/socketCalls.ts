@@ -17,10 +17,10 @@ export function socketAddon(): Addon & Required<Pick<Addon, 'socketPair'>> {
   return native as Addon & Required<Pick<Addon, 'socketPair'>>
 }
 
-/** The result of a socket call, or the error it stands for. */
-export function requireDone(result: number, syscall: string, path?: string): number {
+/** The result of a socket call. @throws SystemError for the error it stands for. */
+export function requireDone(result: number, api: string, syscall: string, path?: string): number {
   if (result >= 0) return result
-  throw systemError(getSystemErrorName(result), result, syscall, path)
+  throw systemError(api, syscall, getSystemErrorName(result), path)
 }
 
 /** Whether a socket call has to be tried again when the socket is ready. */

@@ -1,4 +1,4 @@
-import { constants } from 'node:os'
+import type { SystemError } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { systemError } from '../systemError.js'
 
@@ -24,6 +24,6 @@ export function holdEventLoop(background: BackgroundWork | undefined): () => voi
 }
 
 /** The error for a thread that the system refused to start. */
-export function noMoreThreads(): NodeJS.ErrnoException {
-  return systemError('EAGAIN', -constants.errno.EAGAIN, 'pthread_create')
+export function noMoreThreads(api: string): SystemError {
+  return systemError(api, 'pthread_create', 'EAGAIN')
 }

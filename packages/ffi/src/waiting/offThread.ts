@@ -152,7 +152,7 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
       release = holdEventLoop(background)
       if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane)))
         return
-      throw noMoreThreads()
+      throw noMoreThreads(api)
     } catch (error) {
       native.dropRecording()
       pending.jobs.delete(id)

@@ -71,7 +71,7 @@ export function waitForEvent(query: CompletionQuery, options?: WaitOptions): Pro
     if (!addon().wait(id, query.context, query.query, query.event, query.notReady)) {
       pending.waits.delete(id)
       end()
-      reject(noMoreThreads())
+      reject(noMoreThreads('waitForEvent'))
       return
     }
     if (signal !== undefined) stopListening = onAbort(signal, () => giveUp(aborted(what, signal)))

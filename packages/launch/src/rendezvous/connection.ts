@@ -1,5 +1,6 @@
+import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
-import { AbortedError, longestTimeout } from '@shoal/types'
+import { AbortedError, longestTimeout, PeerRefusedError } from '@shoal/types'
 import { RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '../errors.js'
 import { type Address, formatAddress, socketOptions } from './address.js'
 import { type Header, headerRoom, type Message, maximumValueBytes, Reader, writeMessage } from './frames.js'
@@ -30,6 +31,8 @@ export interface ConnectOptions {
   readonly place: string
   /** Whether a refused secret may be an old one, and is tried again. */
   readonly isSecretFresh: boolean
+  /** User ids that may serve a Unix socket. */
+  readonly users: readonly number[]
   readonly timeout: number
   readonly signal: AbortSignal | undefined
 }
@@ -235,6 +238,7 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
       throw new RendezvousTimeoutError(operation, timeout, [], `The rendezvous at ${place} was not reached: ${last}`)
     }
     if (target !== undefined) {
+      requireOwner(target.address, options.users)
       const outcome = await attempt(target, identity, Math.min(left, handshakeLimit), signal)
       if (typeof outcome !== 'string') return new Connection(outcome, formatAddress(target.address), identity.worldSize)
       if (isRefusal(outcome)) {
@@ -251,6 +255,13 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
     await sleep(Math.min(pause, Math.max(deadline - performance.now(), 0)), signal)
     pause = Math.min(pause * 2, 200)
   }
+}
+
+/** Whoever listens at a path has made the file there. @throws PeerRefusedError */
+function requireOwner(address: Address, users: readonly number[]): void {
+  if (address.kind !== 'unix') return
+  const user = lstatSync(address.path, { throwIfNoEntry: false })?.uid
+  if (user !== undefined && !users.includes(user)) throw new PeerRefusedError({ api: 'bootstrap', user, users })
 }
 
 function isRefusal(outcome: string): outcome is Refusal {

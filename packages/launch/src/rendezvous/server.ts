@@ -1,3 +1,4 @@
+import { chmodSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import {
   inspectKey,
@@ -6,6 +7,7 @@ import {
   type OptionKeys,
   requireInteger,
   requireOptions,
+  requireText,
   wrongType,
 } from '@shoal/types'
 import { RendezvousError } from '../errors.js'
@@ -45,7 +47,10 @@ export interface ServerOptions {
   readonly worldSize: number
   /** What all ranks know and nobody else: at least 16 bytes. */
   readonly secret: Uint8Array
-  /** Where to listen; port 0 takes a free one. Default: a free port of the loopback interface. */
+  /**
+   * Where to listen; port 0 takes a free one. The file of a Unix socket gets mode 0600, for ranks of the same user. Default: a free
+   * port of the loopback interface.
+   */
   readonly address?: Address | undefined
   /** Told of each connection that was rejected, with the reason in words. */
   readonly onRejected?: ((reason: string) => void) | undefined
@@ -92,6 +97,7 @@ export class RendezvousServer {
     requireInteger(secret.byteLength, api, 'secret.byteLength', 16)
     const rendezvous = new RendezvousServer(options)
     const address = options.address ?? { kind: 'tcp', host: '127.0.0.1', port: 0 }
+    if (address.kind === 'unix') requireText(address.path, api, 'address.path')
     await new Promise<void>((resolve, reject) => {
       rendezvous.#server.once('error', (cause) =>
         reject(
@@ -100,6 +106,8 @@ export class RendezvousServer {
       )
       rendezvous.#server.listen({ ...socketOptions(address), backlog: 4096 }, resolve)
     })
+    // The kernel lets nobody else connect, whatever the umask was.
+    if (address.kind === 'unix') chmodSync(address.path, 0o600)
     // What accepting one connection fails with (no descriptor is left, say) must not end those that are there.
     rendezvous.#server.removeAllListeners('error')
     rendezvous.#server.on('error', (error) => options.onRejected?.(`a connection could not be taken: ${error.message}`))

@@ -27,3 +27,4 @@ export {
   requireText,
   wrongType,
 } from './scalars.js'
+export { usersWith } from './users.js'

@@ -3,14 +3,14 @@ import { nameErrorClass, ShoalError } from './base.js'
 export interface SystemErrorOptions {
   /** The function that was called. */
   readonly api: string
-  /** Its parameter that names the file, and what was given for it. */
-  readonly parameter: string
-  readonly value: string
+  /** Its parameter that names the file, and what was given for it; absent where it has none. */
+  readonly parameter?: string | undefined
+  readonly value?: string | undefined
   /** The error of Node.js, whose code becomes the code of this one. */
   readonly cause: unknown
 }
 
-/** The operating system refused, such as to read a file. `code` is the system's own name, such as `'ENOENT'`. */
+/** The operating system refused, such as to read a file or to write to a socket. `code` is the system's own name, such as `'ENOENT'`. */
 export class SystemError extends ShoalError {
   static {
     nameErrorClass(SystemError, 'SystemError')
@@ -18,16 +18,17 @@ export class SystemError extends ShoalError {
 
   readonly code: string
   readonly api: string
-  readonly parameter: string
-  readonly value: string
+  declare readonly parameter?: string
+  declare readonly value?: string
 
   constructor(options: SystemErrorOptions) {
     const { api, parameter, value, cause } = options
     const { code, message } = cause as { readonly code?: string; readonly message?: string }
-    super(`${api}: ${parameter} '${value}' is refused by the system: ${message ?? String(cause)}`, options)
+    const what = parameter === undefined ? 'this' : `${parameter} '${String(value).replaceAll('\0', '\\0')}'`
+    super(`${api}: ${what} is refused by the system: ${message ?? String(cause)}`, options)
     this.code = code ?? 'SHOAL_SYSTEM'
     this.api = api
-    this.parameter = parameter
-    this.value = value
+    if (parameter !== undefined) this.parameter = parameter
+    if (value !== undefined) this.value = value
   }
 }

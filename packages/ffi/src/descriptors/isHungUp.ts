@@ -1,0 +1,10 @@
+import { requireInteger } from '@shoal/types'
+import { socketAddon } from './socketCalls.js'
+
+/**
+ * Whether nobody reads a pipe any more, or the other end of a socket is closed: what a write would find out (`poll`).
+ * @throws FeatureNotSupportedError on Windows; AddonLoadError
+ */
+export function isHungUp(descriptor: number): boolean {
+  return socketAddon().isHungUp(requireInteger(descriptor, 'isHungUp', 'descriptor', 0, 2 ** 31 - 1))
+}

@@ -1,0 +1,172 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
+import { PeerRefusedError, TimeoutError } from '@shoal/types'
+import { afterEach, expect, type TestContext, test, vi } from 'vitest'
+
+const script = fileURLToPath(new URL('fixtures/strangerChild.mjs', import.meta.url))
+/** No user of this machine has to have it. */
+const stranger = 54_321
+const own = process.geteuid?.() ?? 0
+const children: ChildProcess[] = []
+const disposables: Disposable[] = []
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  for (const one of disposables.splice(0)) one[Symbol.dispose]()
+})
+
+function owned<T extends Disposable>(one: T): T {
+  disposables.push(one)
+  return one
+}
+
+/** A name that has no file, and so no permissions: whoever knows it reaches it. */
+const nameless = (): string => `shoal-peers-${process.pid}-${Math.random()}`
+
+function mayBecomeOthers(context: TestContext): void {
+  if (process.platform !== 'linux') context.skip('names without a file are of Linux')
+  if (process.getuid?.() !== 0) context.skip('only the superuser can start a process of another user')
+}
+
+/** A process of another user, and the lines it says. */
+function startStranger(action: string, name: string, users?: readonly number[], inherited?: number) {
+  const words = [script, String(stranger), action, name, ...(users === undefined ? [] : [JSON.stringify(users)])]
+  const stdio = ['ignore', 'pipe', 'inherit', ...(inherited === undefined ? [] : [inherited])] as const
+  const child = spawn(process.execPath, words, { stdio: [...stdio] })
+  children.push(child)
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  return { next: async (): Promise<unknown> => JSON.parse((await lines.next()).value as string) }
+}
+
+test('another user is turned away by default, and the wait goes on', async (context) => {
+  mayBecomeOthers(context)
+  const name = nameless()
+  const refused: PeerRefusedError[] = []
+  const server = owned(DescriptorServer.listen(`\0${name}`, { onRefused: (error) => refused.push(error) }))
+  const accepting = server.accept()
+  const other = startStranger('connect', name, [own])
+  expect(await other.next()).toBe('connected')
+  expect(await other.next()).toMatchObject({ code: 'ECONNRESET' })
+  expect(refused).toHaveLength(1)
+  expect(refused[0]).toBeInstanceOf(PeerRefusedError)
+  expect(refused[0]).toMatchObject({
+    code: 'SHOAL_PEER_REFUSED',
+    api: 'DescriptorServer.accept',
+    user: stranger,
+    users: [own],
+  })
+  const ours = owned(DescriptorSocket.connect(`\0${name}`))
+  await ours.send({ bytes: Uint8Array.of(7) })
+  expect((await owned(await accepting).receive()).bytes).toEqual(Uint8Array.of(7))
+})
+
+test('another user who was named gets descriptors', async (context) => {
+  mayBecomeOthers(context)
+  const name = nameless()
+  const server = owned(DescriptorServer.listen(`\0${name}`, { users: [stranger] }))
+  const other = startStranger('connect', name, [own])
+  const socket = owned(await server.accept())
+  const descriptor = openSync('/dev/null', 'r')
+  await socket.send({ descriptors: [descriptor] })
+  closeSync(descriptor)
+  expect(await other.next()).toBe('connected')
+  expect(await other.next()).toEqual({ descriptors: 1 })
+  // Whoever is not the own user need not be all others.
+  owned(DescriptorSocket.connect(`\0${name}`)).dispose()
+})
+
+test('a name that another user was first to take is refused', async (context) => {
+  mayBecomeOthers(context)
+  const name = nameless()
+  const other = startStranger('listen', name, [own])
+  expect(await other.next()).toBe('listening')
+  expect(() => DescriptorSocket.connect(`\0${name}`)).toThrow(PeerRefusedError)
+  expect(() => DescriptorSocket.connect(`\0${name}`, { users: [stranger + 1] })).toThrow(
+    `DescriptorSocket.connect: the process at the other end belongs to user ${stranger}, and only ${own}, ${stranger + 1} may be`,
+  )
+})
+
+test('a name of another user who was named is taken', async (context) => {
+  mayBecomeOthers(context)
+  const name = nameless()
+  expect(await startNamed(name)).toBe('from another user')
+})
+
+async function startNamed(name: string): Promise<string> {
+  const other = startStranger('listen', name, [own])
+  expect(await other.next()).toBe('listening')
+  const socket = owned(DescriptorSocket.connect(`\0${name}`, { users: [stranger] }))
+  return Buffer.from((await socket.receive()).bytes).toString()
+}
+
+test('an inherited socket that another user made is refused unless that user was named', async (context) => {
+  mayBecomeOthers(context)
+  const [first, theirs] = DescriptorSocket.pair().map(owned) as [DescriptorSocket, DescriptorSocket]
+  const refused = startStranger('adopt', 'none', undefined, theirs.descriptor)
+  expect(await refused.next()).toMatchObject({ code: 'SHOAL_PEER_REFUSED', user: own, users: [stranger] })
+  startStranger('adopt', 'none', [own], theirs.descriptor)
+  expect(Buffer.from((await first.receive()).bytes).toString()).toBe('adopted')
+})
+
+test('without a listener the process warns once, and a limit holds for the whole wait', async (context) => {
+  mayBecomeOthers(context)
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
+  try {
+    const name = nameless()
+    const server = owned(DescriptorServer.listen(`\0${name}`))
+    // Both are in the queue before anybody is let in.
+    for (const other of [startStranger('connect', name, [own]), startStranger('connect', name, [own])]) {
+      expect(await other.next()).toBe('connected')
+    }
+    await expect(server.accept({ timeout: 50 })).rejects.toBeInstanceOf(TimeoutError)
+    expect(warn).toHaveBeenCalledTimes(1)
+    expect(String(warn.mock.calls[0]?.[0])).toContain(`user ${stranger}`)
+  } finally {
+    warn.mockRestore()
+  }
+})
+
+test('the own user is let in at every kind of socket', async () => {
+  const [left, right] = DescriptorSocket.pair().map(owned) as [DescriptorSocket, DescriptorSocket]
+  const child = spawn(
+    process.execPath,
+    [
+      '-e',
+      'import(process.argv[1]).then(({ DescriptorSocket }) => DescriptorSocket.adopt(3).dispose())',
+      import.meta.resolve('@shoal/ffi'),
+    ],
+    { stdio: ['ignore', 'inherit', 'inherit', right.descriptor] },
+  )
+  children.push(child)
+  expect(await once(child, 'exit')).toEqual([0, null])
+  expect(left.disposed).toBe(false)
+})
+
+test('wrong options are refused by name', () => {
+  const anything = (value: unknown): never => value as never
+  for (const call of [
+    (options: never) => DescriptorServer.listen('\0never', options),
+    (options: never) => DescriptorSocket.connect('\0never', options),
+    (options: never) => DescriptorSocket.adopt(0, options),
+  ]) {
+    const from = /^Descriptor(Server\.listen|Socket\.(connect|adopt)): /
+    for (const wrong of [
+      5,
+      { user: [1] },
+      { users: 5 },
+      { users: ['root'] },
+      { users: [-1] },
+      { users: [2 ** 32 - 1] },
+    ]) {
+      expect(() => call(anything(wrong))).toThrow(from)
+      expect(() => call(anything(wrong))).toThrow(/ must (be|have) /)
+    }
+  }
+  expect(() => DescriptorServer.listen('\0never', { onRefused: anything(1) })).toThrow(
+    'DescriptorServer.listen: onRefused must be a function',
+  )
+})
