@@ -307,6 +307,22 @@ describe('DeviceBuffer.fill and fillSync', () => {
   })
 })
 
+test('DeviceBuffer.fill writes a struct whole, whatever its getters fill meanwhile', () => {
+  using structs = DeviceBuffer.zeros(device, Particle, 2)
+  using other = DeviceBuffer.zeros(device, 'complex128', 1)
+  const value = {
+    id: 7,
+    get weight() {
+      structs.fill({ id: 1, weight: 1, tag: 1 })
+      other.fill([3, 4])
+      return 2
+    },
+    tag: 5,
+  }
+  expect(structs.fillSync(value).toArraySync()).toEqual(new Array(2).fill({ id: 7, weight: 2, tag: 5 }))
+  expect(other.toArraySync()).toEqual(Float64Array.of(3, 4))
+})
+
 test('DeviceBuffer.fill names the field of a struct that it refuses', () => {
   using buffer = DeviceBuffer.zeros(device, Particle, 2)
   expect(() => buffer.fill({ id: -1, weight: 0, tag: 0 })).toThrow(

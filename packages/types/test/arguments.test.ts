@@ -10,6 +10,7 @@ import {
   optionalOptions,
   optionalSignal,
   optionalTimeout,
+  optionsChecker,
   requireAddress,
   requireCount,
   requireFunction,
@@ -111,6 +112,17 @@ describe('options', () => {
       new TypeError("record: options must have only the keys stream, count, not 'strem'"),
     )
     expect(refusal(() => requireOptions(Object.create({ external: true }), 'f', keys))).toBeInstanceOf(TypeError)
+  })
+
+  it('are refused the same by a checker made for them', () => {
+    const six = { a: true, b: true, c: true, d: true, e: true, f: true } as const
+    const check = optionsChecker<{ [K in keyof typeof six]?: number }>(six, 'config')
+    const all = { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 }
+    expect(check(all, 'f')).toBe(all)
+    expect(check(runInNewContext('({ f: 2 })'), 'f')).toEqual({ f: 2 })
+    for (const value of [{ a: 1, g: 2 }, Object.create({ g: 1 }), new Map(), [], null, 5, undefined]) {
+      expect(refusal(() => check(value, 'f'))).toEqual(refusal(() => requireOptions(value, 'f', six, 'config')))
+    }
   })
 
   it('refuse instances of classes, and everything that is no object', () => {

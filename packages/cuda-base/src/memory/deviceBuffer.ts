@@ -10,7 +10,7 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  type OptionKeys,
+  optionsChecker,
   requireAddress,
   requireInstance,
   requireInteger,
@@ -49,7 +49,7 @@ export interface QueueOptions {
   readonly stream?: StreamLike | undefined
 }
 
-const queueKeys: OptionKeys<QueueOptions> = { stream: true }
+const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
 
 /** What device memory can be filled from: an array, page-locked memory, or device memory of any device and package. */
 export type CopySource<E extends ElementType> = ElementInputOf<E> | HostArrayOf<E> | MemoryLike
@@ -248,6 +248,13 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     return this.#viewAddress ?? this._allocation.address
   }
 
+  /** @internal The same for work of a context, where the memory is there and is that context's; else undefined. */
+  _addressIn(context: Context): bigint | undefined {
+    const owner = this.#owner
+    if (!(owner instanceof Allocation) || this._disposed || owner.freed || owner.context !== context) return undefined
+    return this.#viewAddress ?? owner.address
+  }
+
   /** The device address of the first element, a `CUdeviceptr`; 0n when there is none. @throws DisposedError */
   get address(): bigint {
     return this._use()
@@ -272,13 +279,13 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * Queues the writing of one value to every element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`).
    * @throws TypeError, RangeError for a value the element type has not; DisposedError, StatusError
    */
-  fill(value: ElementValue<E>, options: QueueOptions = {}): this {
+  fill(value: ElementValue<E>, options?: QueueOptions): this {
     this.#fill(value, options, 'DeviceBuffer.fill')
     return this
   }
 
   /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
-  fillSync(value: ElementValue<E>, options: QueueOptions = {}): this {
+  fillSync(value: ElementValue<E>, options?: QueueOptions): this {
     this.context._call('streamSynchronize', this.#fill(value, options, 'DeviceBuffer.fillSync'))
     return this
   }
@@ -290,7 +297,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * and is kept alive until then. Device memory may be another device's, with or without peer access.
    * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError
    */
-  copyFrom(source: CopySource<E>, options: QueueOptions = {}): this {
+  copyFrom(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFrom'
     const address = this._use()
     const { context } = this
@@ -303,7 +310,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
-  copyFromSync(source: CopySource<E>, options: QueueOptions = {}): this {
+  copyFromSync(source: CopySource<E>, options?: QueueOptions): this {
     const api = 'DeviceBuffer.copyFromSync'
     const address = this._use()
     const { context } = this
@@ -323,7 +330,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * Queues a copy into host memory as long as this memory and resolves with it when the data is there.
    * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
    */
-  copyTo<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): Promise<T> {
+  copyTo<T extends CopyTarget<E>>(target: T, options?: QueueOptions): Promise<T> {
     const api = 'DeviceBuffer.copyTo'
     try {
       const address = this._use()
@@ -337,7 +344,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /** Copies into host memory as long as this memory and blocks until the data is there. @throws as {@link copyTo} */
-  copyToSync<T extends CopyTarget<E>>(target: T, options: QueueOptions = {}): T {
+  copyToSync<T extends CopyTarget<E>>(target: T, options?: QueueOptions): T {
     const api = 'DeviceBuffer.copyToSync'
     const address = this._use()
     const stream = queueFor(this, options, api)
@@ -348,7 +355,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /** Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs. */
-  toArray(options: QueueOptions = {}): Promise<ElementArrayOf<E>> {
+  toArray(options?: QueueOptions): Promise<ElementArrayOf<E>> {
     const { dtype } = this
     const copied: Promise<ArrayBufferView> = this.copyTo(arrayFor(dtype, this.length) as HostArrayOf<E>, options)
     return typeof dtype === 'string'
@@ -357,7 +364,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /** Like {@link toArray}, and blocks until the stream gets there. */
-  toArraySync(options: QueueOptions = {}): ElementArrayOf<E> {
+  toArraySync(options?: QueueOptions): ElementArrayOf<E> {
     const array = arrayFor(this.dtype, this.length)
     this.copyToSync(array as HostArrayOf<E>, options)
     return elementsFrom(array, this.dtype)
@@ -369,10 +376,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * @throws RangeError when the range does not lie within the buffer.
    */
   slice(start = 0, end = this.length): DeviceBuffer<E> {
-    this._use()
+    const whole = this._use()
     const { first, length } = sliceOf(start, end, this.length, 'DeviceBuffer.slice')
-    const address = this._address + BigInt(first * bytesOfElement(this.dtype))
-    return new DeviceBuffer(this._allocation, this.dtype, length, address)
+    const address = whole + BigInt(first * bytesOfElement(this.dtype))
+    return new DeviceBuffer(this.#owner, this.dtype, length, address)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
@@ -459,7 +466,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     if (Object.isFrozen(range)) this.surroundings = range
   }
 
-  #fill(value: ElementValue<E>, options: QueueOptions, api: string): CUstream {
+  #fill(value: ElementValue<E>, options: QueueOptions | undefined, api: string): CUstream {
     const address = this._use()
     const stream = queueFor(this, options, api)
     const element = elementBytes(this.dtype, value, api, 'value')
@@ -504,7 +511,7 @@ function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): 
 }
 
 /** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions, api: string): CUstream {
-  requireOptions(options, api, queueKeys)
-  return streamFor(memory.context, options.stream, api)
+function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions | undefined, api: string): CUstream {
+  const stream = options === undefined ? undefined : requireQueueOptions(options, api).stream
+  return streamFor(memory.context, stream, api)
 }

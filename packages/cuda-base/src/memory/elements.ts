@@ -111,9 +111,17 @@ function naming<T>(api: string, name: string, encode: () => T): T {
   }
 }
 
-/** The bytes of one element. */
+/** By number of bytes: where the element of a dtype is put together. Making them takes longer than many a call. */
+const dtypeElements: (DataView | undefined)[] = []
+
+/** The bytes of one element. They are good until the next call: it has to be used at once. */
 export function elementBytes(type: ElementType, value: unknown, api: string, name: string): DataView {
-  const view = new DataView(new ArrayBuffer(bytesOfElement(type)))
+  const size = bytesOfElement(type)
+  // The fields of a struct may have getters, which may come here again.
+  const view =
+    typeof type === 'string'
+      ? (dtypeElements[size] ??= new DataView(new ArrayBuffer(size)))
+      : new DataView(new ArrayBuffer(size))
   writeElement(view, 0, type, value, api, name)
   return view
 }

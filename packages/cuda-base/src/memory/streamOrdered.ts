@@ -1,4 +1,5 @@
-import { contextSlot, slots32 } from '@shoal/ffi/calls'
+import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
+import type { CudaLibrary } from '../calls/cudaLibrary.js'
 import { isGone, Status } from '../errors.js'
 import { processIsEnding } from '../lifetime.js'
 import { scratch } from '../native.js'
@@ -9,10 +10,19 @@ import { halvesOf, type U64Halves } from '../u64Halves.js'
  * Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
  * without a bigint for the address: a program that allocates on streams does it all the time.
  */
+/** The library whose functions these are: that of the stream used last, so that most calls find them here. */
+let library: CudaLibrary | undefined
+let allocate: NativeCall
+let free: NativeCall
 let outAddress: U64Halves | undefined
 let outCells: Int32Array | undefined
 
 const fourGiB = 2 ** 32
+
+function bindTo(used: CudaLibrary): void {
+  ;({ allocate, free } = used.streamOrdered)
+  library = used
+}
 
 /**
  * Allocates (`cuMemAllocAsync`, `cudaMallocAsync`): {@link allocatedLow} and {@link allocatedHigh} are the halves of the
@@ -20,7 +30,7 @@ const fourGiB = 2 ** 32
  */
 export function allocateOn(stream: Stream, byteLength: number): void {
   const { context, _halves: handle, _callContext: current } = stream
-  const { allocate } = context._cuda.streamOrdered
+  if (context._cuda !== library) bindTo(context._cuda)
   outAddress ??= halvesOf(scratch().address)
   slots32[0] = outAddress.low
   slots32[1] = outAddress.high
@@ -50,7 +60,7 @@ export function allocatedHigh(): number {
 export function freeOn(stream: Stream, low: number, high: number): void {
   const { context, _halves: handle, _callContext: current } = stream
   if (context.disposed || processIsEnding()) return
-  const { free } = context._cuda.streamOrdered
+  if (context._cuda !== library) bindTo(context._cuda)
   slots32[0] = low
   slots32[1] = high
   slots32[2] = handle.low

@@ -60,6 +60,9 @@ export function requireWithin(range: MemoryRange, address: bigint, byteLength: n
 
 /** The elements from `start` up to, not including, `end`; negative numbers count from the end. */
 export function sliceOf(start: number, end: number, length: number, api: string): { first: number; length: number } {
+  if (Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start <= end && end <= length) {
+    return { first: start, length: end - start }
+  }
   const first = boundary(start, 'start', length, api)
   const last = boundary(end, 'end', length, api)
   if (last < first) throw outOfRange(api, 'end', `at or behind start (${start})`, end)

@@ -156,6 +156,8 @@ export class ArgumentBlock {
 
   #address(index: number, value: unknown): bigint {
     if (value instanceof DeviceBuffer) {
+      const address = value._addressIn(this.#context)
+      if (address !== undefined) return address
       this.#requireUsable(index, value)
       return value._address
     }

@@ -1,4 +1,4 @@
-import type { DType, OptionKeys, StreamLike } from '@shoal/types'
+import { type DType, type OptionKeys, optionsChecker, type StreamLike } from '@shoal/types'
 import type { ReduceOp } from './reduceOp.js'
 import type { PreMulSum } from './reductionOps.js'
 
@@ -29,5 +29,5 @@ export interface RootOptions {
 
 export const collectiveKeys: OptionKeys<CollectiveOptions> = { stream: true, count: true, dtype: true }
 export const reductionKeys: OptionKeys<ReductionOptions> = { ...collectiveKeys, op: true }
-export const rootKeys: OptionKeys<CollectiveOptions & RootOptions> = { ...collectiveKeys, root: true }
-export const rootReductionKeys: OptionKeys<ReductionOptions & RootOptions> = { ...reductionKeys, root: true }
+export const requireRootOptions = optionsChecker<CollectiveOptions & RootOptions>({ ...collectiveKeys, root: true })
+export const requireRootReduction = optionsChecker<ReductionOptions & RootOptions>({ ...reductionKeys, root: true })

@@ -1,5 +1,5 @@
 import { ncclRecv, ncclSend } from '@shoal/nccl-sys'
-import { type MemoryLike, type OptionKeys, requireInteger, requireOptions } from '@shoal/types'
+import { type MemoryLike, optionsChecker, requireInteger } from '@shoal/types'
 import { beginOperation, submitToPeer } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
 import { copyable, ownCount } from './counts.js'
@@ -12,12 +12,12 @@ export interface PeerOptions {
   readonly peer: number
 }
 
-const peerKeys: OptionKeys<CollectiveOptions & PeerOptions> = { ...collectiveKeys, peer: true }
+const requirePeerOptions = optionsChecker<CollectiveOptions & PeerOptions>({ ...collectiveKeys, peer: true })
 
 export function send(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
   const api = 'Communicator.send'
   beginOperation()
-  requireOptions(options, api, peerKeys)
+  requirePeerOptions(options, api)
   const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
   const source = memoryAt(memory, live, api, 'memory', false)
   const wire = wireTypeOf(source, undefined, options.dtype, api)
@@ -30,7 +30,7 @@ export function send(live: LiveCommunicator, memory: MemoryLike, options: Collec
 export function recv(live: LiveCommunicator, memory: MemoryLike, options: CollectiveOptions & PeerOptions): void {
   const api = 'Communicator.recv'
   beginOperation()
-  requireOptions(options, api, peerKeys)
+  requirePeerOptions(options, api)
   const peer = requireInteger(options.peer, api, 'peer', 0, live.worldSize - 1)
   const target = memoryAt(memory, live, api, 'memory', true)
   const wire = wireTypeOf(target, undefined, options.dtype, api)

@@ -1,5 +1,5 @@
 import { ncclBroadcast, ncclGather, ncclReduce, ncclScatter } from '@shoal/nccl-sys'
-import { type MemoryLike, type MemoryRange, requireInteger, requireOptions } from '@shoal/types'
+import { type MemoryLike, type MemoryRange, requireInteger } from '@shoal/types'
 import { copySignature, recordOperation, reductionSignature } from '../group/operationMatch.js'
 import { beginOperation, submit } from '../group/submit.js'
 import type { LiveCommunicator } from '../lifetime/live.js'
@@ -9,8 +9,8 @@ import {
   type CollectiveOptions,
   type ReductionOptions,
   type RootOptions,
-  rootKeys,
-  rootReductionKeys,
+  requireRootOptions,
+  requireRootReduction,
 } from './options.js'
 import { reduceOp } from './reduceOp.js'
 
@@ -24,7 +24,7 @@ export function broadcast(
 ): void {
   const api = 'Communicator.broadcast'
   beginOperation()
-  requireOptions(options, api, rootKeys)
+  requireRootOptions(options, api)
   const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const target = memoryAt(recv, live, api, 'recv', true)
   const source = send === null && live.rank !== root ? target : memoryAt(send as MemoryLike, live, api, 'send', false)
@@ -46,7 +46,7 @@ export function reduce(
 ): void {
   const api = 'Communicator.reduce'
   beginOperation()
-  requireOptions(options, api, rootReductionKeys)
+  requireRootReduction(options, api)
   const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = memoryAt(send, live, api, 'send', false)
   const target = recv === null && live.rank !== root ? source : memoryAt(recv as MemoryLike, live, api, 'recv', true)
@@ -71,7 +71,7 @@ export function gather(
 ): void {
   const api = 'Communicator.gather'
   beginOperation()
-  requireOptions(options, api, rootKeys)
+  requireRootOptions(options, api)
   const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = memoryAt(send, live, api, 'send', false)
   // On the other ranks there is nothing to be written, so what is named there is not looked at.
@@ -96,7 +96,7 @@ export function scatter(
 ): void {
   const api = 'Communicator.scatter'
   beginOperation()
-  requireOptions(options, api, rootKeys)
+  requireRootOptions(options, api)
   const root = requireInteger(options.root, api, 'root', 0, live.worldSize - 1)
   const source = live.rank === root ? memoryAt(send as MemoryLike, live, api, 'send', false) : undefined
   const target = memoryAt(recv, live, api, 'recv', true)

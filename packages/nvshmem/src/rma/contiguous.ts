@@ -13,6 +13,7 @@ import type {
 import {
   type MemoryLike,
   memoryProtocol,
+  optionsChecker,
   requireInteger,
   requireOptions,
   type StreamLike,
@@ -204,7 +205,7 @@ export function queueTransfer(
 ): Promise<void> {
   const api = isNonBlocking ? names[direction].queueStart : names[direction].queue
   try {
-    requireOptions(options, api, streamTransferKeys)
+    requireStreamTransfer(options, api)
     const last = live.recent[isNonBlocking ? nonBlockingKind[direction] : direction]
     const isKnown = last !== undefined && isSame(last, direction, target, source, options, api)
     const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
@@ -217,6 +218,7 @@ export function queueTransfer(
   }
 }
 
+const requireStreamTransfer = optionsChecker(streamTransferKeys)
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */

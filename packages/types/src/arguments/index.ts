@@ -7,6 +7,7 @@ export {
   optionalOptions,
   optionalSignal,
   optionalTimeout,
+  optionsChecker,
   requireOptions,
   requireWaitOptions,
   type WaitOptions,

@@ -26,6 +26,25 @@ export function requireOptions<T extends object>(
   return value as T
 }
 
+/**
+ * {@link requireOptions} for calls that take less time than its look-ups: the first five keys are compared, and only what is
+ * none of them is looked up.
+ */
+export function optionsChecker<T extends object>(
+  keys: OptionKeys<T>,
+  name = 'options',
+): (value: unknown, api: string) => T {
+  const [first, second, third, fourth, fifth] = Object.keys(keys)
+  return (value, api) => {
+    if (!isPlainObject(value)) return requireOptions(value, api, keys, name)
+    for (const key in value) {
+      if (key === first || key === second || key === third || key === fourth || key === fifth) continue
+      return requireOptions(value, api, keys, name)
+    }
+    return value as T
+  }
+}
+
 /** The same where options may be left out: `{}` then. @throws TypeError */
 export function optionalOptions<T extends object>(
   value: unknown,
