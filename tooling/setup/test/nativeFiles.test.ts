@@ -1,0 +1,78 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { publishablePackages } from '../publishable.mjs'
+import { readSharedLibrary } from './support/elf.js'
+
+/** The oldest C library on which a program may use the packages: that of RHEL 8, and what Node's own builds ask for. */
+const oldest = { major: 2, minor: 28 }
+
+const files = [...publishablePackages().values()].flatMap(({ path }) => {
+  const prebuilds = join(path, 'prebuilds')
+  if (!existsSync(prebuilds)) return []
+  return readdirSync(prebuilds, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.(node|so(\.\d+)*)$/.test(file))
+    .map((file) => join(prebuilds, file))
+})
+
+function isTooNew(version: string): boolean {
+  const match = /^GLIBC_(\d+)\.(\d+)(?:\.\d+)?$/.exec(version)
+  if (match === null) return true // of the C++ runtime, which an old system has in an old version
+  const [major, minor] = [Number(match[1]), Number(match[2])]
+  return major > oldest.major || (major === oldest.major && minor > oldest.minor)
+}
+
+it('knows which versions are too new', () => {
+  expect(['GLIBC_2.28', 'GLIBC_2.3.4', 'GLIBC_2.2.5'].filter(isTooNew)).toEqual([])
+  const newer = [
+    'GLIBC_2.29',
+    'GLIBC_3.0',
+    'GLIBC_ABI_DT_RELR',
+    'GLIBC_PRIVATE',
+    'GLIBCXX_3.4',
+    'CXXABI_1.3',
+    'GCC_3.0',
+  ]
+  expect(newer.filter((version) => !isTooNew(version))).toEqual([])
+})
+
+it('finds the addon and the four libraries of the software device', () => {
+  expect(new Set(files.map((file) => basename(file)))).toEqual(
+    new Set([
+      'shoal_ffi.node',
+      'libshoal-sim-cuda.so.1',
+      'libshoal-sim-cudart.so.13',
+      'libshoal-sim-nccl.so.2',
+      'libshoal-sim-nvshmem_host.so.3',
+    ]),
+  )
+})
+
+describe.each(files)('%s', (file) => {
+  const { needed, imports, exports, versions } = readSharedLibrary(file)
+
+  it(`asks for nothing that glibc ${oldest.major}.${oldest.minor} lacks`, () => {
+    expect(versions.length).toBeGreaterThan(0)
+    expect(versions.filter(isTooNew)).toEqual([])
+    const unversioned = imports.filter(({ version, isWeak }) => version === undefined && !isWeak)
+    expect(unversioned.filter(({ name }) => !/^(napi_|cu|shoalSim)/.test(name))).toEqual([])
+  })
+
+  it('brings its C++ runtime along, and shows none of it', () => {
+    const system = /^(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-[\w-]+\.so\.\d|libshoal-sim-cuda\.so\.1)$/
+    expect(needed.filter((name) => !system.test(name))).toEqual([])
+    expect(exports.length).toBeGreaterThan(0)
+    expect(exports.filter((name) => !/^(napi_|node_api_|cu|nccl|pnccl|nvshmem|shoalSim)/.test(name))).toEqual([])
+  })
+
+  it('is read as objdump reads it', (context) => {
+    const { status, stdout } = spawnSync('objdump', ['-T', file], { encoding: 'utf8' })
+    if (status !== 0) context.skip('no objdump here')
+    const told = stdout.split('\n').flatMap((line) => {
+      const match = /\*UND\*\s+\S+\s+(?:\((\S+)\)|(\S+))?\s+(\S+)$/.exec(line)
+      return match === null ? [] : [`${match[3]} ${match[1] ?? ''}`]
+    })
+    expect(imports.map(({ name, version }) => `${name} ${version ?? ''}`).sort()).toEqual(told.sort())
+  })
+})
