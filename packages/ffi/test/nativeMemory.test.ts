@@ -72,3 +72,16 @@ test('prints what it is', () => {
   memory.dispose()
   expect(inspect(memory)).toBe(`NativeMemory { address: 0x${address}, byteLength: 0, disposed: true }`)
 })
+
+test.for(['transfer', 'transferToFixedLength'] as const)(
+  'its buffer refuses %s(): once its thread has ended, nothing would tell when it may be freed',
+  (name, context) => {
+    if (!(name in ArrayBuffer.prototype)) return context.skip('this Node has no ArrayBuffer.prototype.transfer')
+    const memory = NativeMemory.allocate(8)
+    const buffer = memory.buffer as ArrayBuffer & Partial<Record<typeof name, () => ArrayBuffer>>
+    const words = `NativeMemory.buffer.${name}: the memory stays at its address; slice() gives a copy to move`
+    expect(() => buffer[name]?.()).toThrow(new TypeError(words))
+    memory.bytes[0] = 7
+    expect([...new Uint8Array(memory.buffer.slice(0, 2))]).toEqual([7, 0])
+  },
+)

@@ -42,7 +42,7 @@ test('NCCL and NVSHMEM find the CUDA library beside them, and all need only the 
     expect(dynamic(path)).toMatch(/RUNPATH.*\[\$ORIGIN\]/)
   }
   for (const name of Object.values(paths).flatMap(needed)) {
-    if (name !== libraries.cuda) expect(name).toMatch(/^(libc|libm|libpthread|librt|ld-linux.*)\.so/)
+    if (name !== libraries.cuda) expect(name).toMatch(/^(libc|libm|libdl|libpthread|librt|ld-linux.*)\.so/)
   }
 })
 

@@ -2,6 +2,19 @@ import { constants } from 'node:buffer'
 import { DisposedError, inspectKey, inspectLine, loadedFrom, type OwnedArrayOf, requireInteger } from '@shoal/types'
 import { addon } from '../addon/load.js'
 
+/** Other ends of an `ArrayBuffer`'s memory: nothing tells when the last of them is gone once its first thread has ended. */
+const moves = ['transfer', 'transferToFixedLength'].filter((name) => name in ArrayBuffer.prototype)
+
+/** Moving the memory away is refused, as Node refuses to post the buffer. */
+function keepInPlace(buffer: ArrayBuffer): void {
+  for (const name of moves) {
+    const value = (): never => {
+      throw new TypeError(`NativeMemory.buffer.${name}: the memory stays at its address; slice() gives a copy to move`)
+    }
+    Object.defineProperty(buffer, name, { value })
+  }
+}
+
 /**
  * Host memory outside of the JavaScript heap: it never moves, its address is known, and native threads may use it after
  * the JavaScript thread has ended. Zeroed, aligned to 64 bytes. Freed by `dispose()` at once or, failing that, by the
@@ -27,6 +40,7 @@ export class NativeMemory {
   #f64: OwnedArrayOf<'f64'> | undefined
 
   private constructor(buffer: ArrayBuffer, address: bigint) {
+    keepInPlace(buffer)
     this.#buffer = buffer
     this.#address = address
     this.#byteLength = buffer.byteLength
@@ -58,7 +72,7 @@ export class NativeMemory {
     return this.#disposed
   }
 
-  /** The memory itself; the typed arrays below are views of it. @throws DisposedError */
+  /** The memory itself; the typed arrays below are views of it. It cannot be moved to another buffer. @throws DisposedError */
   get buffer(): ArrayBuffer {
     if (this.#disposed) throw new DisposedError({ object: 'NativeMemory' })
     return this.#buffer
