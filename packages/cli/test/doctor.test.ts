@@ -42,7 +42,7 @@ test('with the software device: libraries, devices, links', () => {
   })
   expect(code).toBe(0)
   expect(ok).toBe(true)
-  expect(addon).toEqual({ loaded: true })
+  expect(addon).toEqual({ loaded: true, engine: 'addon' })
   expect(libraries.map(({ id }) => id)).toEqual(['cuda', 'cudart', 'nccl', 'nvshmem'])
   for (const library of libraries.slice(0, 3)) {
     expect(library).toMatchObject({ found: true, step: 'sim' })
@@ -182,4 +182,16 @@ test.each([
   expect(code).toBe(2)
   expect(errors).toContain(words)
   expect(errors).not.toContain('    at ')
+})
+
+test('koffi in the place of the addon', () => {
+  const { output, code } = doctor([], {
+    ...nothing,
+    SHOAL_CUDA_LIBRARY: '',
+    SHOAL_DEVICE: 'sim',
+    SHOAL_FFI_ENGINE: 'koffi',
+  })
+  expect(code).toBe(0)
+  expect(output).toContain('koffi makes the calls (SHOAL_FFI_ENGINE), raw ones only')
+  expect(output).toContain('0  Shoal Software Device')
 })

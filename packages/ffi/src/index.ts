@@ -1,4 +1,5 @@
 export type { CallResult } from './addon/contract.js'
+export type { CallEngine } from './addon/load.js'
 export { callInContext, enterContext, leaveContext, type StatusText, setContextFunctions } from './context.js'
 export { closeDescriptor } from './descriptors/closeDescriptor.js'
 export {
@@ -16,7 +17,7 @@ export { definedLibraries, defineLibrary, type LibrarySpec, NativeLibrary } from
 export type { LibraryPlaces } from './library/places.js'
 export { addressOf, type HostView, type HostViewReach, hostView, readCString, readMemory } from './memory/hostMemory.js'
 export { NativeMemory } from './memory/nativeMemory.js'
-export { type LibraryReport, probe, probeAddon } from './probe.js'
+export { type AddonReport, type LibraryReport, probe, probeAddon } from './probe.js'
 export { isSoftwareDevice, type SoftwareDeviceOptions, useSoftwareDevice } from './software.js'
 export {
   defineStructCodec,

@@ -1,5 +1,5 @@
 import { describeValue, type LoadAttempt, ShoalError, wrongType } from '@shoal/types'
-import { addon } from './addon/load.js'
+import { addon, type CallEngine, callEngine } from './addon/load.js'
 import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js'
 
 /** What is known of one library. */
@@ -11,6 +11,8 @@ export interface LibraryReport {
   /** The step of the search that found it. */
   readonly step?: string
   readonly version?: string
+  /** What calls its functions: the addon, or koffi where `SHOAL_FFI_ENGINE` says so. */
+  readonly engine?: CallEngine
   /** Everything that was tried, in order. */
   readonly attempts: readonly LoadAttempt[]
   /** Why it was not found, or why its version could not be read. */
@@ -29,11 +31,18 @@ export function probe(libraries: readonly NativeLibrary[] = definedLibraries()):
   return libraries.map(report)
 }
 
-/** Whether the addon loads; the error says how to get it. Never throws. */
-export function probeAddon(): { readonly loaded: boolean; readonly error?: string } {
+/** Whether the addon loads, or what `SHOAL_FFI_ENGINE` chose in its place; the error says how to get it. */
+export interface AddonReport {
+  readonly loaded: boolean
+  readonly engine?: CallEngine
+  readonly error?: string
+}
+
+/** Looks for the addon and reports. Never throws. */
+export function probeAddon(): AddonReport {
   try {
     addon()
-    return { loaded: true }
+    return { loaded: true, engine: callEngine() }
   } catch (error) {
     return { loaded: false, error: messageOf(error) }
   }
@@ -47,7 +56,15 @@ function report(library: NativeLibrary): LibraryReport {
   } catch (error) {
     return { id, title, found: false, attempts: [...library.trace], error: messageOf(error) }
   }
-  const base = { id, title, found: true, path: loaded.path, step: loaded.step, attempts: [...library.trace] }
+  const base = {
+    id,
+    title,
+    found: true,
+    path: loaded.path,
+    step: loaded.step,
+    engine: callEngine(),
+    attempts: [...library.trace],
+  }
   try {
     const version = library.versionText
     return version === undefined ? base : { ...base, version }

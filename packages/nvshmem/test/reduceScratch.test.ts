@@ -201,7 +201,9 @@ describe('what is called', () => {
     'goes by what C code sees of the variable, %s, and not by a copy of a worker, %s',
     ([inC, copy, answer]) => {
       const environment = { SHOAL_CALLS: `${calls}.worker`, SHOAL_PES: '2' }
-      expect(runFixture('workersVariables.mjs', environment, inC, copy).trim()).toMatch(answer)
+      const told = runFixture('workersVariables.mjs', environment, inC, copy).trim()
+      expect(told).toMatch(answer)
+      expect(told).not.toContain('with koffi')
     },
   )
 })

@@ -52,7 +52,7 @@ describe.each(specs.map((spec) => [spec.library, spec] as const))('%s', (library
   }
 
   describe.each(modes)('%s default stream', (mode) => {
-    test.for(['block', 'recording', 'koffi'] as const)(
+    test.for(['block', 'recording', 'koffi', 'koffi block'] as const)(
       'every argument and result of every function arrives: %s',
       async (engine, { skip }) => {
         if (reason !== undefined) return skip(reason)

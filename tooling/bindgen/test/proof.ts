@@ -36,6 +36,7 @@ export async function runJob(folder: string, name: string, job: Omit<Job, 'root'
   const environment = {
     ...inherited,
     [location.environment]: job.recorder,
+    SHOAL_FFI_ENGINE: job.engine === 'koffi block' ? 'koffi' : 'addon',
     SHOAL_STREAM_MODE: job.perThread ? 'per-thread' : 'legacy',
   }
   const { ok, problem } = await runProgram(process.execPath, [child, jobFile, reportFile], {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { countTests, describeFailures } from '../count.mjs'
-import { closure, entryPoints } from '../publishable.mjs'
+import { closure, entryPoints, publishablePackages } from '../publishable.mjs'
 import { checkNode } from '../requirements.mjs'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
@@ -97,6 +97,24 @@ describe('publishable packages', () => {
       ['d', manifest({})],
     ])
     expect([...closure(packages, 'a')]).toEqual(['a', 'b', 'c'])
+  })
+
+  it('bring nothing along but each other, and run nothing when they are installed', () => {
+    const packages = publishablePackages()
+    expect(packages.size).toBeGreaterThan(10)
+    for (const { manifest } of packages.values()) {
+      const {
+        dependencies = {},
+        optionalDependencies = {},
+        peerDependencies = {},
+        peerDependenciesMeta = {},
+      } = manifest
+      const wanted = Object.keys(peerDependencies).filter((name) => peerDependenciesMeta[name]?.optional !== true)
+      const brought = [...Object.keys({ ...dependencies, ...optionalDependencies }), ...wanted]
+      expect(brought.filter((name) => !packages.has(name))).toEqual([])
+      const scripts = Object.keys(manifest.scripts ?? {})
+      expect(scripts.filter((name) => /^(pre|post)?(install|prepare)$/.test(name))).toEqual([])
+    }
   })
 
   it('names what can be imported', () => {

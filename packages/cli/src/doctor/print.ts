@@ -1,4 +1,4 @@
-import type { LibraryReport } from '@shoal/ffi'
+import type { AddonReport, LibraryReport } from '@shoal/ffi'
 import type { DeviceReport, DoctorReport, Finding, LinkReport } from './report.js'
 
 /** The report for people. @param verbose - with every place that was searched */
@@ -9,7 +9,7 @@ export function printable(report: DoctorReport, verbose: boolean): string {
       `Shoal ${system.shoal}, Node ${system.node}, ${system.platform}, ${system.cpus} CPUs`,
       ...(system.kernelModule === undefined ? [] : [`NVIDIA kernel module ${system.kernelModule}`]),
       ...(system.sharedMemoryBytes === undefined ? [] : [`/dev/shm ${bytes(system.sharedMemoryBytes)}`]),
-      `addon of @shoal/ffi ${addon.loaded ? 'loads' : 'DOES NOT LOAD'}`,
+      addonLine(addon),
       ...Object.entries(system.launchers).map(([name, path]) => `${name}: ${path}`),
     ]),
     section(
@@ -34,6 +34,11 @@ export function printable(report: DoctorReport, verbose: boolean): string {
 
 function section(title: string, lines: readonly string[]): string {
   return [title, ...lines.map((line) => `  ${line}`)].join('\n')
+}
+
+function addonLine({ loaded, engine }: AddonReport): string {
+  if (engine === 'koffi') return 'koffi makes the calls (SHOAL_FFI_ENGINE), raw ones only'
+  return `addon of @shoal/ffi ${loaded ? 'loads' : 'DOES NOT LOAD'}`
 }
 
 function libraryLines({ title, found, path, step, version, attempts }: LibraryReport, verbose: boolean): string[] {

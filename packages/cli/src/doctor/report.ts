@@ -1,4 +1,4 @@
-import type { LibraryReport } from '@shoal/ffi'
+import type { AddonReport, LibraryReport } from '@shoal/ffi'
 
 /** What is wrong or worth knowing, and what to do about it. */
 export interface Finding {
@@ -50,7 +50,7 @@ export interface SystemReport {
 
 export interface DoctorReport {
   readonly system: SystemReport
-  readonly addon: { readonly loaded: boolean; readonly error?: string }
+  readonly addon: AddonReport
   readonly libraries: readonly LibraryReport[]
   /** Plugins of NVSHMEM that lie beside its library. */
   readonly nvshmemPlugins: readonly string[]

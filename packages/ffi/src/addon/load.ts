@@ -1,8 +1,20 @@
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { AddonLoadError, type LoadAttempt } from '@shoal/types'
 import { packageFolder } from '../packageFolder.js'
 import { block } from './block.js'
 import type { Addon, AddonHandlers, CallResult } from './contract.js'
+import { koffiEngine } from './koffiEngine.js'
+
+/** What makes the calls: the addon, or koffi, which makes raw calls only. */
+export type CallEngine = 'addon' | 'koffi'
+
+/** What `SHOAL_FFI_ENGINE` chose. @throws RangeError */
+export function callEngine(): CallEngine {
+  const choice = process.env['SHOAL_FFI_ENGINE'] ?? ''
+  if (choice === 'koffi') return 'koffi'
+  if (choice === '' || choice === 'addon') return 'addon'
+  throw new RangeError(`SHOAL_FFI_ENGINE must be 'addon' or 'koffi', not '${choice}'`)
+}
 
 let loaded: Addon | undefined
 let failure: AddonLoadError | undefined
@@ -43,14 +55,16 @@ function candidates(): { step: string; file: string }[] {
 
 /** As an addon whatever the file is called: `require` would run another file as JavaScript. */
 function open(file: string): Addon {
+  if (!isAbsolute(file)) throw new Error('not an absolute path')
   const module = { exports: {} }
   process.dlopen(module, file)
   return module.exports as Addon
 }
 
 /**
- * The addon, loaded on first use.
+ * The addon, loaded on first use, or what stands in for it.
  * @throws AddonLoadError where there is none for this platform or it does not load; the same error each time.
+ * FeatureNotSupportedError where koffi was chosen and is not installed.
  */
 export function addon(): Addon {
   return loaded ?? loadAddon()
@@ -58,6 +72,10 @@ export function addon(): Addon {
 
 function loadAddon(): Addon {
   if (failure !== undefined) throw failure
+  if (callEngine() === 'koffi') {
+    loaded = koffiEngine()
+    return loaded
+  }
   const attempts: LoadAttempt[] = []
   for (const { step, file } of candidates()) {
     try {

@@ -1,4 +1,6 @@
 import { isMainThread } from 'node:worker_threads'
+import { readCString } from '@shoal/ffi'
+import { putCString } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
 
 /** The variables that the package looks at. */
@@ -31,6 +33,9 @@ export function environmentOfNvshmem(): Environment {
 function variableReader(): (name: string) => string | undefined {
   if (isMainThread) return (name) => process.env[name]
   // A worker's process.env is a copy that may differ from what C code sees.
-  const getenv = nvshmem.bindForeign('getenv', 0, 'const char *%s(const char *)')
-  return (name) => (getenv(name) as string | null) ?? undefined
+  const getenv = nvshmem.bindBig('getenv', 0, 1, 'pointer')
+  return (name) => {
+    putCString(0, name, 'getenv', 'name')
+    return readCString(getenv()) ?? undefined
+  }
 }

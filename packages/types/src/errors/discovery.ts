@@ -146,6 +146,7 @@ export class AddonLoadError extends ShoalError {
       'Where it has none for this platform, build it, with a C++17 compiler and make: npm install node-addon-api ' +
         'node-api-headers && make -C node_modules/@shoal/ffi/native',
       'Or name a file built elsewhere for this platform: SHOAL_FFI_ADDON=/path/to/the/addon.node.',
+      'For raw calls alone, npm install koffi@^3.3.4 and set SHOAL_FFI_ENGINE=koffi.',
     ]
     super(
       `Cannot load the native addon of @shoal/ffi on ${platform} (Node ${process.version}). Tried, in this order:\n` +

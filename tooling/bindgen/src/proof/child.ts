@@ -15,7 +15,7 @@ const file = job.location?.file ?? builtFile(sysPackages[job.spec.library].speci
 const ffi = await loadFfi(join(job.root, ffiFile))
 const sys = await loadSysPackage(resolve(job.root, file), job.spec.library)
 const session = openSession(job, ffi, sys)
-if (job.engine === 'block') runBlock(session)
+if (job.engine === 'block' || job.engine === 'koffi block') runBlock(session)
 else if (job.engine === 'recording') await runRecording(session)
 else if (job.engine === 'koffi') runKoffi(session)
 else if (job.engine === 'refusals') runRefusals(session)

@@ -5,7 +5,7 @@ import { type RecorderSymbol, recorderSymbols } from './abi.js'
 import { type Job, newReport, type Report } from './job.js'
 import { compareArguments, Log, type LogEntry } from './log.js'
 import { MemoryPool } from './memory.js'
-import type { Codec, Ffi, SysFunction, SysPackage } from './packages.js'
+import { type Codec, type Ffi, koffiOf, type SysFunction, type SysPackage } from './packages.js'
 import { Random } from './random.js'
 import { loaderFunctions, logLayout } from './recorder.js'
 import { compareResult, expectedResult, resultBytes } from './results.js'
@@ -41,7 +41,11 @@ export function openSession(job: Job, ffi: Ffi, sys: SysPackage): Session {
     job,
     ffi,
     sys,
-    log: new Log(ffi.hostView(address, logLayout.size).buffer),
+    log: new Log(
+      job.engine === 'koffi block'
+        ? koffiOf(job).view(address, logLayout.size)
+        : ffi.hostView(address, logLayout.size).buffer,
+    ),
     memory: new MemoryPool(ffi),
     random: new Random(job.seed),
     symbols: recorderSymbols(job.library ?? job.spec),

@@ -1,6 +1,7 @@
 import type { LibrarySpecFile } from '../spec/types.js'
 
-export type Engine = 'block' | 'recording' | 'koffi' | 'refusals' | 'versions'
+/** `koffi` makes calls of its own, beside the package; `koffi block` stands in for the addon below the package. */
+export type Engine = 'block' | 'recording' | 'koffi' | 'koffi block' | 'refusals' | 'versions'
 
 /** One library, one stream mode, one way to call: a process of its own. */
 export interface Job {

@@ -1,19 +1,11 @@
 // The same calls through koffi, with prototypes made from the same spec: a second opinion on how a value travels.
 
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import type { FunctionSpec, Lowered, StructSpec } from '../spec/types.js'
 import { structsByName } from './abi.js'
 import { callOnce, fail, type Session, wantedSymbol } from './engines.js'
-import type { NativeMemory } from './packages.js'
+import { type Koffi, koffiOf, type NativeMemory } from './packages.js'
 import { cName, readScalar, type ScalarKind, scalarKind, writeScalar } from './scalars.js'
 import type { Round, Value } from './values.js'
-
-interface Koffi {
-  load(file: string): { func(name: string, result: unknown, parameters: unknown[]): (...values: unknown[]) => unknown }
-  struct(name: string, members: Record<string, unknown>): unknown
-  array(of: unknown, length: number): unknown
-}
 
 const rounds: readonly Round[] = ['memory', 'random', 'highest', 'lowest', 'mixed']
 
@@ -91,7 +83,7 @@ function fromKoffi(entry: FunctionSpec, session: Session, returned: unknown): un
 /** Every function by its exported symbol. */
 export function runKoffi(session: Session): void {
   const { job, report } = session
-  const koffi = createRequire(join(job.root, 'packages/ffi/package.json'))('koffi') as Koffi
+  const koffi = koffiOf(job)
   const library = koffi.load(job.recorder)
   const types = new Types(koffi, structsByName(job.spec))
   for (const entry of job.spec.functions) {

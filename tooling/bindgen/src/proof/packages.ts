@@ -1,5 +1,7 @@
 // The built packages under test, as far as the proofs use them. They are loaded by file, the way an installed package is.
 
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { LibraryName } from '../spec/types.js'
 
@@ -65,3 +67,15 @@ export function builtFile(specifier: string): string {
 }
 
 export const ffiFile = builtFile('@shoal/ffi')
+
+export interface Koffi {
+  load(file: string): { func(name: string, result: unknown, parameters: unknown[]): (...values: unknown[]) => unknown }
+  struct(name: string, members: Record<string, unknown>): unknown
+  array(of: unknown, length: number): unknown
+  view(address: bigint, length: number): ArrayBuffer
+}
+
+/** The koffi that the packages would take. */
+export function koffiOf({ root }: { readonly root: string }): Koffi {
+  return createRequire(join(root, 'packages/ffi/package.json'))('koffi') as Koffi
+}
