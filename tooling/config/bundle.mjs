@@ -3,7 +3,7 @@
 // them. Import cost is mostly the number of modules, so a package of forty files would take ten times as long to load.
 // Types stay as tsc wrote them; dependencies stay imports.
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { rolldown } from 'rolldown'
 
 const { exports: entryPoints } = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -14,15 +14,46 @@ for (const target of Object.values(entryPoints)) {
   input[name] = join('src', `${name}.ts`)
 }
 
-const bundle = await rolldown({ input, platform: 'node', external: /^(?:node:|[^./])/, treeshake: true })
-const { output } = await bundle.write({
-  dir: 'dist',
-  format: 'esm',
-  chunkFileNames: 'shared/[name]-[hash].js',
-  minify: false,
-  comments: false, // they are in the types, where editors look for them
-})
-await bundle.close()
+// A part of another entry's generated code is bundled alone, as parts that entries share are whole source files. What keeps
+// state is shared with that entry all the same.
+const isGenerated = (file) => file.includes('/generated/')
+const alone = Object.keys(input).filter((name) => name.endsWith('/common'))
+const kept = new Set()
+const output = []
+
+async function write(entries, options) {
+  const external = /^(?:node:|[^./])/
+  const bundle = await rolldown({ input: entries, platform: 'node', external, treeshake: true, ...options })
+  const written = await bundle.write({
+    dir: 'dist',
+    format: 'esm',
+    chunkFileNames: 'shared/[name]-[hash].js',
+    minify: false,
+    comments: false, // they are in the types, where editors look for them
+  })
+  await bundle.close()
+  output.push(...written.output)
+}
+
+for (const name of alone) {
+  const entry = resolve(input[name])
+  delete input[name]
+  const keepState = {
+    name: 'keep-state',
+    resolveId(source, importer) {
+      if (importer === undefined || !source.startsWith('.')) return null
+      const file = resolve(dirname(importer), source).replace(/\.js$/, '.ts')
+      if (isGenerated(file)) return null
+      const part = relative(resolve('src'), file).replace(/\.ts$/, '')
+      kept.add(part)
+      return { id: `./${relative(dirname(name), part)}.js`, external: true }
+    },
+  }
+  await write({ [name]: entry }, { plugins: [keepState] })
+}
+const keptInput = Object.fromEntries([...kept].map((part) => [part, join('src', `${part}.ts`)]))
+// Parts that are entries for that reason alone may hold what other entries need of them.
+await write({ ...input, ...keptInput }, kept.size > 0 ? { preserveEntrySignatures: 'allow-extension' } : {})
 
 // What an earlier build left: JavaScript that this one did not write, types of sources that are no longer there.
 const written = new Set(output.map(({ fileName }) => join('dist', fileName)))

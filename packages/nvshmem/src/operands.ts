@@ -1,4 +1,4 @@
-import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver'
+import { type CUstream, cuStreamGetCtx } from '@shoal/cuda-sys/driver/common'
 import type { cudaStream_t } from '@shoal/nvshmem-sys'
 import {
   type DType,

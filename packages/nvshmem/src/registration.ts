@@ -1,4 +1,8 @@
-import { type CUmemGenericAllocationHandle, cuMemRelease, cuMemRetainAllocationHandle } from '@shoal/cuda-sys/driver'
+import {
+  type CUmemGenericAllocationHandle,
+  cuMemRelease,
+  cuMemRetainAllocationHandle,
+} from '@shoal/cuda-sys/driver/common'
 import {
   nvshmemx_buffer_register,
   nvshmemx_buffer_register_symmetric,

@@ -11,7 +11,7 @@ import {
   cuMemcpyHtoDAsync,
   cuMemcpyPeerAsync,
   driver,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import type { NativeCall } from '@shoal/ffi/calls'
 import { driverError, driverStatusText, Status } from '../errors.js'
 import { watchForEnd } from '../lifetime.js'

@@ -12,7 +12,7 @@ import {
   cuEventDestroy,
   ensureContextFunctions,
   withContext,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { callInContext, offThread } from '@shoal/ffi'
 import {
   DisposedError,

@@ -8,7 +8,7 @@ import {
   cuDevicePrimaryCtxGetState,
   cuDeviceTotalMem,
   driver,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
 import {
   type DeviceLike,

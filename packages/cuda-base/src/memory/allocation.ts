@@ -1,4 +1,4 @@
-import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver'
+import { type CUdeviceptr, type CUmemoryPool, cuMemGetAddressRange } from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
 import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'

@@ -5,7 +5,7 @@ import {
   cuMemsetD2D32Async,
   cuMemsetD16Async,
   cuMemsetD32Async,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { callInContext } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
 import { check, Status } from '../errors.js'

@@ -6,7 +6,7 @@ import {
   CUmemLocation,
   CUmemLocationType,
   cuDeviceGetCount,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DeviceLike,

@@ -6,7 +6,7 @@ import {
   type CUmemoryPool,
   type CUmemPool_attribute,
   CUmemPoolProps,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import {
   type DType,
   type ElementType,

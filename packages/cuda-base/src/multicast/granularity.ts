@@ -8,7 +8,7 @@ import {
   cuDeviceGetAttribute,
   cuDeviceGetCount,
   cuMulticastGetGranularity,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import {
   FeatureNotSupportedError,
   type OptionKeys,

@@ -1,4 +1,9 @@
-import { type CUdeviceptr, CUmem_range_attribute, CUmemLocationType, cuDeviceGetCount } from '@shoal/cuda-sys/driver'
+import {
+  type CUdeviceptr,
+  CUmem_range_attribute,
+  CUmemLocationType,
+  cuDeviceGetCount,
+} from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import { type MemoryLike, requireKeyOf, toMemoryRange } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context/context.js'

@@ -1,4 +1,4 @@
-import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver'
+import { type CUdevice, cuDeviceGet, cuDeviceGetCount, cuDeviceGetUuid } from '@shoal/cuda-sys/driver/common'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
 import { startDriver } from '../start.js'

@@ -1,4 +1,4 @@
-import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver'
+import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver/common'
 import { requireKeyOf, StatusError } from '@shoal/types'
 import { Status } from '../errors.js'
 

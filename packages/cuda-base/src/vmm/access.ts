@@ -4,7 +4,7 @@ import {
   CUmemLocation,
   cuMemGetAccess,
   cuMemSetAccess,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import { type OptionKeys, requireKeyOf, requireOptions, wrongType } from '@shoal/types'
 import type { Context } from '../context/context.js'

@@ -1,4 +1,4 @@
-import { CUmemLocationType } from '@shoal/cuda-sys/driver'
+import { CUmemLocationType } from '@shoal/cuda-sys/driver/common'
 import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
 import { Context, contextOf, type DeviceOrContext } from '../context/context.js'
 

@@ -1,4 +1,9 @@
-import { type CUmemGenericAllocationHandle, CUmemLocationType, cuMemMap, cuMemUnmap } from '@shoal/cuda-sys/driver'
+import {
+  type CUmemGenericAllocationHandle,
+  CUmemLocationType,
+  cuMemMap,
+  cuMemUnmap,
+} from '@shoal/cuda-sys/driver/common'
 import {
   loadedFrom,
   type MemoryLike,

@@ -1,4 +1,4 @@
-import { driver } from '@shoal/cuda-sys/driver'
+import { driver } from '@shoal/cuda-sys/driver/common'
 import { type NativeCall, slots32 } from '@shoal/ffi/calls'
 import { check, checkRelease, isGone, Status } from '../errors.js'
 import { releaseAfterFailure } from '../lifetime.js'

@@ -6,7 +6,7 @@ import {
   cuMemImportFromShareableHandle,
   cuMemRelease,
   cuMemRetainAllocationHandle,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { optionalOptions, requireAddress, requireInteger } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'

@@ -1,4 +1,4 @@
-import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver'
+import { cuCtxSynchronize, cuMemUnmap } from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
 import type { Context } from '../context/context.js'
 import { checkRelease, Status } from '../errors.js'

@@ -1,4 +1,4 @@
-import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver'
+import { type CUevent, type CUstream, cuEventRecord, cuStreamSynchronize, driver } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'

@@ -19,7 +19,7 @@ import {
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import {
   inspectKey,
   inspectLine,

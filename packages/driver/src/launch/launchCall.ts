@@ -1,4 +1,4 @@
-import { driver } from '@shoal/cuda-sys/driver'
+import { driver } from '@shoal/cuda-sys/driver/common'
 import { callInContext } from '@shoal/ffi'
 import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
 import type { LaunchShape } from './launchConfig.js'

@@ -19,7 +19,7 @@ import {
   cuModuleGetGlobal,
   cuModuleLoadDataEx,
   cuModuleUnload,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
 import { type ElementType, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
 import { Kernel } from '../launch/kernel.js'

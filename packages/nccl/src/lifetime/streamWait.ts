@@ -9,7 +9,7 @@ import {
   cuEventDestroy,
   cuEventRecord,
   driver,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, offThread, onAbort, waitForEvent } from '@shoal/ffi'
 import { AbortedError } from '@shoal/types'
 

@@ -6,7 +6,7 @@ import {
   retainPrimaryContexts,
   watchForLeak,
 } from '@shoal/cuda-base/basics'
-import { cuCtxSynchronize } from '@shoal/cuda-sys/driver'
+import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { ncclMemAlloc, ncclMemFree } from '@shoal/nccl-sys'
 import {

@@ -3,7 +3,7 @@ import {
   type CUstream,
   cuLaunchCooperativeKernel,
   cuOccupancyMaxActiveBlocksPerMultiprocessor,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DType,

@@ -8,7 +8,7 @@ import {
   cuMemsetD16,
   cuMemsetD32,
   cuStreamSynchronize,
-} from '@shoal/cuda-sys/driver'
+} from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type DType,

@@ -1,6 +1,6 @@
 import { isMainThread } from 'node:worker_threads'
 import type { PrimaryContext } from '@shoal/cuda-base/basics'
-import { ensureContextFunctions } from '@shoal/cuda-sys/driver'
+import { ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
 import { isSoftwareDevice, NativeMemory } from '@shoal/ffi'
 import {
   NVSHMEM_VENDOR_MAJOR_VERSION,

@@ -6,7 +6,7 @@ import {
   cudaMemcpyAsync,
   cudaMemcpyKind,
   cudaMemcpyPeerAsync,
-} from '@shoal/cuda-sys/runtime'
+} from '@shoal/cuda-sys/runtime/common'
 
 const { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault } = cudaMemcpyKind
 

@@ -7,7 +7,7 @@ import {
   cudaGetLastError,
   cudaRuntimeGetVersion,
   runtime,
-} from '@shoal/cuda-sys/runtime'
+} from '@shoal/cuda-sys/runtime/common'
 import { readCString } from '@shoal/ffi'
 import type { NativeCall } from '@shoal/ffi/calls'
 import { CudaVersion, isStickyCudaStatus, StatusError } from '@shoal/types'

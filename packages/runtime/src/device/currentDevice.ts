@@ -1,5 +1,5 @@
 import { scratch } from '@shoal/cuda-base'
-import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime'
+import { cudaGetDevice, cudaSetDevice } from '@shoal/cuda-sys/runtime/common'
 import { type DeviceLike, isPlainObject, requireFunction, requireOptions, wrongType } from '@shoal/types'
 import { check, runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { Device } from './device.js'

@@ -6,7 +6,7 @@ import {
   type PeerAttribute as DriverPeerAttribute,
 } from '@shoal/cuda-base'
 import type { CUdevice } from '@shoal/cuda-sys/driver'
-import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime'
+import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime/common'
 import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
 import { runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { type DeviceProperties, deviceProperties } from './deviceProperties.js'

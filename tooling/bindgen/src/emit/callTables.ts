@@ -85,7 +85,7 @@ export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile
   driverFile.add(
     '/** Functions of libcuda that libcudart has too, with the same arguments: by the name of libcuda without its prefix. */',
     'export const driverCalls = {',
-    ...pairs.map((pair) => `  ${pair.key}: ${driverFile.use('@shoal/cuda-sys/driver', pair.driver)},`),
+    ...pairs.map((pair) => `  ${pair.key}: ${driverFile.use('@shoal/cuda-sys/driver/common', pair.driver)},`),
     '}',
     '',
     '/** The table of one of the two libraries. */',
@@ -96,7 +96,7 @@ export function emitCallTables(driver: LibrarySpecFile, runtime: LibrarySpecFile
   const other = pairs.filter((pair) => pair.runtime !== `cuda${pair.driver.slice('cu'.length)}`)
   runtimeFile.add(
     `const calls: { readonly [K in keyof ${type}]: (...args: never[]) => number } = {`,
-    ...pairs.map((pair) => `  ${pair.key}: ${runtimeFile.use('@shoal/cuda-sys/runtime', pair.runtime)},`),
+    ...pairs.map((pair) => `  ${pair.key}: ${runtimeFile.use('@shoal/cuda-sys/runtime/common', pair.runtime)},`),
     '}',
     '',
     '/** The functions of libcudart behind the same table: their arguments lower alike, so they are called alike. */',
