@@ -1,0 +1,60 @@
+import { parseArgs } from 'node:util'
+import { describePlan, planOf } from './plan.js'
+import { runCase } from './runCase.js'
+
+/** A campaign over ranks that die. */
+export interface RankDeathsOptions {
+  readonly seed: number
+  /** How many cases: of the seed and of those that follow it. */
+  readonly count: number
+  /** Ends the campaign after the case that is under way. */
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds beyond its deadline that a report may take. Default 1000. */
+  readonly slack?: number | undefined
+  /** Milliseconds after which ranks give up one that stands still. Default 3000. */
+  readonly limit?: number | undefined
+  readonly onCase?: ((words: string, wrong: readonly string[]) => void) | undefined
+}
+
+export interface RankDeathsResult {
+  readonly ran: number
+  /** One a case, with its seed. */
+  readonly failures: string[]
+}
+
+/**
+ * Lets ranks be killed, stop, throw and call `process.exit(0)` at ten stages, on the software device: the others must say so in
+ * time, and nothing may be left.
+ */
+export async function runRankDeaths(options: RankDeathsOptions): Promise<RankDeathsResult> {
+  const { seed, count, signal, slack = 1000, limit = 3000, onCase } = options
+  const failures: string[] = []
+  let ran = 0
+  for (; ran < count && signal?.aborted !== true; ran += 1) {
+    const plan = planOf(seed + ran, limit)
+    const wrong = await runCase(plan, slack)
+    if (wrong.length > 0) failures.push([describePlan(plan), ...wrong].join('\n  '))
+    onCase?.(describePlan(plan), wrong)
+  }
+  return { ran, failures }
+}
+
+/** For `npm run fuzz -- ranks`. */
+export const rankDeaths = {
+  title: 'ranks that are killed, stop, throw or exit: --seed N, --count N, --slack MS',
+  async run(values: readonly string[]): Promise<number> {
+    const text = { type: 'string' } as const
+    const options = { seed: text, count: text, slack: text }
+    const given = parseArgs({ args: [...values], options }).values
+    const seed = Number(given.seed ?? Math.floor(Math.random() * 1e9))
+    const { ran, failures } = await runRankDeaths({
+      seed,
+      count: Number(given.count ?? (given.seed === undefined ? 40 : 1)),
+      slack: Number(given.slack ?? 1000),
+      onCase: (words, wrong) => process.stdout.write(`${wrong.length === 0 ? 'ok' : 'FAILED'} ${words}\n`),
+    })
+    for (const failure of failures) process.stdout.write(`\n${failure}\n`)
+    process.stdout.write(`\n${ran} cases from seed ${seed}, ${failures.length} failed\n`)
+    return failures.length === 0 ? 0 : 1
+  },
+}

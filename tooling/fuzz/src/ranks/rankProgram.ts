@@ -1,0 +1,140 @@
+// One rank of a case. It comes to the stage of the plan with all others; there the victim dies, and the others say what they hear.
+import { existsSync, writeSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DescriptorServer, DescriptorSocket, Device, DeviceBuffer } from '@shoal/driver'
+import { bootstrap, type Job } from '@shoal/launch'
+import { Communicator, UniqueId } from '@shoal/nccl'
+import { UniqueId as NvshmemId, Session } from '@shoal/nvshmem'
+import type { Line, Task } from './plan.js'
+
+const task = JSON.parse(process.argv[2] ?? '') as Task
+const { victim, way, stage, limit: timeout, delay } = task
+const rank = Number(process.env['RANK'] ?? process.env['SLURM_PROCID'])
+const isVictim = rank === victim
+
+function say(line: Omit<Line, 'rank'>): void {
+  writeSync(1, `${JSON.stringify({ rank, ...line })}\n`)
+}
+
+async function die(): Promise<never> {
+  await sleep(delay)
+  say({ dying: Date.now() })
+  if (way === 'exit') process.exit(0)
+  if (way === 'throw')
+    setImmediate(() => {
+      throw new Error('on purpose')
+    })
+  else process.kill(process.pid, way === 'kill' ? 'SIGKILL' : 'SIGSTOP')
+  return await new Promise(() => setInterval(() => undefined, 1000))
+}
+
+say({ pid: process.pid })
+let since = Date.now()
+let alarmAt: number | undefined
+let job: Job | undefined
+
+async function join(): Promise<Job> {
+  if (isVictim && stage === 'bootstrap') await die()
+  const joined = await bootstrap(stage === 'bootstrap' ? { timeout } : undefined)
+  joined.lost.addEventListener('abort', () => {
+    alarmAt = Date.now()
+  })
+  return joined
+}
+
+/** All are here; from now on one is missing. */
+async function ready(among: Job): Promise<void> {
+  await among.barrier('ready')
+  if (isVictim) await die()
+  since = Date.now()
+}
+
+async function communicatorOf(among: Job, limits: { timeout?: number } = {}): Promise<Communicator> {
+  const id = UniqueId.fromBytes(await among.share('nccl', () => UniqueId.create().toBytes()))
+  if (stage === 'initRank') await ready(among)
+  const { worldSize, lost: signal } = among
+  const device = Device.get(among.deviceOrdinal)
+  return await Communicator.initRank({ device, rank, worldSize, id, signal, ...limits })
+}
+
+async function collective(among: Job): Promise<void> {
+  const communicator = await communicatorOf(among)
+  const device = Device.get(among.deviceOrdinal)
+  const stream = device.createStream()
+  const [from, to] = [DeviceBuffer.allocate(device, 'f32', 1000), DeviceBuffer.allocate(device, 'f32', 1000)]
+  communicator.allReduce(from, to, { op: 'sum', stream })
+  await communicator.synchronize(stream)
+  await ready(among)
+  if (stage === 'allReduce') communicator.allReduce(from, to, { op: 'sum', stream })
+  else communicator.recv(to, { peer: victim, stream })
+  await communicator.synchronize(stream, { timeout })
+}
+
+async function descriptors(among: Job): Promise<void> {
+  const path = `\0${task.socket}`
+  const signal = among.lost
+  if (!isVictim) {
+    await among.barrier('listening')
+    const socket = DescriptorSocket.connect(path)
+    await socket.receive()
+    await ready(among)
+    await socket.receive({ signal, timeout })
+    return
+  }
+  const server = DescriptorServer.listen(path)
+  await among.barrier('listening')
+  const sockets: DescriptorSocket[] = []
+  while (sockets.length < among.worldSize - 1) sockets.push(await server.accept())
+  for (const socket of sockets) await socket.send({ bytes: Uint8Array.of(1) })
+  await ready(among)
+}
+
+async function pe(among: Job): Promise<void> {
+  const id = NvshmemId.fromBytes(await among.share('nvshmem', () => NvshmemId.create().toBytes()))
+  const { worldSize, lost: signal } = among
+  const session = await Session.init({ device: Device.get(among.deviceOrdinal), rank, worldSize, id, signal })
+  await session.barrierAll()
+  await ready(among)
+  await session.barrierAll({ timeout })
+}
+
+const nothing = new Uint8Array(0)
+
+/** What the others wait for. */
+async function work(): Promise<void> {
+  job = await join()
+  const { lost: signal } = job
+  if (stage === 'allReduce' || stage === 'sendReceive') await collective(job)
+  else if (stage === 'initRank') await communicatorOf(job, { timeout })
+  else if (stage === 'descriptor') await descriptors(job)
+  else if (stage === 'nvshmem') await pe(job)
+  else {
+    await ready(job)
+    if (stage === 'barrier') await job.barrier('never', { timeout })
+    else if (stage === 'gather') await job.gather('never', nothing, { timeout })
+    else if (stage === 'share') await job.share('never', () => nothing, { root: victim, timeout })
+    else await job.get('never', { timeout, signal })
+  }
+}
+
+try {
+  await work()
+  say({ unexpected: `${stage} ended well` })
+} catch (error) {
+  const at = Date.now()
+  const { code, message, missing, ranks } = error as {
+    code: string
+    message: string
+    missing?: number[]
+    ranks?: number[]
+  }
+  // The alarm may come behind the error. A rank that stands still raises none.
+  const end = Date.now() + 5000
+  while (way !== 'stop' && job !== undefined && alarmAt === undefined && Date.now() < end) await sleep(5)
+  const named = ranks ?? missing ?? []
+  say({ since, at, code, message, ranks: named, alarmAt, alarmRanks: job?.lostRanks ?? [] })
+}
+while (!existsSync(task.done)) await sleep(20)
+await job?.dispose()
+// What an aborted communicator or a session that is stuck has under way must not hold the process.
+process.exit(0)

@@ -1,0 +1,199 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { leftovers } from './leftovers.js'
+import { isSilent, type Line, type Plan, type Task } from './plan.js'
+
+// From the sources too, where a test runs them.
+const program = fileURLToPath(new URL('../../dist/ranks/rankProgram.js', import.meta.url))
+const shoal = fileURLToPath(new URL('../../../../packages/cli/bin/shoal.js', import.meta.url))
+/** Milliseconds for a case beyond its limit: a case that takes longer hangs. */
+const longest = 60_000
+
+/** A case under way. */
+class Case {
+  readonly lines: Line[] = []
+  readonly errors: string[] = []
+  readonly ends: (number | null)[] = []
+  readonly #children: ChildProcess[] = []
+  readonly #plan: Plan
+
+  constructor(plan: Plan) {
+    this.#plan = plan
+  }
+
+  start(commandLine: readonly string[], env: NodeJS.ProcessEnv): void {
+    const child = spawn(process.execPath, commandLine, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#children.push(child)
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.startsWith('{"rank"')) this.lines.push(JSON.parse(line) as Line)
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => this.errors.push(text))
+    child.once('close', (code) => this.ends.push(code))
+  }
+
+  get pids(): number[] {
+    return this.lines.flatMap(({ pid }) => pid ?? [])
+  }
+
+  get victimPid(): number | undefined {
+    return this.lines.find(({ rank, pid }) => rank === this.#plan.victim && pid !== undefined)?.pid
+  }
+
+  get dying(): number | undefined {
+    return this.lines.find(({ dying }) => dying !== undefined)?.dying
+  }
+
+  /** What the others have said, one each. */
+  get reports(): Line[] {
+    return this.lines.filter(({ at, unexpected }) => at !== undefined || unexpected !== undefined)
+  }
+
+  get isOver(): boolean {
+    return this.ends.length === this.#children.length
+  }
+
+  async until(holds: () => boolean): Promise<boolean> {
+    const end = performance.now() + this.#plan.limit + longest
+    while (!holds() && performance.now() < end) await sleep(20)
+    return holds()
+  }
+
+  killAll(): void {
+    for (const child of this.#children) child.kill('SIGKILL')
+    for (const pid of this.pids) kill(pid)
+  }
+}
+
+function kill(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}
+
+function variables(plan: Plan, rank: number): NodeJS.ProcessEnv {
+  const { seed, worldSize } = plan
+  return {
+    SLURM_JOB_ID: String(seed),
+    SLURM_STEP_ID: '0',
+    SLURM_PROCID: String(rank),
+    SLURM_LOCALID: String(rank),
+    SLURM_NODEID: '0',
+    SLURM_STEP_NUM_TASKS: String(worldSize),
+    SLURM_STEP_NUM_NODES: '1',
+    SLURM_STEP_TASKS_PER_NODE: String(worldSize),
+    SLURM_STEP_NODELIST: 'here',
+  }
+}
+
+function startAll(one: Case, plan: Plan, folder: string, marker: string): Task {
+  const { worldSize, launcher } = plan
+  const task: Task = { ...plan, done: join(folder, 'done'), socket: marker }
+  const files = join(folder, 'tmp')
+  mkdirSync(files)
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^(SHOAL_|SLURM_|PMI_|OMPI_|RANK$|WORLD_SIZE$)/.test(name),
+  )
+  const env = {
+    ...Object.fromEntries(inherited),
+    SHOAL_DEVICE: 'sim',
+    SHOAL_SIM_DEVICES: String(worldSize),
+    SHOAL_CASE: marker,
+    TMPDIR: files,
+    XDG_RUNTIME_DIR: files,
+  }
+  const words = [program, JSON.stringify(task)]
+  if (launcher === 'foreign') {
+    for (let rank = 0; rank < worldSize; rank += 1) one.start(words, { ...env, ...variables(plan, rank) })
+  } else {
+    const options = ['-n', String(worldSize), '--no-prefix', '--grace', '5', '--on-failure', launcher]
+    one.start([shoal, 'run', ...options, ...words], env)
+  }
+  return task
+}
+
+/** Runs a case. @returns what was wrong */
+export async function runCase(plan: Plan, slack: number): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-ranks-'))
+  const marker = `shoal-case-${process.pid}-${plan.seed}-${Math.random().toString(36).slice(2)}`
+  const one = new Case(plan)
+  const wrong: string[] = []
+  try {
+    const { done } = startAll(one, plan, folder, marker)
+    const others = plan.worldSize - 1
+    const isEnded = plan.launcher === 'stop'
+    if (!(await one.until(() => one.isOver || (!isEnded && one.reports.length === others)))) {
+      wrong.push(`${one.reports.length} of ${others} ranks have said how their wait ended`)
+    }
+    writeFileSync(done, '')
+    if (plan.way === 'stop') kill(one.victimPid)
+    if (!(await one.until(() => one.isOver))) wrong.push('it does not end')
+    wrong.push(...(isEnded ? judgeEnded(plan, one) : judge(plan, one, slack)))
+    rmSync(done)
+    one.killAll()
+    for (const left of await leftovers(marker, folder)) wrong.push(`left: ${left}`)
+  } finally {
+    one.killAll()
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return wrong.length === 0 ? [] : [...wrong, ...one.errors.map((text) => `stderr: ${text.trim()}`)]
+}
+
+/** `shoal run` has ended all with the status of the first that failed. */
+function judgeEnded({ way }: Plan, { ends, dying }: Case): string[] {
+  if (dying === undefined) return ['the rank did not come to where it was to die']
+  const status = way === 'kill' ? 128 + 9 : 1
+  return ends[0] === status ? [] : [`shoal run ended with status ${ends[0]}, not ${status}`]
+}
+
+function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number): string[] {
+  const { victim, stage, launcher, worldSize } = plan
+  const wrong: string[] = []
+  if (dying === undefined) return ['the rank did not come to where it was to die']
+  if (pids.length !== worldSize) wrong.push(`${pids.length} of ${worldSize} ranks began`)
+  const silent = isSilent(plan)
+  for (const { rank, since = 0, at = 0, code = '', message, ranks = [], unexpected, alarmAt, alarmRanks } of reports) {
+    const say = (words: string): void => void wrong.push(`rank ${rank}: ${words} (${code}: ${message})`)
+    if (unexpected !== undefined) {
+      wrong.push(`rank ${rank}: ${unexpected}`)
+      continue
+    }
+    const late = silent ? at - since - plan.limit : at - Math.max(since, dying)
+    if (late > slack) say(`${late} ms after the deadline`)
+    if (silent && late < -50) say(`${-late} ms before its limit`)
+    if (!codesOf(plan).test(code)) say('another error than this')
+    // Nobody knows who would have set a key, and without rank 0 a foreign launcher has nobody who knows who came.
+    const isNameless = (stage === 'get' && silent) || (stage === 'bootstrap' && launcher === 'foreign' && victim === 0)
+    const isNaming = /RENDEZVOUS_TIMEOUT|RANKS_LOST/.test(code) && !isNameless
+    // Whoever gives up in bootstrap leaves, which those who come later are told of too.
+    const isAmong = stage === 'bootstrap' && plan.way === 'exit' && ranks.includes(victim)
+    if (isNaming && !isAmong && String(ranks) !== String(victim))
+      say(`names ${ranks.join(', ') || 'nobody'}, not ${victim}`)
+    if (silent || stage === 'bootstrap') continue
+    if (String(alarmRanks) !== String(victim)) say(`job.lost names ${alarmRanks?.join(', ') || 'nobody'}`)
+    else if ((alarmAt ?? 0) - Math.max(since, dying) > slack) say(`job.lost fired ${(alarmAt ?? 0) - dying} ms later`)
+  }
+  const failed = ends.filter((code) => code !== 0).length
+  const expected = launcher === 'foreign' && plan.way !== 'exit' ? 1 : 0
+  if (failed !== expected) wrong.push(`exit statuses ${ends.join(', ')}`)
+  return wrong
+}
+
+/** The errors that the others may get. */
+function codesOf(plan: Plan): RegExp {
+  const { stage } = plan
+  if (stage === 'initRank')
+    return /^(SHOAL_ABORTED|SHOAL_COMMUNICATOR_ABORTED|SHOAL_TIMEOUT|ncclRemoteError|ncclSystemError)$/
+  if (stage === 'allReduce' || stage === 'sendReceive') return /^SHOAL_COMMUNICATOR_ABORTED$/
+  if (stage === 'nvshmem') return /^(SHOAL_ABORTED|SHOAL_TIMEOUT|NVSHMEMX_ERROR_INTERNAL)$/
+  if (stage === 'descriptor') return isSilent(plan) ? /^SHOAL_TIMEOUT$/ : /^(ECONNRESET|SHOAL_ABORTED)$/
+  if (isSilent(plan)) return /^SHOAL_RENDEZVOUS_TIMEOUT$/
+  return stage === 'get' ? /^(SHOAL_RANKS_LOST|SHOAL_ABORTED)$/ : /^SHOAL_RANKS_LOST$/
+}

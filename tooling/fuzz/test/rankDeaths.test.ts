@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { planOf, stages, ways } from '../src/ranks/plan.js'
+import { runRankDeaths } from '../src/ranks/rankDeaths.js'
+
+test('a seed says all of a case, and forty in a row have every way at every stage', () => {
+  expect(planOf(77, 3000)).toEqual(planOf(77, 3000))
+  const plans = Array.from({ length: 40 }, (_, index) => planOf(1234 + index, 3000))
+  expect(new Set(plans.map(({ way, stage }) => `${way} ${stage}`)).size).toBe(ways.length * stages.length)
+  const sizes = Array.from({ length: 400 }, (_, seed) => planOf(seed, 3000).worldSize)
+  expect([...new Set(sizes)].sort()).toEqual([2, 3, 4, 5, 6, 7, 8])
+})
+
+test('ranks die, and the others say so: ten cases of a new seed', async () => {
+  // Another way and another stage each time. How soon is asked by hand, on a quiet machine.
+  const seed = Math.floor(Math.random() * 1e6)
+  const failures: string[] = []
+  for (let index = 0; index < 10; index += 1) {
+    const result = await runRankDeaths({ seed: seed + index * 5, count: 1, slack: 300_000 })
+    expect(result.ran).toBe(1)
+    failures.push(...result.failures)
+  }
+  expect(failures).toEqual([])
+})
+
+test('a campaign ends when it is told to', async () => {
+  const { ran, failures } = await runRankDeaths({ seed: 1, count: 5, signal: AbortSignal.abort() })
+  expect({ ran, failures }).toEqual({ ran: 0, failures: [] })
+})
