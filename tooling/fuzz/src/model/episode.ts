@@ -1,0 +1,87 @@
+/** One sequence: operations chosen by a seed until there were enough, then the end of everything. */
+import { Random } from '@shoal/conformance'
+import { Mismatch, type Operation } from './operation.js'
+import { disposing } from './operations/disposing.js'
+import { making } from './operations/making.js'
+import { transfers } from './operations/transfers.js'
+import { describe, World } from './world.js'
+
+export const operations: readonly Operation[] = [...making, ...transfers, ...disposing]
+
+/** Which operations of a sequence are made. */
+export interface EpisodeOptions {
+  readonly seed: number
+  readonly steps: number
+  /** Only these; the others are left out. Default: all. */
+  readonly only?: ReadonlySet<number> | undefined
+  /** Called before each. */
+  readonly onStep?: ((step: number, name: string) => void) | undefined
+  readonly extra?: readonly Operation[] | undefined
+}
+
+/** A sequence that went wrong. */
+export class EpisodeFailure extends Error {
+  readonly seed: number
+  readonly step: number
+  readonly log: readonly string[]
+
+  constructor(seed: number, step: number, log: readonly string[], cause: unknown) {
+    super(describe(cause), { cause })
+    this.name = 'EpisodeFailure'
+    this.seed = seed
+    this.step = step
+    this.log = log
+  }
+}
+
+/** @throws EpisodeFailure */
+export async function runEpisode({ seed, steps, only, onStep, extra = [] }: EpisodeOptions): Promise<void> {
+  const world = new World(seed)
+  const chosen = [...operations, ...extra]
+  const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
+  const log: string[] = []
+  let step = 0
+  try {
+    for (; step < steps; step += 1) {
+      if (only !== undefined && !only.has(step)) continue
+      // Numbers of their own for each step: leaving one out does not change the choices of the others.
+      world.random = new Random(Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b))
+      await makeOne(world, chosen, total, step, log, onStep)
+      await world.settle()
+    }
+    onStep?.(step, 'the end')
+    world.random = new Random(seed)
+    await world.end()
+  } catch (error) {
+    throw new EpisodeFailure(seed, step, log, error)
+  }
+}
+
+async function makeOne(
+  world: World,
+  chosen: readonly Operation[],
+  total: number,
+  step: number,
+  log: string[],
+  onStep: EpisodeOptions['onStep'],
+): Promise<void> {
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    let at = world.random.integer(0, total - 1)
+    const operation = chosen.find(({ weight }) => {
+      at -= weight
+      return at < 0
+    }) as Operation
+    onStep?.(step, operation.name)
+    let told: string | undefined
+    try {
+      told = await operation.run(world)
+    } catch (error) {
+      log.push(`${step}. ${operation.name}: ${describe(error)}`)
+      throw error instanceof Mismatch ? error : new Mismatch(`${operation.name}: ${describe(error)}`, { cause: error })
+    }
+    if (told === undefined) continue
+    log.push(`${step}. ${operation.name}: ${told}`)
+    world.outcomes.set(operation.name, (world.outcomes.get(operation.name) ?? 0) + 1)
+    return
+  }
+}
