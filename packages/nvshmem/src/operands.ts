@@ -20,7 +20,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { checkCuda } from './errors.js'
-import { requireArrayFor } from './heap/hostCopies.js'
+import { requireBytesFor } from './heap/hostCopies.js'
 import { SymmetricBuffer } from './heap/symmetricBuffer.js'
 import type { LiveSession } from './queue/liveSession.js'
 
@@ -129,7 +129,7 @@ export interface Transfer {
   readonly remote: bigint
   /** The local side, where it has an address; otherwise {@link array}. */
   readonly local: bigint
-  readonly array: StorageArray | undefined
+  readonly array: Uint8Array | undefined
 }
 
 /** Which side of a transfer is where. */
@@ -163,9 +163,9 @@ export function checkTransfer(
   const { dtype, byteLength } = remote
   let local = 0n
   let localBytes: number
-  let array: StorageArray | undefined
+  let array: Uint8Array | undefined
   if (arrays && !isMemoryLike(localOperand)) {
-    array = requireArrayFor(localOperand, dtype, api, roles.local)
+    array = requireBytesFor(localOperand, dtype, api, roles.local)
     localBytes = array.byteLength
   } else {
     if (ArrayBuffer.isView(localOperand)) throw arrayRefused(localOperand, roles, api)

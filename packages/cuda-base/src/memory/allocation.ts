@@ -4,6 +4,7 @@ import { type MemoryLike, outOfRange, toMemoryRange } from '@shoal/types'
 import type { CallName } from '../calls/cudaLibrary.js'
 import type { Context } from '../context/context.js'
 import { isGone, Status } from '../errors.js'
+import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   releaseAfterFailure,
@@ -123,18 +124,16 @@ export class Allocation implements ShortLived {
   /** Gives the memory back, waiting for the work that uses it, or on its stream, or on another. */
   free(stream: Stream | undefined = this.#stream): void {
     if (!this.#markFreed()) return
-    try {
-      if (stream !== undefined && !stream._isGone) freeOn(stream, this.#low, this.#high)
-      else this.#freeNow()
-    } finally {
-      endUse(this.context, this.#pool)
-    }
+    if (isAnythingInUse()) {
+      afterUseOfMemory('A DeviceBuffer', this.address, this.byteLength, () => this.#giveBack(stream))
+    } else this.#giveBack(stream)
   }
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */
   async freeOffThread(): Promise<void> {
     if (this.#stream !== undefined && !this.#stream._isGone) return this.free()
     if (!this.#markFreed()) return
+    if (isAnythingInUse()) await whenMemoryUnused(this.address, this.byteLength)
     try {
       await freeLater(this.context, this.address, this.#stream !== undefined)
     } finally {
@@ -177,6 +176,15 @@ export class Allocation implements ShortLived {
     this.#pool?.addUse()
     watchLater(this)
     return this
+  }
+
+  #giveBack(stream: Stream | undefined): void {
+    try {
+      if (stream !== undefined && !stream._isGone) freeOn(stream, this.#low, this.#high)
+      else this.#freeNow()
+    } finally {
+      endUse(this.context, this.#pool)
+    }
   }
 
   #freeNow(): void {

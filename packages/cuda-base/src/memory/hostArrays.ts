@@ -1,4 +1,5 @@
 import { type DType, dtypeOf, type ElementType, outOfRange, wrongType } from '@shoal/types'
+import { byteLengthOf } from './arrayBytes.js'
 import { bytesOfElement, nameOfType, storageOf } from './elementType.js'
 
 /** The dtypes of the typed arrays, by the name of their class. */
@@ -54,31 +55,6 @@ export function elementsIn(array: ArrayBufferView, type: ElementType, api: strin
   const byteLength = byteLengthOf(array)
   if (byteLength % bytes === 0) return byteLength / bytes
   throw outOfRange(api, name, `of whole elements of ${nameOfType(type)} (${bytes} bytes each)`, `${byteLength} bytes`)
-}
-
-const prototype = Object.getPrototypeOf(Uint8Array.prototype) as object
-const getter = <T>(name: string) =>
-  Object.getOwnPropertyDescriptor(prototype, name)?.get as (this: ArrayBufferView) => T
-const getByteLength = getter<number>('byteLength')
-const getByteOffset = getter<number>('byteOffset')
-const getBuffer = getter<ArrayBufferLike>('buffer')
-
-/**
- * The bytes a typed array really has. The getters of its class are asked, not the object: a subclass, a property of its own
- * or a proxy could say anything, and what C is told to copy must be there. @throws TypeError for a proxy
- */
-export function byteLengthOf(array: ArrayBufferView): number {
-  return getByteLength.call(array)
-}
-
-/** The `ArrayBuffer` behind a typed array, asked in the same way. */
-export function bufferOf(array: ArrayBufferView): ArrayBufferLike {
-  return getBuffer.call(array)
-}
-
-/** All bytes of a typed array. */
-export function bytesOf(array: ArrayBufferView): Uint8Array {
-  return new Uint8Array(getBuffer.call(array), getByteOffset.call(array), getByteLength.call(array))
 }
 
 // About a millisecond of copying: longer would be felt as a stall of the event loop.

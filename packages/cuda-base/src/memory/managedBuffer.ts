@@ -27,6 +27,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { check, Status } from '../errors.js'
+import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { type Stream, streamFor } from '../stream/stream.js'
@@ -259,7 +260,9 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const address = this.#address
     // Work in flight may still use what the array lets go of.
     context._release('ctxSynchronize')
-    this.#memory.detach().whenUnreachable(() => freeManaged(context, address))
+    const free = (): void => freeManaged(context, address)
+    const { byteLength } = this
+    this.#memory.detach().whenUnreachable(() => afterUseOfMemory('A ManagedBuffer', address, byteLength, free))
   }
 
   #requireUsable(): void {

@@ -16,11 +16,13 @@ import {
   type TypedArrayOf,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { afterUseOfMemory } from '../inUse.js'
 import { forgetLeak, Resource, releaseAfterFailure, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { bytesOf } from './arrayBytes.js'
 import { structBytes } from './elements.js'
 import { arrayFor, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
-import { bytesOf, type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
+import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { ContextArray, requireViewable } from './hostMemory.js'
 import { type PinnedOwner, registerPinned } from './pinnedRegistry.js'
 
@@ -230,7 +232,8 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
   #free(): void {
     const { context } = this
     const address = this.#address
-    this.#whenUnreachable?.(() => freeHost(context, address))
+    const free = (): void => freeHost(context, address)
+    this.#whenUnreachable?.(() => afterUseOfMemory('A PinnedBuffer', address, this.byteLength, free))
   }
 }
 

@@ -1,4 +1,4 @@
-import { bufferOf } from './hostArrays.js'
+import { bufferOf } from './arrayBytes.js'
 
 /** Page-locked memory that a copy uses: dispose() frees it only after the last `_unhold`. */
 export interface PinnedOwner {

@@ -10,8 +10,9 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { byteLengthOf } from './arrayBytes.js'
 import { bytesOfElement, nameOfType, requireElementType } from './elementType.js'
-import { byteLengthOf, requireArrayFor } from './hostArrays.js'
+import { requireArrayFor } from './hostArrays.js'
 import { PinnedBuffer } from './pinnedBuffer.js'
 
 /** Which part of another object's memory. */

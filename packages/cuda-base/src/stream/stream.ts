@@ -20,6 +20,7 @@ import { type Context, contextOf, type DeviceOrContext } from '../context/contex
 import { Status } from '../errors.js'
 import { Event, isOver } from '../event/event.js'
 import { type EventLike, requireEventLike } from '../event/eventLike.js'
+import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
@@ -302,7 +303,7 @@ export class Stream extends Resource implements StreamLike {
   protected release(): void {
     if (!this.#isOwned) return
     forgetLeak(this)
-    destroy(this.context, this._handle)
+    afterUseOfStream(this._handle, () => destroy(this.context, this._handle))
   }
 
   #ask(call: 'streamGetId' | 'streamGetFlags' | 'streamGetPriority'): NativeMemory {

@@ -7,6 +7,7 @@ import {
   requireOptions,
 } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
+import { afterUseOfMemory, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -208,13 +209,16 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
+    await whenMemoryUnused(this.#pieces.address, this.#pieces.byteLength)
     await freeOffThread(this.#pieces)
   }
 
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
-    if (!processIsEnding()) free(this.#pieces)
+    if (processIsEnding()) return
+    const pieces = this.#pieces
+    afterUseOfMemory('A GrowableRange', pieces.address, pieces.byteLength, () => free(pieces))
   }
 
   #requireUsable(): void {

@@ -16,6 +16,7 @@ import {
 } from '@shoal/types'
 import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
+import { afterUseOfMemory, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -213,6 +214,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     const { range, offset, byteLength } = this
+    await whenMemoryUnused(this.#address, byteLength)
     await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._removeMapping(offset))
   }
 
@@ -220,13 +222,15 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected release(): void {
     if (this.#isWatched) forgetLeak(this)
     if (processIsEnding()) return
-    try {
-      this.#wait()
-    } catch (error) {
-      releaseAfterFailure('A MappedRange', () => this.#unmap())
-      throw error
-    }
-    this.#unmap()
+    afterUseOfMemory('A MappedRange', this.#address, this.byteLength, () => {
+      try {
+        this.#wait()
+      } catch (error) {
+        releaseAfterFailure('A MappedRange', () => this.#unmap())
+        throw error
+      }
+      this.#unmap()
+    })
   }
 
   #unmap(): void {

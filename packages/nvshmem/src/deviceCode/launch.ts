@@ -1,3 +1,4 @@
+import { bytesOf } from '@shoal/cuda-base/basics'
 import {
   type CUfunction,
   type CUstream,
@@ -18,7 +19,6 @@ import {
   wrongType,
 } from '@shoal/types'
 import { checkCuda } from '../errors.js'
-import { bytesOf } from '../heap/hostCopies.js'
 import { localAt, type StreamOperand, streamAt } from '../operands.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { handleOf } from './handles.js'

@@ -1,3 +1,4 @@
+import { byteLengthOf, bytesOf } from '@shoal/cuda-base/basics'
 import {
   type CUdeviceptr,
   cuMemcpy,
@@ -27,13 +28,8 @@ import type { LiveSession } from '../queue/liveSession.js'
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]
 
-/** The bytes of a typed array. */
-export function bytesOf(array: StorageArray): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength)
-}
-
-/** The typed array that holds elements of a dtype. @throws TypeError for anything else */
-export function requireArrayFor(array: unknown, dtype: DType, api: string, parameter: string): StorageArray {
+/** The bytes of a typed array that holds elements of a dtype, as many as it really has. @throws TypeError for anything else */
+export function requireBytesFor(array: unknown, dtype: DType, api: string, parameter: string): Uint8Array {
   const { typedArray } = dtypeInfo(dtype)
   const isTyped = ArrayBuffer.isView(array) && !(array instanceof DataView)
   const held = isTyped ? dtypeOf(array) : undefined
@@ -41,49 +37,50 @@ export function requireArrayFor(array: unknown, dtype: DType, api: string, param
   if (held === undefined || (held !== dtypeOf(new typedArray(0)) && held !== dtype)) {
     throw wrongType(api, parameter, `a ${typedArray.name} (elements of ${dtype}) or memory`, array)
   }
-  return array as unknown as StorageArray
+  const bytes = array as ArrayBufferView
+  return byteLengthOf(bytes) === 0 ? new Uint8Array() : bytesOf(bytes) // a detached one has none
 }
 
 /** Copies host elements to the device, on the session's thread. */
 export async function upload(
   live: LiveSession,
   address: bigint,
-  array: StorageArray,
+  array: Uint8Array,
   wait: WaitOptions | undefined,
   api: string,
 ): Promise<void> {
   const memory = NativeMemory.allocate(array.byteLength)
   try {
-    memory.bytes.set(bytesOf(array))
+    memory.bytes.set(array)
     await run(live, uploadSteps(address, memory, array.byteLength), api, { wait, keep: [memory] })
   } finally {
     live.queue.free(memory)
   }
 }
 
-export function uploadSync(live: LiveSession, address: bigint, array: StorageArray, api: string): void {
-  runSync(live, uploadSteps(address, bytesOf(array), array.byteLength), api)
+export function uploadSync(live: LiveSession, address: bigint, array: Uint8Array, api: string): void {
+  runSync(live, uploadSteps(address, array, array.byteLength), api)
 }
 
 /** Copies elements of the device to the host, on the session's thread. */
 export async function download(
   live: LiveSession,
   address: bigint,
-  array: StorageArray,
+  array: Uint8Array,
   wait: WaitOptions | undefined,
   api: string,
 ): Promise<void> {
   const memory = NativeMemory.allocate(array.byteLength)
   try {
     await run(live, [downloadStep(memory, address, array.byteLength)], api, { wait, keep: [memory] })
-    bytesOf(array).set(memory.bytes)
+    array.set(memory.bytes)
   } finally {
     live.queue.free(memory)
   }
 }
 
-export function downloadSync(live: LiveSession, address: bigint, array: StorageArray, api: string): void {
-  runSync(live, [downloadStep(bytesOf(array), address, array.byteLength)], api)
+export function downloadSync(live: LiveSession, address: bigint, array: Uint8Array, api: string): void {
+  runSync(live, [downloadStep(array, address, array.byteLength)], api)
 }
 
 /** Copies memory that CUDA reaches to memory that CUDA reaches. */

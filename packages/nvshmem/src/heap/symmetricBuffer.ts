@@ -14,7 +14,6 @@ import {
   outOfRange,
   requireCount,
   requireInteger,
-  type StorageArray,
   type TypedArrayOf,
   toMemoryRange,
   type WaitOptions,
@@ -32,7 +31,7 @@ import {
   type Filling,
   fill,
   fillSync,
-  requireArrayFor,
+  requireBytesFor,
   upload,
   uploadSync,
 } from './hostCopies.js'
@@ -381,9 +380,9 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /** Host elements or a memory range, as long as this buffer. */
-  #operand(operand: unknown, api: string, parameter: string): StorageArray | MemoryRange {
+  #operand(operand: unknown, api: string, parameter: string): Uint8Array | MemoryRange {
     if (!isMemoryLike(operand)) {
-      const array = requireArrayFor(operand, this.dtype, api, parameter)
+      const array = requireBytesFor(operand, this.dtype, api, parameter)
       this.#requireLength(array.byteLength, api, parameter)
       return array
     }

@@ -1,3 +1,4 @@
+import { keepWhile } from '@shoal/cuda-base/basics'
 import {
   type BackgroundWork,
   type CallResult,
@@ -35,6 +36,8 @@ interface Entry {
   readonly operation: string
   readonly keep: readonly object[]
   readonly operands: readonly object[]
+  /** Whether it waits for nothing and is made on the JavaScript thread. */
+  readonly isBrief?: boolean
   /** Memory to free once the call has been handed to the thread. */
   readonly toFree: NativeMemory[]
   begin(): void
@@ -161,6 +164,7 @@ export class CallQueue {
         settle()
       }
       const begin = (): void => {
+        let isMade = false
         const results = offThread(
           {
             context: this.#context,
@@ -172,9 +176,12 @@ export class CallQueue {
           },
           () => {
             for (const operand of operands) requireThere(operand, operation)
+            isMade = true
             return record()
           },
         )
+        // Who disposes of them from now on has them given back once the call has returned.
+        if (isMade) keepWhile(operands, results)
         // The thread has a hold on it now.
         for (const memory of entry.toFree) memory.dispose()
         // A call that was given up before does not keep the process alive.
@@ -218,11 +225,52 @@ export class CallQueue {
     operands?: readonly unknown[],
     check?: (status: unknown) => void,
   ): Promise<void> {
-    if (!this.idle) return this.run(operation, call, { operands }).then(([status]) => check?.(status))
+    if (!this.idle) return this.#startInTurn(operation, call, operands?.filter(mayGo) ?? none, check)
     this.enter()
     const status = call()
     check?.(status)
     return started
+  }
+
+  /** On this thread as well: nothing can be disposed of between the last look at the operands and the call. */
+  #startInTurn(
+    operation: string,
+    call: () => unknown,
+    operands: readonly object[],
+    check: ((status: unknown) => void) | undefined,
+  ): Promise<void> {
+    const refusal = this.refusal(operation)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined
+      const begin = (): void => {
+        clearTimeout(timer)
+        entry.giveUp = undefined
+        this.#entries.delete(entry)
+        try {
+          for (const operand of operands) requireThere(operand, operation)
+          this.enter()
+          const status = call()
+          check?.(status)
+          resolve()
+        } catch (error) {
+          reject(error)
+        }
+      }
+      const giveUp = (error: unknown): void => {
+        clearTimeout(timer)
+        entry.giveUp = undefined
+        reject(error)
+      }
+      const entry: Entry = { operation, keep: none, operands, isBrief: true, toFree: [], begin, giveUp }
+      const timeout = this.#limit
+      if (timeout !== undefined) {
+        timer = setTimeout(() => this.#giveUp(entry, new TimeoutError({ operation, timeout })), timeout)
+      }
+      this.#entries.add(entry)
+      this.#waiting.add(entry)
+      this.#beginWaiting()
+    })
   }
 
   /**
@@ -302,7 +350,8 @@ export class CallQueue {
   /** Calls without operands go to the thread at once, which keeps their order; those with operands, and what is behind, wait. */
   #beginWaiting(): void {
     for (const entry of this.#waiting) {
-      if (entry.operands.length > 0 && this.#entries.values().next().value !== entry) return
+      const hasToWait = entry.isBrief === true || entry.operands.length > 0
+      if (hasToWait && this.#entries.values().next().value !== entry) return
       this.#waiting.delete(entry)
       entry.begin()
     }
@@ -337,9 +386,9 @@ export class CallQueue {
 
   #returned(entry: Entry): void {
     this.#entries.delete(entry)
-    if (this.#entries.size === 0 && !this.#isAbandoned) leaveNvshmem(this)
     if (this.#stuck?.entry === entry) this.#stuck = undefined
     this.#beginWaiting()
+    if (this.#entries.size === 0 && !this.#isAbandoned) leaveNvshmem(this)
   }
 }
 

@@ -20,7 +20,6 @@ import {
   streamProtocol,
 } from '@shoal/types'
 import { type Family, sizedFamily } from '../families.js'
-import { bytesOf } from '../heap/hostCopies.js'
 import { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import {
   checkTransfer,
@@ -148,10 +147,10 @@ export async function transferAndWait(
   // Calls on another thread take no memory of the JavaScript heap.
   const memory = NativeMemory.allocate(bytes)
   try {
-    if (direction === 'put') memory.bytes.set(bytesOf(array).subarray(0, bytes))
+    if (direction === 'put') memory.bytes.set(array.subarray(0, bytes))
     const record = (): void => invoke(direction, call, transfer, memory.address, pe)
     await live.queue.run(api, record, { wait: waitOf(options), keep: [memory, target, source] })
-    if (direction === 'get') bytesOf(array).set(memory.bytes)
+    if (direction === 'get') array.set(memory.bytes)
   } finally {
     live.queue.free(memory)
   }
@@ -169,7 +168,7 @@ export function transferSync(
   const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const transfer = check(live, direction, target, source, true, options.count, api)
   const call = functionFor(families[direction], transfer)
-  const local = transfer.array === undefined ? transfer.local : bytesOf(transfer.array)
+  const local = transfer.array ?? transfer.local
   live.queue.callSync(api, () => invoke(direction, call, transfer, local, pe))
 }
 

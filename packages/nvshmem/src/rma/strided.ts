@@ -8,12 +8,11 @@ import {
   requireCount,
   requireInteger,
   requireOptions,
-  type StorageArray,
   type WaitOptions,
   waitKeys,
 } from '@shoal/types'
 import { sizedFamily } from '../families.js'
-import { bytesOf, requireArrayFor } from '../heap/hostCopies.js'
+import { requireBytesFor } from '../heap/hostCopies.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
 import {
   type LocalMemory,
@@ -76,7 +75,7 @@ interface Checked {
   readonly remote: bigint
   /** Address of the local side, 0n where it is an array. */
   readonly local: bigint
-  readonly array: StorageArray | undefined
+  readonly array: Uint8Array | undefined
 }
 
 function check<O extends StridedOptions>(
@@ -101,10 +100,10 @@ function check<O extends StridedOptions>(
   const localSide = isPut ? source : target
   requireSpan(remote.byteLength, dtype, count, isPut ? targetStride : sourceStride, roles.remote, api)
   let local = 0n
-  let array: StorageArray | undefined
+  let array: Uint8Array | undefined
   let localBytes: number
   if (arrays && !isMemoryLike(localSide)) {
-    array = requireArrayFor(localSide, dtype, api, roles.local)
+    array = requireBytesFor(localSide, dtype, api, roles.local)
     localBytes = array.byteLength
   } else {
     const range = localAt(live, localSide, api, roles.local, !isPut)
@@ -152,7 +151,7 @@ export async function strided(
   // Calls on another thread take no memory of the JavaScript heap. What lies between the elements stays as it is.
   const memory = NativeMemory.allocate(array.byteLength)
   try {
-    memory.bytes.set(bytesOf(array))
+    memory.bytes.set(array)
     const keep = [memory, target, source]
     await live.queue.run(api, () => invoke(direction, checked, memory.address), { wait, keep })
     if (direction === 'get') scatter(memory.bytes, array, checked)
@@ -162,9 +161,8 @@ export async function strided(
 }
 
 /** Copies the elements that were got, and only those: the program may have written the others in the meantime. */
-function scatter(bytes: Uint8Array, array: StorageArray, { dtype, count, targetStride }: Checked): void {
+function scatter(bytes: Uint8Array, target: Uint8Array, { dtype, count, targetStride }: Checked): void {
   const size = dtypeInfo(dtype).bytes
-  const target = bytesOf(array)
   for (let index = 0; index < count; index += 1) {
     const at = index * targetStride * size
     target.set(bytes.subarray(at, at + size), at)
@@ -180,7 +178,7 @@ export function stridedSync(
 ): void {
   const api = `Session.${direction}StridedSync`
   const checked = check(live, direction, target, source, options, stridedKeys, true, api)
-  const local = checked.array === undefined ? checked.local : bytesOf(checked.array)
+  const local = checked.array ?? checked.local
   live.queue.callSync(api, () => invoke(direction, checked, local))
 }
 

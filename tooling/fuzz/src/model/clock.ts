@@ -48,7 +48,8 @@ export class Clocks {
     if (queue === use.queue || knows(queue.clock)) return true
     const waitsFor = queue.kind === 'legacy' ? 'blocking' : queue.kind === 'blocking' ? 'legacy' : undefined
     return this.queues.some(
-      (other) => other.kind === waitsFor && other.device === queue.device && (other === use.queue || knows(other.clock)),
+      (other) =>
+        other.kind === waitsFor && other.device === queue.device && (other === use.queue || knows(other.clock)),
     )
   }
 

@@ -1,8 +1,10 @@
 /** One sequence: operations chosen by a seed until there were enough, then the end of everything. */
 import { Random } from '@shoal/conformance'
+import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
 import { disposing } from './operations/disposing.js'
 import { making } from './operations/making.js'
+import { nvshmem } from './operations/nvshmem.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
@@ -16,7 +18,8 @@ export interface EpisodeOptions {
   readonly only?: ReadonlySet<number> | undefined
   /** Called before each. */
   readonly onStep?: ((step: number, name: string) => void) | undefined
-  readonly extra?: readonly Operation[] | undefined
+  /** NVSHMEM, where this process has it. */
+  readonly session?: Session | undefined
 }
 
 /** A sequence that went wrong. */
@@ -35,9 +38,9 @@ export class EpisodeFailure extends Error {
 }
 
 /** @throws EpisodeFailure */
-export async function runEpisode({ seed, steps, only, onStep, extra = [] }: EpisodeOptions): Promise<void> {
-  const world = new World(seed)
-  const chosen = [...operations, ...extra]
+export async function runEpisode({ seed, steps, only, onStep, session }: EpisodeOptions): Promise<void> {
+  const world = new World(seed, session)
+  const chosen = session === undefined ? operations : [...operations, ...nvshmem]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []
   let step = 0
@@ -45,7 +48,9 @@ export async function runEpisode({ seed, steps, only, onStep, extra = [] }: Epis
     for (; step < steps; step += 1) {
       if (only !== undefined && !only.has(step)) continue
       // Numbers of their own for each step: leaving one out does not change the choices of the others.
-      world.random = new Random(Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b))
+      const own = Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b)
+      world.random = new Random(own)
+      world.aside = new Random(~own)
       await makeOne(world, chosen, total, step, log, onStep)
       await world.settle()
     }

@@ -1,5 +1,6 @@
 import { queueDelay, Random } from '@shoal/conformance'
-import { Device, Event, PinnedBuffer, Stream } from '@shoal/driver'
+import { Device, type Event, type PinnedBuffer, type Stream } from '@shoal/driver'
+import type { Session } from '@shoal/nvshmem'
 import * as runtime from '@shoal/runtime'
 import { type Clock, Clocks, join, type Queue, type Use } from './clock.js'
 import { arrays, type Block, type Expected, firstDifference, type Memory, type ModelType, type Root } from './memory.js'
@@ -53,12 +54,18 @@ export class World {
   readonly parts = new Map<object, unknown>()
   readonly outcomes = new Map<string, number>()
   random: Random
+  /** For what other PEs need not do in the same way. */
+  aside: Random
+  /** NVSHMEM, where this process has it. */
+  readonly session: Session | undefined
   #pending: Promise<void>[] = []
   #failure: unknown
   #made = 0
 
-  constructor(seed: number) {
+  constructor(seed: number, session?: Session) {
     this.random = new Random(seed)
+    this.aside = new Random(seed)
+    this.session = session
     this.devices = Device.all()
     this.runtimeDevices = runtime.Device.all()
     for (const [device, { defaultStream }] of this.devices.entries()) {
@@ -142,11 +149,15 @@ export class World {
     const before = this.streams.find((stream) => stream.queue === use.queue)
     const after = this.streams.find((stream) => stream.queue === queue && !stream.disposed)
     if (before === undefined || before.disposed) {
-      if (use.queue.kind === 'thread') throw new Mismatch(`the model lost track of queue ${use.queue.id}`)
+      if (use.queue.kind === 'thread') {
+        await this.session?.quiet()
+        this.clocks.seen(use.queue)
+        return
+      }
       await this.synchronizeDevice(use.queue.device)
       return
     }
-    const way = after === undefined ? this.random.integer(1, 2) : this.random.integer(0, 2)
+    const way = this.aside.integer(after === undefined ? 1 : 0, 2)
     if (way === 0 && after !== undefined) {
       after.stream.waitEvent(before.stream.record())
       join(after.queue.clock, before.queue.clock)
@@ -162,7 +173,7 @@ export class World {
     const clock: Clock = []
     for (const queue of queues) join(clock, queue.clock)
     const object = this.devices[device] as Device
-    if (this.chance(0.5)) await object.synchronize()
+    if (this.aside.integer(0, 1) === 0) await object.synchronize()
     else object.synchronizeSync()
     join(this.clocks.host, clock)
   }
@@ -176,7 +187,11 @@ export class World {
         block.reads = []
       } else {
         block.reads.push(use)
-        if (block.reads.length > 32) block.reads.splice(0, block.reads.findIndex((read) => !this.clocks.isBefore(read, undefined)))
+        if (block.reads.length > 32)
+          block.reads.splice(
+            0,
+            block.reads.findIndex((read) => !this.clocks.isBefore(read, undefined)),
+          )
       }
     }
   }

@@ -12,10 +12,10 @@ const disposeMemory: Operation = {
   async run(world) {
     const root = world.pick(world.roots.filter(({ disposed }) => !disposed))
     if (root === undefined) return undefined
-    // Memory of one device that another one works on: nothing but the program knows of that.
-    for (const use of [root.block.lastWrite, ...root.block.reads]) {
-      if (use === undefined || use.queue.device === root.device || world.clocks.isBefore(use, undefined)) continue
-      await world.synchronizeDevice(use.queue.device)
+    // Work of another device, and calls that wait for their turn: nothing but the program knows of them.
+    const uses = [root.block.lastWrite, ...root.block.reads].filter((use) => use !== undefined)
+    if (uses.some(({ queue }) => queue.device !== root.device || queue.kind === 'thread')) {
+      await world.order(undefined, [{ block: root.block, write: true }])
     }
     root.disposed = true
     await root.dispose()
@@ -93,7 +93,9 @@ const resizeGrowable: Operation = {
     const found = world.pick(all)
     if (found === undefined) return undefined
     const [memory, growable] = found
-    const least = Math.max(...world.memories.filter(({ root }) => root === memory.root).map((view) => view.offset + view.byteLength))
+    const least = Math.max(
+      ...world.memories.filter(({ root }) => root === memory.root).map((view) => view.offset + view.byteLength),
+    )
     const bytes = memory.byteLength / memory.length
     if (world.chance(0.2)) {
       const { length } = growable
@@ -135,7 +137,9 @@ const useDisposed: Operation = {
     world.refused(`${name}.fill()`, () => gone.fill(0), [DisposedError])
     world.refused(`${name}.address`, () => gone.address, [DisposedError])
     world.refused(`${name}.slice()`, () => gone.slice(0), [DisposedError])
-    world.refused(`${name}.copyFromSync()`, () => gone.copyFromSync(world.values(memory.dtype, memory.length)), [DisposedError])
+    world.refused(`${name}.copyFromSync()`, () => gone.copyFromSync(world.values(memory.dtype, memory.length)), [
+      DisposedError,
+    ])
     await world.rejects(`${name}.toArray()`, gone.toArray(), [DisposedError])
     const other = world.pick(world.liveMemories(memory.dtype, memory.length))
     if (other !== undefined) {

@@ -1,5 +1,5 @@
 /** Arrays of the host: ordinary ones, and those that lie about their size. */
-import { bytesOf, arrays, type ModelArray, type ModelType } from '../memory.js'
+import { arrays, bytesOf, type ModelArray, type ModelType } from '../memory.js'
 import { Mismatch } from '../operation.js'
 import type { Refusals, World } from '../world.js'
 

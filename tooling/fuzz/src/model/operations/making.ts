@@ -22,7 +22,11 @@ export function someLength(world: World): number {
 }
 
 /** Adds an object with memory and the whole of it as elements. */
-export function addRoot(world: World, kind: string, parts: Omit<Root, 'name' | 'disposed' | 'block'> & RootParts): Memory {
+export function addRoot(
+  world: World,
+  kind: string,
+  parts: Omit<Root, 'name' | 'disposed' | 'block'> & RootParts,
+): Memory {
   const { buffer, dtype, block = new Block(buffer.byteLength), device, dispose, object } = parts
   const root: Root = { name: world.name(kind), device, block, disposed: false, dispose, object }
   world.roots.push(root)
@@ -209,7 +213,10 @@ const makePinned: Operation = {
     const values = world.values(dtype, someLength(world))
     const options = { mapped: world.chance(0.5), portable: world.chance(0.5), dtype }
     const buffer = withRuntime
-      ? runtime.PinnedBuffer.from(values as never, { ...options, device: world.runtimeDevices[device] as never } as never)
+      ? runtime.PinnedBuffer.from(
+          values as never,
+          { ...options, device: world.runtimeDevices[device] as never } as never,
+        )
       : PinnedBuffer.from(world.devices[device] as never, values as never, options as never)
     const block = new Block(buffer.byteLength)
     block.write(0, bytesOf(values))
@@ -309,7 +316,8 @@ const makeView: Operation = {
     let { dtype } = memory
     const other = world.one(modelTypes)
     const offset = memory.offset + start * bytes
-    const fits = buffer.byteLength % arrays[other].BYTES_PER_ELEMENT === 0 && offset % arrays[other].BYTES_PER_ELEMENT === 0
+    const fits =
+      buffer.byteLength % arrays[other].BYTES_PER_ELEMENT === 0 && offset % arrays[other].BYTES_PER_ELEMENT === 0
     if (fits && world.chance(0.5)) {
       buffer = buffer.reinterpret(other)
       dtype = other

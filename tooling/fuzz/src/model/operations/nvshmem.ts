@@ -1,0 +1,575 @@
+/** NVSHMEM: symmetric memory, transfers, atomics, signals, teams and collectives. */
+import { DeviceBuffer } from '@shoal/driver'
+import type { SymmetricBuffer, Team } from '@shoal/nvshmem'
+import { BusyError, DisposedError } from '@shoal/types'
+import { elementsOf, integers, joined, partOf, reduced } from '../arithmetic.js'
+import { arrays, type Block, bytesOf, type Expected, type Memory, type ModelType, modelTypes } from '../memory.js'
+import type { Operation } from '../operation.js'
+import { type Access, type Shmem, type Symmetric, shmemOf, type TeamModel } from '../shmem.js'
+import type { StreamModel, World } from '../world.js'
+import { hostArray } from './hostArray.js'
+import { someLength } from './making.js'
+import { nvshmemInFlight } from './nvshmemInFlight.js'
+
+const whole = ({ blocks }: Symmetric, pe: number): Expected => {
+  const block = blocks[pe] as Block
+  return block.expected(0, block.bytes.length)
+}
+
+/** Accesses of some PEs to their own memory. */
+function own(symmetric: Symmetric, members: readonly number[], write: boolean): Access[] {
+  return members.map((actor) => ({ block: symmetric.blocks[actor] as Block, actor, write }))
+}
+
+/** A stream of the session's device. */
+export function sessionStream(world: World, shmem: Shmem): StreamModel {
+  return world.one(world.liveStreams(shmem.session.deviceOrdinal))
+}
+
+const allocate: Operation = {
+  name: 'allocate symmetric memory',
+  weight: 8,
+  async run(world) {
+    const shmem = shmemOf(world)
+    if (shmem.live().length > 8) return undefined
+    const dtype = world.one(modelTypes)
+    const length = someLength(world)
+    const zeroed = world.chance(0.5)
+    const options = zeroed ? { zeroed } : { alignment: world.one([undefined, 64, 256]) }
+    const buffer = await shmem.session.allocate(dtype, length, options)
+    const symmetric = shmem.add(buffer as SymmetricBuffer<ModelType>)
+    if (zeroed) for (const block of symmetric.blocks) block.write(0, new Uint8Array(block.bytes.length))
+    shmem.use([])
+    return `${symmetric.name}: ${dtype} × ${length}`
+  },
+}
+
+const free: Operation = {
+  name: 'dispose of symmetric memory',
+  weight: 3,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const { memory, buffer } = symmetric
+    if (memory !== undefined) await world.order(undefined, own(symmetric, [0], true))
+    const promise = buffer.dispose()
+    if (memory !== undefined) memory.root.disposed = true
+    world.equal(`disposed of ${symmetric.name}`, buffer.disposed, true)
+    await world.rejects(`toArray() of ${symmetric.name}`, buffer.toArray(), [DisposedError])
+    await world.rejects('a put to it', shmem.session.put(buffer, buffer, { pe: 0 }), [DisposedError])
+    world.later(`dispose() of ${symmetric.name}`, promise, () => {})
+    return symmetric.name
+  },
+}
+
+const copyIn: Operation = {
+  name: 'copy into symmetric memory',
+  weight: 6,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const accesses = own(symmetric, shmem.all, true)
+    const { array, bytes, kind, refusals } = hostArray(world, symmetric.dtype, symmetric.length)
+    const told = `${symmetric.name} from ${kind}`
+    if (refusals.length > 0) {
+      await world.rejects(told, symmetric.buffer.copyFrom(array as never), refusals)
+      return `${told}, refused`
+    }
+    await shmem.prepare(accesses)
+    for (const block of symmetric.blocks) block.write(0, bytes)
+    const promise = symmetric.buffer.copyFrom(array as never)
+    shmem.use(accesses)
+    // The array is read in its turn.
+    world.later(told, promise, () => {})
+    return told
+  },
+}
+
+const fill: Operation = {
+  name: 'fill symmetric memory',
+  weight: 3,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const accesses = own(symmetric, shmem.all, true)
+    await shmem.prepare(accesses)
+    const value = world.values(symmetric.dtype, 1)[0] as number
+    const promise = symmetric.buffer.fill(value as never)
+    shmem.use(accesses)
+    const filled = new arrays[symmetric.dtype](symmetric.length).fill(value as never)
+    for (const block of symmetric.blocks) block.write(0, bytesOf(filled))
+    world.later(symmetric.name, promise, () => {})
+    return `${symmetric.name} with ${value}`
+  },
+}
+
+const read: Operation = {
+  name: 'read symmetric memory',
+  weight: 8,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const accesses = own(symmetric, shmem.all, false)
+    await shmem.prepare(accesses)
+    const expected = whole(symmetric, shmem.pe)
+    if (world.chance(0.5)) {
+      const promise = symmetric.buffer.toArray()
+      shmem.use(accesses)
+      world.later(symmetric.name, promise, (found: ArrayBufferView) => {
+        world.compare(symmetric.name, bytesOf(found), expected)
+      })
+      return symmetric.name
+    }
+    const { array, bytes, kind, refusals, check } = hostArray(world, symmetric.dtype, symmetric.length)
+    const told = `${symmetric.name} into ${kind}`
+    const promise = symmetric.buffer.copyTo(array as never)
+    if (refusals.length > 0) {
+      await world.rejects(told, promise, refusals)
+      return `${told}, refused`
+    }
+    shmem.use(accesses)
+    world.later(told, promise, () => {
+      world.compare(told, bytes, expected)
+      check()
+    })
+    return told
+  },
+}
+
+const readAtOnce: Operation = {
+  name: 'read symmetric memory, blocking',
+  weight: 2,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const accesses = own(symmetric, shmem.all, false)
+    await shmem.prepare(accesses)
+    if (shmem.session.waitingFor !== undefined) {
+      // It may have returned meanwhile.
+      try {
+        symmetric.buffer.toArraySync()
+      } catch (error) {
+        if (!(error instanceof BusyError)) throw error
+      }
+    }
+    await shmem.idle()
+    const found = symmetric.buffer.toArraySync()
+    world.compare(symmetric.name, bytesOf(found), whole(symmetric, shmem.pe))
+    return symmetric.name
+  },
+}
+
+/** Local memory as long as symmetric memory, where there is some. */
+function localFor(world: World, shmem: Shmem, { dtype, length, memory }: Symmetric): Memory | undefined {
+  return world.pick(
+    world
+      .liveMemories(dtype, length)
+      .filter(({ root }) => root.device === shmem.session.deviceOrdinal && root !== memory?.root),
+  )
+}
+
+const put: Operation = {
+  name: 'put',
+  weight: 10,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const actor = world.one(shmem.all)
+    const pe = world.one(shmem.all)
+    const target = symmetric.blocks[pe] as Block
+    const accesses = [{ block: target, actor, write: true }]
+    const { session } = shmem
+    const local = localFor(world, shmem, symmetric)
+    const told = `${symmetric.name} of PE ${pe} by PE ${actor}`
+    if (local === undefined || world.chance(0.4)) {
+      await shmem.prepare(accesses)
+      const { array, bytes, kind, refusals } = hostArray(world, symmetric.dtype, symmetric.length)
+      if (refusals.length > 0) {
+        await world.rejects(told, session.put(symmetric.buffer, array as never, { pe }), refusals)
+        return `${told} from ${kind}, refused`
+      }
+      if (shmem.pe === actor) world.later(told, session.put(symmetric.buffer, array as never, { pe }), () => {})
+      shmem.use(accesses)
+      target.write(0, bytes)
+      return `${told} from ${kind}`
+    }
+    const uses = [{ block: local.root.block, write: false }]
+    const expected = local.root.block.expected(local.offset, local.byteLength)
+    const way = world.random.integer(0, 3)
+    if (way === 3) {
+      const stream = sessionStream(world, shmem)
+      const call = (): Promise<unknown> =>
+        session.putOnStream(symmetric.buffer, local.buffer, { pe, stream: stream.stream })
+      await shmem.onStream(stream, () => (shmem.pe === actor ? call() : Promise.resolve()), accesses, uses)
+    } else {
+      await shmem.prepare(accesses, uses)
+      const options = { pe, count: symmetric.length }
+      const { buffer } = symmetric
+      if (shmem.pe === actor) {
+        const promise =
+          way === 0
+            ? session.put(buffer, local.buffer, { pe })
+            : way === 1
+              ? session.putNonBlocking(buffer, local.buffer, { pe }).then(() => session.quiet())
+              : session.putStrided(buffer, local.buffer, options)
+        world.later(told, promise, () => {})
+      }
+      shmem.use(accesses, uses)
+    }
+    target.copy(0, expected)
+    return `${told} from ${local.name}`
+  },
+}
+
+const get: Operation = {
+  name: 'get',
+  weight: 8,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const pe = world.one(shmem.all)
+    const block = symmetric.blocks[pe] as Block
+    const expected = whole(symmetric, pe)
+    const accesses = shmem.all.map((actor) => ({ block, actor, write: false }))
+    const { session } = shmem
+    const local = localFor(world, shmem, symmetric)
+    const told = `${symmetric.name} of PE ${pe}`
+    if (local === undefined || world.chance(0.5)) {
+      await shmem.prepare(accesses)
+      const { array, bytes, kind, refusals, check } = hostArray(world, symmetric.dtype, symmetric.length)
+      const promise = session.get(array as never, symmetric.buffer, { pe })
+      if (refusals.length > 0) {
+        await world.rejects(told, promise, refusals)
+        return `${told} into ${kind}, refused`
+      }
+      shmem.use(accesses)
+      world.later(told, promise, () => {
+        world.compare(told, bytes, expected)
+        check()
+      })
+      return `${told} into ${kind}`
+    }
+    const uses = [{ block: local.root.block, write: true }]
+    if (world.chance(0.3)) {
+      const stream = sessionStream(world, shmem)
+      const options = { pe, stream: stream.stream }
+      await shmem.onStream(stream, () => session.getOnStream(local.buffer, symmetric.buffer, options), accesses, uses)
+    } else {
+      await shmem.prepare(accesses, uses)
+      world.later(told, session.get(local.buffer, symmetric.buffer, { pe }), () => {})
+      shmem.use(accesses, uses)
+    }
+    local.root.block.copy(local.offset, expected)
+    return `${told} into ${local.name}`
+  },
+}
+
+const element: Operation = {
+  name: 'put or get an element',
+  weight: 5,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const pe = world.one(shmem.all)
+    const actor = world.one(shmem.all)
+    const block = symmetric.blocks[pe] as Block
+    const index = world.random.integer(0, symmetric.length - 1)
+    const size = arrays[symmetric.dtype].BYTES_PER_ELEMENT
+    const told = `element ${index} of ${symmetric.name} of PE ${pe} by PE ${actor}`
+    const { session } = shmem
+    const write = world.chance(0.5)
+    const accesses = [{ block, actor, write }]
+    await shmem.prepare(accesses)
+    if (write) {
+      const values = world.values(symmetric.dtype, 1)
+      if (shmem.pe === actor) {
+        world.later(told, session.putElement(symmetric.buffer, values[0] as never, { pe, index }), () => {})
+      }
+      block.write(index * size, bytesOf(values))
+    } else if (shmem.pe === actor) {
+      const expected = block.expected(index * size, size)
+      world.later(told, session.getElement(symmetric.buffer, { pe, index }), (value) => {
+        if (symmetric.dtype.startsWith('f')) return // the bits of a NaN are not those of the number
+        world.compare(told, bytesOf(arrays[symmetric.dtype].of(value)), expected)
+      })
+    }
+    shmem.use(accesses)
+    return `${told}, ${write ? 'put' : 'got'}`
+  },
+}
+
+const atomic: Operation = {
+  name: 'atomic',
+  weight: 8,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live().filter(({ dtype }) => ['i32', 'u32', 'i64'].includes(dtype)))
+    if (symmetric === undefined) return undefined
+    const { dtype } = symmetric
+    const pe = world.one(shmem.all)
+    const actor = world.one(shmem.all)
+    const block = symmetric.blocks[pe] as Block
+    const index = world.random.integer(0, symmetric.length - 1)
+    const size = arrays[dtype].BYTES_PER_ELEMENT
+    const before = block.expected(index * size, size)
+    const old = BigInt(elementsOf(dtype, before.bytes)[0] as number)
+    const value = world.values(dtype, 1)[0] as number
+    const right = BigInt(value)
+    const ways = {
+      fetch: old,
+      set: right,
+      swap: right,
+      fetchAdd: old + right,
+      add: old + right,
+      increment: old + 1n,
+      fetchIncrement: old + 1n,
+      fetchAnd: old & right,
+      or: old | right,
+      fetchXor: old ^ right,
+      compareSwap: right,
+    } as const
+    const way = world.one(Object.keys(ways) as (keyof typeof ways)[])
+    const accesses = [{ block, actor, write: true }]
+    await shmem.prepare(accesses)
+    const told = `${way} of element ${index} of ${symmetric.name} of PE ${pe} by PE ${actor}`
+    // What is compared with is what the model expects: it is written.
+    if (way === 'compareSwap' && before.defined.includes(0)) return undefined
+    if (shmem.pe === actor) {
+      const atomics = shmem.session.atomics as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>
+      const operands = way === 'compareSwap' ? [dtype === 'i64' ? old : Number(old), value] : [value]
+      const hasNone = way === 'fetch' || way === 'increment' || way === 'fetchIncrement'
+      const promise = (atomics[way] as (...values: unknown[]) => Promise<unknown>).call(
+        shmem.session.atomics,
+        symmetric.buffer,
+        ...(hasNone ? [] : operands),
+        { pe, index },
+      )
+      world.later(told, promise, (found: unknown) => {
+        if (found !== undefined) world.compare(told, bytesOf(arrays[dtype].of(found as never)), before)
+      })
+    }
+    shmem.use(accesses)
+    const result = dtype === 'i64' ? ways[way] : Number(BigInt.asIntN(64, ways[way]))
+    const after = arrays[dtype].of(result as never)
+    const keepsUndefined = before.defined.includes(0) && way !== 'set' && way !== 'swap'
+    if (keepsUndefined) block.forget(index * size, size)
+    else block.write(index * size, bytesOf(after))
+    return told
+  },
+}
+
+const makeTeam: Operation = {
+  name: 'make a team',
+  weight: 2,
+  async run(world) {
+    const shmem = shmemOf(world)
+    if (shmem.liveTeams().length > 4) return undefined
+    const parent = world.one(shmem.liveTeams())
+    const start = world.random.integer(0, parent.members.length - 1)
+    const stride = world.random.integer(1, 2)
+    const size = world.random.integer(1, Math.floor((parent.members.length - 1 - start) / stride) + 1)
+    const members = [...Array(size).keys()].map((index) => parent.members[start + index * stride] as number)
+    const team = await parent.team?.splitStrided({ start, stride, size })
+    const model = { name: world.name('team'), team, members, disposed: false }
+    world.equal(`whether PE ${shmem.pe} is in ${model.name}`, team !== undefined, members.includes(shmem.pe))
+    if (team !== undefined) {
+      world.equal(`size of ${model.name}`, team.peCount, size)
+      world.equal(`number in ${model.name}`, team.pe, members.indexOf(shmem.pe))
+    }
+    shmem.teams.push(model)
+    world.cleanups.push(() => (model.disposed ? undefined : model.team?.dispose()))
+    return `${model.name} of ${parent.name}: PEs ${members.join(', ')}`
+  },
+}
+
+const disposeTeam: Operation = {
+  name: 'dispose of a team',
+  weight: 1,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const model = world.pick(shmem.liveTeams().slice(1))
+    if (model === undefined) return undefined
+    model.disposed = true
+    if (model.team === undefined) return model.name
+    const before = world.chance(0.5) ? model.team.sync() : undefined
+    const promise = model.team.dispose()
+    if (before !== undefined) world.later(`sync() of ${model.name}, disposed of at once`, before, () => {})
+    await world.rejects(`sync() of ${model.name} after its end`, model.team.sync(), [DisposedError])
+    world.later(`dispose() of ${model.name}`, promise, () => {})
+    return model.name
+  },
+}
+
+const collective: Operation = {
+  name: 'collective',
+  weight: 10,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const model = world.one(shmem.liveTeams())
+    const { members, team } = model
+    const target = world.pick(shmem.live())
+    if (target === undefined) return undefined
+    const isInteger = integers.includes(target.dtype)
+    const kind = world.one(['broadcast', 'fcollect', 'allToAll', ...(isInteger ? ['reduce', 'reduceScatter'] : [])])
+    const size = members.length
+    const sourceLength =
+      kind === 'fcollect' ? target.length / size : kind === 'reduceScatter' ? target.length * size : target.length
+    if (!Number.isInteger(sourceLength) || (kind === 'allToAll' && target.length % size !== 0)) return undefined
+    const source = world.pick(shmem.live(target.dtype, sourceLength).filter((other) => other !== target))
+    if (source === undefined) return undefined
+    const root = world.random.integer(0, size - 1)
+    const op = world.one(['sum', 'prod', 'min', 'max', 'and', 'or', 'xor'] as const)
+    const sources = members.map((member) => whole(source, member))
+    const results = members.map((_, index): Expected => {
+      switch (kind) {
+        case 'broadcast':
+          return sources[root] as Expected
+        case 'fcollect':
+          return joined(sources)
+        case 'allToAll':
+          return joined(sources.map((from) => partOf(from, index, size)))
+        case 'reduce':
+          return reduced(target.dtype, op, sources)
+        default:
+          return partOf(reduced(target.dtype, op, sources), index, size)
+      }
+    })
+    // Everybody reads what others have, so all of it counts as used by all.
+    const accesses = members.flatMap((actor) =>
+      [...own(target, members, true), ...own(source, members, false)].map((access) => ({ ...access, actor })),
+    )
+    const told = `${kind} of ${model.name}: ${target.name} from ${source.name}`
+    const onStream = world.chance(0.3)
+    await callCollective(world, shmem, model, { kind, root, op, target, source, accesses, onStream, told })
+    for (const [index, member] of members.entries())
+      (target.blocks[member] as Block).copy(0, results[index] as Expected)
+    return team === undefined ? `${told} (not in it)` : told
+  },
+}
+
+interface CollectiveCall {
+  readonly kind: string
+  readonly root: number
+  readonly op: 'sum' | 'prod' | 'min' | 'max' | 'and' | 'or' | 'xor'
+  readonly target: Symmetric
+  readonly source: Symmetric
+  readonly accesses: readonly Access[]
+  readonly onStream: boolean
+  readonly told: string
+}
+
+async function callCollective(world: World, shmem: Shmem, { team }: TeamModel, call: CollectiveCall): Promise<void> {
+  const { kind, root, op, target, source, accesses, onStream, told } = call
+  const options = kind === 'broadcast' ? { root } : kind.startsWith('reduce') ? { op } : {}
+  const make = (stream?: StreamModel): Promise<void> => {
+    const name = stream === undefined ? kind : `${kind}OnStream`
+    const method = (team as unknown as Record<string, (...values: unknown[]) => Promise<void>>)[name]
+    const more = stream === undefined ? options : { ...options, stream: stream.stream }
+    return (method as (...values: unknown[]) => Promise<void>).call(team as Team, target.buffer, source.buffer, more)
+  }
+  if (onStream) {
+    const stream = sessionStream(world, shmem)
+    await shmem.onStream(stream, () => (team === undefined ? Promise.resolve() : make(stream)), accesses)
+    return
+  }
+  await shmem.prepare(accesses)
+  if (team !== undefined) world.later(told, make(), () => {})
+  shmem.use(accesses)
+}
+
+const meet: Operation = {
+  name: 'barrier',
+  weight: 4,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const { session } = shmem
+    const way = world.random.integer(0, 5)
+    if (way === 0) world.later('syncAll()', session.syncAll(), () => {})
+    else if (way === 1) world.later('fence()', session.fence(), () => {})
+    else if (way === 2) world.later('quiet()', session.quiet(), () => {})
+    else if (way === 3) {
+      const stream = sessionStream(world, shmem)
+      await shmem.onStream(stream, () => session.barrierAllOnStream({ stream: stream.stream }), [])
+    } else shmem.meet()
+    return `${way}`
+  },
+}
+
+const peerView: Operation = {
+  name: 'read memory of a peer by CUDA',
+  weight: 3,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const symmetric = world.pick(shmem.live())
+    if (symmetric === undefined) return undefined
+    const pe = world.one(shmem.all)
+    const accesses = shmem.all.map((actor) => ({ block: symmetric.blocks[pe] as Block, actor, write: false }))
+    await shmem.prepare(accesses)
+    await shmem.idle()
+    const peer = await symmetric.buffer.peer(pe)
+    if (peer === undefined) return undefined
+    const device = world.devices[shmem.session.deviceOrdinal] as never
+    const view = DeviceBuffer.view(device, peer, symmetric.dtype)
+    const found = await view.toArray()
+    world.compare(`${symmetric.name} of PE ${pe}`, bytesOf(found as ArrayBufferView), whole(symmetric, pe))
+    return `${symmetric.name} of PE ${pe}`
+  },
+}
+
+const signals: Operation = {
+  name: 'signal',
+  weight: 3,
+  async run(world) {
+    const shmem = shmemOf(world)
+    const { session } = shmem
+    const actor = world.one(shmem.all)
+    const pe = world.one(shmem.all)
+    const value = BigInt(world.random.integer(1, 1000))
+    const stream = sessionStream(world, shmem)
+    const signal = await session.allocate('u64', 2, { zeroed: true })
+    const index = world.random.integer(0, 1)
+    const op = world.one(['set', 'add', undefined] as const)
+    if (shmem.pe === actor) {
+      await session.signals.signalOnStream(signal, { pe, index, value, op, stream: stream.stream })
+      await stream.stream.synchronize()
+    }
+    if (shmem.pe === pe) {
+      const waiting = sessionStream(world, shmem)
+      const until = { index, comparison: '>=', value, stream: waiting.stream } as const
+      await session.signals.waitForSignalOnStream(signal, until)
+      await waiting.stream.synchronize()
+      world.equal('a signal', await session.signals.fetch(signal, { index }), value)
+      world.equal('the other signal', await session.signals.fetch(signal, { index: 1 - index }), 0n)
+    }
+    await signal.dispose()
+    return `from PE ${actor} to PE ${pe}`
+  },
+}
+
+export const nvshmem: readonly Operation[] = [
+  allocate,
+  free,
+  copyIn,
+  fill,
+  read,
+  readAtOnce,
+  put,
+  get,
+  element,
+  atomic,
+  makeTeam,
+  disposeTeam,
+  collective,
+  meet,
+  peerView,
+  signals,
+  ...nvshmemInFlight,
+]
