@@ -4,11 +4,12 @@ import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
 import { disposing } from './operations/disposing.js'
 import { making } from './operations/making.js'
+import { nccl } from './operations/nccl.js'
 import { nvshmem } from './operations/nvshmem.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
-export const operations: readonly Operation[] = [...making, ...transfers, ...disposing]
+export const operations: readonly Operation[] = [...making, ...transfers, ...disposing, ...nccl]
 
 /** Which operations of a sequence are made. */
 export interface EpisodeOptions {
