@@ -1,0 +1,47 @@
+#!/usr/bin/env node
+/** A process of a slice: sequences by seed, one after the other. It tells its parent which one it is at. */
+import { Session, UniqueId } from '@shoal/nvshmem'
+import { EpisodeFailure, runEpisode } from './episode.js'
+import type { Report, Slice } from './slice.js'
+
+const slice = JSON.parse(process.env['SHOAL_FUZZ_SLICE'] ?? '') as Slice
+const session = await Session.init({
+  device: 0,
+  rank: slice.pe,
+  worldSize: slice.pes,
+  id: UniqueId.fromBase64(slice.id),
+})
+let current = { seed: slice.firstSeed, step: 0 }
+process.on('uncaughtException', (error) => {
+  fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
+})
+
+for (let index = 0; index < slice.episodes; index += 1) {
+  const seed = slice.firstSeed + index
+  const { steps } = slice
+  const only = slice.only === undefined ? undefined : new Set(slice.only)
+  tell({ kind: 'began', seed })
+  try {
+    await runEpisode({ seed, steps, only, session, onStep: (step) => (current = { seed, step }) })
+  } catch (error) {
+    if (!(error instanceof EpisodeFailure)) throw error
+    const text = deepest(error).stack ?? error.message
+    fail({ kind: 'failure', seed, step: error.step, text, log: error.log })
+    await new Promise(() => {})
+  }
+  tell({ kind: 'ended', seed, steps: only?.size ?? steps })
+}
+await session.finalize()
+process.disconnect?.()
+
+function deepest(error: Error): Error {
+  return error.cause instanceof Error ? deepest(error.cause) : error
+}
+
+function tell(report: Report): void {
+  process.send?.(report)
+}
+
+function fail(report: Report): void {
+  process.send?.(report, () => process.exit(1))
+}

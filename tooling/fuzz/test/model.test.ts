@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { readOptions, runCampaign } from '../dist/model/campaign.js'
+import { shrink } from '../dist/model/shrink.js'
+
+const budget = 40_000
+
+test(`${budget} steps with a new seed go as the model says`, async () => {
+  const options = readOptions(['--steps', String(budget)])
+  if (typeof options === 'string') throw new Error(options)
+  const said: string[] = []
+  const { steps, failure } = await runCampaign({ ...options, say: (line) => said.push(line) })
+  console.log(`seed ${options.seed}, ${steps} steps`)
+  expect(failure, said.join('\n')).toBeUndefined()
+  expect(steps).toBeGreaterThanOrEqual(budget)
+})
+
+test('a failure is told with its seed, and made again with fewer steps', async () => {
+  const all = [...Array(60).keys()]
+  const fails = async (steps: readonly number[]): Promise<boolean> => steps.includes(7) && steps.includes(41)
+  expect(await shrink(all, fails, 100)).toEqual([7, 41])
+})
+
+test.each(['--seed=x', '--steps=-1', '--sanitize=memory', '--only=1,b'])('refuses %s', (value) => {
+  expect(readOptions([value])).toMatch(value.split('=')[0] as string)
+})
