@@ -1,6 +1,17 @@
-import { Device, DeviceBuffer, PinnedBuffer, type Stream } from '@shoal/driver'
+import { driver } from '@shoal/cuda-sys/driver'
+import {
+  AddressRange,
+  Device,
+  DeviceBuffer,
+  GrowableBuffer,
+  ManagedBuffer,
+  PhysicalMemory,
+  PinnedBuffer,
+  type Stream,
+} from '@shoal/driver'
+import { bindCall, slots64 } from '@shoal/ffi/calls'
 import type { SymmetricBuffer } from '@shoal/nvshmem'
-import { DisposedError } from '@shoal/types'
+import { DisposedError, type MemoryLike } from '@shoal/types'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { resultsOf } from './fixtures/job.js'
 import { onePe, refuses } from './fixtures/onePe.js'
@@ -145,5 +156,103 @@ describe('a call that waits for its turn', () => {
       await pe.session.barrierAllOnStream({ stream: handle })
     }
     await device().synchronize()
+  })
+})
+
+/** Has the copies of NVSHMEM's thread, which go through the default stream, wait for so many milliseconds. */
+function delayCopies(milliseconds: number): void {
+  const call = bindCall(driver.rawSymbol('shoalSimStreamDelay') as bigint, 2, 'i32', 'shoalSimStreamDelay')
+  const status = device().primaryContext.run(() => {
+    slots64[0] = 0n
+    slots64[1] = BigInt(milliseconds * 1_000_000)
+    return call()
+  })
+  expect(status).toBe(0)
+}
+
+describe('a call that is under way', () => {
+  type Owner = MemoryLike & { dispose(): void; readonly disposed: boolean }
+  const values = Float32Array.of(1, 2, 3, 4)
+  const mapped = (): Owner => {
+    using physical = PhysicalMemory.create(device(), 2 ** 21)
+    using range = AddressRange.reserve(2 ** 21)
+    return range.map(physical)
+  }
+  const owners: { readonly [name: string]: () => Owner } = {
+    ...memories,
+    'managed memory': () => ManagedBuffer.allocate(device(), 'f32', 4),
+    'growable memory': () => GrowableBuffer.reserve(device(), 'f32', { maximumLength: 4, length: 4 }),
+    'mapped memory': mapped,
+    'memory of a stream': () => DeviceBuffer.allocateOn(device().defaultStream, 'f32', 4),
+  }
+
+  test.for(Object.keys(owners))('is not hurt when its %s is disposed of', async (name) => {
+    const owner = (owners[name] as (typeof owners)[string])()
+    const view = DeviceBuffer.view(device(), owner, 'f32', { length: 4 })
+    view.copyFromSync(values)
+    await target.fill(0)
+    delayCopies(20)
+    const call = target.copyFrom(view)
+    owner.dispose()
+    expect(owner.disposed).toBe(true)
+    expect(() => view.address).toThrow(DisposedError)
+    await call
+    expect(await target.toArray()).toEqual(values)
+  })
+
+  test('is not hurt when its stream is disposed of', async () => {
+    await target.fill(5)
+    const stream = device().createStream()
+    const call = pe.session.getElementOnStream(target, { pe: 0, stream })
+    stream.dispose()
+    expect(() => stream.handle).toThrow(DisposedError)
+    expect(await call).toBe(5)
+  })
+
+  test('has those behind it on this thread, in their order, also where they have no status', async () => {
+    const { session } = pe
+    await target.fill(0)
+    delayCopies(5)
+    const copied = target.copyFrom(values)
+    const source = DeviceBuffer.from(device(), Float32Array.of(5, 6, 7, 8))
+    const put = session.putNonBlocking(target, source, { pe: 0 })
+    const arrived = session.quiet()
+    const last = session.putElement(target, 9, { pe: 0, index: 1 })
+    await Promise.all([copied, put, arrived, last])
+    expect(await target.toArray()).toEqual(Float32Array.of(5, 9, 7, 8))
+    source.dispose()
+  })
+})
+
+describe('arrays that say something else of themselves', () => {
+  const lying = (length: number, said: number): Float32Array<ArrayBuffer> => {
+    const array = new Float32Array(length).fill(7)
+    for (const [key, value] of Object.entries({ length: said, byteLength: said * 4, byteOffset: 64 })) {
+      Object.defineProperty(array, key, { value })
+    }
+    return array
+  }
+  const shorter = (): Float32Array<ArrayBuffer> => lying(2, 4)
+  const calls: { readonly [name: string]: (array: Float32Array<ArrayBuffer>) => unknown } = {
+    copyFrom: (array) => target.copyFrom(array),
+    copyFromSync: (array) => target.copyFromSync(array),
+    copyTo: (array) => target.copyTo(array),
+    copyToSync: (array) => target.copyToSync(array),
+    put: (array) => pe.session.put(target, array, { pe: 0 }),
+    getSync: (array) => pe.session.getSync(array, target, { pe: 0 }),
+    putStrided: (array) => pe.session.putStrided(target, array, { pe: 0, count: 4 }),
+    getStridedSync: (array) => pe.session.getStridedSync(array, target, { pe: 0, count: 4 }),
+  }
+
+  test.for(Object.keys(calls))('%s takes the bytes that are there', async (name) => {
+    const call = calls[name] as (typeof calls)[string]
+    await target.fill(3)
+    const attempt = async (): Promise<unknown> => await call(shorter())
+    await expect(attempt()).rejects.toThrow(RangeError)
+    const honest = lying(4, 1000)
+    await call(honest)
+    const kept = name.startsWith('get') || name.startsWith('copyTo') ? 3 : 7
+    expect(await target.toArray()).toEqual(new Float32Array(4).fill(kept))
+    expect([...new Float32Array(honest.buffer)]).toEqual(Array(4).fill(kept))
   })
 })
