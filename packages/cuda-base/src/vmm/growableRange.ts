@@ -7,7 +7,7 @@ import {
   requireOptions,
 } from '@shoal/types'
 import type { Context, DeviceOrContext } from '../context/context.js'
-import { afterUseOfMemory, whenMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -209,7 +209,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     this.#capacity = 0
-    await whenMemoryUnused(this.#pieces.address, this.#pieces.byteLength)
+    if (isAnythingInUse()) await whenMemoryUnused(this.#pieces.address, this.#pieces.byteLength)
     await freeOffThread(this.#pieces)
   }
 

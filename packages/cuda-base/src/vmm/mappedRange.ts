@@ -16,7 +16,7 @@ import {
 } from '@shoal/types'
 import { Context } from '../context/context.js'
 import { check, checkRelease } from '../errors.js'
-import { afterUseOfMemory, whenMemoryUnused } from '../inUse.js'
+import { afterUseOfMemory, isAnythingInUse, whenMemoryUnused } from '../inUse.js'
 import {
   forgetLeak,
   processIsEnding,
@@ -214,7 +214,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     this._disposed = true
     if (this.#isWatched) forgetLeak(this)
     const { range, offset, byteLength } = this
-    await whenMemoryUnused(this.#address, byteLength)
+    if (isAnythingInUse()) await whenMemoryUnused(this.#address, byteLength)
     await unmapOffThread([{ address: this.#address, byteLength }], this.#users, () => range._removeMapping(offset))
   }
 
