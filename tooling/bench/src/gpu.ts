@@ -27,7 +27,7 @@ import { aboutDevices, devicesFor } from './devices.js'
 import type { Outcome, RunOptions } from './options.js'
 import { type PythonLibraries, printMissing, startPython } from './python.js'
 import { SubjectProcess } from './subjectProcess.js'
-import { type Case, printRows, type Row, type Subject, subjectOf, takeTurns } from './turns.js'
+import { type Case, printRows, type Row, type Subject, subjectIn, subjectOf, takeTurns } from './turns.js'
 
 const burstsPerLoop = 20
 const titles: Readonly<Record<string, string>> = {
@@ -57,11 +57,7 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
   if (device.isSoftware) console.log('without launches: the software device runs no kernels')
   const launch = rows.find((row) => row.case === 'launch4')?.ratioToC['driver']
   const what = '4-argument launch through the driver package, ratio to C'
-  const details = {
-    ...aboutDevices([device], options),
-    callsPerBurst,
-    python,
-  }
+  const details = { ...aboutDevices([device], options), callsPerBurst, python }
   return { results: { ...details, cases: rows }, bars: launch === undefined ? [] : [atMost(what, launch, 1.05)] }
 }
 
@@ -79,11 +75,7 @@ export async function measureCalls(
   const inside = (loop: Loop, bursts: number): number =>
     device.primaryContext.run(() => timeOfCall(calls.stream, loop, bursts))
   const subjects: Subject[] = [
-    {
-      name: 'C',
-      cases: readyLine.split(' ').slice(1),
-      measure: (name, bursts) => c.measure(`${name} ${bursts} ${callsPerBurst}`),
-    },
+    subjectIn(c, 'C', readyLine.split(' ').slice(1), (test, bursts) => `${test} ${bursts} ${callsPerBurst}`),
     subjectOf('raw', rawLoops(calls), inside),
     subjectOf('driver', calls.loops, inside),
     subjectOf('prepared', calls.prepared, inside),

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { callsPerBurst } from '@shoal/cli/bench'
 import { SubjectProcess } from './subjectProcess.js'
-import type { Subject } from './turns.js'
+import { type Subject, subjectIn } from './turns.js'
 
 /** A Python library: what it can measure, or why it is not there. */
 type PythonLibrary =
@@ -23,17 +23,10 @@ export async function startPython(ptxFile: string): Promise<Python> {
   try {
     const [python, report] = await SubjectProcess.start('bindings.py', command, [script, ptxFile])
     const libraries = JSON.parse(report) as PythonLibraries
-    const subjects = Object.entries(libraries).flatMap(([name, library]): Subject[] =>
-      'cases' in library
-        ? [
-            {
-              name,
-              cases: library.cases,
-              measure: (test, bursts) => python.measure(`${name} ${test} ${bursts} ${callsPerBurst}`),
-            },
-          ]
-        : [],
-    )
+    const subjects = Object.entries(libraries).flatMap(([name, library]): Subject[] => {
+      const requestFor = (test: string, bursts: number): string => `${name} ${test} ${bursts} ${callsPerBurst}`
+      return 'cases' in library ? [subjectIn(python, name, library.cases, requestFor)] : []
+    })
     return { libraries, subjects, close: () => python.close() }
   } catch (error) {
     return { libraries: { Python: { missing: (error as Error).message } }, subjects: [], close: () => undefined }

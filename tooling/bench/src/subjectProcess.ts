@@ -39,7 +39,7 @@ export class SubjectProcess {
     const failed = new Promise<never>((_, reject) => {
       child.once('error', (error) => reject(new Error(`${name} does not start: ${error.message}`)))
     })
-    const line = await Promise.race([subject.#line(), failed])
+    const line = await Promise.race([subject.readLine(), failed])
     return [subject, line]
   }
 
@@ -59,7 +59,15 @@ export class SubjectProcess {
   /** Sends a line and returns the answer. */
   async request(line: string): Promise<string> {
     this.#child.stdin.write(`${line}\n`)
-    return await this.#line()
+    return await this.readLine()
+  }
+
+  /** The next line that it prints. */
+  async readLine(): Promise<string> {
+    const { value, done } = await this.#lines.next()
+    if (done !== true) return value
+    const code = this.#child.exitCode ?? (await new Promise((resolve) => this.#child.once('close', resolve)))
+    throw new Error(`${this.#name} ended (${String(code)}) ${this.#errors.trim()}`.trim())
   }
 
   /** Stops the program with SIGSTOP: threads of its libraries that poll would slow the others down. */
@@ -79,27 +87,21 @@ export class SubjectProcess {
     this.resume()
   }
 
-  /** Closes the program's input, at which it ends, and waits until it is gone. */
-  async end(): Promise<void> {
+  /** Closes the program's input, at which it ends, and waits until it is gone; returns its exit status. */
+  async end(): Promise<number | null> {
     SubjectProcess.#running.delete(this)
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return this.#child.exitCode
     const gone = new Promise((resolve) => this.#child.once('exit', resolve))
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), endTimeout)
     this.resume()
     this.#child.stdin.end()
     await gone
     clearTimeout(timer)
+    return this.#child.exitCode
   }
 
   /** Kills all that run: one that waits for requests would keep this process from ending. */
   static closeAll(): void {
     for (const subject of SubjectProcess.#running) subject.close()
-  }
-
-  async #line(): Promise<string> {
-    const { value, done } = await this.#lines.next()
-    if (done !== true) return value
-    const code = this.#child.exitCode ?? (await new Promise((resolve) => this.#child.once('close', resolve)))
-    throw new Error(`${this.#name} ended (${String(code)}) ${this.#errors.trim()}`.trim())
   }
 }

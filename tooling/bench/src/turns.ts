@@ -40,9 +40,34 @@ export function subjectOf<Loop>(
   return { name, cases: Object.keys(loops), measure: (test, count) => time(loops[test] as Loop, count) }
 }
 
+/** A subject in a process of its own, which is sent a request for each loop; it answers in `perUnit` of the unit of the case. */
+export function subjectIn(
+  program: { measure(request: string): Promise<number> },
+  name: string,
+  cases: readonly string[],
+  requestFor: (test: string, count: number) => string,
+  perUnit = 1,
+): Subject {
+  return { name, cases, measure: async (test, count) => (await program.measure(requestFor(test, count))) / perUnit }
+}
+
 /** The list for even rounds, reversed for odd ones: who goes first changes from round to round. */
 export function inTurn<T>(list: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? list : [...list].reverse()
+}
+
+/** Has each run once in every round, after one run that is not counted; returns what each gave. */
+export async function takeRounds<T>(
+  runs: Readonly<Record<string, () => T | Promise<T>>>,
+  rounds: number,
+): Promise<Record<string, T[]>> {
+  const given = Object.fromEntries(Object.keys(runs).map((name): [string, T[]] => [name, []]))
+  // The first of each finds cold caches.
+  for (const run of Object.values(runs)) await run()
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, run] of inTurn(Object.entries(runs), round)) given[name]?.push(await run())
+  }
+  return given
 }
 
 /**

@@ -25,7 +25,7 @@ export async function benchMemory(options: RunOptions): Promise<Outcome> {
   const { rows: mapping, isIntact } = await measureMapping(device, c, sizes, options.rounds)
   const pool = await measureCalls(device, options, ['pool'])
   const copies = await measureCopies(device, sizes, options.rounds)
-  const exchange = await measureExchange(device, sizes, options.rounds)
+  const exchange = await measureExchange(sizes, options.rounds)
   const ranges = await measureRanges(c, sizes)
   c.close()
 

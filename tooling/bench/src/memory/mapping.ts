@@ -17,7 +17,7 @@ import {
 import { AddressRange, allocationGranularity, type Device, GrowableBuffer, PhysicalMemory } from '@shoal/driver'
 import { NativeMemory } from '@shoal/ffi'
 import type { SubjectProcess } from '../subjectProcess.js'
-import { type Case, type Row, type Subject, subjectOf, takeTurns } from '../turns.js'
+import { type Case, type Row, type Subject, subjectIn, subjectOf, takeTurns } from '../turns.js'
 import { inWords, type Sizes } from './sizes.js'
 
 /** Microseconds of one of `count`. */
@@ -45,11 +45,7 @@ export async function measureMapping(
   const range = AddressRange.reserve(mapBytes)
   const inside = (loop: TimedLoop, count: number): number => device.primaryContext.run(() => loop(count))
   const subjects: Subject[] = [
-    {
-      name: 'C',
-      cases: Object.keys(cases),
-      measure: async (test, count) => (await c.measure(`${test} ${count}`)) / 1000,
-    },
+    subjectIn(c, 'C', Object.keys(cases), (test, count) => `${test} ${count}`, 1000),
     subjectOf('raw', rawLoops(device, range.address, mapBytes), inside),
     subjectOf('driver', driverLoops(device, range, sizes), inside),
   ]

@@ -1,16 +1,17 @@
-import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { SubjectProcess } from '../subjectProcess.js'
+import { SubjectProcess } from '../subjectProcess.js'
 import type { Sizes } from './sizes.js'
 
-const childScript = fileURLToPath(new URL('rangesChild.js', import.meta.url))
+const program = fileURLToPath(new URL('rangesChild.js', import.meta.url))
+// V8's heap and compiled code grow over some five thousand ranges, which would count as a leak: hence a small young
+// generation, and as many ranges before the first reading as after it.
+const flags = ['--expose-gc', '--min-semi-space-size=1', '--max-semi-space-size=1']
+
+/** The request for each reading. */
+const readings = { residentBytes: 'resident', freeDeviceBytes: 'free', descriptors: 'descriptors' } as const
 
 /** What a process uses. */
-export interface ResourceUse {
-  readonly residentBytes: number
-  readonly freeDeviceBytes: number
-  readonly descriptors: number
-}
+type ResourceUse = Readonly<Record<keyof typeof readings, number>>
 
 /** What was used before and after, and how long one range took. */
 export interface RangeFigures {
@@ -20,23 +21,21 @@ export interface RangeFigures {
 }
 
 /** Measures what ranges leave behind that are made and released: in C, and in a Node process of its own. */
-export async function measureRanges(
-  c: SubjectProcess,
-  { warmUpRanges, ranges }: Sizes,
-): Promise<Record<string, RangeFigures>> {
-  const readUse = async (): Promise<ResourceUse> => ({
-    residentBytes: await c.measure('resident'),
-    freeDeviceBytes: await c.measure('free'),
-    descriptors: await c.measure('descriptors'),
-  })
-  await c.measure(`ranges ${warmUpRanges}`)
+export async function measureRanges(c: SubjectProcess, sizes: Sizes): Promise<Record<string, RangeFigures>> {
+  const [node] = await SubjectProcess.start('rangesChild.js', process.execPath, [...flags, program])
+  const figures = { C: await measureOne(c, sizes), driver: await measureOne(node, sizes) }
+  node.close()
+  return figures
+}
+
+async function measureOne(subject: SubjectProcess, { warmUpRanges, ranges }: Sizes): Promise<RangeFigures> {
+  const readUse = async (): Promise<ResourceUse> => {
+    const found: Record<string, number> = {}
+    for (const [name, request] of Object.entries(readings)) found[name] = await subject.measure(request)
+    return found as ResourceUse
+  }
+  await subject.measure(`ranges ${warmUpRanges}`)
   const first = await readUse()
-  const nanoseconds = await c.measure(`ranges ${ranges}`)
-  const inC = { first, last: await readUse(), microseconds: nanoseconds / 1000 }
-  // V8's heap and compiled code grow over some five thousand ranges, which would count as a leak: hence a small young
-  // generation, and as many ranges before the first reading as after it.
-  const flags = ['--expose-gc', '--min-semi-space-size=1', '--max-semi-space-size=1']
-  const options = [...flags, childScript, String(warmUpRanges), String(ranges)]
-  const output = execFileSync(process.execPath, options, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
-  return { C: inC, driver: JSON.parse(output) as RangeFigures }
+  const nanoseconds = await subject.measure(`ranges ${ranges}`)
+  return { first, last: await readUse(), microseconds: nanoseconds / 1000 }
 }

@@ -1,13 +1,13 @@
-// Makes ranges and releases them: reserve, create, map, export, dispose. Started by ranges.ts, which sets the options of V8.
+// Makes ranges and releases them: reserve, create, map, export, dispose. Answers the requests for that which native/memory.c
+// answers. Started by ranges.ts, which sets the options of V8.
 import { readdirSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { AddressRange, allocationGranularity, Device, PhysicalMemory } from '@shoal/driver'
-import type { RangeFigures, ResourceUse } from './ranges.js'
+import { answerRequests } from '../processes/serve.js'
 
 const device = Device.get(0)
 const options = { handleTypes: 'posix-fd' } as const
 const bytes = allocationGranularity(device, options)
-const [warmUpRanges = 0, ranges = 0] = process.argv.slice(2).map(Number)
 
 function makeRange(): void {
   const range = AddressRange.reserve(bytes)
@@ -19,7 +19,7 @@ function makeRange(): void {
   range.dispose()
 }
 
-/** With pauses in which finalizers run. */
+/** Nanoseconds of one, with pauses in which finalizers run. */
 async function makeRanges(count: number): Promise<number> {
   let milliseconds = 0
   for (let made = 0; made < count; made += 100) {
@@ -28,24 +28,21 @@ async function makeRanges(count: number): Promise<number> {
     milliseconds += performance.now() - start
     await setImmediate()
   }
-  return (milliseconds * 1000) / count
+  return (milliseconds * 1e6) / count
 }
 
-async function readUse(): Promise<ResourceUse> {
+async function residentBytes(): Promise<number> {
   for (let i = 0; i < 3; i += 1) {
     globalThis.gc?.()
     await setImmediate()
   }
-  return {
-    residentBytes: process.memoryUsage.rss(),
-    freeDeviceBytes: device.memoryInfo().free,
-    // Without the one that reads the folder.
-    descriptors: readdirSync('/proc/self/fd').length - 1,
-  }
+  return process.memoryUsage.rss()
 }
 
-await makeRanges(warmUpRanges)
-const first = await readUse()
-const microseconds = await makeRanges(ranges)
-const figures: RangeFigures = { first, last: await readUse(), microseconds }
-console.log(JSON.stringify(figures))
+await answerRequests('ready', ([request, count]) => {
+  if (request === 'ranges') return makeRanges(Number(count))
+  if (request === 'resident') return residentBytes()
+  if (request === 'free') return device.memoryInfo().free
+  // Without the one that reads the folder.
+  return readdirSync('/proc/self/fd').length - 1
+})

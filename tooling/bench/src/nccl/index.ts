@@ -6,8 +6,8 @@ import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, onlyOf, type RunOptions } from '../options.js'
 import { chooseDevices, nodeCommand } from '../processes/commands.js'
 import { bytesOf, type Comparison, compareInPasses, measureSizes, roundsOfPass } from '../processes/comparison.js'
-import { describeProcessors, type Placement } from '../processes/placements.js'
-import { type ProcessCommand, ProcessGroup } from '../processes/processGroup.js'
+import { describeProcessors } from '../processes/placements.js'
+import type { ProcessCommand } from '../processes/processGroup.js'
 import { printRows, type Row, ratioBetween } from '../turns.js'
 import { largestMessage, loopCountsFor, type OperationName, operationNames, sizesOf } from './sizes.js'
 
@@ -62,14 +62,8 @@ export async function benchNccl(options: RunOptions): Promise<Outcome> {
   console.log(`${describeProcessors(used)}\n`)
   for (const layout of wantedLayouts) print(rows, layout, ranks)
   for (const line of without) console.log(line)
-  const details = {
-    ...aboutDevices(devices, options),
-    nccl: version.toString(),
-    libnccl,
-    without: [...without],
-    processors,
-  }
-  return { results: { ...details, cases: rows }, bars: barsOf(rows) }
+  const details = { nccl: version.toString(), libnccl, without: [...without], processors }
+  return { results: { ...aboutDevices(devices, options), ...details, cases: rows }, bars: barsOf(rows) }
 }
 
 /** All layouts where `--only` names none, and all operations. */
@@ -87,19 +81,10 @@ function measureLayout(plan: Plan, version: number, without: Set<string>) {
   const perProcess = layout === 'process' ? ranks : 1
   const firsts = Array.from({ length: ranks / perProcess }, (_, index) => index * perProcess)
   const program = compileWithCuda('collectives.c')
-  const commandOf = (name: Name, first: number): ProcessCommand => {
-    const words = [first, perProcess, ranks, largestMessage(options)]
-    return name === 'shoal'
-      ? nodeCommand(import.meta.url, 'child.js', words)
-      : { command: program, arguments: [libnccl, ...words] }
-  }
-  const start = (name: Name, placements: readonly Placement[] | undefined): Promise<ProcessGroup> =>
-    ProcessGroup.start(
-      name,
-      firsts.map((first) => commandOf(name, first)),
-      placements,
-    )
-  return compareInPasses({ names, processes: firsts.length, start }, async (comparison, readyLine) => {
+  const words = firsts.map((first) => [first, perProcess, ranks, largestMessage(options)])
+  const c = words.map((each): ProcessCommand => ({ command: program, arguments: [libnccl, ...each] }))
+  const shoal = words.map((each) => nodeCommand(import.meta.url, 'child.js', each))
+  return compareInPasses({ C: c, shoal, 'C again': c }, async (comparison, readyLine) => {
     if (!readyLine.startsWith(`ready ${version}`)) throw new Error(`'${readyLine}', where NCCL is ${version}`)
     const rows: Row[] = []
     for (const operation of plan.operations) {
@@ -122,17 +107,14 @@ async function measureOperation(
   // V8 compiles what runs often, NCCL connects the devices.
   const longWarmUp = `${operation} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 5000}`
   for (const name of names) await comparison.run(name).measure(longWarmUp)
-  const measure = (name: Name, request: string): Promise<number> => comparison.run(name).measure(request)
-  const rounds = roundsOfPass(options.rounds, names)
-  const beforeRound = (): void => comparison.moveMainThreads()
   return measureSizes({
     test: operation,
     sizes,
     names,
     countsFor: (bytes) => loopCountsFor(bytes, options),
-    measure,
-    rounds,
-    beforeRound,
+    measure: (name, request) => comparison.run(name).measure(request),
+    rounds: roundsOfPass(options.rounds, names),
+    beforeRound: () => comparison.moveMainThreads(),
   })
 }
 

@@ -4,9 +4,16 @@ import { compileWithCuda } from '../compile.js'
 import { aboutDevices, devicesFor, libraryPath } from '../devices.js'
 import { type Outcome, onlyOf, type RunOptions } from '../options.js'
 import { chooseDevices, nodeCommand } from '../processes/commands.js'
-import { bytesOf, type Comparison, compareInPasses, measureSizes, roundsOfPass } from '../processes/comparison.js'
-import { describeProcessors, type Placement } from '../processes/placements.js'
-import { ProcessGroup } from '../processes/processGroup.js'
+import {
+  bytesOf,
+  type Comparison,
+  type ComparisonPlan,
+  compareInPasses,
+  measureSizes,
+  roundsOfPass,
+} from '../processes/comparison.js'
+import { describeProcessors } from '../processes/placements.js'
+import type { ProcessCommand } from '../processes/processGroup.js'
 import { printBandwidths, printRows, type Row } from '../turns.js'
 import {
   groupNames,
@@ -34,16 +41,19 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
   const wanted = onlyOf(options.only, groupNames)
   const library = libraryPath('nvshmem')
   const without = new Set<string>()
-  const start = (name: Name, placements: readonly Placement[] | undefined): Promise<ProcessGroup> => {
-    const commands = Array.from({ length: pes }, (_, pe) => {
-      const words = [pe, pes, largestMessage(options)]
-      return name === 'C' || name === 'C again'
-        ? { command: compileWithCuda('nvshmem.c'), arguments: [library, ...words], environment }
-        : nodeCommand(import.meta.url, `${name}Child.js`, words, environment)
-    })
-    return ProcessGroup.start(name, commands, placements)
+  const words = Array.from({ length: pes }, (_, pe) => [pe, pes, largestMessage(options)])
+  const program = compileWithCuda('nvshmem.c')
+  const c = words.map((each) => ({ command: program, arguments: [library, ...each], environment }))
+  const node = (script: string, ...more: string[]): ProcessCommand[] =>
+    words.map((each) => nodeCommand(import.meta.url, script, [...each, ...more], environment))
+  const plan: ComparisonPlan<Name> = {
+    C: c,
+    raw: node('rawChild.js'),
+    shoal: node('safeChild.js'),
+    awaited: node('safeChild.js', 'awaited'),
+    'C again': c,
   }
-  const { rows, processors } = await compareInPasses({ names, processes: pes, start }, async (comparison) => {
+  const { rows, processors } = await compareInPasses(plan, async (comparison) => {
     const found: Row[] = []
     for (const group of wanted) {
       if (group === 'atomics' && !(await hasAtomics(comparison, without))) continue
@@ -61,14 +71,8 @@ export async function benchNvshmem(options: RunOptions): Promise<Outcome> {
     (row) => bytesOf(row.case),
   )
   for (const line of without) console.log(line)
-  const details = {
-    ...aboutDevices(devices, options),
-    nvshmem: version,
-    library,
-    without: [...without],
-    processors,
-  }
-  return { results: { ...details, cases: rows }, bars: barsOf(rows) }
+  const details = { nvshmem: version, library, without: [...without], processors }
+  return { results: { ...aboutDevices(devices, options), ...details, cases: rows }, bars: barsOf(rows) }
 }
 
 /** Measures a case in all sizes. */
@@ -77,19 +81,17 @@ async function measureCase(test: string, comparison: Comparison<Name>, options: 
     const group = comparison.run(name)
     return isCollective(test) ? group.measure(request) : group.measureFirst(request)
   }
-  const sizes = sizesOf(test, largestMessage(options))
-  const taking = namesOf(test)
+  const [sizes, taking] = [sizesOf(test, largestMessage(options)), namesOf(test)]
   comparison.moveMainThreads()
   // V8 compiles what runs often.
   for (const name of taking) await measure(name, `${test} ${sizes[0]} 1 ${options.device === 'sim' ? 20 : 3000}`)
-  const rounds = roundsOfPass(options.rounds, names)
   return measureSizes({
     test,
     sizes,
     names: taking,
     countsFor: (bytes) => loopCountsFor(bytes, options),
     measure,
-    rounds,
+    rounds: roundsOfPass(options.rounds, names),
   })
 }
 

@@ -1,5 +1,5 @@
 // One PE through the raw package, as native/nvshmem.c: PE PES BYTES
-import { repeat } from '@shoal/cli/bench'
+import { repeat, timeOf } from '@shoal/cli/bench'
 import { type CUstream, cuStreamSynchronize } from '@shoal/cuda-sys/driver'
 import { Device } from '@shoal/driver'
 import {
@@ -22,8 +22,8 @@ import {
   nvshmemx_putmem_on_stream,
 } from '@shoal/nvshmem-sys'
 import { serve } from '../processes/serve.js'
+import { type Cases, loopOf } from './loopOf.js'
 import { allocateRaw, makeRawId, startRaw } from './raw.js'
-import { type Cases, timed } from './timed.js'
 
 const [pe = 0, pes = 0, most = 0] = process.argv.slice(2).map(Number)
 const device = Device.get(pe)
@@ -38,11 +38,10 @@ await serve({
       startRaw(pe, pes, id)
       return makeCases()
     })
-    const answer = timed(cases)
     return {
       readyLine: `ready ${formatNvshmemVersion(library.version ?? 0)}`,
       // As in the C program, the device's context is current in the loops.
-      answer: (words) => inContext(() => answer(words)),
+      answer: (words) => inContext(() => timeOf(...loopOf(cases, words))),
     }
   },
 })

@@ -1,15 +1,10 @@
 import { type Case, joinPasses, type Row, takeTurns } from '../turns.js'
 import { chooseIdleProcessors, findPlacements, mainThreadProcessors, type Placement } from './placements.js'
-import type { ProcessGroup } from './processGroup.js'
+import { type ProcessCommand, ProcessGroup } from './processGroup.js'
 import { Scheduler } from './scheduler.js'
 
-/** How the process groups of a comparison are started. */
-export interface ComparisonPlan<Name extends string> {
-  readonly names: readonly Name[]
-  /** Processes of each group. */
-  readonly processes: number
-  start(name: Name, placements: readonly Placement[] | undefined): Promise<ProcessGroup>
-}
+/** The process groups of a comparison: the commands of each, as many as of the others. */
+export type ComparisonPlan<Name extends string> = Readonly<Record<Name, readonly ProcessCommand[]>>
 
 /** The process groups of one pass. */
 export class Comparison<Name extends string> {
@@ -21,7 +16,7 @@ export class Comparison<Name extends string> {
   constructor(plan: ComparisonPlan<Name>) {
     this.#plan = plan
     // Found once, so that every group gets the same.
-    this.#placements = findPlacements(plan.processes)
+    this.#placements = findPlacements((Object.values(plan) as ProcessCommand[][])[0]?.length ?? 0)
   }
 
   /** The processors that main threads may be bound to; none where they are not bound. */
@@ -43,7 +38,7 @@ export class Comparison<Name extends string> {
       this.#scheduler.suspend(before)
       before.close()
     }
-    const group = await this.#plan.start(name, this.#placements)
+    const group = await ProcessGroup.start(name, this.#plan[name], this.#placements)
     this.#groups.set(name, group)
     this.#scheduler.suspend(group)
   }
@@ -75,12 +70,13 @@ export async function compareInPasses<Name extends string>(
   plan: ComparisonPlan<Name>,
   measure: (comparison: Comparison<Name>, readyLine: string) => Promise<readonly Row[]>,
 ): Promise<{ readonly rows: Row[]; readonly processors: readonly number[][] }> {
+  const names = Object.keys(plan) as Name[]
   const passes: (readonly Row[])[] = []
   const processors: number[][] = []
-  for (let pass = 0; pass < plan.names.length; pass += 1) {
+  for (let pass = 0; pass < names.length; pass += 1) {
     const comparison = new Comparison(plan)
     try {
-      for (const name of [...plan.names.slice(pass), ...plan.names.slice(0, pass)]) await comparison.start(name)
+      for (const name of [...names.slice(pass), ...names.slice(0, pass)]) await comparison.start(name)
       passes.push(await measure(comparison, comparison.readyLine))
     } finally {
       await comparison.end()

@@ -10,21 +10,27 @@ export interface RankProgram {
 
 export type Answer = (words: readonly string[]) => number | string | Promise<number | string>
 
-/** Answers requests on standard input until it ends, as the C programs in `native` do. */
-export async function serve({ makeId, start }: RankProgram): Promise<void> {
-  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
-  writeLine(makeId === undefined ? 'waiting' : `id ${Buffer.from(makeId()).toString('hex')}`)
-  const { value, done } = await lines.next()
-  if (done === true) return
-  const id = /^start ([0-9a-f]+)$/.exec(value)?.[1]
-  if (id === undefined) throw new Error(`no id in '${value}'`)
-  const { readyLine, answer } = await start(Buffer.from(id, 'hex'))
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+
+/** Prints that the program is ready, and answers requests on standard input until it ends, as the C programs in `native` do. */
+export async function answerRequests(readyLine: string, answer: Answer): Promise<void> {
   writeLine(readyLine)
   for (;;) {
     const request = await lines.next()
     if (request.done === true) return
     writeLine(String(await answer(request.value.split(' '))))
   }
+}
+
+/** The same as one rank of several, which connect before they answer. */
+export async function serve({ makeId, start }: RankProgram): Promise<void> {
+  writeLine(makeId === undefined ? 'waiting' : `id ${Buffer.from(makeId()).toString('hex')}`)
+  const { value, done } = await lines.next()
+  if (done === true) return
+  const id = /^start ([0-9a-f]+)$/.exec(value)?.[1]
+  if (id === undefined) throw new Error(`no id in '${value}'`)
+  const { readyLine, answer } = await start(Buffer.from(id, 'hex'))
+  await answerRequests(readyLine, answer)
 }
 
 function writeLine(line: string): void {

@@ -9,7 +9,7 @@ const mebibyte = 2 ** 20
 /** Time, memory and libraries of an import, each in a fresh process, in turn with a bare Node. */
 export async function benchImport({ rounds }: RunOptions): Promise<Outcome> {
   const programs = packages.map((name): Program => ({ count: '0', imports: [[name, name]] }))
-  const { bareBytes, costs } = measureImports(programs, rounds)
+  const { bareBytes, costs } = await measureImports(programs, rounds)
   const results = packages.map((name, index) => ({ package: name, ...costs[index] }))
   console.log(
     `Import in a fresh process, median of ${rounds}; bare Node ${process.version} takes ${number(bareBytes.median / mebibyte)} MiB\n`,

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { median, type Series, series } from '../statistics.js'
+import { takeRounds } from '../turns.js'
 import type { BindSample } from './bindChild.js'
 
 const child = fileURLToPath(new URL('bindChild.js', import.meta.url))
@@ -27,24 +28,23 @@ export interface Cost {
 }
 
 /** Runs each program in every round, in turn with a bare Node. */
-export function measureImports(programs: readonly Program[], rounds: number): { bareBytes: Series; costs: Cost[] } {
-  const all = programs.map((program) => ({ program, samples: [] as BindSample[] }))
-  for (const { program } of all) run(program) // brings the files into the page cache
-  const bare: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    // With the same functions file, which then is not counted.
-    bare.push(run({ ...programs[0], count: '0', imports: [] }).residentBytes)
-    for (const { program, samples } of all) samples.push(run(program))
-  }
-  const bareBytes = median(bare)
-  const costs = all.map(({ samples }) => ({
+export async function measureImports(
+  programs: readonly Program[],
+  rounds: number,
+): Promise<{ bareBytes: Series; costs: Cost[] }> {
+  // With the same functions file, which then is not counted.
+  const bareNode: Program = { ...programs[0], count: '0', imports: [] }
+  const runs = [bareNode, ...programs].map((program, index) => [`program ${index}`, () => run(program)] as const)
+  const [bare = [], ...samplesOfAll] = Object.values(await takeRounds(Object.fromEntries(runs), rounds))
+  const bareBytes = median(bare.map((one) => one.residentBytes))
+  const costs = samplesOfAll.map((samples) => ({
     bound: samples[0]?.bound ?? 0,
     importMilliseconds: series(samples.map((one) => one.importMilliseconds)),
     bindMilliseconds: series(samples.map((one) => one.bindMilliseconds)),
     bytesOverBareNode: series(samples.map((one) => one.residentBytes - bareBytes)),
     libraries: [...new Set(samples.flatMap((one) => one.libraries))],
   }))
-  return { bareBytes: series(bare), costs }
+  return { bareBytes: series(bare.map((one) => one.residentBytes)), costs }
 }
 
 function run({ count, imports, functionsFile = '', environment }: Program): BindSample {

@@ -17,8 +17,8 @@ const typical = { driver: 'cuMemCreate', runtime: 'cudaMalloc', nccl: 'ncclAllRe
 export async function benchSys(options: RunOptions): Promise<Outcome> {
   console.log('building libraries that have every function …\n')
   const recorders = await buildRecorders(options.specFolder)
-  const imports = measurePackages(recorders, options.rounds)
-  const checks = measureTypeChecks(Math.min(options.rounds, 3), typical)
+  const imports = await measurePackages(recorders, options.rounds)
+  const checks = await measureTypeChecks(Math.min(options.rounds, 3), typical)
   const sizes = measurePackedSizes()
   printImports(imports, recorders, options.rounds)
   printTypeChecks(checks)
@@ -49,7 +49,7 @@ interface ImportFigures {
   readonly everything: Cost
 }
 
-function measurePackages({ environment, functionsFile }: Recorders, rounds: number): ImportFigures {
+async function measurePackages({ environment, functionsFile }: Recorders, rounds: number): Promise<ImportFigures> {
   const program = (count: BoundCount, entries: readonly SysEntry[]): Program => ({
     count,
     imports: entries.map(({ library, specifier }) => [library, specifier]),
@@ -60,7 +60,7 @@ function measurePackages({ environment, functionsFile }: Recorders, rounds: numb
     ...sysEntries.flatMap((entry) => boundCounts.map((count) => program(count, [entry]))),
     program('all', sysEntries),
   ]
-  const { bareBytes, costs } = measureImports(programs, rounds)
+  const { bareBytes, costs } = await measureImports(programs, rounds)
   for (const [index, { libraries }] of costs.entries()) {
     const mapped = libraries.filter((file) => !file.includes('librecorder'))
     if (mapped.length > 0) throw new Error(`${mapped.join(', ')} is mapped, which only the recorders should be`)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Series, series } from '../statistics.js'
+import { takeRounds } from '../turns.js'
 import { sysEntries } from './entries.js'
 
 const require = createRequire(import.meta.url)
@@ -29,10 +30,10 @@ export function withoutDeclarations(): string | undefined {
 }
 
 /** Times `tsc --noEmit` of each file, in turn. Returns the reason where that is impossible. */
-export function measureTypeChecks(
+export async function measureTypeChecks(
   rounds: number,
   functions: Readonly<Record<string, string>>,
-): TypeCheckFigures | string {
+): Promise<TypeCheckFigures | string> {
   const lacking = withoutDeclarations()
   if (lacking !== undefined) return lacking
   let compiler: string
@@ -54,12 +55,9 @@ export function measureTypeChecks(
     for (const { library, specifier } of sysEntries)
       sources.set(specifier, userFile(specifier, functions[library] ?? ''))
     const projects = [...sources].map(([name, source], index) => ({ name, folder: project(root, index, source) }))
-    const times = new Map<string, number[]>(projects.map(({ name }) => [name, []]))
-    for (const { folder } of projects) check(compiler, folder)
-    for (let round = 0; round < rounds; round += 1) {
-      for (const { name, folder } of projects) times.get(name)?.push(check(compiler, folder))
-    }
-    return { typescript: version, files: Object.fromEntries([...times].map(([name, list]) => [name, series(list)])) }
+    const runs = projects.map(({ name, folder }) => [name, () => check(compiler, folder)] as const)
+    const times = Object.entries(await takeRounds(Object.fromEntries(runs), rounds))
+    return { typescript: version, files: Object.fromEntries(times.map(([name, list]) => [name, series(list)])) }
   } finally {
     rmSync(root, { recursive: true, force: true })
   }

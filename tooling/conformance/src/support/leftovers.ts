@@ -79,3 +79,20 @@ export async function assertNothingLeft(t: CaseContext, work: () => void | Promi
   for (let wait = 0; wait < 50 && !isBack(); wait += 1) await sleep(100)
   assert.ok(isBack(), `free memory of the devices was ${before.join(', ')} and is ${free().join(', ')} bytes`)
 }
+
+/** What the software device keeps in shared memory for a library; hardware's libraries have their own ways. */
+export function sharedMemory(t: CaseContext, library: 'nccl' | 'nvshmem'): string[] {
+  return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith(`shoal-${library}`)) : []
+}
+
+/** Nothing is left but what was there. What other processes of this machine have in use meanwhile goes when they end. */
+export async function assertSharedMemoryGone(
+  t: CaseContext,
+  library: 'nccl' | 'nvshmem',
+  before: readonly string[],
+): Promise<void> {
+  const suspects = sharedMemory(t, library).filter((name) => !before.includes(name))
+  const left = (): string[] => sharedMemory(t, library).filter((name) => suspects.includes(name))
+  for (let wait = 0; wait < 200 && left().length > 0; wait += 1) await sleep(100)
+  assert.deepEqual(left(), [])
+}

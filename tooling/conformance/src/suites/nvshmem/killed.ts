@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
+import { assertSharedMemoryGone, sharedMemory } from '../../support/leftovers.js'
 import { startPes } from './matrix.js'
 import type { Outcome, Start } from './peProcess.js'
 
@@ -9,18 +9,6 @@ import type { Outcome, Start } from './peProcess.js'
 const patienceOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
 const grace = 10_000
 const bytes = 4096
-
-/** What the software device keeps in shared memory. */
-function sharedMemory(t: CaseContext): string[] {
-  return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nvshmem')) : []
-}
-
-async function checkNothingLeft(t: CaseContext, before: readonly string[]): Promise<void> {
-  const suspects = sharedMemory(t).filter((name) => !before.includes(name))
-  const left = (): string[] => sharedMemory(t).filter((name) => suspects.includes(name))
-  for (let wait = 0; wait < 200 && left().length > 0; wait += 1) await sleep(100)
-  assert.deepEqual(left(), [])
-}
 
 /** @param mayEnd whether it may also end as if all were well: finalize has no status to tell it by. */
 function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], mayEnd: boolean): void {
@@ -37,7 +25,7 @@ const neverComes: ConformanceCase = {
   requires: { ranks: 2 },
   timeout: 120_000,
   async run(t) {
-    const before = sharedMemory(t)
+    const before = sharedMemory(t, 'nvshmem')
     const worldSize = t.isSoftware ? 3 : Math.min(4, t.devices.length)
     const pes = startPes(t, worldSize)
     const id = (await pes[0]?.run('createId')) as string
@@ -51,7 +39,7 @@ const neverComes: ConformanceCase = {
     )
     checkOutcomes(t, outcomes as Outcome[], false)
     for (const child of others) assert.deepEqual(await child.leave(), { code: 0, signal: null })
-    await checkNothingLeft(t, before)
+    await assertSharedMemoryGone(t, 'nvshmem', before)
   },
 }
 
@@ -61,7 +49,7 @@ function killedCase(way: string, when: string): ConformanceCase {
     requires: { ranks: 2 },
     timeout: 120_000,
     async run(t) {
-      const before = sharedMemory(t)
+      const before = sharedMemory(t, 'nvshmem')
       const worldSize = t.isSoftware ? 3 : Math.min(4, t.devices.length)
       const pes = startPes(t, worldSize)
       const id = (await pes[0]?.run('createId')) as string
@@ -73,7 +61,7 @@ function killedCase(way: string, when: string): ConformanceCase {
       assert.deepEqual(await pes[victim]?.kill(), { code: null, signal: 'SIGKILL' })
       checkOutcomes(t, (await Promise.all(waiting)) as Outcome[], way === 'finalize')
       for (const child of others) assert.deepEqual(await child.leave(), { code: 0, signal: null })
-      await checkNothingLeft(t, before)
+      await assertSharedMemoryGone(t, 'nvshmem', before)
     },
   }
 }

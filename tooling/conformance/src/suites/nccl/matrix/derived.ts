@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase, Suite } from '../../../suite.js'
-import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import { joinedCase, oneEach, runWithoutFailure, sampleTrials } from './joinedCase.js'
+import { type ProcessGroup, range } from './processGroup.js'
 import type { Derivation } from './rankGroupProcess.js'
-import { has, randomLayout, sampleTrials } from './samples.js'
 import { isSymmetric, type Trial } from './trial.js'
 
 type Place = { readonly rank: number; readonly worldSize: number }
@@ -12,14 +12,14 @@ async function derive(processes: ProcessGroup, derivation: Derivation): Promise<
   return (await processes.run<Place[]>('derive', () => derivation)).flat()
 }
 
-const split: ConformanceCase = {
+/** The places of all ranks of a communicator, in their order. */
+const placesIn = (worldSize: number): Place[] => range(worldSize).map((rank) => ({ rank, worldSize }))
+
+const split = joinedCase({
   name: 'a communicator is split in two, whose ranks stand in the other order',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 21801, 'ncclCommSplit')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+  since: 21801,
+  what: 'ncclCommSplit',
+  async run(t, processes, worldSize) {
     const places = await derive(processes, { kind: 'split' })
     for (const [old, { rank, worldSize: size }] of places.entries()) {
       const alike = range(worldSize).filter((other) => other % 2 === old % 2)
@@ -27,59 +27,40 @@ const split: ConformanceCase = {
     }
     // One process may have ranks of both halves, whose operations then do not wait for each other.
     await processes.try(sampleTrials(t))
-    await processes.leave()
-    t.note(`${worldSize} ranks`)
+    return `${worldSize} ranks`
   },
-}
+})
 
-const shrink: ConformanceCase = {
+const shrink = joinedCase({
   name: 'a communicator goes on without some of its ranks',
-  requires: { ranks: 3 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22703, 'ncclCommShrink')) return
-    const worldSize = t.random.integer(3, ranksAvailable(t))
+  since: 22703,
+  what: 'ncclCommShrink',
+  ranks: 3,
+  async run(t, processes, worldSize) {
     const exclude = [...new Set([t.random.integer(0, worldSize - 1), t.random.integer(0, worldSize - 1)])]
-    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
-    const places = await derive(processes, { kind: 'shrink', exclude })
-    const left = worldSize - exclude.length
-    assert.deepEqual(
-      places,
-      range(left).map((rank) => ({ rank, worldSize: left })),
-    )
+    assert.deepEqual(await derive(processes, { kind: 'shrink', exclude }), placesIn(worldSize - exclude.length))
     await processes.try(sampleTrials(t))
-    await processes.leave()
-    t.note(`${worldSize} ranks without ${exclude.join(' and ')}`)
+    return `${worldSize} ranks without ${exclude.join(' and ')}`
   },
-}
+})
 
-const grow: ConformanceCase = {
+const grow = joinedCase({
   name: 'a communicator grows by a rank of another process',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22902, 'ncclCommGrow')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(
-      t,
-      range(worldSize - 1).map((rank) => [rank]),
-      1,
-    )
+  since: 22902,
+  what: 'ncclCommGrow',
+  layout: (worldSize) => oneEach(worldSize - 1),
+  async run(t, processes, worldSize) {
     const id = (await processes.first.run('createGrowId')) as string
     processes.add(t, worldSize - 1)
     const answers = await processes.run<Place[]>('derive', ([rank = 0]): Derivation => {
       if (rank === worldSize - 1) return { kind: 'joinGrown', worldSize, id, rank }
       return { kind: 'grow', worldSize, id: rank === 0 ? id : undefined }
     })
-    assert.deepEqual(
-      answers.flat(),
-      range(worldSize).map((rank) => ({ rank, worldSize })),
-    )
+    assert.deepEqual(answers.flat(), placesIn(worldSize))
     await processes.try(sampleTrials(t))
-    await processes.leave()
-    t.note(`${worldSize - 1} ranks and one`)
+    return `${worldSize - 1} ranks and one`
   },
-}
+})
 
 /** Bytes for two buffers of the largest operation with guards. */
 function arenaBytes(trials: readonly Trial[], worldSize: number): number {
@@ -88,55 +69,42 @@ function arenaBytes(trials: readonly Trial[], worldSize: number): number {
 }
 
 function registeredCase(kind: 'window' | 'registered', since: number, name: string): ConformanceCase {
-  return {
+  return joinedCase({
     name,
-    requires: { ranks: 2 },
-    timeout: 300_000,
-    async run(t) {
-      if (!has(t, since, kind === 'window' ? 'windows' : 'registration')) return
-      const worldSize = t.random.integer(2, ranksAvailable(t))
-      const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+    since,
+    what: kind === 'window' ? 'windows' : 'registration',
+    async run(t, processes, worldSize) {
       const trials = sampleTrials(t, kind === 'window' ? isSymmetric : undefined)
       await processes.run('open', () => ({ kind, bytes: arenaBytes(trials, worldSize) }))
       await processes.try(trials)
-      await processes.leave()
-      t.note(`${trials.length} operations over ${worldSize} ranks`)
+      return `${trials.length} operations over ${worldSize} ranks`
     },
-  }
+  })
 }
 
-const puts: ConformanceCase = {
+const puts = joinedCase({
   name: 'ranks write into each other’s windows and signal it',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22902, 'one-sided operations')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
+  since: 22902,
+  what: 'one-sided operations',
+  async run(_, processes, worldSize) {
     await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
-    for (const failures of await processes.run<string[]>('putAround', () => 10)) assert.deepEqual(failures, [])
-    await processes.leave()
+    await runWithoutFailure(processes, 'putAround', 10)
+    return `${worldSize} ranks`
   },
-}
+})
 
-const peers: ConformanceCase = {
+const peers = joinedCase({
   name: 'ranks read each other’s windows where their devices reach them',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22902, 'peer pointers')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(t, [range(worldSize)])
+  since: 22902,
+  what: 'peer pointers',
+  layout: (worldSize) => [range(worldSize)],
+  async run(_, processes, worldSize) {
     await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
-    let count = 0
-    for (const { read, failures } of await processes.run<{ read: number; failures: string[] }>('readPeers')) {
-      assert.deepEqual(failures, [])
-      count += read
-    }
-    t.note(`${count} of ${worldSize ** 2} windows are reached`)
-    await processes.leave()
+    const answers = await processes.run<{ read: number; failures: string[] }>('readPeers')
+    for (const { failures } of answers) assert.deepEqual(failures, [])
+    return `${answers.reduce((sum, { read }) => sum + read, 0)} of ${worldSize ** 2} windows are reached`
   },
-}
+})
 
 export const derivedSuite: Suite = {
   name: 'nccl derived',

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
 import type { Child } from '../../../support/child.js'
-import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import { assertSharedMemoryGone, sharedMemory } from '../../../support/leftovers.js'
+import { oneEach } from './joinedCase.js'
+import { ProcessGroup, ranksAvailable } from './processGroup.js'
 import type { Outcome, RankGroup, TrialReport } from './rankGroupProcess.js'
 import { everyTrial } from './trial.js'
 
@@ -11,11 +12,6 @@ import { everyTrial } from './trial.js'
 const timeLimitOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
 /** And how much longer it may take them to say so. */
 const grace = 10_000
-
-/** What the software device keeps in shared memory; hardware's libraries have their own ways. */
-function sharedMemory(t: CaseContext): string[] {
-  return t.isSoftware ? readdirSync('/dev/shm').filter((name) => name.startsWith('shoal-nccl-')) : []
-}
 
 interface Setup {
   readonly timeLimit: number
@@ -29,10 +25,7 @@ interface Setup {
 function begin(t: CaseContext): Setup {
   const worldSize = Math.min(4, ranksAvailable(t))
   const killedRank = t.random.integer(0, worldSize - 1)
-  const processes = ProcessGroup.start(
-    t,
-    range(worldSize).map((rank) => [rank]),
-  )
+  const processes = ProcessGroup.start(t, oneEach(worldSize))
   const survivors = processes.all.flatMap(({ child, ranks: [rank = 0] }) =>
     rank === killedRank ? [] : [{ rank, child }],
   )
@@ -72,14 +65,6 @@ async function goOn(t: CaseContext, { survivors }: Setup): Promise<void> {
   for (const { child } of survivors) assert.deepEqual(await child.leave(), { code: 0, signal: null })
 }
 
-/** Nothing is left of it all. What other processes of this machine have in use meanwhile goes when they end. */
-async function checkNothingLeft(t: CaseContext, before: readonly string[]): Promise<void> {
-  const suspects = sharedMemory(t).filter((name) => !before.includes(name))
-  const left = (): string[] => sharedMemory(t).filter((name) => suspects.includes(name))
-  for (let wait = 0; wait < 200 && left().length > 0; wait += 1) await sleep(100)
-  assert.deepEqual(left(), [])
-}
-
 function killedCase(
   when: string,
   lose: (setup: Setup) => Promise<Outcome[]>,
@@ -90,11 +75,11 @@ function killedCase(
     requires: { ranks: 2 },
     timeout: 120_000,
     async run(t) {
-      const before = sharedMemory(t)
+      const before = sharedMemory(t, 'nccl')
       const setup = begin(t)
       checkOutcomes(t, await lose(setup), names)
       await goOn(t, setup)
-      await checkNothingLeft(t, before)
+      await assertSharedMemoryGone(t, 'nccl', before)
     },
   }
 }
@@ -147,7 +132,7 @@ export const killedSuite: Suite = {
       requires: { ranks: 2 },
       timeout: 120_000,
       async run(t) {
-        const before = sharedMemory(t)
+        const before = sharedMemory(t, 'nccl')
         const setup = begin(t)
         await joinAll(setup)
         await kill(setup)
@@ -158,7 +143,7 @@ export const killedSuite: Suite = {
           assert.ok(milliseconds < setup.timeLimit + grace, `${milliseconds} ms`)
         }
         await goOn(t, setup)
-        await checkNothingLeft(t, before)
+        await assertSharedMemoryGone(t, 'nccl', before)
       },
     },
   ],

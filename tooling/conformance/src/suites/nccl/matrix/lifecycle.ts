@@ -1,61 +1,44 @@
 import assert from 'node:assert/strict'
-import type { ConformanceCase, Suite } from '../../../suite.js'
-import { ProcessGroup, range, ranksAvailable } from './processGroup.js'
-import { has, randomLayout, sampleTrials } from './samples.js'
+import type { Suite } from '../../../suite.js'
+import { has, joinedCase, oneEach, runWithoutFailure, sampleTrials } from './joinedCase.js'
 
-const notBlocking: ConformanceCase = {
+const notBlocking = joinedCase({
   name: 'communicators that do not block: collectives, a split, windows',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 21801, 'ncclCommSplit')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize), 0, false)
+  since: 21801,
+  what: 'ncclCommSplit',
+  blocking: false,
+  async run(t, processes, worldSize) {
     await processes.try(sampleTrials(t))
     const places = await processes.run<unknown[]>('derive', () => ({ kind: 'split' }))
     assert.equal(places.flat().length, worldSize)
     await processes.try(sampleTrials(t))
     if (has(t, 22703, 'windows')) await processes.run('open', () => ({ kind: 'window', bytes: 2 ** 21 }))
-    await processes.leave()
-    t.note(`${worldSize} ranks`)
+    return `${worldSize} ranks`
   },
-}
+})
 
-const revoke: ConformanceCase = {
+const revoke = joinedCase({
   name: 'communicators are revoked while a rank waits; parts of them work',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22807, 'ncclCommRevoke')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(
-      t,
-      range(worldSize).map((rank) => [rank]),
-    )
-    for (const failures of await processes.run<string[]>('revoke')) assert.deepEqual(failures, [])
+  since: 22807,
+  what: 'ncclCommRevoke',
+  layout: oneEach,
+  async run(t, processes, worldSize) {
+    await runWithoutFailure(processes, 'revoke')
     await processes.try(sampleTrials(t))
-    await processes.leave()
-    t.note(`${worldSize} ranks`)
+    return `${worldSize} ranks`
   },
-}
+})
 
-const suspend: ConformanceCase = {
+const suspend = joinedCase({
   name: 'communicators give their memory back, and take it again',
-  requires: { ranks: 2 },
-  timeout: 300_000,
-  async run(t) {
-    if (!has(t, 22907, 'ncclCommSuspend')) return
-    const worldSize = t.random.integer(2, ranksAvailable(t))
-    const processes = await ProcessGroup.join(t, randomLayout(t, worldSize))
-    for (const { failures, suspendable } of await processes.run<{ failures: string[]; suspendable: string }>(
-      'suspend',
-    )) {
-      assert.deepEqual(failures, [])
-      t.note(`${worldSize} ranks, ${suspendable} bytes`)
-    }
+  since: 22907,
+  what: 'ncclCommSuspend',
+  async run(t, processes, worldSize) {
+    const answers = await processes.run<{ failures: string[]; suspendable: string }>('suspend')
+    for (const { failures } of answers) assert.deepEqual(failures, [])
     await processes.try(sampleTrials(t))
-    await processes.leave()
+    return `${worldSize} ranks, ${answers.map(({ suspendable }) => suspendable).join(', ')} bytes`
   },
-}
+})
 
 export const lifecycleSuite: Suite = { name: 'nccl life', cases: [notBlocking, revoke, suspend] }

@@ -1,5 +1,6 @@
 import type { CaseContext, ConformanceCase, Suite } from '../../../suite.js'
 import { runsEverything } from '../../../support/extent.js'
+import { oneEach } from './joinedCase.js'
 import { isSupported, largeCount, ProcessGroup, range, ranksAvailable } from './processGroup.js'
 import { everyTrial, hugeTrials, type Trial } from './trial.js'
 
@@ -47,11 +48,7 @@ const inManyProcesses: ConformanceCase = {
     const sizes = runsEverything(t) ? worldSizes(t, 2) : [t.random.integer(2, ranksAvailable(t))]
     for (const worldSize of sizes) {
       const trials = sample(t, everyTrial(t.random, largeCount(t)).filter(isSupported))
-      await runTrials(
-        t,
-        range(worldSize).map((rank) => [rank]),
-        trials,
-      )
+      await runTrials(t, oneEach(worldSize), trials)
       t.note(`${trials.length} operations over ${worldSize} processes`)
     }
   },

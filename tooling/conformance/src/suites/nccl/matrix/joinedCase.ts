@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { ncclVersion } from '@shoal/nccl'
+import type { CaseContext, ConformanceCase } from '../../../suite.js'
+import { runsEverything } from '../../../support/extent.js'
+import { isSupported, largeCount, ProcessGroup, range, ranksAvailable } from './processGroup.js'
+import { everyTrial, type Trial } from './trial.js'
+
+const sampleSize = 60
+
+export function sampleTrials(t: CaseContext, accepts: (trial: Trial) => boolean = () => true): Trial[] {
+  const all = everyTrial(t.random, largeCount(t)).filter((trial) => isSupported(trial) && accepts(trial))
+  return runsEverything(t) ? all.slice(0, 600) : all.slice(0, sampleSize)
+}
+
+/** Several ranks, each in a process of its own or all in one. */
+function randomLayout(t: CaseContext, worldSize: number): number[][] {
+  return t.random.integer(0, 1) === 0 ? [range(worldSize)] : oneEach(worldSize)
+}
+
+/** A process for each rank. */
+export function oneEach(worldSize: number): number[][] {
+  return range(worldSize).map((rank) => [rank])
+}
+
+/** Whether NCCL is new enough; a note says so where it is not. */
+export function has(t: CaseContext, since: number, what: string): boolean {
+  const version = ncclVersion()
+  if (version.value >= since) return true
+  t.note(`NCCL ${version} has no ${what}`)
+  return false
+}
+
+/** A random number of ranks that join a communicator, do something, and leave it; not run where NCCL is too old. */
+export function joinedCase(about: {
+  readonly name: string
+  readonly since: number
+  /** What came with that version. */
+  readonly what: string
+  /** The least number of ranks. 2 when left out. */
+  readonly ranks?: number
+  /** Which process has which ranks; left out, one or the other way. */
+  readonly layout?: (worldSize: number) => number[][]
+  readonly blocking?: boolean
+  /** Returns what is noted. */
+  readonly run: (t: CaseContext, processes: ProcessGroup, worldSize: number) => Promise<string>
+}): ConformanceCase {
+  const { name, since, what, ranks = 2, layout, blocking, run } = about
+  return {
+    name,
+    requires: { ranks },
+    timeout: 300_000,
+    async run(t) {
+      if (!has(t, since, what)) return
+      const worldSize = t.random.integer(ranks, ranksAvailable(t))
+      const parts = layout?.(worldSize) ?? randomLayout(t, worldSize)
+      const processes = await ProcessGroup.join(t, parts, worldSize - parts.flat().length, blocking)
+      const note = await run(t, processes, worldSize)
+      await processes.leave()
+      t.note(note)
+    },
+  }
+}
+
+/** What each process answers to a command is what failed. */
+export async function runWithoutFailure(processes: ProcessGroup, command: string, argument?: unknown): Promise<void> {
+  for (const failures of await processes.run<string[]>(command, () => argument)) assert.deepEqual(failures, [])
+}
