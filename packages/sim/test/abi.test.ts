@@ -40,7 +40,7 @@ test("entry points and their versions are those of NVIDIA's headers", ({ skip })
   const known = new Set(
     [...types.matchAll(/\bPFN_(cu\w+?)_v(\d+)(_pt[ds][sz])?\)/g)].map(([, ...parts]) => parts.join(' ')),
   )
-  const source = readFileSync(join(nativeFolder, 'cuda', 'procaddress.cc'), 'utf8')
+  const source = readFileSync(join(nativeFolder, 'cuda', 'entryPoints.gen.h'), 'utf8')
   const table = [...source.matchAll(/SHOAL_(ONE|TWO)\("(\w+)", (\d+), \w+(?:, (\d+), \w+?(_pt[ds][sz]))?\)/g)]
   expect(table.length).toBeGreaterThan(150)
   for (const [, , name, version, ownVersion, suffix] of table) {

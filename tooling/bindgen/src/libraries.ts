@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { readText } from './files.js'
+import { listFiles, readText } from './files.js'
 import { parseDriver } from './parse/driver.js'
 import type { HeaderLocations } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
@@ -88,6 +88,22 @@ export class Workspace {
   /** What a real library exports, from the lists in `abi`. */
   readSymbols(exports: ExportsSpec): Set<string> {
     return new Set((readText(this.symbolsFile(exports)) ?? '').split('\n').filter((line) => line !== ''))
+  }
+
+  /** The names in the sources of the software device and of its tests, and the functions of the driver that it defines. */
+  readSoftwareDevice(): { readonly names: ReadonlySet<string>; readonly defined: ReadonlySet<string> } {
+    const folders = ['native', 'test'].map((name) => `${this.packagesFolder}/sim/${name}`)
+    const files = folders.flatMap((folder) => listFiles(folder).map((file) => `${folder}/${file}`))
+    const sources = files
+      .filter((file) => /\.(cc|h)$/.test(file) && !file.endsWith('.gen.h'))
+      .map((file) => ({ file, text: readText(file) ?? '' }))
+    const driver = sources.filter(({ file }) => /\/native\/cuda\/.*\.cc$/.test(file))
+    // A definition, or a macro that makes one, begins its line.
+    const definitions = driver.flatMap(({ text }) => [...text.matchAll(/^\w[\w ]*[ (](cu[A-Z]\w*)[(,]/gm)])
+    return {
+      names: new Set(sources.flatMap(({ text }) => text.match(/\w+/g) ?? [])),
+      defined: new Set(definitions.map(([, name]) => name as string)),
+    }
   }
 
   history(spec: LibrarySpecFile, added?: number): History {

@@ -5,6 +5,7 @@ import { count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
 import { emitCallTables } from './emit/callTables.js'
 import { emitLibrary } from './emit/library.js'
+import { emitEntryPoints, emitHeaders } from './emit/softwareDevice.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
 import { type Library, Workspace } from './libraries.js'
@@ -81,13 +82,17 @@ function processCoverage(workspace: Workspace, check: boolean): boolean {
   return false
 }
 
-/** Writes or compares the tables of what libcuda and libcudart both have. False when one differs. */
-function processCallTables(workspace: Workspace, check: boolean): boolean {
-  const [driver, runtime] = (['driver', 'runtime'] as const).map((name) =>
-    workspace.readSpec(workspace.libraries.find((library) => library.name === name) as Library),
-  ) as [LibrarySpecFile, LibrarySpecFile]
+/**
+ * Writes or compares what is made of several specs: the tables of what libcuda and libcudart both have, and the headers of
+ * the software device. False when one differs.
+ */
+function processShared(workspace: Workspace, check: boolean): boolean {
+  const specs = workspace.libraries.map((library) => workspace.readSpec(library))
+  const [driver, runtime] = specs as [LibrarySpecFile, LibrarySpecFile]
+  const { names, defined } = workspace.readSoftwareDevice()
+  const headers = [...emitHeaders(specs, names), ...emitEntryPoints(driver, defined)]
   let isSame = true
-  for (const [path, text] of emitCallTables(driver, runtime)) {
+  for (const [path, text] of [...emitCallTables(driver, runtime), ...headers]) {
     const file = join(workspace.packagesFolder, path)
     const current = readText(file)
     if (!check) writeText(file, text)
@@ -98,7 +103,7 @@ function processCallTables(workspace: Workspace, check: boolean): boolean {
       isSame = false
     }
   }
-  if (check && isSame) console.log('the call tables equal the specs')
+  if (check && isSame) console.log('the call tables and the headers of the software device equal the specs')
   return isSame
 }
 
@@ -123,7 +128,7 @@ function add(workspace: Workspace, text: string, options: Options): number {
     for (const line of lines) console.log(line)
   }
   processCoverage(workspace, false)
-  if (product === 'cuda') processCallTables(workspace, false)
+  processShared(workspace, false)
   return 0
 }
 
@@ -158,7 +163,7 @@ function main(): number {
   }
   // The page is of all libraries: a check of some does not look at it.
   if ((!options.check || options.only.length === 0) && !processCoverage(workspace, options.check)) failed = true
-  if ((!options.check || options.only.length === 0) && !processCallTables(workspace, options.check)) failed = true
+  if ((!options.check || options.only.length === 0) && !processShared(workspace, options.check)) failed = true
   return failed ? 1 : 0
 }
 

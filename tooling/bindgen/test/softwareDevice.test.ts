@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { emitEntryPoints, emitHeaders, headerFiles } from '../src/emit/softwareDevice.js'
+import type { LibrarySpecFile } from '../src/spec/types.js'
+import { libraryNames, readSpec, root, workspace } from './environment.js'
+
+const specs = libraryNames.map(readSpec)
+const [driver] = specs as [LibrarySpecFile]
+const { names, defined } = workspace.readSoftwareDevice()
+
+const textOf = (library: (typeof libraryNames)[number], words: readonly string[]): string =>
+  emitHeaders(specs, new Set(words)).get(headerFiles[library]) as string
+
+test('the committed headers and entry points are what the specs and the sources of the software device give', () => {
+  const files = [...emitHeaders(specs, names), ...emitEntryPoints(driver, defined)]
+  expect(files.length).toBe(5)
+  for (const [path, text] of files) expect(readFileSync(join(root, 'packages', path), 'utf8')).toBe(text)
+})
+
+test('a header has what is named, after the types that it needs, and nothing else', () => {
+  const text = textOf('driver', ['cuMemSetAccess', 'CUmemAccessDesc'])
+  const types = [...text.matchAll(/^(?:enum|struct|typedef \w+) (\w+)[; :{]/gm)].map(([, name]) => name)
+  expect(types).toContain('CUmemAccessDesc')
+  expect(text.indexOf('struct CUmemLocation {')).toBeLessThan(text.indexOf('  CUmemLocation location;'))
+  expect(text).toContain(
+    'SHOAL_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);',
+  )
+  expect(text).toContain('static_assert(sizeof(CUmemLocation) == 8, "CUmemLocation");')
+  expect(text).not.toContain('cuMemGetAccess')
+  expect(textOf('driver', []).split('\n').length).toBeLessThan(5)
+})
+
+test('twins, enumerators, constants, arrays and unnamed members are declared as C has them', () => {
+  const text = textOf('driver', [
+    'cuStreamQuery',
+    'CU_LIMIT_STACK_SIZE',
+    'CU_STREAM_LEGACY',
+    'CUuuid',
+    'CUmemAllocationProp',
+  ])
+  for (const name of ['cuStreamQuery', 'cuStreamQuery_ptsz'])
+    expect(text).toContain(`SHOAL_EXPORT CUresult ${name}(CUstream hStream);`)
+  expect(text).toContain('enum CUlimit : int {')
+  expect(text).toContain('#define CU_STREAM_LEGACY ((CUstream)1)')
+  expect(text).toContain('  char bytes[16];')
+  expect(text).toContain('  CUmemAllocationProp_allocFlags allocFlags;')
+})
+
+test('the runtime uses the types of the driver, NCCL its own initializers', () => {
+  expect(textOf('runtime', ['cudaMemPoolSetAccess'])).toContain('typedef CUmemAccessDesc cudaMemAccessDesc;')
+  expect(textOf('nccl', ['NCCL_CONFIG_INITIALIZER', 'ncclConfig_t'])).toMatch(
+    /#define NCCL_CONFIG_INITIALIZER \{sizeof\(ncclConfig_t\), 3405692655, \d+, -2147483648, /,
+  )
+})
+
+test('entry points are the ABIs that are defined, with the versions of the spec', () => {
+  const rows = [
+    ...emitEntryPoints(driver, new Set(['cuCtxDestroy', 'cuCtxDestroy_v2', 'cuMemcpyAsync', 'cuNothing'])).values(),
+  ]
+  expect(rows.join('').split('\n').slice(1, -1).sort()).toEqual([
+    'SHOAL_ONE("cuCtxDestroy", 2000, cuCtxDestroy)',
+    'SHOAL_ONE("cuCtxDestroy", 4000, cuCtxDestroy_v2)',
+    'SHOAL_TWO("cuMemcpyAsync", 4000, cuMemcpyAsync, 7000, cuMemcpyAsync_ptsz)',
+  ])
+})
