@@ -49,16 +49,16 @@ describe('the first failure', () => {
 describe('--on-failure continue', () => {
   const options = ['--on-failure', 'continue']
 
-  test.each([['1'], ['0'], ['0', '2']])('survivors go on: %s killed', async (...victims) => {
-    const { code, output, errors } = await run(['-n', '4', ...options, ranks, 'elastic', ...victims])
+  test.each([['1'], ['0'], ['0', '2']])('survivors go on: %s killed', async (...killedRanks) => {
+    const { code, output, errors } = await run(['-n', '4', ...options, ranks, 'elastic', ...killedRanks])
     expect(code).toBe(0)
-    const left = ['0', '1', '2', '3'].filter((rank) => !victims.includes(rank))
+    const left = ['0', '1', '2', '3'].filter((rank) => !killedRanks.includes(rank))
     const lines = linesOf(output).sort()
     expect(lines).toHaveLength(left.length)
     for (const [index, rank] of left.entries()) {
       expect(lines[index]).toMatch(new RegExp(`^\\[${rank}\\] SHOAL_RANKS_LOST [\\d,]+ now ${index}/${left.length} 9$`))
     }
-    for (const victim of victims) expect(errors).toContain(`rank ${victim} (pid `)
+    for (const killedRank of killedRanks) expect(errors).toContain(`rank ${killedRank} (pid `)
     expect(errors).toContain('was killed by SIGKILL; the others go on')
   })
 

@@ -44,7 +44,7 @@ interface Message {
 
 interface Plan {
   readonly stage: string
-  readonly victim: number
+  readonly killedRank: number
   /** Who says that a rank is lost: a signal, as of a launcher, or NCCL alone; or the clock, when it only stands still. */
   readonly notice: 'signal' | 'nccl' | 'timeout'
   readonly blocking: boolean
@@ -66,7 +66,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
   let killedAt = 0
   const others = (rank: number): ChildProcess[] => children.filter((_, other) => other !== rank)
   const survivors: Promise<void>[] = []
-  let victimEnded = Promise.resolve()
+  let killedRankEnded = Promise.resolve()
   for (let rank = 0; rank < worldSize; rank += 1) {
     const child = fork(script, [JSON.stringify({ ...plan, rank, worldSize })], {
       env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(worldSize), SHOAL_NCCL_LIBRARY: '' },
@@ -74,7 +74,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
     })
     children.push(child)
     const end: End = {}
-    if (rank !== plan.victim) ends.set(rank, end)
+    if (rank !== plan.killedRank) ends.set(rank, end)
     child.on('message', (message: Message) => {
       if (message.stage !== undefined) {
         // The others get to where they wait for it.
@@ -93,7 +93,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
       child.once('error', reject)
       child.once('close', (code) => {
         end.code = code
-        if (rank === plan.victim) {
+        if (rank === plan.killedRank) {
           for (const other of others(rank)) {
             if (plan.notice === 'signal') tell(other, { lost: [rank] })
             tell(other, { goOn: true })
@@ -102,12 +102,12 @@ async function run(plan: Plan): Promise<Map<number, End>> {
         resolve()
       })
     })
-    if (rank === plan.victim) victimEnded = ended
+    if (rank === plan.killedRank) killedRankEnded = ended
     else survivors.push(ended)
   }
   await Promise.all(survivors)
-  children[plan.victim]?.kill('SIGKILL')
-  await victimEnded
+  children[plan.killedRank]?.kill('SIGKILL')
+  await killedRankEnded
   // Other tests, which run beside this one, have segments of their own for a short while.
   const left = sharedMemory().filter((name) => !before.has(name))
   await expect.poll(() => sharedMemory().filter((name) => left.includes(name)), { timeout: 5000 }).toEqual([])
@@ -131,7 +131,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   test.each(['before init', 'in init'])(
     'a rank that is killed %s: a signal ends the init of the others, and they go on without it',
     async (stage) => {
-      const ends = await run({ stage, victim: 1, notice: 'signal', blocking })
+      const ends = await run({ stage, killedRank: 1, notice: 'signal', blocking })
       check(ends)
       for (const [rank, { report }] of ends) {
         // Where NCCL is faster than the signal, its own error.
@@ -145,7 +145,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   test.each(stages)(
     'a rank that is killed while others are %s: a signal ends their waits, and they go on without it',
     async (stage) => {
-      const ends = await run({ stage, victim: 2, notice: 'signal', blocking })
+      const ends = await run({ stage, killedRank: 2, notice: 'signal', blocking })
       check(ends)
       for (const [, { report }] of ends) {
         expect(report).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED' })
@@ -159,7 +159,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   test.each(stages)(
     'a rank that is killed while others are %s: NCCL alone notices it',
     async (stage) => {
-      const ends = await run({ stage, victim: 0, notice: 'nccl', blocking })
+      const ends = await run({ stage, killedRank: 0, notice: 'nccl', blocking })
       check(ends)
       for (const [, { report }] of ends) {
         expect(report).toMatchObject({
@@ -175,7 +175,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   test.each(stages)(
     'a rank that stands still while others are %s: their time limit ends it, and they go on without it',
     async (stage) => {
-      const ends = await run({ stage, victim: 1, notice: 'timeout', blocking })
+      const ends = await run({ stage, killedRank: 1, notice: 'timeout', blocking })
       check(ends)
       for (const [, { report }] of ends) {
         // Whose time is up first aborts, which the other one notices.
@@ -187,7 +187,7 @@ describe.each([true, false])('with blocking %s', (blocking) => {
   )
 
   test('a rank that is killed in init: NCCL alone notices it', async () => {
-    const ends = await run({ stage: 'in init', victim: 1, notice: 'nccl', blocking })
+    const ends = await run({ stage: 'in init', killedRank: 1, notice: 'nccl', blocking })
     check(ends)
     for (const [, { report }] of ends) expect(report).toMatchObject({ code: 'ncclRemoteError' })
   }, 30_000)

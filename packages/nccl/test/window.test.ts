@@ -293,7 +293,7 @@ test('a window prints one line, also after it was closed', async ({ skip }) => {
 })
 
 describe('one-sided operations', () => {
-  test('put into the neighbour, which waits for the signal', async ({ skip }) => {
+  test('put into the window of the next rank, which waits for the signal', async ({ skip }) => {
     const reason = without('ncclPutSignal')
     if (reason !== undefined) return skip(reason)
     const opened = await open()

@@ -12,23 +12,24 @@ import {
   type PoolPointer,
   receiveHandle,
   type ShareableHandle,
+  type Stream,
   sendHandle,
 } from '@shoal/driver'
 import { answerTimeout, type PythonPeer } from './pythonPeer.js'
 
 /** How memory goes from one process to the other. */
-export type Way = 'ipc' | 'descriptor' | 'pool'
-export const ways: readonly Way[] = ['ipc', 'descriptor', 'pool']
+export type SharingMethod = 'ipc' | 'descriptor' | 'pool'
+export const sharingMethods: readonly SharingMethod[] = ['ipc', 'descriptor', 'pool']
 
-export const wayTitles: Readonly<Record<Way, string>> = {
+export const methodTitles: Readonly<Record<SharingMethod, string>> = {
   ipc: 'legacy IPC handle',
   descriptor: 'POSIX descriptor',
   pool: 'memory pool and pool pointer',
 }
 
 type Bytes = DeviceBuffer<'u8'>
-const travel = { timeout: answerTimeout }
-/** No multiple of anything, where the way allows that. */
+const handleTransfer = { timeout: answerTimeout }
+/** No multiple of anything, where the method allows that. */
 const oddBytes = 3 * 1024 * 1024 + 77
 
 /** What one side lets the other use, on this side. */
@@ -41,9 +42,9 @@ interface Shared {
  * Node makes memory of random bytes; Python uses it, compares and inverts it; Node compares. Resolves with its length.
  * @throws Error that says which side found what.
  */
-export async function nodeToPython(way: Way, device: Device, peer: PythonPeer): Promise<number> {
-  const data = new Uint8Array(randomBytes(way === 'descriptor' ? granules(device) : oddBytes))
-  const shared = await offer[way](device, data, peer)
+export async function nodeToPython(method: SharingMethod, device: Device, peer: PythonPeer): Promise<number> {
+  const data = new Uint8Array(randomBytes(method === 'descriptor' ? granules(device) : oddBytes))
+  const shared = await exporters[method](device, data, peer)
   try {
     const { sha256 } = await peer.answer<{ readonly sha256: string }>()
     requireSame('Python read', sha256, checksum(data))
@@ -57,9 +58,9 @@ export async function nodeToPython(way: Way, device: Device, peer: PythonPeer): 
 }
 
 /** The other way round: Python makes the memory, Node compares and inverts it, Python compares. */
-export async function pythonToNode(way: Way, device: Device, peer: PythonPeer): Promise<number> {
-  await peer.request({ command: 'export', kind: way, bytes: way === 'descriptor' ? granules(device) : oddBytes })
-  const { sha256, shared } = await take[way](device, peer)
+export async function pythonToNode(method: SharingMethod, device: Device, peer: PythonPeer): Promise<number> {
+  await peer.request({ command: 'export', kind: method, bytes: method === 'descriptor' ? granules(device) : oddBytes })
+  const { sha256, shared } = await importers[method](device, peer)
   const { length } = shared.buffer
   try {
     const data = shared.buffer.toArraySync()
@@ -77,8 +78,8 @@ export async function pythonToNode(way: Way, device: Device, peer: PythonPeer): 
   return length
 }
 
-const offer: Readonly<
-  Record<Way, (device: Device, data: Uint8Array<ArrayBuffer>, peer: PythonPeer) => Promise<Shared>>
+const exporters: Readonly<
+  Record<SharingMethod, (device: Device, data: Uint8Array<ArrayBuffer>, peer: PythonPeer) => Promise<Shared>>
 > = {
   async ipc(device, data, peer) {
     // A part of an allocation: the offset has to arrive, too.
@@ -106,24 +107,16 @@ const offer: Readonly<
     const pointer = pool.exportPointer(buffer)
     await peer.request({ command: 'import', kind: 'pool', pointer, sha256: checksum(data) })
     await send(peer, pool.export())
-    return {
-      buffer,
-      release() {
-        buffer.dispose()
-        stream.synchronizeSync()
-        stream.dispose()
-        pool.dispose()
-      },
-    }
+    return pooled(pool, stream, buffer)
   },
 }
 
-interface Taken {
+interface Imported {
   readonly sha256: string
   readonly shared: Shared
 }
 
-const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<Taken>>> = {
+const importers: Readonly<Record<SharingMethod, (device: Device, peer: PythonPeer) => Promise<Imported>>> = {
   async ipc(device, peer) {
     const { handle, sha256 } = await peer.answer<{ handle: IpcMemoryHandle<'u8'>; sha256: string }>()
     const memory = IpcMemory.open(device, handle)
@@ -132,7 +125,7 @@ const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<T
 
   async descriptor(device, peer) {
     const { sha256 } = await peer.answer<{ sha256: string }>()
-    const handle = await receiveHandle(peer.socket, 'memory', travel)
+    const handle = await receiveHandle(peer.socket, 'memory', handleTransfer)
     try {
       const memory = PhysicalMemory.import(device, handle)
       const shared = mapped(device, memory)
@@ -145,23 +138,11 @@ const take: Readonly<Record<Way, (device: Device, peer: PythonPeer) => Promise<T
 
   async pool(device, peer) {
     const { pointer, sha256 } = await peer.answer<{ pointer: PoolPointer<'u8'>; sha256: string }>()
-    const handle = await receiveHandle(peer.socket, 'pool', travel)
+    const handle = await receiveHandle(peer.socket, 'pool', handleTransfer)
     try {
       const pool = MemoryPool.import(device, handle)
       const stream = device.createStream()
-      const buffer = pool.importPointer(stream, pointer)
-      return {
-        sha256,
-        shared: {
-          buffer,
-          release() {
-            buffer.dispose()
-            stream.synchronizeSync()
-            stream.dispose()
-            pool.dispose()
-          },
-        },
-      }
+      return { sha256, shared: pooled(pool, stream, pool.importPointer(stream, pointer)) }
     } finally {
       close(handle)
     }
@@ -180,9 +161,21 @@ function mapped(device: Device, memory: PhysicalMemory): Shared {
   }
 }
 
+function pooled(pool: MemoryPool, stream: Stream, buffer: Bytes): Shared {
+  return {
+    buffer,
+    release() {
+      buffer.dispose()
+      stream.synchronizeSync()
+      stream.dispose()
+      pool.dispose()
+    },
+  }
+}
+
 async function send(peer: PythonPeer, handle: ShareableHandle): Promise<void> {
   try {
-    await sendHandle(peer.socket, handle, travel)
+    await sendHandle(peer.socket, handle, handleTransfer)
   } finally {
     close(handle)
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Device, isSoftwareDevice } from '@shoal/driver'
 import { definedLibraries } from '@shoal/ffi'
-import { nodeToPython, pythonToNode, type Way, ways, wayTitles } from './exchanges.js'
+import { methodTitles, nodeToPython, pythonToNode, type SharingMethod, sharingMethods } from './exchanges.js'
 import { PythonPeer } from './pythonPeer.js'
 
 const usage = `usage: shoal-interop [options]
@@ -26,7 +26,7 @@ const allLibraries = ['libcuda', 'cuda.bindings', 'CuPy', 'PyTorch']
 interface Exchange {
   readonly library: string
   readonly direction: 'Node → Python' | 'Python → Node'
-  readonly way: Way
+  readonly method: SharingMethod
   readonly title: string
   readonly bytes?: number
   readonly milliseconds?: number
@@ -98,11 +98,11 @@ async function exchangeAll(
       ['Node → Python', nodeToPython],
       ['Python → Node', pythonToNode],
     ] as const) {
-      for (const way of ways) {
+      for (const method of sharingMethods) {
         const begin = performance.now()
-        const about = { library, direction, way, title: wayTitles[way] }
+        const about = { library, direction, method, title: methodTitles[method] }
         try {
-          const bytes = await exchange(way, device, peer)
+          const bytes = await exchange(method, device, peer)
           exchanges.push({ ...about, bytes, milliseconds: Math.round(performance.now() - begin) })
         } catch (error) {
           exchanges.push({ ...about, error: messageOf(error) })

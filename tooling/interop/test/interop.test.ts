@@ -34,12 +34,12 @@ function runInterop(...options: string[]) {
 interface Report {
   readonly interop: {
     readonly libraries: readonly { readonly library: string; readonly error?: string }[]
-    readonly exchanges: readonly { readonly direction: string; readonly way: string; readonly error?: string }[]
+    readonly exchanges: readonly { readonly direction: string; readonly method: string; readonly error?: string }[]
   }
 }
 
 describe('memory between Node and Python on the software device', () => {
-  test('both ways, each way of sharing', (context) => {
+  test('both ways, each method of sharing', (context) => {
     needsPython(context)
     needsSoftwareDevice(context)
     const json = join(folder, 'all.json')
@@ -47,9 +47,9 @@ describe('memory between Node and Python on the software device', () => {
     expect(`${stdout}${stderr}`).not.toContain('FAILED')
     expect(status).toBe(0)
     const { exchanges } = (JSON.parse(readFileSync(json, 'utf8')) as Report).interop
-    expect(exchanges.map(({ direction, way }) => `${direction} ${way}`)).toEqual(
+    expect(exchanges.map(({ direction, method }) => `${direction} ${method}`)).toEqual(
       ['Node → Python', 'Python → Node'].flatMap((direction) =>
-        ['ipc', 'descriptor', 'pool'].map((way) => `${direction} ${way}`),
+        ['ipc', 'descriptor', 'pool'].map((method) => `${direction} ${method}`),
       ),
     )
   })

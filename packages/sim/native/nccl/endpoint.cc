@@ -211,8 +211,8 @@ ncclResult_t Endpoint::fail(ncclResult_t result, const std::string& text) {
     control.failure = static_cast<uint32_t>(result);
   }
   // Somebody else is about to tell; should it have died just there, tell it ourselves.
-  for (int patience = 0; control.failure.load() == ncclSuccess; ++patience) {
-    if (patience == 100000) control.failure = static_cast<uint32_t>(result);
+  for (int attempt = 0; control.failure.load() == ncclSuccess; ++attempt) {
+    if (attempt == 100000) control.failure = static_cast<uint32_t>(result);
     sched_yield();
   }
   wakeAll();

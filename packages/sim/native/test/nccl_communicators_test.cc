@@ -253,7 +253,7 @@ TEST(shrinking_can_give_pending_work_up) {
   std::atomic<int> queued{0}, ready{0};
   onRanks(3, [&](Rank& self) {
     if (self.rank == 1) {  // it hangs somewhere else
-      for (int patience = 0; ready != 2 && patience < 5000; ++patience) usleep(1000);
+      for (int attempt = 0; ready != 2 && attempt < 5000; ++attempt) usleep(1000);
       NCCL(ncclCommAbort(self.comm));
       self.comm = nullptr;
       return;

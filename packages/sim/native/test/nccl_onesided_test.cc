@@ -193,7 +193,7 @@ void asRank(process::Peer& parent) {
 }
 
 // Dies before it signals.
-void asVictim(process::Peer& parent) {
+void asKilled(process::Peer& parent) {
   const auto start = parent.receive<Start>();
   Primary primary(start.rank);
   ncclComm_t comm = nullptr;
@@ -202,7 +202,7 @@ void asVictim(process::Peer& parent) {
   kill(getpid(), SIGKILL);
 }
 
-ROLES({"rank", asRank}, {"victim", asVictim});
+ROLES({"rank", asRank}, {"killed", asKilled});
 
 }  // namespace
 
@@ -233,8 +233,8 @@ TEST(processes_put_and_signal) {
 TEST(a_killed_rank_ends_the_wait_for_its_signals) {
   ncclUniqueId id;
   NCCL(ncclGetUniqueId(&id));
-  process::Child victim("victim");
-  victim.send(Start{id, 2, 1});
+  process::Child killed("killed");
+  killed.send(Start{id, 2, 1});
   Primary primary;
   Rank self = {nullptr, check::stream(), 0, 2};
   NCCL(ncclCommInitRank(&self.comm, 2, id, 0));
@@ -245,7 +245,7 @@ TEST(a_killed_rank_ends_the_wait_for_its_signals) {
   NCCL(ncclCommGetAsyncError(self.comm, &error));
   EQUAL(error, ncclRemoteError);
   NCCL(ncclCommAbort(self.comm));
-  EQUAL(victim.wait(), 1000 + SIGKILL);
+  EQUAL(killed.wait(), 1000 + SIGKILL);
 }
 
 TEST(a_wait_does_not_hold_other_streams_up) {

@@ -313,10 +313,10 @@ TEST(no_name_is_left_behind) {
 TEST(a_killed_peer_is_noticed) {
   for (const char* role : {"killed", "killed in transfer"}) {
     const ncclUniqueId id = makeId();
-    const Child survivor = start(role, id, 2, 0), victim = start(role, id, 2, 1);
-    // The victim stays a zombie meanwhile: its process id alone would look alive.
+    const Child survivor = start(role, id, 2, 0), killed = start(role, id, 2, 1);
+    // The killed process stays a zombie meanwhile: its process id alone would look alive.
     EQUAL(wait(survivor), 0);
-    EQUAL(wait(victim), 1000 + SIGKILL);
+    EQUAL(wait(killed), 1000 + SIGKILL);
     EQUAL(segmentsLeft(), 0);
   }
 }

@@ -16,8 +16,8 @@ namespace check {
 // Waits until another rank has come so far. One that has failed never does.
 template <class Condition>
 void waitUntil(Condition&& condition) {
-  for (int patience = 0; !condition(); ++patience) {
-    if (patience == 30000) throw Failure("another rank has not come so far");
+  for (int attempt = 0; !condition(); ++attempt) {
+    if (attempt == 30000) throw Failure("another rank has not come so far");
     usleep(1000);
   }
 }

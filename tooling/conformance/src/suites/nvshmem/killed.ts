@@ -6,7 +6,7 @@ import { startPes } from './matrix.js'
 import type { Outcome, Start } from './peProcess.js'
 
 /** How long the others wait before they give up, in milliseconds, and how much longer it may take them to say so. */
-const patienceOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
+const timeLimitOf = (t: CaseContext): number => (t.isSoftware ? 2000 : 8000)
 const grace = 10_000
 const bytes = 4096
 
@@ -15,7 +15,7 @@ function checkOutcomes(t: CaseContext, outcomes: readonly Outcome[], mayEnd: boo
   for (const { name, message, milliseconds } of outcomes) {
     const isTold = name === 'TimeoutError' || name === 'StatusError'
     assert.ok(isTold || (mayEnd && name === undefined), `${name}: ${message}`)
-    assert.ok(milliseconds < patienceOf(t) + grace, `${milliseconds} ms`)
+    assert.ok(milliseconds < timeLimitOf(t) + grace, `${milliseconds} ms`)
   }
   t.note(`told after ${outcomes.map(({ milliseconds }) => milliseconds.toFixed(0)).join(', ')} ms`)
 }
@@ -31,7 +31,7 @@ const neverComes: ConformanceCase = {
     const id = (await pes[0]?.run('createId')) as string
     await pes[worldSize - 1]?.kill()
     const others = pes.slice(0, -1)
-    const timeout = patienceOf(t)
+    const timeout = timeLimitOf(t)
     const outcomes = await Promise.all(
       others.map((child, rank) =>
         child.run('initIfPossible', { id, rank, worldSize, bytes, timeout } satisfies Start & { timeout: number }),
@@ -54,11 +54,11 @@ function killedCase(way: string, when: string): ConformanceCase {
       const pes = startPes(t, worldSize)
       const id = (await pes[0]?.run('createId')) as string
       await Promise.all(pes.map((child, rank) => child.run('init', { id, rank, worldSize, bytes } satisfies Start)))
-      const victim = t.random.integer(0, worldSize - 1)
-      const others = pes.filter((_, rank) => rank !== victim)
-      const waiting = others.map((child) => child.run('waitIfPossible', { way, timeout: patienceOf(t) }))
+      const killedPe = t.random.integer(0, worldSize - 1)
+      const others = pes.filter((_, rank) => rank !== killedPe)
+      const waiting = others.map((child) => child.run('waitIfPossible', { way, timeout: timeLimitOf(t) }))
       await sleep(500)
-      assert.deepEqual(await pes[victim]?.kill(), { code: null, signal: 'SIGKILL' })
+      assert.deepEqual(await pes[killedPe]?.kill(), { code: null, signal: 'SIGKILL' })
       checkOutcomes(t, (await Promise.all(waiting)) as Outcome[], way === 'finalize')
       for (const child of others) assert.deepEqual(await child.leave(), { code: 0, signal: null })
       await assertSharedMemoryGone(t, 'nvshmem', before)

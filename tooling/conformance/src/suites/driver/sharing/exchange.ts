@@ -11,7 +11,7 @@ import { assertNothingLeft } from '../../../support/leftovers.js'
 import { mapAgain, mapNew, someBytes } from '../../../support/mapping.js'
 import { hand, leaves, share, startPartner } from './partner.js'
 
-const strangerScript = fileURLToPath(new URL('stranger.js', import.meta.url))
+const unrelatedScript = fileURLToPath(new URL('unrelatedProcess.js', import.meta.url))
 
 /** Memory that another process maps. */
 export const exchangeCases: readonly ConformanceCase[] = [
@@ -73,11 +73,11 @@ export const exchangeCases: readonly ConformanceCase[] = [
     name: 'two processes that know nothing but a path share memory',
     timeout: 90_000,
     async run(t) {
-      const folder = mkdtempSync(join(tmpdir(), 'shoal-strangers-'))
+      const folder = mkdtempSync(join(tmpdir(), 'shoal-unrelated-'))
       t.defer(() => rmSync(folder, { recursive: true, force: true }))
       const seed = String(t.random.integer(1, 1e9))
       const start = (role: string) => {
-        const child = spawn(process.execPath, [strangerScript, role, join(folder, 'socket'), seed], {
+        const child = spawn(process.execPath, [unrelatedScript, role, join(folder, 'socket'), seed], {
           stdio: ['ignore', 'pipe', 'pipe'],
         })
         t.defer(() => void child.kill('SIGKILL'))

@@ -1,5 +1,5 @@
 // One of two processes that have nothing in common but the path of a socket, for a case in exchange.ts:
-//   node stranger.js serve|connect PATH SEED
+//   node unrelatedProcess.js serve|connect PATH SEED
 import {
   AddressRange,
   allocationGranularity,
@@ -18,7 +18,7 @@ const [role, path = '', seed = '0'] = process.argv.slice(2)
 const device = Device.get(0)
 const question = (length: number): Uint8Array => new Random(Number(seed)).bytes(length)
 const answer = (length: number): Uint8Array => new Random(Number(seed) + 1).bytes(length)
-const patience = { timeout: 30_000 }
+const waiting = { timeout: 30_000 }
 
 function map(physical: PhysicalMemory): DeviceBuffer<'u8'> {
   return DeviceBuffer.view(device, AddressRange.reserve(physical.byteLength).map(physical), 'u8')
@@ -30,20 +30,20 @@ async function serve(): Promise<void> {
   const physical = PhysicalMemory.create(device, allocationGranularity(device) * 3, { handleTypes: 'posix-fd' })
   const bytes = map(physical)
   bytes.copyFromSync(question(bytes.length))
-  using socket = await server.accept(patience)
+  using socket = await server.accept(waiting)
   using handle = physical.export()
   await sendHandle(socket, handle)
-  await socket.receive(patience)
+  await socket.receive(waiting)
   assertSameBits(bytes.toArraySync(), answer(bytes.length), 'what the other wrote')
 }
 
 async function connect(): Promise<void> {
   using socket = DescriptorSocket.connect(path)
-  using handle = await receiveHandle(socket, 'memory', patience)
+  using handle = await receiveHandle(socket, 'memory', waiting)
   const bytes = map(PhysicalMemory.import(device, handle))
   assertSameBits(bytes.toArraySync(), question(bytes.length), 'what the other wrote')
   bytes.copyFromSync(answer(bytes.length))
-  await socket.send({}, patience)
+  await socket.send({}, waiting)
 }
 
 await (role === 'serve' ? serve() : connect())
