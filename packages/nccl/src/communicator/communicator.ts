@@ -14,7 +14,6 @@ import {
   type DeviceLike,
   inspectKey,
   inspectLine,
-  type OptionKeys,
   requireOptions,
   type StatusError,
   type StreamLike,
@@ -25,7 +24,7 @@ import { groupState, requireNoGroup } from '../group/groupState.js'
 import { localRanksOfChild } from '../group/localRanksOfChild.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
 import { type LiveCommunicator, requireIdle, settled } from '../lifetime/live.js'
-import { createLocalRanks, type LocalRanks, localRanksOf, mergeAlias, rootOf } from '../lifetime/localRanks.js'
+import { createLocalRanks, type LocalRanks, localRanksOf, makeLocalRank, mergeAlias } from '../lifetime/localRanks.js'
 import { whenStreamDone } from '../lifetime/streamWait.js'
 import { type CommunicatorWaitOptions, readWait, requireWait } from '../lifetime/waitOptions.js'
 import { streamHandleAt } from '../operations/operands.js'
@@ -170,18 +169,7 @@ export class Communicator extends CommunicatorOperations {
    * does not know, StatusError when the driver or NCCL refuses or another rank is lost.
    */
   static async initRank(options: InitRankOptions): Promise<Communicator> {
-    const api = 'Communicator.initRank'
-    requireOptions(options, api, initRankKeys)
-    const { rank, worldSize, config } = options
-    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
-    requireWorld(rank, worldSize, api)
-    const ids = requireIds(options.id, worldSize, api)
-    const waitOptions = readWait(options, api)
-    return Communicator.#amongLocalRanks(localRanksOf(String(ids[0])), async () => {
-      const native = await joinNative({ deviceOrdinal, rank, worldSize, ids, config, ...waitOptions }, api)
-      const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-      return made[0] as Communicator
-    })
+    return Communicator.#join(options, 'Communicator.initRank', false)
   }
 
   /**
@@ -190,19 +178,7 @@ export class Communicator extends CommunicatorOperations {
    * @throws as `initRank`.
    */
   static async joinGrown(options: JoinGrownOptions): Promise<Communicator> {
-    const api = 'Communicator.joinGrown'
-    requireOptions(options, api, initRankKeys as OptionKeys<JoinGrownOptions>)
-    const { rank, worldSize, config } = options
-    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
-    requireWorld(rank, worldSize, api)
-    const id = requireId(options.id, api)
-    const waitOptions = readWait(options, api)
-    return Communicator.#amongLocalRanks(localRanksOf(String(id)), async () => {
-      const joining = { deviceOrdinal, rank, worldSize, ids: [id], config, grows: true, ...waitOptions }
-      const native = await joinNative(joining, api)
-      const made = await Communicator.#adopt([native], options, api, () => ({ rank, worldSize }))
-      return made[0] as Communicator
-    })
+    return Communicator.#join(options, 'Communicator.joinGrown', true)
   }
 
   /** The `ncclComm_t`, for raw functions of `@shoal/nccl-sys`. Throws DisposedError once it is gone. */
@@ -234,8 +210,7 @@ export class Communicator extends CommunicatorOperations {
     streamHandleAt(stream, live, api)
     requireNoGroup(api)
     await this.#lifecycle.watchdog.guard('synchronize', waitOptions, async (background) => {
-      while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await settled(live, 'ncclCommGetAsyncError')
+      await whenReady(live)
       if (this.#lifecycle.watchdog.failure !== undefined) return
       // Asked again: the stream may have been disposed of while this waited for its turn.
       const { handle } = streamHandleAt(stream, live, api)
@@ -254,10 +229,7 @@ export class Communicator extends CommunicatorOperations {
     this.#lifecycle.requireAlive('ready')
     const waitOptions = requireWait(options, 'Communicator.ready')
     const live = this.#lifecycle.live
-    await this.#lifecycle.watchdog.guard('ready', waitOptions, async () => {
-      while (live.pending !== undefined) await live.pending.ended
-      if (!this.isBlocking) await settled(live, 'ncclCommGetAsyncError')
-    })
+    await this.#lifecycle.watchdog.guard('ready', waitOptions, () => whenReady(live))
   }
 
   /**
@@ -380,25 +352,15 @@ export class Communicator extends CommunicatorOperations {
    */
   async suspend(options?: CommunicatorWaitOptions): Promise<void> {
     this.#lifecycle.requireUsable('suspend')
-    const waitOptions = requireWait(options, 'Communicator.suspend')
-    await this.#lifecycle.guarded('suspend', waitOptions, async (background) => {
-      await this.#lifecycle.call(
-        'ncclCommSuspend',
-        () => void ncclCommSuspend(this.#lifecycle.native.handle, NCCL_SUSPEND_MEM),
-        background,
-      )
-      this.#lifecycle.change('open', 'suspended')
-    })
+    const call = (): void => void ncclCommSuspend(this.#lifecycle.native.handle, NCCL_SUSPEND_MEM)
+    await this.#lifecycle.changing('suspend', options, 'ncclCommSuspend', call, 'open', 'suspended')
   }
 
   /** Makes a suspended communicator usable again (`ncclCommResume`, NCCL 2.29.7, off the JavaScript thread). */
   async resume(options?: CommunicatorWaitOptions): Promise<void> {
     if (this.#lifecycle.state !== 'suspended') this.#lifecycle.requireUsable('resume')
-    const waitOptions = requireWait(options, 'Communicator.resume')
-    await this.#lifecycle.guarded('resume', waitOptions, async (background) => {
-      await this.#lifecycle.call('ncclCommResume', () => void ncclCommResume(this.#lifecycle.native.handle), background)
-      this.#lifecycle.change('suspended', 'open')
-    })
+    const call = (): void => void ncclCommResume(this.#lifecycle.native.handle)
+    await this.#lifecycle.changing('resume', options, 'ncclCommResume', call, 'suspended', 'open')
   }
 
   /**
@@ -497,21 +459,35 @@ export class Communicator extends CommunicatorOperations {
     return this.#lifecycle.guarded(operation, waitOptions, work, abortUnclaimed)
   }
 
-  /** `make` makes one of the local ranks. It counts from the start: the others may be there before it is made. */
-  static async #amongLocalRanks<C extends Communicator | undefined>(
+  static async #join(options: InitRankOptions, api: string, grows: boolean): Promise<Communicator> {
+    requireOptions(options, api, initRankKeys)
+    const { rank, worldSize, config } = options
+    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
+    requireWorld(rank, worldSize, api)
+    const ids = grows ? [requireId(options.id, api)] : requireIds(options.id, worldSize, api)
+    const joining = {
+      deviceOrdinal,
+      rank,
+      worldSize,
+      ids,
+      config,
+      ...(grows ? { grows } : {}),
+      ...readWait(options, api),
+    }
+    return Communicator.#amongLocalRanks(localRanksOf(String(ids[0])), async () => {
+      const made = await Communicator.#adopt([await joinNative(joining, api)], options, api, () => ({
+        rank,
+        worldSize,
+      }))
+      return made[0] as Communicator
+    })
+  }
+
+  static #amongLocalRanks<C extends Communicator | undefined>(
     localRanks: LocalRanks | undefined,
     make: () => Promise<C>,
   ): Promise<C> {
-    if (localRanks === undefined) return make()
-    localRanks.count += 1
-    try {
-      const made = await make()
-      if (made !== undefined) made.#lifecycle.joinLocalRanks(rootOf(localRanks))
-      return made
-    } catch (error) {
-      rootOf(localRanks).count -= 1
-      throw error
-    }
+    return makeLocalRank(localRanks, make, (made, all) => made.#lifecycle.joinLocalRanks(all))
   }
 
   /** Communicators for what NCCL has made, unless the signal has fired since. */
@@ -527,6 +503,12 @@ export class Communicator extends CommunicatorOperations {
     }
     return natives.map((native, index) => new Communicator(native, identity(native, index), config, signal))
   }
+}
+
+/** Until nothing that NCCL was asked for is under way. */
+async function whenReady(live: LiveCommunicator): Promise<void> {
+  while (live.pending !== undefined) await live.pending.ended
+  if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
 }
 
 /** Before anything is changed. @throws TypeError, RangeError */

@@ -11,7 +11,7 @@ import { forgetChildren, inTurn, type LiveCommunicator, releaseChildren, settled
 import type { LocalRanks } from '../lifetime/localRanks.js'
 import { addContext, removeContext } from '../lifetime/openContexts.js'
 import { whenContextDone } from '../lifetime/streamWait.js'
-import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
+import { type CommunicatorWaitOptions, requireWait } from '../lifetime/waitOptions.js'
 import { type Failure, isFatal, Watchdog } from '../lifetime/watchdog.js'
 import { ncclVersion } from '../version.js'
 import type { NativeCommunicator } from './init.js'
@@ -126,11 +126,6 @@ export class CommunicatorLifecycle {
     child.#parent = this
   }
 
-  /** Suspended, or no longer, unless something else has happened meanwhile. */
-  change(from: State, to: State): void {
-    if (this.#state === from) this.#state = to
-  }
-
   requireUsable(operation: string): void {
     if (this.#state !== 'open') throw this.#refusal(operation)
   }
@@ -173,6 +168,21 @@ export class CommunicatorLifecycle {
     checkNccl(status, api, this.native.handle)
     // Some functions of NCCL say success although they go on in the background.
     if (!this.native.isBlocking || status === ncclResult_t.ncclInProgress) await settled(this.live, api)
+  }
+
+  /** Makes a call in its turn that takes the communicator from one state to another, unless something else has happened meanwhile. */
+  changing(
+    operation: string,
+    options: CommunicatorWaitOptions | undefined,
+    api: string,
+    call: () => void,
+    from: State,
+    to: State,
+  ): Promise<void> {
+    return this.guarded(operation, requireWait(options, `Communicator.${operation}`), async (background) => {
+      await this.call(api, call, background)
+      if (this.#state === from) this.#state = to
+    })
   }
 
   /** No operation follows; waits for what is under way are going to be rejected by the function returned. */

@@ -56,3 +56,24 @@ export function rootOf(localRanks: LocalRanks): LocalRanks {
   while (root.mergedInto !== undefined) root = root.mergedInto
   return root
 }
+
+/**
+ * `make` makes one of the local ranks, `join` lets it be one. It counts from the start: the others may be there before it
+ * is made.
+ */
+export async function makeLocalRank<C extends object | undefined>(
+  localRanks: LocalRanks | undefined,
+  make: () => Promise<C>,
+  join: (made: NonNullable<C>, localRanks: LocalRanks) => void,
+): Promise<C> {
+  if (localRanks === undefined) return make()
+  localRanks.count += 1
+  try {
+    const made = await make()
+    if (made !== undefined) join(made, rootOf(localRanks))
+    return made
+  } catch (error) {
+    rootOf(localRanks).count -= 1
+    throw error
+  }
+}

@@ -104,7 +104,7 @@ class CHeader {
       const suffix = Number(value) > 2 ** 31 - 1 ? 'u' : ''
       return `#define ${name} ${type === undefined ? `(${value}${suffix})` : `((${type})${value})`}`
     })
-    return `${[generated, '', ...this.#types, ...macros, ...this.#initializers(), ...prototypes].join('\n')}\n`
+    return `${[generated, '', ...this.#types, ...macros, ...this.#initializers(), ...this.#typeLists(), ...prototypes].join('\n')}\n`
   }
 
   /** A declaration of `name`, after the types that it needs. */
@@ -162,6 +162,10 @@ class CHeader {
     this.#types.push(`enum ${isNumber ? '' : `${name} `}: ${width} {`, ...lines, '};')
     if (isNumber) this.#types.push(`typedef ${width} ${name};`)
     this.#types.push(...this.#aliases(type))
+    const list = headerFacts[this.#spec.library].lists[name]
+    if (list === undefined) return
+    const inOrder = members.toSorted(([, one], [, other]) => one - other).map(([member]) => `X(${member})`)
+    this.#types.push(`#define ${list}(X) ${inOrder.join(' ')}`)
   }
 
   #struct(type: StructSpec): void {
@@ -182,6 +186,16 @@ class CHeader {
       type.kind === 'struct' && /^(struct|union)\b/.test(ctype) && !this.#byName.has(ctype.split(' ')[1] ?? '')
     if (isUnnamed) return `${type.type} ${name}${count === undefined ? '' : `[${count}]`}`
     return this.#declare(ctype, name)
+  }
+
+  /** Macros that list the types, or sizes in bits, of the header: `MACRO(X)` is `X(name, type) …`. */
+  #typeLists(): string[] {
+    return (this.#spec.typeSets ?? []).map(({ name: set, types }) => {
+      const rows = types.map(
+        ([name, ctype]) => `X(${name}${ctype === '' ? '' : `, ${this.#declare(ctype, '').trim()}`})`,
+      )
+      return `#define SHOAL_NVSHMEM_${set}(X) ${rows.join(' ')}`
+    })
   }
 
   /** Macros that initialise structs with their size and version. */

@@ -6,12 +6,15 @@ export interface HeaderFacts {
   readonly numbers: readonly string[]
   /** Types that are those of another library there: of the same layout, and handed on. */
   readonly same: Readonly<Record<string, string>>
+  /** Enumerations whose members are listed in a macro, in the order of their values: `MACRO(X)` is `X(member) …`. */
+  readonly lists: Readonly<Record<string, string>>
 }
 
-const none: HeaderFacts = { numbers: [], same: {} }
+const none: HeaderFacts = { numbers: [], same: {}, lists: {} }
 
 export const headerFacts: Readonly<Record<LibraryName, HeaderFacts>> = {
   driver: {
+    ...none,
     same: { CUdeviceptr_v1: 'unsigned int', CUmemGenericAllocationHandle_v1: 'unsigned long long' },
     numbers: [
       'CUdevice_attribute',
@@ -45,6 +48,7 @@ export const headerFacts: Readonly<Record<LibraryName, HeaderFacts>> = {
       cudaIpcMemHandle_t: 'CUipcMemHandle',
       cudaIpcEventHandle_t: 'CUipcEventHandle',
     },
+    lists: { cudaError: 'SHOAL_CUDA_ERRORS' },
   },
   nccl: none,
   nvshmem: { ...none, same: { half: 'ShoalHalf', __nv_bfloat16: 'ShoalBfloat16' } },

@@ -126,6 +126,15 @@ static_assert(sizeof(nvshmemx_uniqueid_t) == 128, "nvshmemx_uniqueid_t");
 #define NVSHMEM_VENDOR_MAJOR_VERSION (3)
 #define NVSHMEM_VENDOR_MINOR_VERSION (4)
 #define NVSHMEM_VENDOR_PATCH_VERSION (5)
+#define SHOAL_NVSHMEM_ARITH_REDUCE_TYPES(X) X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t) X(char, char) X(schar, signed char) X(short, short) X(int, int) X(long, long) X(longlong, long long) X(bfloat16, ShoalBfloat16) X(half, ShoalHalf) X(float, float) X(double, double)
+#define SHOAL_NVSHMEM_BITWISE_AMO(X) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int32, int32_t) X(uint32, uint32_t) X(int64, int64_t) X(uint64, uint64_t)
+#define SHOAL_NVSHMEM_BITWISE_REDUCE_TYPES(X) X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t)
+#define SHOAL_NVSHMEM_EXTENDED_AMO(X) X(float, float) X(double, double)
+#define SHOAL_NVSHMEM_SIZES(X) X(8) X(16) X(32) X(64) X(128)
+#define SHOAL_NVSHMEM_STANDARD_AMO(X) X(int, int) X(long, long) X(longlong, long long) X(size, size_t) X(ptrdiff, ptrdiff_t)
+#define SHOAL_NVSHMEM_STANDARD_REDUCE_TYPES(X) X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t) X(char, char) X(schar, signed char) X(short, short) X(int, int) X(long, long) X(longlong, long long) X(bfloat16, ShoalBfloat16) X(half, ShoalHalf) X(float, float) X(double, double)
+#define SHOAL_NVSHMEM_STANDARD_RMA_TYPES(X) X(bfloat16, ShoalBfloat16) X(half, ShoalHalf) X(float, float) X(double, double) X(char, char) X(short, short) X(schar, signed char) X(int, int) X(long, long) X(longlong, long long) X(uchar, unsigned char) X(ushort, unsigned short) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int8, int8_t) X(int16, int16_t) X(int32, int32_t) X(int64, int64_t) X(uint8, uint8_t) X(uint16, uint16_t) X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
+#define SHOAL_NVSHMEM_WAIT_TYPES(X) X(short, short) X(int, int) X(long, long) X(longlong, long long) X(ushort, unsigned short) X(uint, unsigned int) X(ulong, unsigned long) X(ulonglong, unsigned long long) X(int32, int32_t) X(int64, int64_t) X(uint32, uint32_t) X(uint64, uint64_t) X(size, size_t) X(ptrdiff, ptrdiff_t)
 SHOAL_EXPORT void *nvshmem_align(size_t alignment, size_t size);
 SHOAL_EXPORT int nvshmem_alltoallmem(nvshmem_team_t team, void *dest, const void *src, size_t nelems);
 SHOAL_EXPORT int nvshmem_barrier(nvshmem_team_t team);
