@@ -14,9 +14,9 @@ export interface Finding {
 }
 
 export type Counts = Record<Outcome, number>
+export const noCounts: Counts = { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
 
 export interface GroupReport {
-  readonly group: string
   readonly findings: readonly Finding[]
   readonly counts: Counts
 }
@@ -35,9 +35,9 @@ export function compareGroup(spec: Spec, group: Group, ours: Answers, theirs: An
     const other = theirs.answers.get(number)
     findings.push({ step: number, question: describeStep(step), ...comparer.compare(outsOf(step), one, other) })
   }
-  const counts: Counts = { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
+  const counts = { ...noCounts }
   for (const { outcome } of findings) counts[outcome] += 1
-  return { group: group.name, findings, counts }
+  return { findings, counts }
 }
 
 /** The numbers that a side kept, for comparing distances. */

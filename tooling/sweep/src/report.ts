@@ -1,7 +1,7 @@
 // What is printed and kept of both jobs, and when they fail.
 
 import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
-import type { Counts, Outcome } from './compare.js'
+import { type Counts, type Finding, noCounts, type Outcome } from './compare.js'
 import type { Resolution } from './resolve.js'
 import type { Subject, Subjects } from './subjects.js'
 import type { GroupResult, StreamMode } from './sweep.js'
@@ -36,10 +36,14 @@ function notFoundLines({ subjects }: ReportContext): string[] {
   return subjects.notFound.map(({ library, problem }) => `not found: ${library}: ${firstLine(problem)}`)
 }
 
-export interface ResolveRow {
+/** A library file in one stream mode. */
+interface Looked {
   readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
+}
+
+export interface ResolveRow extends Looked {
   readonly functions: number
   readonly resolved: number
   readonly gated: number
@@ -55,13 +59,7 @@ export function resolveReport(
 ): Report {
   const problems = problemsOf(context)
   const rows: ResolveRow[] = []
-  const notResolved: {
-    library: LibraryName
-    version: string | null
-    outcome: string
-    reason: string
-    names: string[]
-  }[] = []
+  const notResolved: (Omit<Looked, 'mode'> & { outcome: string; reason: string; names: string[] })[] = []
   for (const { subject, mode, resolutions, failure } of results) {
     const { library, version } = subject
     if (failure !== undefined) problems.push(`${library} ${version ?? ''}, ${mode}: ${failure}`)
@@ -103,33 +101,19 @@ export function resolveReport(
   return finish(problems, [...lines, ...notFoundLines(context)], { resolve: rows, notResolved })
 }
 
-export interface SweepRow {
-  readonly library: LibraryName
-  readonly version: string | null
-  readonly mode: StreamMode
-  readonly groups: number
-  readonly counts: Counts
-}
-
 export function sweepReport(results: readonly GroupResult[], context: ReportContext): Report {
   const problems = problemsOf(context)
-  const rows: { library: LibraryName; version: string | null; mode: StreamMode; groups: number; counts: Counts }[] = []
-  const differences: {
-    library: LibraryName
-    mode: StreamMode
-    group: string
-    question: string
-    details: readonly string[]
-  }[] = []
+  const rows: (Looked & { groups: number; counts: Counts })[] = []
+  const differences: (Pick<GroupResult, 'library' | 'mode' | 'group'> & Pick<Finding, 'question' | 'details'>)[] = []
   const natures = new Map<string, Set<string>>()
   const notRun: string[] = []
   for (const result of results) {
     const { library, version, mode, group, counts, failure, findings } = result
     let row = rows.find((one) => one.library === library && one.version === version && one.mode === mode)
-    if (row === undefined) rows.push((row = { library, version, mode, groups: 0, counts: emptyCounts() }))
+    if (row === undefined) rows.push((row = { library, version, mode, groups: 0, counts: { ...noCounts } }))
     row.groups += result.notRun === undefined ? 1 : 0
     for (const outcome of Object.keys(counts) as Outcome[]) row.counts[outcome] += counts[outcome]
-    const where = `${group}${mode === 'legacy' ? '' : `, ${mode}`}`
+    const where = placeOf(result)
     if (failure !== undefined) problems.push(`${where}: ${failure}`)
     if (result.notRun !== undefined) notRun.push(`${where}: ${result.notRun}`)
     for (const { question, outcome, details } of findings) {
@@ -143,8 +127,7 @@ export function sweepReport(results: readonly GroupResult[], context: ReportCont
         problems.push(`${where}: ${question} could not be asked: what it needs could not be made`)
     }
   }
-  for (const { group, mode, question, details } of differences)
-    problems.push(`${group}${mode === 'legacy' ? '' : `, ${mode}`}: ${question}: ${details.join('; ')}`)
+  for (const one of differences) problems.push(`${placeOf(one)}: ${one.question}: ${one.details.join('; ')}`)
   const lines = rows.map(
     ({ library, version, mode, groups, counts }) =>
       `${library} ${version ?? ''} (${mode}): ${groups} groups, ${total(counts)} questions, ${counts.equal} equal, ` +
@@ -154,6 +137,10 @@ export function sweepReport(results: readonly GroupResult[], context: ReportCont
   lines.push(...notFoundLines(context), ...notRun.map((text) => `not run: ${text}`))
   const byNature = [...natures].map(([reason, calls]) => ({ reason, calls: [...calls] }))
   return finish(problems, lines, { sweep: rows, differences, byNature, notRun })
+}
+
+function placeOf({ group, mode }: Pick<GroupResult, 'group' | 'mode'>): string {
+  return `${group}${mode === 'legacy' ? '' : `, ${mode}`}`
 }
 
 /** As many are printed; a library that fails as a whole has thousands. */
@@ -167,10 +154,6 @@ function finish(problems: readonly string[], lines: readonly string[], data: obj
     lines: [...lines, ...shown, ...(rest > 0 ? [`FAIL: and ${rest} more`] : [])],
     data: { ...data, problems: problems.slice(0, 10 * maximumProblems) },
   }
-}
-
-function emptyCounts(): Counts {
-  return { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
 }
 
 function total(counts: Counts): number {

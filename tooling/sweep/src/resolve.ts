@@ -19,17 +19,16 @@ export interface Resolution {
 /** Resolves every function of a library. Loads it. */
 export function resolveAll(spec: Spec, library: NativeLibrary, mode: 'legacy' | 'per-thread'): Resolution[] {
   return [...spec.functions.values()].map(({ name, lookup, since, symbol, perThreadSymbol, platform, reason }) => {
-    if (platform !== undefined && platform !== process.platform)
-      return { name, outcome: 'gated' as const, reason: `only on ${platform}` }
+    const gated = (text: string): Resolution => ({ name, outcome: 'gated', reason: text })
+    if (platform !== undefined && platform !== process.platform) return gated(`only on ${platform}`)
     try {
       const address = library.address(lookup, since)
       const exported = mode === 'per-thread' ? (perThreadSymbol ?? symbol) : symbol
       return { name, outcome: 'resolved' as const, isExport: library.rawSymbol(exported) === address }
     } catch (error) {
       if (error instanceof VersionTooOldError && isNewer(error.since, error.installed))
-        return { name, outcome: 'gated' as const, reason: `since ${error.since}, installed ${error.installed}` }
-      if (error instanceof VersionTooNewError || error instanceof FeatureNotSupportedError)
-        return { name, outcome: 'gated' as const, reason: error.message }
+        return gated(`since ${error.since}, installed ${error.installed}`)
+      if (error instanceof VersionTooNewError || error instanceof FeatureNotSupportedError) return gated(error.message)
       if (!(error instanceof SymbolNotFoundError || error instanceof VersionTooOldError)) throw error
       return reason === undefined
         ? { name, outcome: 'missing' as const, reason: error.message, unexplained: true as const }

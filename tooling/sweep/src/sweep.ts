@@ -7,8 +7,8 @@ import { findHeaders, headerVersion, productOf } from '@shoal/bindgen/dist/parse
 import { compileProgram } from '@shoal/bindgen/dist/proof/compile.js'
 import { type Ended, inParallel, runProgram } from '@shoal/bindgen/dist/proof/processes.js'
 import type { LibraryName } from '@shoal/bindgen/dist/spec/types.js'
-import { readAnswers } from './answers.js'
-import { type Counts, compareGroup, type Finding, type GroupReport } from './compare.js'
+import { type Answers, readAnswers } from './answers.js'
+import { compareGroup, type GroupReport, noCounts } from './compare.js'
 import { programSource } from './cpp.js'
 import { groupsOf } from './list/index.js'
 import { describeStep, type Group } from './list/steps.js'
@@ -31,19 +31,17 @@ export interface SweepOptions {
   readonly groups: readonly string[]
 }
 
-export interface GroupResult {
+export interface GroupResult extends GroupReport {
   readonly library: LibraryName
   readonly version: string | null
   readonly mode: StreamMode
   readonly group: string
-  readonly counts: Counts
   /** a side that crashed or did not start, and during which question */
   readonly failure?: string
   /** why the group may have unasked questions on hardware */
   readonly optional?: string
   /** why it was not run */
   readonly notRun?: string
-  readonly findings: readonly Finding[]
 }
 
 interface Unit {
@@ -53,8 +51,6 @@ interface Unit {
   readonly groups: readonly Group[]
   readonly folder: string
 }
-
-const noCounts: Counts = { equal: 0, byNature: 0, different: 0, absent: 0, unasked: 0 }
 
 /** Runs the sweep on all subjects. */
 export async function sweep(subjects: Subjects, options: SweepOptions): Promise<GroupResult[]> {
@@ -140,14 +136,9 @@ async function runGroup(
     group: group.name,
     ...(group.optional === undefined ? {} : { optional: group.optional }),
   }
-  const stopped = (fields: { failure: string } | { notRun: string }): GroupResult => ({
-    ...base,
-    counts: noCounts,
-    findings: [],
-    ...fields,
-  })
-  if ('problem' in program) return stopped({ failure: program.problem })
-  if (devices < group.devices) return stopped({ notRun: `needs ${group.devices} devices, there are ${devices}` })
+  const stopped = { ...base, counts: noCounts, findings: [] }
+  if ('problem' in program) return { ...stopped, failure: program.problem }
+  if (devices < group.devices) return { ...stopped, notRun: `needs ${group.devices} devices, there are ${devices}` }
   const environment = { ...subject.environment, SHOAL_STREAM_MODE: mode }
   const file = (side: string) => join(folder, `${group.name}.${side}.jsonl`)
   const theirs = await runProgram(program.file, [subject.path, options.kernels, group.name, file('cpp')], {
@@ -157,24 +148,14 @@ async function runGroup(
   const question = ['--library', subject.library, '--group', group.name, '--spec', options.specFolder]
   const task = ['ask', ...question, '--kernels', options.kernels, '--out', file('shoal')]
   const ours = await runWorker(task, 30, environment)
-  const report = compareGroup(spec, group, readAnswers(file('shoal')), readAnswers(file('cpp')))
-  const failure = [
-    describeEnd('Shoal', ours, group, readAnswers(file('shoal'))),
-    describeEnd('C++', theirs, group, readAnswers(file('cpp'))),
-  ].filter((text) => text !== undefined)
-  return { ...base, ...reported(report), ...(failure.length > 0 ? { failure: failure.join('; ') } : {}) }
+  const [answers, wanted] = [readAnswers(file('shoal')), readAnswers(file('cpp'))]
+  const failure = [describeEnd('Shoal', ours, group, answers), describeEnd('C++', theirs, group, wanted)]
+    .filter((text) => text !== undefined)
+    .join('; ')
+  return { ...base, ...compareGroup(spec, group, answers, wanted), ...(failure === '' ? {} : { failure }) }
 }
 
-function reported({ counts, findings }: GroupReport): { counts: Counts; findings: readonly Finding[] } {
-  return { counts, findings }
-}
-
-function describeEnd(
-  side: string,
-  ended: Ended,
-  group: Group,
-  { last, complete }: { last: number | undefined; complete: boolean },
-): string | undefined {
+function describeEnd(side: string, ended: Ended, group: Group, { last, complete }: Answers): string | undefined {
   if (ended.ok && complete) return undefined
   const step = last === undefined ? undefined : group.steps[last]
   const during = step === undefined ? 'before the first question' : `after or during ${describeStep(step)}`
