@@ -6,6 +6,7 @@ Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, GrowableBuffer, ManagedBuffer, MemoryPool, PinnedBuffer, pointerInfo, Stream } = await import(
   '@shoal/cuda-base'
 )
+const { readers } = await import('../src/pointer/pointerAttributes.js')
 const { TestDevice } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -20,6 +21,14 @@ const unregistered = {
 }
 
 beforeEach(() => expect([device.used, second.used]).toEqual([0, 0]))
+
+test('tokens for peers lie one behind the other, as CUDA_POINTER_ATTRIBUTE_P2P_TOKENS has them', () => {
+  const view = new DataView(new ArrayBuffer(16))
+  view.setBigUint64(0, 0x1122_3344_5566_7788n, true)
+  view.setUint32(8, 0x99aa_bbcc, true)
+  view.setUint32(12, 0xffff_ffff, true)
+  expect(readers.P2P_TOKENS(view)).toEqual({ p2pToken: 0x1122_3344_5566_7788n, vaSpaceToken: 0x99aa_bbcc })
+})
 
 describe('pointerInfo', () => {
   test('tells the device and the allocation of device memory, whichever device or context asks', () => {

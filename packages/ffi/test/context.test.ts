@@ -1,8 +1,8 @@
-import { callInContext, enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
+import { callInContext, createLane, enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
 import { nestedCall, putI32, putPointer } from '@shoal/ffi/calls'
 import { StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
-import { failWith, library, storeCurrent } from './support/stubCalls.js'
+import { failWith, forceCurrent, library, storeCurrent } from './support/stubCalls.js'
 
 describe('the current context', () => {
   test('is switched and restored, nested, and not touched when it is current already', () => {
@@ -22,6 +22,32 @@ describe('the current context', () => {
     expect(current()).toBe(0n)
     expect(() => enterContext(666n)).toThrow(StatusError)
     expect(current()).toBe(0n)
+  })
+
+  test('is none where the earlier one is gone when it is to be restored', async () => {
+    const out = NativeMemory.allocate(16)
+    const current = (): bigint => {
+      storeCurrent(out)
+      return out.u64[0] as bigint
+    }
+    forceCurrent(666n)
+    const gone = enterContext(10n)
+    expect([gone, current()]).toEqual([666n, 10n])
+    leaveContext(gone)
+    expect(current()).toBe(0n)
+    // The same for a call in a context, and on the threads of such calls.
+    forceCurrent(666n)
+    callInContext(11n)
+    expect(current()).toBe(11n)
+    expect(current()).toBe(0n)
+    const lane = createLane()
+    const run = (context: bigint | undefined, record: () => void) =>
+      offThread({ ...(context === undefined ? {} : { context }), lane }, record)
+    await run(undefined, () => forceCurrent(666n))
+    await run(12n, () => storeCurrent(out.address))
+    await run(undefined, () => storeCurrent(out.address + 8n))
+    expect([...out.u64]).toEqual([12n, 0n])
+    lane.dispose()
   })
 })
 

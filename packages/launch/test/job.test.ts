@@ -181,6 +181,47 @@ describe('waits end', () => {
     await Promise.all(jobs.map((job) => job.barrier('start')))
   })
 
+  test('and whoever gave up is not counted, while others still wait there', async () => {
+    const { jobs } = await startJob(3)
+    const waiting = jobs[1]!.barrier('start')
+    await expect(jobs[0]!.barrier('start', { timeout: 100 })).rejects.toBeInstanceOf(RendezvousTimeoutError)
+    let ended = 0
+    const all = [waiting, jobs[2]!.barrier('start')]
+    for (const one of all) void one.then(() => (ended += 1))
+    // Two of three are there; what the third had brought has gone with it.
+    await expect(jobs[2]!.gather('other', bytes(), { timeout: 200 })).rejects.toBeInstanceOf(RendezvousTimeoutError)
+    expect(ended).toBe(0)
+    await jobs[0]!.barrier('start')
+    await Promise.all(all)
+  })
+
+  test('after the longest limit, and not at once', async () => {
+    const { jobs } = await startJob(2)
+    const timeout = 2 ** 31 - 1
+    const waiting = [jobs[0]!.barrier('start', { timeout }), jobs[0]!.get('key', { timeout })]
+    const { bootstrap } = await import('@shoal/launch')
+    const alone = await bootstrap({ environment: {} })
+    const lonely = alone.get('key', { timeout })
+    await sleep(100)
+    await Promise.all([
+      jobs[1]!.barrier('start', { timeout }),
+      jobs[1]!.set('key', bytes(5)),
+      alone.set('key', bytes(6)),
+    ])
+    expect((await Promise.all([...waiting, lonely])).slice(1)).toEqual([bytes(5), bytes(6)])
+    for (const beyond of [2 ** 31, 2 ** 32, 1e300]) {
+      for (const call of [
+        () => jobs[0]!.barrier('start', { timeout: beyond }),
+        () => jobs[0]!.gather('start', bytes(), { timeout: beyond }),
+        () => jobs[0]!.share('id', () => bytes(), { timeout: beyond }),
+        () => jobs[0]!.survivors({ timeout: beyond }),
+        () => bootstrap({ environment: {}, timeout: beyond }),
+      ]) {
+        await expect(call()).rejects.toThrow(/: timeout must be a number of milliseconds from 0 to 2147483647, not /)
+      }
+    }
+  })
+
   test.each([
     ['barrier', (job: Job, timeout: number): Promise<unknown> => job.barrier('start', { timeout })],
     ['gather', (job: Job, timeout: number): Promise<unknown> => job.gather('start', bytes(), { timeout })],

@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
@@ -307,6 +308,18 @@ describe('the private folder', () => {
     writeFileSync(base(), '')
     const [end] = await startRanks(1, () => slurm(0, 2), 'end')
     expect(String(end!.lines[0]?.['message'])).toMatch(/is no folder|EEXIST/)
+  })
+
+  test.each(['0', '1'])('that cannot be looked for is told as an error of the rendezvous: rank %s', async (rank) => {
+    const loop = join(folder, 'loop')
+    symlinkSync(loop, loop)
+    const environment = { ...slurm(Number(rank), 2), TMPDIR: loop, XDG_RUNTIME_DIR: loop }
+    const { code, lines } = await start(process.execPath, [script, 'end'], environment)
+    expect(code).toBe(3)
+    expect(lines[0]).toMatchObject({ failed: 'SHOAL_RENDEZVOUS' })
+    expect(String(lines[0]?.['message'])).toMatch(
+      /^cannot (make a folder for|read the secret of) the rendezvous: ELOOP/,
+    )
   })
 
   test('is for this user alone, and what an earlier job has left is no obstacle', async () => {

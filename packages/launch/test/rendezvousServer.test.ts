@@ -166,6 +166,18 @@ test('a message may come in any pieces', async () => {
   expect(Buffer.from(await job.get('key')).toString()).toBe('value')
 })
 
+test('a rank that asks for more time than a timer has is not told at once that it is over', async () => {
+  const rendezvous = await serve(2)
+  const raw = await rawRank(rendezvous, 1, 2)
+  const heard: Buffer[] = []
+  raw.on('data', (chunk: Buffer) => heard.push(chunk))
+  raw.write(frame(`{"op":"join","id":0,"host":"elsewhere","timeout":${2 ** 40}}`))
+  await sleep(100)
+  expect(heard).toEqual([])
+  await rendezvous.join(0)
+  await expect.poll(() => String(Buffer.concat(heard)), { timeout: 300_000 }).toContain('"hosts"')
+})
+
 test('a connection that says nothing holds nobody up, and is closed', async () => {
   const rendezvous = await serve(2)
   const silent = await connectRaw(rendezvous)

@@ -70,6 +70,17 @@ describe('a device that was reset', () => {
     pinned.dispose()
   })
 
+  test('reset() destroys what lives on its own device, whichever is current', async () => {
+    Device.get(0).primaryContext.setCurrent()
+    using first = DeviceBuffer.from(Uint8Array.of(5), { device: Device.get(0) })
+    using second = DeviceBuffer.from(Uint8Array.of(6), { device: Device.get(1) })
+    await Device.get(1).reset()
+    expect(await first.toArray()).toEqual(Uint8Array.of(5))
+    expect(() => second.address).toThrow(DisposedError)
+    using next = DeviceBuffer.from(Uint8Array.of(7), { device: Device.get(1) })
+    expect(await next.toArray()).toEqual(Uint8Array.of(7))
+  })
+
   test('reset() waits for what is awaited', async () => {
     const stream = Stream.create({ device: 0 })
     delay(stream, 60)

@@ -102,6 +102,16 @@ describe('supports', () => {
     expect(supports(CudaVersion.of(12, 0), Feature.multicast)).toBe(false)
     expect(supports(NcclVersion.from(22803), Feature.ncclRevoke)).toBe(false)
     expect(supports(NcclVersion.from(22809), Feature.ncclRevoke)).toBe(true)
+    // Where the release within a minor version counts, the one before is too old.
+    for (const [feature, major, minor, patch] of [
+      [Feature.ncclRevoke, 2, 28, 7],
+      [Feature.ncclSuspend, 2, 29, 7],
+      [Feature.ncclMemoryStatistics, 2, 29, 7],
+    ] as const) {
+      expect(supports(NcclVersion.of(major, minor, patch), feature)).toBe(true)
+      expect(supports(NcclVersion.of(major, minor, patch - 1), feature)).toBe(false)
+      expect(String(featureInfo(feature).since)).toBe(`${major}.${minor}.${patch}`)
+    }
     expect(supports(NcclVersion.from(2708), Feature.ncclBfloat16)).toBe(false)
     expect(supports(NvshmemVersion.of(2, 10, 1), Feature.nvshmemUniqueId)).toBe(false)
   })

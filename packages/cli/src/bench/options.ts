@@ -1,4 +1,4 @@
-import type { DType } from '@shoal/types'
+import { type DType, longestTimeout } from '@shoal/types'
 import { HelpRequest, UsageError } from '../command.js'
 import { oneOf, parseCommandLine, wholeNumber } from './commandLine.js'
 import { parseBytes, requireFewSizes, type Sweep } from './size.js'
@@ -142,11 +142,19 @@ export function readOptions(commandLine: readonly string[], tests: readonly stri
     check: oneOf(values.check, '--check', ['0', '1']) === '1',
     inPlace: oneOf(values['in-place'], '--in-place', ['both', 'in', 'out']),
     devices: values.devices === undefined ? undefined : wholeNumber(values.devices, '--devices', 1),
-    timeout: wholeNumber(values.timeout, '--timeout', 1) * 1000,
+    timeout: readTimeout(values.timeout),
     json: values.json,
     svg: values.svg,
     software,
   }
+}
+
+/** Seconds, as milliseconds that a timer can have. */
+function readTimeout(text: string): number {
+  const seconds = wholeNumber(text, '--timeout', 1)
+  const most = Math.floor(longestTimeout / 1000)
+  if (seconds > most) throw new UsageError(`--timeout must be at most ${most} seconds, not ${seconds}`)
+  return seconds * 1000
 }
 
 function list<T>(text: string, option: string, all: readonly T[], find: (word: string) => T | undefined): readonly T[] {

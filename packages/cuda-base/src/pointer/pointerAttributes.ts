@@ -56,7 +56,8 @@ export type PointerAttribute = keyof PointerAttributes
 
 const memoryTypes = ['unknown', 'host', 'device'] as const
 
-const readers: { readonly [A in PointerAttribute]: Reader<PointerAttributes[A]> } = {
+/** How the bytes of each are read. */
+export const readers: { readonly [A in PointerAttribute]: Reader<PointerAttributes[A]> } = {
   CONTEXT: readWord,
   // Anything but host memory is a device's.
   MEMORY_TYPE: (view) => memoryTypes[view.getUint32(0, true)] ?? 'device',

@@ -1,5 +1,5 @@
 import { type NativeMemory, setContextFunctions } from '@shoal/ffi'
-import { putI32, putPointer } from '@shoal/ffi/calls'
+import { putHandle, putI32, putPointer } from '@shoal/ffi/calls'
 import { stub } from '../fixtures/stub.js'
 
 /** The library of the tests, and some of its functions. */
@@ -20,5 +20,6 @@ export const waitUntilSet = (flag: NativeMemory): number => {
   return call()
 }
 export const storeThread = one('store_thread', (value) => putPointer(0, value, 'store_thread', 'out'))
+export const forceCurrent = one('force_current', (value) => putHandle(0, value, 'force_current', 'context'))
 export const storeCurrent = one('store_current', (value) => putPointer(0, value, 'store_current', 'out'))
 setContextFunctions(library.address('get_current'), library.address('set_current'))

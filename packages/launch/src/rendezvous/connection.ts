@@ -260,8 +260,13 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
 /** Whoever listens at a path has made the file there. @throws PeerRefusedError */
 function requireOwner(address: Address, users: readonly number[]): void {
   if (address.kind !== 'unix') return
-  const user = lstatSync(address.path, { throwIfNoEntry: false })?.uid
-  if (user !== undefined && !users.includes(user)) throw new PeerRefusedError({ api: 'bootstrap', user, users })
+  let user: number
+  try {
+    user = lstatSync(address.path).uid
+  } catch {
+    return // the attempt to connect says why
+  }
+  if (!users.includes(user)) throw new PeerRefusedError({ api: 'bootstrap', user, users })
 }
 
 function isRefusal(outcome: string): outcome is Refusal {

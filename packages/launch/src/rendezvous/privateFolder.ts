@@ -17,7 +17,7 @@ export class PrivateFolder {
   readonly path: string
 
   constructor(jobId: string) {
-    const name = `shoal-${userInfo().uid}`
+    const name = `shoal-${ownUser()}`
     const hash = createHash('sha256').update(jobId).digest('hex').slice(0, 24)
     const runtime = process.env['XDG_RUNTIME_DIR']
     const parent = runtime !== undefined && isFolder(runtime) ? runtime : tmpdir()
@@ -43,24 +43,20 @@ export class PrivateFolder {
       mkdirSync(this.path, { mode: 0o700 })
       writeFileSync(this.#secretFile, secret, { mode: 0o600, flag: 'wx' })
     } catch (cause) {
-      if (cause instanceof RendezvousError) throw cause
-      const words = cause instanceof Error ? cause.message : String(cause)
-      throw new RendezvousError(`cannot make a folder for the rendezvous: ${words}`, { cause })
+      throw failure('cannot make a folder for the rendezvous', cause)
     }
   }
 
   /** Socket and secret, once rank 0 has made them. @throws RendezvousError where the folder is not only this user's. */
   target(): Target | undefined {
-    if (lstatSync(this.#base, { throwIfNoEntry: false }) === undefined) return undefined
-    this.#requirePrivate()
-    let secret: Buffer
     try {
-      secret = readFileSync(this.#secretFile)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-      throw new RendezvousError(`cannot read the secret of the rendezvous: ${String(error)}`, { cause: error })
+      if (lstatSync(this.#base, { throwIfNoEntry: false }) === undefined) return undefined
+      this.#requirePrivate()
+      return { address: { kind: 'unix', path: this.socket }, secret: readFileSync(this.#secretFile) }
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw failure('cannot read the secret of the rendezvous', cause)
     }
-    return { address: { kind: 'unix', path: this.socket }, secret }
   }
 
   /** In a folder that others can write to, anybody could have been first to make one of this name. */
@@ -68,7 +64,7 @@ export class PrivateFolder {
     const found = lstatSync(this.#base)
     const problem = !found.isDirectory()
       ? 'is no folder'
-      : found.uid !== userInfo().uid
+      : found.uid !== ownUser()
         ? 'belongs to another user'
         : (found.mode & 0o077) !== 0
           ? 'can be entered by others'
@@ -80,6 +76,20 @@ export class PrivateFolder {
   }
 }
 
+function failure(what: string, cause: unknown): RendezvousError {
+  if (cause instanceof RendezvousError) return cause
+  return new RendezvousError(`${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+}
+
+/** A container may run as a user whom its system does not know by name. */
+function ownUser(): number {
+  return process.getuid?.() ?? userInfo().uid
+}
+
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
 }

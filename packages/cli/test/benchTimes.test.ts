@@ -1,0 +1,109 @@
+import { Device } from '@shoal/driver'
+import { useSoftwareDevice } from '@shoal/ffi'
+import { afterEach, expect, test, vi } from 'vitest'
+import { measureCollective } from '../src/bench/collectives/measure.js'
+import { operations } from '../src/bench/collectives/operations.js'
+import { barrierTest } from '../src/bench/nvshmem/barriers.js'
+import type { Pe } from '../src/bench/nvshmem/pes.js'
+import { readOptions } from '../src/bench/options.js'
+import { timeOf, timeOfAwaited } from '../src/bench/timing.js'
+
+/** Whatever is timed takes 6 ms. */
+function sixMilliseconds(): void {
+  let now = 0n
+  vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => {
+    now += 6_000_000n
+    return now
+  })
+}
+
+afterEach(() => void vi.restoreAllMocks())
+
+test('a loop gives the time of one call, without the warm-ups', async () => {
+  sixMilliseconds()
+  const counts: number[] = []
+  expect(timeOf(4, 3, (count) => void counts.push(count))).toBe(1500)
+  expect(await timeOfAwaited(5, 2, async (count) => counts.push(count))).toBe(1200)
+  expect(timeOf(2, 0, (count) => void counts.push(count))).toBe(3000)
+  expect(counts).toEqual([3, 4, 2, 5, 2])
+})
+
+/** Three processes, of which the others take twice as long as this one. */
+function groupOfThree(own: number[]) {
+  const sum = async (value: number): Promise<number> => {
+    own.push(value)
+    return value * 5
+  }
+  return {
+    worldSize: 2,
+    processes: 3,
+    isRank: false,
+    isFirst: true,
+    lost: undefined,
+    share: async (_: string, make: () => Uint8Array) => make(),
+    sum,
+    barrier: async () => undefined,
+    leave: async () => undefined,
+  }
+}
+
+test('the time of a collective is the mean over iterations and processes', async () => {
+  useSoftwareDevice({ devices: 2 })
+  const own: number[] = []
+  const ranks = [0, 1].map((rank) => ({ rank, device: Device.get(rank) }))
+  const words = [
+    'all-reduce',
+    '-n',
+    '4',
+    '-w',
+    '0',
+    '-c',
+    '0',
+    '-b',
+    '1K',
+    '-e',
+    '1K',
+    '-d',
+    'f32',
+    '--in-place',
+    'out',
+  ]
+  const options = readOptions(words, ['all-reduce'])
+  const operation = operations.find(({ name }) => name === 'all-reduce')!
+  sixMilliseconds()
+  const rows = await measureCollective(
+    operation,
+    [{ type: 'f32', op: 'sum', root: 0 }],
+    { ...groupOfThree(own), ranks },
+    options,
+    () => undefined,
+  )
+  expect(own).toEqual([1500])
+  expect(rows.map(({ outOfPlace }) => outOfPlace)).toEqual([
+    { microseconds: 2500, algorithmBandwidth: 1024 / 2500 / 1000, busBandwidth: 1024 / 2500 / 1000, wrong: null },
+  ])
+})
+
+test('the time of a barrier is the mean over iterations and processes', async () => {
+  const own: number[] = []
+  const nothing = async (): Promise<void> => undefined
+  const session = { barrierAll: nothing, barrierAllOnStream: nothing, syncAllOnStream: nothing }
+  const pe = {
+    rankGroup: { ...groupOfThree(own), ranks: [] },
+    session: { ...session, barrierAllSync: () => undefined, syncAllSync: () => undefined },
+    stream: { synchronize: nothing, synchronizeSync: () => undefined },
+  }
+  sixMilliseconds()
+  let rows: unknown[] = []
+  const options = readOptions(['barrier', '-n', '3', '-w', '1'], ['barrier'])
+  const output = { print: () => undefined, write: async (all: unknown[]) => void (rows = all) }
+  expect(await barrierTest.run(pe as unknown as Pe, options, output as never)).toBe(0)
+  expect(own).toEqual([2000, 2000, 2000, 2000])
+  expect(rows.map((row) => (row as { latency: number }).latency)).toEqual(Array(4).fill((2000 * 5) / 3))
+})
+
+test('a limit beyond what a timer can have is refused by name', () => {
+  expect(readOptions(['all-reduce', '--timeout', '2147483'], ['all-reduce']).timeout).toBe(2_147_483_000)
+  const beyond = () => readOptions(['all-reduce', '--timeout', '2147484'], ['all-reduce'])
+  expect(beyond).toThrow('--timeout must be at most 2147483 seconds')
+})
