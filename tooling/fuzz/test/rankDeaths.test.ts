@@ -23,6 +23,6 @@ test('ranks die, and the others say so: ten cases of a new seed', async () => {
 })
 
 test('a campaign ends when it is told to', async () => {
-  const { ran, failures } = await runRankDeaths({ seed: 1, count: 5, signal: AbortSignal.abort() })
-  expect({ ran, failures }).toEqual({ ran: 0, failures: [] })
+  const { ran, failures, late } = await runRankDeaths({ seed: 1, count: 5, signal: AbortSignal.abort() })
+  expect({ ran, failures, late }).toEqual({ ran: 0, failures: [], late: 0 })
 })

@@ -53,6 +53,8 @@ export interface Line {
   readonly at?: number
   readonly code?: string
   readonly message?: string
+  /** The longest time in milliseconds for which this process was not run, from then on. */
+  readonly stall?: number
   /** Ranks that the error names. */
   readonly ranks?: readonly number[]
   /** When `job.lost` fired, and for whom. */

@@ -31,6 +31,13 @@ async function die(): Promise<never> {
 say({ pid: process.pid })
 let since = Date.now()
 let alarmAt: number | undefined
+let stall = 0
+let beat = Date.now()
+const beats = setInterval(() => {
+  stall = Math.max(stall, Date.now() - beat - 10)
+  beat = Date.now()
+}, 10)
+beats.unref()
 let job: Job | undefined
 
 async function join(): Promise<Job> {
@@ -47,6 +54,8 @@ async function ready(among: Job): Promise<void> {
   await among.barrier('ready')
   if (isVictim) await die()
   since = Date.now()
+  stall = 0
+  beat = since
 }
 
 async function communicatorOf(among: Job, limits: { timeout?: number } = {}): Promise<Communicator> {
@@ -122,6 +131,7 @@ try {
   say({ unexpected: `${stage} ended well` })
 } catch (error) {
   const at = Date.now()
+  stall = Math.max(stall, at - beat - 10)
   const { code, message, missing, ranks } = error as {
     code: string
     message: string
@@ -132,7 +142,7 @@ try {
   const end = Date.now() + 5000
   while (way !== 'stop' && job !== undefined && alarmAt === undefined && Date.now() < end) await sleep(5)
   const named = ranks ?? missing ?? []
-  say({ since, at, code, message, ranks: named, alarmAt, alarmRanks: job?.lostRanks ?? [] })
+  say({ since, at, stall, code, message, ranks: named, alarmAt, alarmRanks: job?.lostRanks ?? [] })
 }
 while (!existsSync(task.done)) await sleep(20)
 await job?.dispose()
