@@ -92,21 +92,21 @@ describe('AddressRange.map', () => {
       "options must have only the keys offset, memoryOffset, byteLength, access, not 'offsets'",
     ],
     ['memory', { access: 'read' }, "access must be an array, not 'read'"],
-    ['memory', { access: [5] }, 'an element of access must be a plain object such as { place, access }, not 5'],
+    ['memory', { access: [5] }, 'access[0] must be a plain object such as { place, access }, not 5'],
     [
       'memory',
       { access: [{ place: 5, access: 'read' }] },
-      "place must be a Device, a Context, 'host' or { hostNode }, not 5",
+      "access[0].place must be a Device, a Context, 'host' or { hostNode }, not 5",
     ],
     [
       'memory',
       { access: [{ place: { hostNode: 0, on: 1 }, access: 'read' }] },
-      "place must have only the keys hostNode, not 'on'",
+      "access[0].place must have only the keys hostNode, not 'on'",
     ],
     [
       'memory',
       { access: [{ place: device, access: 'write' }] },
-      "access must be 'none', 'read' or 'readWrite', not 'write'",
+      "access[0].access must be 'none', 'read' or 'readWrite', not 'write'",
     ],
   ])('refuses %s with %o, and maps nothing', (what, options, message) => {
     using range = AddressRange.reserve(unit)

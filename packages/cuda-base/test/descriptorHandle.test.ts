@@ -88,15 +88,20 @@ test.each([
     0,
     { ...memoryFacts, content: 'stream' },
     TypeError,
-    "content must be 'memory', 'pool' or 'multicast', not 'stream'",
+    "facts.content must be 'memory', 'pool' or 'multicast', not 'stream'",
   ],
   [0, { ...memoryFacts, type: 'fabric' }, TypeError, "facts.type must be 'posix-fd', not 'fabric'"],
   [0, { ...memoryFacts, device: 0 }, TypeError, `facts must have only the keys ${keys}, not 'device'`],
-  [0, { ...memoryFacts, byteLength: 0 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1, not 0'],
-  [0, { ...memoryFacts, byteLength: -1 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1, not -1'],
-  [0, { ...memoryFacts, byteLength: 2 ** 60 }, RangeError, 'byteLength must be an integer from 1 to 2^53 - 1'],
-  [0, { ...memoryFacts, byteLength: '5' }, TypeError, "byteLength must be an integer from 1 to 2^53 - 1, not '5'"],
-  [0, { ...memoryFacts, deviceUuid: 5 }, TypeError, 'deviceUuid must be a string, not 5'],
+  [0, { ...memoryFacts, byteLength: 0 }, RangeError, 'facts.byteLength must be an integer from 1 to 2^53 - 1, not 0'],
+  [0, { ...memoryFacts, byteLength: -1 }, RangeError, 'facts.byteLength must be an integer from 1 to 2^53 - 1, not -1'],
+  [0, { ...memoryFacts, byteLength: 2 ** 60 }, RangeError, 'facts.byteLength must be an integer from 1 to 2^53 - 1'],
+  [
+    0,
+    { ...memoryFacts, byteLength: '5' },
+    TypeError,
+    "facts.byteLength must be an integer from 1 to 2^53 - 1, not '5'",
+  ],
+  [0, { ...memoryFacts, deviceUuid: 5 }, TypeError, 'facts.deviceUuid must be a string, not 5'],
 ])('it is not made of %s with %j', (descriptor, facts, kind, message) => {
   const make = (): unknown => new DescriptorHandle(descriptor as number, facts as typeof memoryFacts)
   expect(make).toThrow(kind)

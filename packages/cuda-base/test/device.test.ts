@@ -46,7 +46,7 @@ describe('Device.get', () => {
     expect(() => Device.from({} as never)).toThrow(
       /^Device\.from: device must be an object with \[Symbol\.for\('cuda\./,
     )
-    expect(() => Device.from(3)).toThrow(/^Device\.from: ordinal must be an integer from 0 to 2, not 3/)
+    expect(() => Device.from(3)).toThrow(/^Device\.from: device must be an integer from 0 to 2, not 3/)
     expect(() => Device.from(-1)).toThrow(RangeError)
   })
 

@@ -125,7 +125,7 @@ describe('DeviceBuffer.from', () => {
     [new Uint32Array(2), { dtype: 'f32' }, TypeError, `array ${toHold} Uint32Array`],
     [new Float32Array(3), { dtype: 'complex64' }, RangeError, 'array must be of whole elements of complex64 (8 bytes'],
     [new Uint8Array(25), { dtype: Particle }, RangeError, 'array must be of whole elements of Particle (24 bytes'],
-    [new Float32Array(1), { dtype: 'f33' }, TypeError, `options.${aDtype}, not 'f33'`],
+    [new Float32Array(1), { dtype: 'f33' }, TypeError, `${aDtype}, not 'f33'`],
     [new Float32Array(1), { type: 'f32' }, TypeError, "options must have only the keys dtype, not 'type'"],
     [new Float32Array(1), null, TypeError, 'options must be a plain object such as { dtype }, not null'],
     [

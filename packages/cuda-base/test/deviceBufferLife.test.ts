@@ -141,11 +141,11 @@ describe('DeviceBuffer.view and fromAddress', () => {
   })
 
   test.each([
-    [{ byteOffset: 2 }, RangeError, 'options.byteOffset must be a multiple of 4 for f32, not 2'],
-    [{ byteOffset: 24 }, RangeError, 'options.byteOffset must be an integer from 0 to 20, not 24'],
-    [{ byteOffset: 0.5 }, TypeError, 'options.byteOffset must be an integer from 0 to 20, not 0.5'],
-    [{ byteOffset: 4, length: 5 }, RangeError, 'options.length must be an integer from 0 to 4, not 5'],
-    [{ length: Number.NaN }, TypeError, 'options.length must be an integer from 0 to 5, not NaN'],
+    [{ byteOffset: 2 }, RangeError, 'byteOffset must be a multiple of 4 for f32, not 2'],
+    [{ byteOffset: 24 }, RangeError, 'byteOffset must be an integer from 0 to 20, not 24'],
+    [{ byteOffset: 0.5 }, TypeError, 'byteOffset must be an integer from 0 to 20, not 0.5'],
+    [{ byteOffset: 4, length: 5 }, RangeError, 'length must be an integer from 0 to 4, not 5'],
+    [{ length: Number.NaN }, TypeError, 'length must be an integer from 0 to 5, not NaN'],
     [{ offset: 4 }, TypeError, "options must have only the keys byteOffset, length, not 'offset'"],
     [new Map(), TypeError, 'options must be a plain object such as { byteOffset, length }, not an object of class Map'],
   ] as const)('view() refuses %o', (options, type, message) => {

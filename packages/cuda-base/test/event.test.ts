@@ -48,14 +48,17 @@ describe('Event.create', () => {
     ],
     [null, 'options must be a plain object such as { timing, blocking, interprocess }, not null'],
     [true, 'options must be a plain object such as { timing, blocking, interprocess }, not true'],
-    [{ timing: 1 }, 'options.timing must be a boolean, not 1'],
-    [{ blocking: 'yes' }, "options.blocking must be a boolean, not 'yes'"],
-    [{ interprocess: null }, 'options.interprocess must be a boolean, not null'],
-    [{ timing: true, interprocess: true }, 'options.timing must be false where interprocess is true, not true'],
+    [{ timing: 1 }, 'timing must be a boolean, not 1'],
+    [{ blocking: 'yes' }, "blocking must be a boolean, not 'yes'"],
+    [{ interprocess: null }, 'interprocess must be a boolean, not null'],
+    [{ timing: true, interprocess: true }, 'timing must be false where interprocess is true, not true'],
   ])('refuses the options %o', (options, message) => {
-    for (const make of [() => Event.create(device, options as never), () => device.createEvent(options as never)]) {
+    for (const [api, make] of [
+      ['Event.create', () => Event.create(device, options as never)],
+      ['Device.createEvent', () => device.createEvent(options as never)],
+    ] as const) {
       expect(make).toThrow(TypeError)
-      expect(make).toThrow(`Event.create: ${message}`)
+      expect(make).toThrow(`${api}: ${message}`)
     }
   })
 
@@ -111,7 +114,7 @@ describe('record', () => {
       expect(() => event.record(stream as never)).toThrow(/^Event\.record: stream must be a Stream, not /)
       expect(() => event.record(stream as never)).toThrow(TypeError)
     }
-    expect(() => event.record(other)).toThrow('event must be one of device 1, not of device 0')
+    expect(() => event.record(other)).toThrow('Event.record: stream must be one of device 0, not')
     const copy = await secondCopy()
     const foreign = copy.Device.get(0)
     const copied = foreign.createStream()

@@ -44,10 +44,10 @@ describe('GrowableBuffer.reserve', () => {
   })
 
   const keys = 'maximumLength, length, stepBytes, sharedWith, handleTypes, gpuDirectRdma, compressible'
-  const most = `options.maximumLength must be an integer from 1 to ${2 ** 45}`
-  const length = 'options.length must be an integer from 0 to 10'
-  const step = 'options.stepBytes must be an integer from 1 to 2^53 - 1'
-  const places = 'options.sharedWith must be a list of devices'
+  const most = `maximumLength must be an integer from 1 to ${2 ** 45}`
+  const length = 'length must be an integer from 0 to 10'
+  const step = 'stepBytes must be an integer from 1 to 2^53 - 1'
+  const places = 'sharedWith must be a list of devices'
   const base = { maximumLength: 10 }
   test.each([
     [5, base, TypeError, 'owner must be a Device or a Context, not 5'],
@@ -78,7 +78,7 @@ describe('GrowableBuffer.reserve', () => {
       device,
       { ...base, sharedWith: [5] },
       TypeError,
-      "place must be a Device, a Context, 'host' or { hostNode }, not 5",
+      "sharedWith[0] must be a Device, a Context, 'host' or { hostNode }, not 5",
     ],
     [device, { ...base, compressible: 1 }, TypeError, 'compressible must be a boolean, not 1'],
     [device, { ...base, handleTypes: 'fd' }, TypeError, "handleTypes must be 'posix-fd', 'win32', 'win32-kmt' or 'fab"],

@@ -40,7 +40,7 @@ describe('GrowableRange.reserve', () => {
     [
       device,
       { maximumBytes: unit, access: [{ place: second, access: 'all' }] },
-      "access must be 'none', 'read' or 'readWrite', not 'all'",
+      "access[0].access must be 'none', 'read' or 'readWrite', not 'all'",
     ],
     ['host', { maximumBytes: unit }, "device must be a Device or a Context, not 'host'"],
   ])('refuses %o with %o', (owner, options, message) => {

@@ -75,7 +75,7 @@ describe('ManagedBuffer.allocate', () => {
     [device, 'f32', 1.5, {}, TypeError, `length must be ${range}, not 1.5`],
     [device, 'f32', 1n, {}, TypeError, `length must be ${range}, not 1n`],
     [device, 'f32', '1', {}, TypeError, `length must be ${range}, not '1'`],
-    [device, 'f32', 1, { attach: 'single' }, TypeError, "options.attach must be 'global' or 'host', not 'single'"],
+    [device, 'f32', 1, { attach: 'single' }, TypeError, "attach must be 'global' or 'host', not 'single'"],
     [device, 'f32', 1, { at: 'host' }, TypeError, "options must have only the keys attach, not 'at'"],
     [device, 'f32', 1, 'host', TypeError, "options must be a plain object such as { attach }, not 'host'"],
     [device, 'f32', 1, stream, TypeError, 'options must be a plain object such as { attach }, not an object of class'],

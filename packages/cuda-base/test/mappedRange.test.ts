@@ -42,7 +42,9 @@ describe('the access of a MappedRange', () => {
     using range = AddressRange.reserve(unit)
     using mapped = range.map(memory)
     const wrongPlace = "place must be a Device, a Context, 'host' or { hostNode }, not 9"
-    expect(() => mapped.setAccess(9 as never, 'read')).toThrow(new TypeError(`MappedRange.setAccess: ${wrongPlace}`))
+    expect(() => mapped.setAccess(9 as never, 'read')).toThrow(
+      new TypeError(`MappedRange.setAccess: ${wrongPlace.replace('place', 'places')}`),
+    )
     expect(() => mapped.getAccess(9 as never)).toThrow(new TypeError(`MappedRange.getAccess: ${wrongPlace}`))
     expect(() => mapped.setAccess(device, 'write' as 'read')).toThrow(
       new TypeError("MappedRange.setAccess: access must be 'none', 'read' or 'readWrite', not 'write'"),

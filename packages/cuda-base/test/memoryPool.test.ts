@@ -32,7 +32,7 @@ describe('MemoryPool.create', () => {
   })
 
   const keys = 'handleTypes, maximumBytes'
-  const bytes = 'options.maximumBytes must be an integer from 0 to 2^53 - 1'
+  const bytes = 'maximumBytes must be an integer from 0 to 2^53 - 1'
   test.each([
     [5, {}, TypeError, 'owner must be a Device or a Context, not 5'],
     [device, { maximumBytes: -1 }, RangeError, `${bytes}, not -1`],
@@ -165,8 +165,16 @@ describe('what a MemoryPool keeps', () => {
     for (const [use, type, message] of [
       [() => pool.trimTo(-1), RangeError, '.trimTo: bytesToKeep must be an integer from 0 to 2^53 - 1, not -1'],
       [() => pool.trimTo(any(5n)), TypeError, '.trimTo: bytesToKeep must be an integer from 0 to 2^53 - 1, not 5n'],
-      [() => any((pool.releaseThreshold = Number.NaN)), TypeError, ': releaseThreshold must be an integer from 0 to 2'],
-      [() => any((pool.releaseThreshold = -1)), RangeError, ': releaseThreshold must be an integer from 0 to 2^53 - 1'],
+      [
+        () => any((pool.releaseThreshold = Number.NaN)),
+        TypeError,
+        '.releaseThreshold: bytes must be an integer from 0 to 2',
+      ],
+      [
+        () => any((pool.releaseThreshold = -1)),
+        RangeError,
+        '.releaseThreshold: bytes must be an integer from 0 to 2^53 - 1',
+      ],
       [() => pool.setReuse(any({ opportunistic: 1 })), TypeError, '.setReuse: policy.opportunistic must be a boolean'],
       [() => pool.setReuse(any({ x: true })), TypeError, `.setReuse: policy must have only the keys ${keys}, not 'x'`],
       [() => pool.setReuse(any(undefined)), TypeError, `.setReuse: policy must be a plain object such as { ${keys} }`],
@@ -190,7 +198,9 @@ describe('other devices', () => {
     }
     const place = "place must be a Device, a Context, 'host' or { hostNode }"
     expect(() => pool.getAccess(5 as never)).toThrow(new TypeError(`MemoryPool.getAccess: ${place}, not 5`))
-    expect(() => pool.setAccess('x' as never, 'readWrite')).toThrow(`MemoryPool.setAccess: ${place}, not 'x'`)
+    expect(() => pool.setAccess('x' as never, 'readWrite')).toThrow(
+      `MemoryPool.setAccess: ${place.replace('place', 'places')}, not 'x'`,
+    )
     expect(() => pool.setAccess(second, 'write' as never)).toThrow(
       "MemoryPool.setAccess: access must be 'none', 'read' or 'readWrite', not 'write'",
     )

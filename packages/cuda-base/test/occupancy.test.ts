@@ -60,9 +60,9 @@ describe('maxActiveBlocks', () => {
     [{ shared: 1 }, TypeError, "options must have only the keys sharedMemory, disableCachingOverride, not 'shared'"],
     [new (class Options {})(), TypeError, 'options must be a plain object such as { sharedMemory, disableCaching'],
     [null, TypeError, 'options must be a plain object such as { sharedMemory, disableCachingOverride }, not null'],
-    [{ sharedMemory: -1 }, RangeError, 'options.sharedMemory must be '],
-    [{ sharedMemory: '1' }, TypeError, 'options.sharedMemory must be '],
-    [{ disableCachingOverride: 1 }, TypeError, 'options.disableCachingOverride must be a boolean, not 1'],
+    [{ sharedMemory: -1 }, RangeError, 'sharedMemory must be '],
+    [{ sharedMemory: '1' }, TypeError, 'sharedMemory must be '],
+    [{ disableCachingOverride: 1 }, TypeError, 'disableCachingOverride must be a boolean, not 1'],
   ])('refuses the options %o', (options, kind, message) => {
     expect(() => maxActiveBlocks(device, kernel, 32, options as never)).toThrow(kind)
     expect(() => maxActiveBlocks(device, kernel, 32, options as never)).toThrow(`maxActiveBlocks: ${message}`)
@@ -187,12 +187,12 @@ describe('searchBlockSize', () => {
       "options must have only the keys sharedMemory, disableCachingOverride, blockSizeLimit, not 'l",
     ],
     [null, TypeError, 'options must be a plain object such as { sharedMemory, disableCachingOverride, block'],
-    [{ blockSizeLimit: 0 }, RangeError, 'options.blockSizeLimit must be an integer from 1 to 2^53 - 1, not 0'],
-    [{ blockSizeLimit: '32' }, TypeError, 'options.blockSizeLimit must be '],
-    [{ sharedMemory: -1 }, RangeError, 'options.sharedMemory must be '],
-    [{ sharedMemory: () => 0.5 }, TypeError, 'options.sharedMemory must be '],
-    [{ sharedMemory: () => undefined }, TypeError, 'options.sharedMemory must be '],
-    [{ disableCachingOverride: 'no' }, TypeError, 'options.disableCachingOverride must be a boolean'],
+    [{ blockSizeLimit: 0 }, RangeError, 'blockSizeLimit must be an integer from 1 to 2^53 - 1, not 0'],
+    [{ blockSizeLimit: '32' }, TypeError, 'blockSizeLimit must be '],
+    [{ sharedMemory: -1 }, RangeError, 'sharedMemory must be '],
+    [{ sharedMemory: () => 0.5 }, TypeError, 'sharedMemory must be '],
+    [{ sharedMemory: () => undefined }, TypeError, 'sharedMemory must be '],
+    [{ disableCachingOverride: 'no' }, TypeError, 'disableCachingOverride must be a boolean'],
   ])('refuses the options %o', (options, kind, message) => {
     expect(() => search(options as never)).toThrow(kind)
     expect(() => search(options as never)).toThrow(`search: ${message}`)

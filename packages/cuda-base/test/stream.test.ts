@@ -58,7 +58,7 @@ describe('Stream.create', () => {
     const range = `an integer from ${greatest} to ${least}`
     for (const priority of [greatest - 1, least + 1, Number.NEGATIVE_INFINITY]) {
       expect(refusalOf(() => Stream.create(device, { priority }))).toEqual(
-        new RangeError(`Stream.create: options.priority must be ${range}, not ${priority}`),
+        new RangeError(`Stream.create: priority must be ${range}, not ${priority}`),
       )
     }
     for (const priority of [0.5, Number.NaN, '0' as never]) {
@@ -83,13 +83,16 @@ describe('Stream.create', () => {
     ],
     [null, 'options must be a plain object such as { nonBlocking, priority }, not null'],
     [-1, 'options must be a plain object such as { nonBlocking, priority }, not -1'],
-    [{ nonBlocking: 1 }, 'options.nonBlocking must be a boolean, not 1'],
-    [{ nonBlocking: null }, 'options.nonBlocking must be a boolean, not null'],
+    [{ nonBlocking: 1 }, 'nonBlocking must be a boolean, not 1'],
+    [{ nonBlocking: null }, 'nonBlocking must be a boolean, not null'],
   ])('refuses the options %o', (options, message) => {
-    for (const make of [() => Stream.create(device, options as never), () => device.createStream(options as never)]) {
+    for (const [api, make] of [
+      ['Stream.create', () => Stream.create(device, options as never)],
+      ['Device.createStream', () => device.createStream(options as never)],
+    ] as const) {
       const error = refusalOf(make) as Error
       expect(error).toBeInstanceOf(TypeError)
-      expect(error.message.startsWith(`Stream.create: ${message}`), error.message).toBe(true)
+      expect(error.message.startsWith(`${api}: ${message}`), error.message).toBe(true)
     }
   })
 

@@ -1,4 +1,4 @@
-import { Device, type Stream, startDriver } from '@shoal/cuda-base'
+import { Device, driverLibrary, type Stream, startDriver } from '@shoal/cuda-base'
 import { type CUdevice, driver } from '@shoal/cuda-sys/driver'
 import { bindCall, slots64 } from '@shoal/ffi/calls'
 
@@ -6,7 +6,7 @@ import { bindCall, slots64 } from '@shoal/ffi/calls'
 export class TestDevice extends Device {
   constructor(ordinal: number) {
     startDriver()
-    super(ordinal, ordinal as CUdevice)
+    super(ordinal, ordinal as CUdevice, driverLibrary)
   }
 
   /** Bytes in use. */

@@ -449,7 +449,7 @@ describe('occupancy', () => {
     )
     expect(() => kernel.availableSharedMemory(0, 32)).toThrow(/^Kernel\.availableSharedMemory: blockCount must be /)
     expect(() => kernel.potentialBlockSize({ blockSizeLimit: 0 })).toThrow(
-      /^Kernel\.potentialBlockSize: options\.blockSizeLimit must be /,
+      /^Kernel\.potentialBlockSize: blockSizeLimit must be /,
     )
     expect(() => kernel.potentialBlockSize(5 as never)).toThrow(TypeError)
     expect(lastOccupancy().calls).toBe(calls)

@@ -43,7 +43,7 @@ test('repeats what was packed, and changes what is set', () => {
 test('a refused value leaves the one before', () => {
   using buffer = DeviceBuffer.zeros(device, 'f32', 4)
   const prepared = module.kernel('args_4_8', ['f32', 'ptr']).prepare(good, 1.5, buffer)
-  expect(() => prepared.set(0, '1' as unknown as number)).toThrow(/^PreparedLaunch\.set: args\[0\]/)
+  expect(() => prepared.set(0, '1' as unknown as number)).toThrow(/^PreparedLaunch\.set: value/)
   expect(() => prepared.set(0, '1' as unknown as number)).toThrow(TypeError)
   expect(() => prepared.set(1, 1 as never)).toThrow(TypeError)
   expect(() => prepared.set(1, -1n)).toThrow(RangeError)
@@ -60,7 +60,7 @@ test('a refused value leaves the one before', () => {
 test('a struct that is refused halfway leaves the one before', () => {
   const Pair = defineStruct('Pair', { first: 'i32', second: 'i32' })
   const prepared = module.kernel('args_8', [Pair]).prepare(good, { first: 1, second: 2 })
-  expect(() => prepared.set(0, { first: 10, second: 0.5 })).toThrow(/^PreparedLaunch\.set: args\[0\]: Pair\.second/)
+  expect(() => prepared.set(0, { first: 10, second: 0.5 })).toThrow(/^PreparedLaunch\.set: value: Pair\.second/)
   prepared.launch()
   expect(Pair.decode(lastLaunch().arguments)).toEqual([{ first: 1, second: 2 }])
   prepared.set(0, { first: 10, second: 20 }).launch()

@@ -257,13 +257,13 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
       pool.releaseThreshold = -1
     },
     'RangeError',
-    'MemoryPool: releaseThreshold must be an integer from 0 to 2^53 - 1, not -1',
+    'MemoryPool.releaseThreshold: bytes must be an integer from 0 to 2^53 - 1, not -1',
   ],
   [
     'a growable buffer that can have no elements',
     () => GrowableBuffer.reserve(device, 'f32', { maximumLength: 0 }),
     'RangeError',
-    `GrowableBuffer.reserve: options.maximumLength must be an integer from 1 to ${2 ** 45}, not 0`,
+    `GrowableBuffer.reserve: maximumLength must be an integer from 1 to ${2 ** 45}, not 0`,
   ],
   [
     'more elements than it can have',
@@ -275,7 +275,7 @@ const cases: readonly (readonly [what: string, act: () => unknown, name: string,
     'devices that are no list',
     () => GrowableBuffer.reserve(device, 'f32', { maximumLength: 1, sharedWith: wrong(device) }),
     'TypeError',
-    'GrowableBuffer.reserve: options.sharedWith must be a list of devices, not an object of class Device',
+    'GrowableBuffer.reserve: sharedWith must be a list of devices, not an object of class Device',
   ],
 ]
 

@@ -1,4 +1,4 @@
-import { StatusError } from '@shoal/types'
+import { requireAddress, requireFunction, StatusError } from '@shoal/types'
 import { contextSlot, slots64 } from './addon/block.js'
 import { addon } from './addon/load.js'
 
@@ -21,6 +21,9 @@ export function setContextFunctions(
   setCurrent: bigint,
   statusText?: (status: number) => StatusText | undefined,
 ): void {
+  requireAddress(getCurrent, 'setContextFunctions', 'getCurrent')
+  requireAddress(setCurrent, 'setContextFunctions', 'setCurrent')
+  if (statusText !== undefined) requireFunction(statusText, 'setContextFunctions', 'statusText')
   addon().setContextFunctions(getCurrent, setCurrent)
   describe = statusText
   areSet = true
@@ -58,6 +61,7 @@ export function contextError(status: number, where = ''): StatusError {
  * @throws StatusError when the driver refuses.
  */
 export function enterContext(context: bigint): bigint | undefined {
+  requireAddress(context, 'enterContext', 'context')
   enter ??= addon().enterContext
   slots64[contextSlot] = context
   const outcome = enter()
@@ -70,6 +74,7 @@ export function enterContext(context: bigint): bigint | undefined {
 /** Restores what {@link enterContext} returned. */
 export function leaveContext(previous: bigint | undefined): void {
   if (previous === undefined) return
+  requireAddress(previous, 'leaveContext', 'previous')
   leave ??= addon().leaveContext
   slots64[contextSlot] = previous
   // The caller's context may have been destroyed in between; then there is none to go back to. The slot is empty by now.

@@ -1,4 +1,4 @@
-import { describeValue, type LoadAttempt, ShoalError, wrongType } from '@shoal/types'
+import { describeValue, isArray, type LoadAttempt, propertyOf, ShoalError, wrongType } from '@shoal/types'
 import { addon, type CallEngine, callEngine } from './addon/load.js'
 import { definedLibraries, type NativeLibrary } from './library/nativeLibrary.js'
 
@@ -24,9 +24,10 @@ export interface LibraryReport {
  * Libraries that are found stay loaded.
  */
 export function probe(libraries: readonly NativeLibrary[] = definedLibraries()): LibraryReport[] {
-  if (!Array.isArray(libraries)) throw wrongType('probe', 'libraries', 'an array of NativeLibrary', libraries)
+  if (!isArray(libraries)) throw wrongType('probe', 'libraries', 'an array of NativeLibrary', libraries)
   for (const [index, library] of libraries.entries()) {
-    if (typeof library?.load !== 'function') throw wrongType('probe', `libraries[${index}]`, 'a NativeLibrary', library)
+    if (typeof propertyOf(library, 'load') !== 'function')
+      throw wrongType('probe', `libraries[${index}]`, 'a NativeLibrary', library)
   }
   return libraries.map(report)
 }

@@ -80,7 +80,7 @@ describe('calls off the JavaScript thread', () => {
       [{ keep: 5 }, fine, /^offThread: keep must be an array, not 5/],
       [{ stop: true }, fine, /^offThread: options must have only the keys context, .*, not 'stop'/],
       [{ results: 'both' }, fine, /results must be 'status' or 'value', not 'both'/],
-      [{ background }, fine, /not extensible/],
+      [{ background }, fine, /^offThread: background must be a plain object that can be written to/],
       [{}, undefined, /record must be a function/],
       [{}, async () => failWith(0), /record must be a function that is not asynchronous/],
       [{}, () => Promise.reject(new Error('of nobody')), /record must be a function that is not asynchronous/],

@@ -102,7 +102,7 @@ test.each([
   [{ count: 'x' }, TypeError, 'Outer.count'],
   [{ list: [1, 2, 3, 4] }, RangeError, 'Outer.list'],
   [{ list: [65536] }, RangeError, 'Outer.list'],
-  [{ inner: { x: 1.5 } }, RangeError, 'Inner.x'],
+  [{ inner: { x: 1.5 } }, TypeError, 'Inner.x'],
   [{ unknown: 1 }, TypeError, "Outer must have only its own fields, not 'unknown'"],
 ] as const)('%o is refused by name', (wrong, type, message) => {
   expect(() => outer.write(new Uint8Array(80), wrong as never)).toThrow(type)

@@ -44,7 +44,7 @@ describe('waiting', () => {
       { event: 2n ** 64n },
       { notReady: Number.NaN },
     ]) {
-      await expect(waitForEvent({ ...good, ...wrong } as never)).rejects.toThrow(/^waitForEvent: \w+ must be /)
+      await expect(waitForEvent({ ...good, ...wrong } as never)).rejects.toThrow(/^waitForEvent: query\.\w+ must be /)
     }
   })
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { type OptionKeys, optionalOptions, usersWith, waitKeys, wrongType } from '@shoal/types'
+import { isRevoked, type OptionKeys, optionalOptions, usersWith, waitKeys, wrongType } from '@shoal/types'
 import { ConnectedJob, type Placement } from './connectedJob.js'
 import { detect } from './environment/detect.js'
 import { deviceOrdinalIn } from './environment/deviceOrdinal.js'
@@ -37,7 +37,7 @@ export async function bootstrap(options?: BootstrapOptions): Promise<Job> {
   const { environment = process.env, users: others, ...wait } = optionalOptions(options, 'bootstrap', keys)
   const { timeout, signal } = waitOf(wait, 'bootstrap')
   const users = usersWith(others, 'bootstrap')
-  if (typeof environment !== 'object' || environment === null) {
+  if (typeof environment !== 'object' || environment === null || isRevoked(environment)) {
     throw wrongType('bootstrap', 'environment', 'an object of variables', environment)
   }
   const found = find(environment)

@@ -33,7 +33,7 @@ export function ncclHeaderVersion(): NcclVersion {
  * @throws LibraryNotFoundError when there is no NCCL, TypeError for a feature of another library.
  */
 export function ncclSupports(feature: Feature): boolean {
-  return supports(ncclVersion(), feature)
+  return supports(ncclVersion(), feature, 'ncclSupports')
 }
 
 /** Throws VersionTooOldError when the loaded library is older than `since`; `what` names the function or feature. */

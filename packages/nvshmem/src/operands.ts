@@ -4,6 +4,7 @@ import {
   type DType,
   dtypeInfo,
   isMemoryLike,
+  isRevoked,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
@@ -58,7 +59,12 @@ export function localAt(
   parameter: string,
   written: boolean,
 ): MemoryRange {
-  let range = (memory as Partial<MemoryLike> | null | undefined)?.[memoryProtocol]
+  let range: MemoryRange | undefined
+  try {
+    range = (memory as Partial<MemoryLike> | null | undefined)?.[memoryProtocol]
+  } catch (error) {
+    if (!isRevoked(memory)) throw error
+  }
   if (range === undefined || range === null || range.version !== 0 || typeof range.address !== 'bigint') {
     range = toMemoryRange(memory as MemoryLike, api, parameter)
   }
@@ -82,7 +88,12 @@ export function streamAt(live: LiveSession, stream: StreamOperand, api: string):
 /** What the stream protocol tells of a stream, checked. */
 export function streamHandleAt(live: LiveSession, stream: StreamOperand, api: string): StreamHandle {
   if (stream === undefined) throw wrongType(api, 'stream', 'named (null is the default stream)', stream)
-  let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  let handle: StreamHandle | undefined
+  try {
+    handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  } catch (error) {
+    if (!isRevoked(stream)) throw error
+  }
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = toStreamHandle(stream, api, 'stream')
     if (typeof stream === 'bigint') requireStream(live, stream, api)

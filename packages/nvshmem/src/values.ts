@@ -22,9 +22,13 @@ export function toNative(dtype: DType, value: unknown, api: string, parameter: s
   if (typeof value === 'bigint' && value >= 0n && value < mostSigned64 && (dtype === 'u64' || dtype === 'i64'))
     return value
   if (typeof value === 'number' && (dtype === 'f64' || (dtype === 'i32' && (value | 0) === value))) return value
+  return elementsOf(dtype, [value], api, parameter)[0] as number | bigint
+}
+
+/** The entries of one element as C has them. @throws TypeError, RangeError that name the parameter */
+export function elementsOf(dtype: DType, entries: readonly unknown[], api: string, parameter: string): StorageArray {
   try {
-    const array = encodeArray(dtype, [value] as HostValueOf<DType>[]) as StorageArray
-    return array[0] as number | bigint
+    return encodeArray(dtype, entries as HostValueOf<DType>[]) as StorageArray
   } catch (error) {
     if (error instanceof Error) error.message = error.message.replace('encodeArray: values[0]', `${api}: ${parameter}`)
     throw error

@@ -188,7 +188,7 @@ describe('SymmetricBuffer', () => {
     [
       'an unknown option of a wait',
       () => floats.toArray(anything({ stream: null })),
-      "SymmetricBuffer.copyTo: options must have only the keys signal, timeout, not 'stream'",
+      "SymmetricBuffer.toArray: options must have only the keys signal, timeout, not 'stream'",
     ],
     ['the disposal of a view', () => floats.slice(1).dispose(), 'a view owns no memory'],
     ['the resizing of a view', () => floats.slice(1).resize(3), /a view cannot be resized/],

@@ -78,8 +78,8 @@ describe('maxActiveBlocks', () => {
     [{ shared: 1 }, "options must have only the keys sharedMemory, disableCachingOverride, not 'shared'"],
     [null, 'options must be a plain object such as { device }, not null'],
     [new (class Options {})(), 'options must be a plain object such as { device }, not an object of class Options'],
-    [{ sharedMemory: '1' }, 'options.sharedMemory must be '],
-    [{ disableCachingOverride: 0 }, 'options.disableCachingOverride must be a boolean, not 0'],
+    [{ sharedMemory: '1' }, 'sharedMemory must be '],
+    [{ disableCachingOverride: 0 }, 'disableCachingOverride must be a boolean, not 0'],
   ])('refuses the options %o', (options, message) => {
     expect(() => maxActiveBlocks(kernel, 32, options as never)).toThrow(TypeError)
     expect(() => maxActiveBlocks(kernel, 32, options as never)).toThrow(`maxActiveBlocks: ${message}`)

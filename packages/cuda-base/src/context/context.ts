@@ -18,9 +18,11 @@ import {
   DisposedError,
   inspectKey,
   inspectLine,
+  isRevoked,
   loadedFrom,
   otherCopy,
   outOfRange,
+  propertyOf,
   requireFunction,
   requireInteger,
   wrongType,
@@ -193,14 +195,22 @@ export class Context {
    * @throws StatusError when the two devices cannot (`Device.canAccessPeer` tells).
    */
   enablePeerAccess(peer: DeviceOrContext): void {
-    const harmless = Status.peerAccessAlreadyEnabled
-    this._peers.add(this.#peerAccess('ctxEnablePeerAccess', 'Context.enablePeerAccess', peer, harmless))
+    this._enablePeerAccess(peer, 'Context.enablePeerAccess')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  _enablePeerAccess(peer: DeviceOrContext, api: string): void {
+    this._peers.add(this.#peerAccess('ctxEnablePeerAccess', api, peer, Status.peerAccessAlreadyEnabled))
   }
 
   /** Ends what {@link enablePeerAccess} began; without it, does nothing (`cuCtxDisablePeerAccess`, `cudaDeviceDisablePeerAccess`). */
   disablePeerAccess(peer: DeviceOrContext): void {
-    const harmless = Status.peerAccessNotEnabled
-    this._peers.delete(this.#peerAccess('ctxDisablePeerAccess', 'Context.disablePeerAccess', peer, harmless))
+    this._disablePeerAccess(peer, 'Context.disablePeerAccess')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  _disablePeerAccess(peer: DeviceOrContext, api: string): void {
+    this._peers.delete(this.#peerAccess('ctxDisablePeerAccess', api, peer, Status.peerAccessNotEnabled))
   }
 
   /** Gives the ordinal of the other device. */
@@ -471,13 +481,25 @@ export type DeviceOrContext = Context | DeviceWithContext
 
 /** The context of a device, or the context itself, alive. @throws TypeError for anything else, DisposedError */
 export function contextOf(owner: DeviceOrContext, api: string, name = 'owner'): Context {
-  if (owner instanceof Context) {
-    owner._requireAlive()
-    return owner
+  const context = contextBehind(owner)
+  if (context !== undefined) return context
+  throw (
+    otherCopy(propertyOf(owner, 'primaryContext') ?? owner, api, name, Context) ??
+    wrongType(api, name, 'a Device or a Context', owner)
+  )
+}
+
+/** The context itself, or that of a device; undefined where it is neither. @throws DisposedError for one that is gone. */
+export function contextBehind(owner: unknown): Context | undefined {
+  let context: unknown
+  try {
+    context = owner instanceof Context ? owner : (owner as DeviceWithContext | null | undefined)?.primaryContext
+  } catch (error) {
+    if (!isRevoked(owner)) throw error
   }
-  const context: unknown = (owner as DeviceWithContext | null | undefined)?.primaryContext
-  if (context instanceof Context) return context
-  throw otherCopy(context ?? owner, api, name, Context) ?? wrongType(api, name, 'a Device or a Context', owner)
+  if (!(context instanceof Context)) return undefined
+  if (context === owner) context._requireAlive()
+  return context
 }
 
 function withContextForRelease(handle: CUcontext, call: () => number): number {

@@ -15,6 +15,7 @@ import {
   deviceProtocol,
   type ElementType,
   inspectKey,
+  isInstance,
   loadedFrom,
   toDeviceOrdinal,
   wrongType,
@@ -23,7 +24,7 @@ import type { CallName, CudaLibrary } from '../calls/cudaLibrary.js'
 import { driverLibrary } from '../calls/driverLibrary.js'
 import { Context, type DeviceWithContext } from '../context/context.js'
 import { DeviceInUseError } from '../context/deviceInUse.js'
-import type { ContextLimit } from '../context/limits.js'
+import { type ContextLimit, limitCode } from '../context/limits.js'
 import { check, Status } from '../errors.js'
 import { Event, type EventOptions } from '../event/event.js'
 import { throwFirst } from '../lifetime.js'
@@ -34,7 +35,7 @@ import { scratch } from '../native.js'
 import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
 import { PhysicalMemory } from '../vmm/physicalMemory.js'
-import { type AllocationOptions, allocationGranularity, type Granularity } from '../vmm/properties.js'
+import { type AllocationOptions, type Granularity, granularityAt } from '../vmm/properties.js'
 import { DeviceList } from './deviceList.js'
 
 type WithoutPrefix<Name, Prefix extends string> = Name extends `${Prefix}${infer Rest}` ? Rest : never
@@ -84,7 +85,11 @@ export class Device implements DeviceWithContext, DeviceLike {
   #defaultStream: Stream | undefined
   #computeCapability: { readonly major: number; readonly minor: number } | undefined
 
-  protected constructor(ordinal: number, handle: CUdevice, cuda: CudaLibrary = driverLibrary) {
+  /** @internal */
+  protected constructor(ordinal: number, handle: CUdevice, cuda: CudaLibrary) {
+    // In JavaScript anybody can call it.
+    if (typeof cuda?.startForCount !== 'function')
+      throw new TypeError('new Device: a Device must be got with Device.get, not made')
     this.ordinal = ordinal
     this.handle = handle
     this._cuda = cuda
@@ -93,7 +98,7 @@ export class Device implements DeviceWithContext, DeviceLike {
   static #list: DeviceList<Device> | undefined
 
   static get #devices(): DeviceList<Device> {
-    Device.#list ??= new DeviceList(driverLibrary, (ordinal, handle) => new Device(ordinal, handle))
+    Device.#list ??= new DeviceList(driverLibrary, (ordinal, handle) => new Device(ordinal, handle, driverLibrary))
     return Device.#list
   }
 
@@ -112,7 +117,12 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** The object of this package for a device of any package, or for an ordinal. @throws TypeError, RangeError */
   static from(device: DeviceLike | number): Device {
-    return Device.#devices.get(toDeviceOrdinal(device, 'Device.from'), 'Device.from')
+    return Device._find(device, 'Device.from', 'device')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _find(device: DeviceLike | number, api: string, name: string): Device {
+    return Device.#devices.get(toDeviceOrdinal(device, api, name), api, name)
   }
 
   /** All devices, by ordinal. */
@@ -204,12 +214,14 @@ export class Device implements DeviceWithContext, DeviceLike {
    * `cudaDeviceEnablePeerAccess`). Enabling twice is no error. @throws StatusError when the two devices cannot.
    */
   enablePeerAccess(peer: DeviceLike | number): void {
-    this.primaryContext.enablePeerAccess(this._resolve(peer, 'Device.enablePeerAccess', 'peer'))
+    const api = 'Device.enablePeerAccess'
+    this.primaryContext._enablePeerAccess(this._resolve(peer, api, 'peer'), api)
   }
 
   /** Ends what {@link enablePeerAccess} began; without it, does nothing. */
   disablePeerAccess(peer: DeviceLike | number): void {
-    this.primaryContext.disablePeerAccess(this._resolve(peer, 'Device.disablePeerAccess', 'peer'))
+    const api = 'Device.disablePeerAccess'
+    this.primaryContext._disablePeerAccess(this._resolve(peer, api, 'peer'), api)
   }
 
   /** Bytes free now and in all, as seen from the primary context (`cuMemGetInfo`, `cudaMemGetInfo`). */
@@ -233,12 +245,13 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** Reads a limit of the primary context in its own unit, mostly bytes (`cuCtxGetLimit`, `cudaDeviceGetLimit`). */
   getLimit(limit: ContextLimit): number {
-    return this.primaryContext.getLimit(limit)
+    return this.primaryContext._getLimit(limitCode(limit, 'Device.getLimit'))
   }
 
   /** Asks for a limit of the primary context; the driver may round it (`cuCtxSetLimit`, `cudaDeviceSetLimit`). */
   setLimit(limit: ContextLimit, value: number): void {
-    this.primaryContext.setLimit(limit, value)
+    const api = 'Device.setLimit'
+    this.primaryContext._setLimit(limitCode(limit, api), value, api)
   }
 
   /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
@@ -249,17 +262,17 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`). */
   createStream(options: StreamOptions = {}): Stream {
-    return Stream.create(this.primaryContext, options)
+    return Stream._create(this.primaryContext, options, 'Device.createStream')
   }
 
   /** Makes an event, without timing unless asked (`cuEventCreate`, `cudaEventCreateWithFlags`). */
   createEvent(options: EventOptions = {}): Event {
-    return Event.create(this.primaryContext, options)
+    return Event._create(this.primaryContext, options, 'Device.createEvent')
   }
 
   /** Makes a pool of memory on the device (`cuMemPoolCreate`, `cudaMemPoolCreate`). */
   createMemoryPool(options: MemoryPoolOptions = {}): MemoryPool {
-    return MemoryPool.create(this, options)
+    return MemoryPool._create(this, options, 'Device.createMemoryPool')
   }
 
   /** The pool that streams allocate from when none is named. See `MemoryPool.setCurrent`. */
@@ -274,17 +287,17 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** Bytes that sizes and offsets of memory on the device must be a multiple of (`cuMemGetAllocationGranularity`). */
   allocationGranularity(options: AllocationOptions & { readonly granularity?: Granularity | undefined } = {}): number {
-    return allocationGranularity(this, options)
+    return granularityAt(this, options, 'Device.allocationGranularity')
   }
 
   /** Makes memory without an address on the device (`cuMemCreate`). */
   createPhysicalMemory(byteLength: number, options: AllocationOptions = {}): PhysicalMemory {
-    return PhysicalMemory.create(this, byteLength, options)
+    return PhysicalMemory._create(this, byteLength, options, 'Device.createPhysicalMemory')
   }
 
   /** Makes typed memory on the device that grows and shrinks in place. */
   createGrowableBuffer<E extends ElementType>(dtype: E, options: GrowableBufferOptions): GrowableBuffer<E> {
-    return GrowableBuffer.reserve(this, dtype, options)
+    return GrowableBuffer._reserve(this, dtype, options, 'Device.createGrowableBuffer')
   }
 
   /** Blocks until all work of the primary context has ended (`cuCtxSynchronize`, `cudaDeviceSynchronize`). */
@@ -335,7 +348,7 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** @internal This package's object for a device. */
   _resolve(device: DeviceLike | number, api: string, name: string): Device {
-    return device instanceof Device ? device : Device.#devices.get(toDeviceOrdinal(device, api, name), api)
+    return isInstance(device, Device) ? device : Device._find(device, api, name)
   }
 
   get #argument(): CUdevice {

@@ -25,12 +25,12 @@ export class DeviceList<D extends Device> {
     return out.i32[0] as number
   }
 
-  get(ordinal: number, api = 'Device.get'): D {
+  get(ordinal: number, api = 'Device.get', name = 'ordinal'): D {
     const known = this.#devices.get(ordinal)
     if (known !== undefined) return known
     const { count } = this
-    if (count === 0) throw new RangeError(`${api}: ordinal must be that of a device, and there is no CUDA device`)
-    requireInteger(ordinal, api, 'ordinal', 0, count - 1)
+    if (count === 0) throw new RangeError(`${api}: ${name} must be that of a device, and there is no CUDA device`)
+    requireInteger(ordinal, api, name, 0, count - 1)
     this.#cuda.start()
     const out = scratch()
     check(cuDeviceGet(out, ordinal), 'cuDeviceGet')

@@ -2,10 +2,12 @@ import { type CUevent, cuEventElapsedTime, driver } from '@shoal/cuda-sys/driver
 import { type BackgroundWork, callInContext, type NativeMemory } from '@shoal/ffi'
 import { type NativeCall, putHandle, putPointer } from '@shoal/ffi/calls'
 import {
+  isInstance,
   loadedFrom,
   type OptionKeys,
   optionalBoolean,
   otherCopy,
+  propertyOf,
   requireOptions,
   requireWaitOptions,
   type WaitOptions,
@@ -35,6 +37,7 @@ export const eventKeys: OptionKeys<EventOptions> = { timing: true, blocking: tru
 
 /** What records an event: a stream. */
 interface Recorder {
+  readonly context: Context
   record(event: EventLike): EventLike
 }
 
@@ -85,16 +88,20 @@ export class Event extends Resource implements EventLike {
    * @throws TypeError for an event that is for other processes and records the time; StatusError
    */
   static create(owner: DeviceOrContext, options: EventOptions = {}): Event {
-    const api = 'Event.create'
+    return Event._create(owner, options, 'Event.create')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _create(owner: DeviceOrContext, options: EventOptions, api: string): Event {
     const context = contextOf(owner, api)
     requireOptions(options, api, eventKeys)
-    const timing = optionalBoolean(options.timing, api, 'options.timing', false)
-    const interprocess = optionalBoolean(options.interprocess, api, 'options.interprocess', false)
-    if (timing && interprocess) throw wrongType(api, 'options.timing', 'false where interprocess is true', timing)
+    const timing = optionalBoolean(options.timing, api, 'timing', false)
+    const interprocess = optionalBoolean(options.interprocess, api, 'interprocess', false)
+    if (timing && interprocess) throw wrongType(api, 'timing', 'false where interprocess is true', timing)
     const bits =
       (timing ? 0 : flags.disableTiming) |
       (interprocess ? flags.interprocess : 0) |
-      (optionalBoolean(options.blocking, api, 'options.blocking', false) ? flags.blocking : 0)
+      (optionalBoolean(options.blocking, api, 'blocking', false) ? flags.blocking : 0)
     return new Event(context, create(context, bits), timing)
   }
 
@@ -140,6 +147,12 @@ export class Event extends Resource implements EventLike {
       const api = 'Event.record'
       const streamClass = { name: 'Stream', [loadedFrom]: Resource[loadedFrom] }
       throw otherCopy(stream, api, 'stream', streamClass) ?? wrongType(api, 'stream', 'a Stream', stream)
+    }
+    const own = this.context
+    const { context } = stream
+    if (context._handle !== own._handle) {
+      const expected = `one of device ${own.device.ordinal}`
+      throw wrongType('Event.record', 'stream', expected, stream)
     }
     stream.record(this)
     return this
@@ -209,7 +222,9 @@ export class Event extends Resource implements EventLike {
 /** A stream, which cannot be named here: its class is made of this one. */
 function isRecorder(value: unknown): value is Recorder {
   return (
-    value instanceof Resource && !(value instanceof Event) && typeof (value as Partial<Recorder>).record === 'function'
+    isInstance(value, Resource as never) &&
+    typeof propertyOf(value, 'record') === 'function' &&
+    !(value instanceof Event)
   )
 }
 
@@ -217,6 +232,15 @@ function create(context: Context, bits: number): CUevent {
   const out = scratch()
   context._call('eventCreate', out, bits)
   return out.u64[0] as CUevent
+}
+
+/** A revoked proxy, which cannot be asked, is none. */
+export function isEvent(value: unknown): value is Event {
+  try {
+    return value instanceof Event
+  } catch {
+    return false
+  }
 }
 
 /** What a query says: whether the work is over. "Not ready" is no error. @throws StatusError */

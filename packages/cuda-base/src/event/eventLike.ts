@@ -1,5 +1,5 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { otherCopy, wrongType } from '@shoal/types'
+import { otherCopy, propertyOf, wrongType } from '@shoal/types'
 import { Context } from '../context/context.js'
 
 /** An event of `driver` or of `runtime`: a `CUevent` and a `cudaEvent_t` are the same handle. */
@@ -13,12 +13,10 @@ export interface EventLike {
 
 /** @throws TypeError for what is no event; DisposedError. */
 export function requireEventLike(value: unknown, api: string, name = 'event'): EventLike {
-  const event = value as Partial<EventLike> | null | undefined
-  const isEvent = typeof event === 'object' && event !== null && event.context instanceof Context && 'timing' in event
-  if (!isEvent || typeof event.handle !== 'bigint') {
-    throw otherCopy(event?.context, api, name, Context) ?? wrongType(api, name, 'an Event', value)
-  }
-  return event as EventLike
+  const context = typeof value === 'object' ? propertyOf(value, 'context') : undefined
+  const event = value as EventLike
+  if (context instanceof Context && typeof event.timing === 'boolean' && typeof event.handle === 'bigint') return event
+  throw otherCopy(context, api, name, Context) ?? wrongType(api, name, 'an Event', value)
 }
 
 /** @throws TypeError for an event that was made without timing. */

@@ -1,5 +1,5 @@
 import type { CUevent } from '@shoal/cuda-sys/driver'
-import { requireInstance, wrongType } from '@shoal/types'
+import { propertyOf, requireInstance, wrongType } from '@shoal/types'
 import { contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
 import { Event } from '../event/event.js'
@@ -37,7 +37,7 @@ export function ipcEventHandle(event: Event): IpcEventHandle {
 export function openIpcEvent(owner: DeviceOrContext, handle: IpcEventHandle): Event {
   const api = 'openIpcEvent'
   const context = contextOf(owner, api)
-  if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-event') {
+  if (propertyOf(handle, 'type') !== 'ipc-event') {
     throw wrongType(api, 'handle', 'what ipcEventHandle() returned', handle)
   }
   const bytes = decodeHandle(handle.handle, api)

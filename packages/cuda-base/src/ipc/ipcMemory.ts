@@ -7,6 +7,7 @@ import {
   type MemoryRange,
   memoryProtocol,
   outOfRange,
+  propertyOf,
   requireInstance,
   requireInteger,
   requireText,
@@ -170,10 +171,10 @@ function requireWithin({ byteOffset, length, dtype }: IpcMemoryHandle, available
 }
 
 function checkHandle(device: Context['device'], handle: IpcMemoryHandle): Uint8Array {
-  if (typeof handle !== 'object' || handle === null || handle.type !== 'ipc-memory') {
+  if (propertyOf(handle, 'type') !== 'ipc-memory') {
     throw wrongType(openApi, 'handle', 'what ipcMemoryHandle() returned', handle)
   }
-  const { bytes, alignment } = dtypeInfo(handle.dtype)
+  const { bytes, alignment } = dtypeInfo(handle.dtype, openApi, 'handle.dtype')
   requireInteger(handle.length, openApi, 'handle.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   requireInteger(handle.byteOffset, openApi, 'handle.byteOffset', 0)
   if (handle.byteOffset % alignment !== 0) {

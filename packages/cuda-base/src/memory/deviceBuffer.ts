@@ -22,7 +22,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Resource, watchLater } from '../lifetime.js'
-import { Stream, streamFor } from '../stream/stream.js'
+import { isStream, Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
 import { queueCopy } from './deviceCopy.js'
 import { type ElementValue, elementBytes, structBytes } from './elements.js'
@@ -145,8 +145,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const api = 'DeviceBuffer.from'
     const context = contextOf(owner, api)
     requireOptions(options, api, { dtype: true })
-    const dtype = options.dtype ?? dtypeOf(array as StorageArray, api, 'array')
-    requireElementType(dtype, api, 'options.dtype')
+    const { dtype = dtypeOf(array as StorageArray, api, 'array') } = options
+    requireElementType(dtype, api, 'dtype')
     const held = structBytes(array, dtype, api, 'array')
     requireArrayFor(held, dtype, api, 'array')
     const length = elementsIn(held, dtype, api, 'array')
@@ -162,7 +162,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    */
   static allocateOn<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'DeviceBuffer.allocateOn'
-    if (!(stream instanceof Stream)) requireStream(stream, api)
+    if (!isStream(stream)) requireStream(stream, api)
     const byteLength = bytesFor(dtype, length, api)
     stream._requireUsable()
     if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
@@ -331,7 +331,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
    */
   copyTo<T extends CopyTarget<E>>(target: T, options?: QueueOptions): Promise<T> {
-    const api = 'DeviceBuffer.copyTo'
+    return this.#download(target, options, 'DeviceBuffer.copyTo')
+  }
+
+  #download<T extends CopyTarget<E>>(target: T, options: QueueOptions | undefined, api: string): Promise<T> {
     try {
       const address = this._use()
       const stream = queueFor(this, options, api)
@@ -345,19 +348,23 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
 
   /** Copies into host memory as long as this memory and blocks until the data is there. @throws as {@link copyTo} */
   copyToSync<T extends CopyTarget<E>>(target: T, options?: QueueOptions): T {
-    const api = 'DeviceBuffer.copyToSync'
+    this.#downloadNow(target, options, 'DeviceBuffer.copyToSync')
+    return target
+  }
+
+  #downloadNow(target: CopyTarget<E>, options: QueueOptions | undefined, api: string): void {
     const address = this._use()
     const stream = queueFor(this, options, api)
     const to = checkTarget(target, this, api)
     this.#requireStillThere()
     downloadNow(this.context, stream, address, to)
-    return target
   }
 
   /** Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs. */
   toArray(options?: QueueOptions): Promise<ElementArrayOf<E>> {
     const { dtype } = this
-    const copied: Promise<ArrayBufferView> = this.copyTo(arrayFor(dtype, this.length) as HostArrayOf<E>, options)
+    const array = arrayFor(dtype, this.length) as HostArrayOf<E>
+    const copied: Promise<ArrayBufferView> = this.#download(array, options, 'DeviceBuffer.toArray')
     return typeof dtype === 'string'
       ? (copied as Promise<ElementArrayOf<E>>)
       : copied.then((array) => elementsFrom(array, dtype))
@@ -366,7 +373,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   /** Like {@link toArray}, and blocks until the stream gets there. */
   toArraySync(options?: QueueOptions): ElementArrayOf<E> {
     const array = arrayFor(this.dtype, this.length)
-    this.copyToSync(array as HostArrayOf<E>, options)
+    this.#downloadNow(array as HostArrayOf<E>, options, 'DeviceBuffer.toArraySync')
     return elementsFrom(array, this.dtype)
   }
 
@@ -376,15 +383,19 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
    * @throws RangeError when the range does not lie within the buffer.
    */
   slice(start = 0, end = this.length): DeviceBuffer<E> {
+    return this.#slice(start, end, 'DeviceBuffer.slice')
+  }
+
+  #slice(start: number, end: number, api: string): DeviceBuffer<E> {
     const whole = this._use()
-    const { first, length } = sliceOf(start, end, this.length, 'DeviceBuffer.slice')
+    const { first, length } = sliceOf(start, end, this.length, api)
     const address = whole + BigInt(first * bytesOfElement(this.dtype))
     return new DeviceBuffer(this.#owner, this.dtype, length, address)
   }
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
   subarray(start = 0, end = this.length): DeviceBuffer<E> {
-    return this.slice(start, end)
+    return this.#slice(start, end, 'DeviceBuffer.subarray')
   }
 
   /** The same bytes as elements of another type, without a copy. @throws RangeError when they do not fit. */

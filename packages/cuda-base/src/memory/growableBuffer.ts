@@ -6,14 +6,14 @@ import {
   memoryProtocol,
   type OptionKeys,
   requireInteger,
+  requireList,
   requireOptions,
-  wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Resource, releaseAfterFailure } from '../lifetime.js'
 import type { AccessGrant } from '../vmm/access.js'
 import { GrowableRange } from '../vmm/growableRange.js'
-import type { MemoryPlace } from '../vmm/location.js'
+import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import type { AllocationOptions } from '../vmm/properties.js'
 import { DeviceBuffer } from './deviceBuffer.js'
 import { nameOfType, requireElementType } from './elementType.js'
@@ -77,17 +77,26 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     dtype: E,
     options: GrowableBufferOptions,
   ): GrowableBuffer<E> {
-    const api = 'GrowableBuffer.reserve'
+    return GrowableBuffer._reserve(owner, dtype, options, 'GrowableBuffer.reserve')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _reserve<E extends ElementType>(
+    owner: DeviceOrContext,
+    dtype: E,
+    options: GrowableBufferOptions,
+    api: string,
+  ): GrowableBuffer<E> {
     const context = contextOf(owner, api)
     requireOptions(options, api, growableBufferKeys)
     const { bytes } = requireElementType(dtype, api)
     const { maximumLength, length = 0, sharedWith, stepBytes, handleTypes, gpuDirectRdma, compressible } = options
     const mostElements = Math.floor(mostBytes / bytes)
-    const maximumBytes = requireInteger(maximumLength, api, 'options.maximumLength', 1, mostElements) * bytes
+    const maximumBytes = requireInteger(maximumLength, api, 'maximumLength', 1, mostElements) * bytes
     const access = sharedWith === undefined ? undefined : readWriteFor(sharedWith, api)
     const made = { maximumBytes, stepBytes, handleTypes, gpuDirectRdma, compressible, access }
-    requireInteger(length, api, 'options.length', 0, maximumLength)
-    if (stepBytes !== undefined) requireInteger(stepBytes, api, 'options.stepBytes', 1)
+    requireInteger(length, api, 'length', 0, maximumLength)
+    if (stepBytes !== undefined) requireInteger(stepBytes, api, 'stepBytes', 1)
     const range = GrowableRange._reserve(context.device, made, api)
     const buffer = new GrowableBuffer(context, dtype, bytes, range)
     if (length === 0) return buffer
@@ -170,6 +179,8 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
 }
 
 function readWriteFor(places: readonly MemoryPlace[], api: string): AccessGrant[] {
-  if (!Array.isArray(places)) throw wrongType(api, 'options.sharedWith', 'a list of devices', places)
-  return places.map((place: MemoryPlace) => ({ place, access: 'readWrite' }))
+  return requireList(places, api, 'sharedWith', 'a list of devices').map((place, index) => {
+    resolvePlace(place, api, `sharedWith[${index}]`)
+    return { place, access: 'readWrite' }
+  })
 }

@@ -1,4 +1,4 @@
-import { type DType, dtypeOf, type ElementType, outOfRange, wrongType } from '@shoal/types'
+import { type DType, dtypeOf, type ElementType, isDetached, outOfRange, wrongType } from '@shoal/types'
 import { byteLengthOf } from './arrayBytes.js'
 import { bytesOfElement, nameOfType, storageOf } from './elementType.js'
 
@@ -53,6 +53,8 @@ export function requireArrayFor(
 export function elementsIn(array: ArrayBufferView, type: ElementType, api: string, name: string): number {
   const bytes = bytesOfElement(type)
   const byteLength = byteLengthOf(array)
+  if (byteLength === 0 && isDetached(array))
+    throw wrongType(api, name, 'an array with a buffer', 'one whose buffer was detached')
   if (byteLength % bytes === 0) return byteLength / bytes
   throw outOfRange(api, name, `of whole elements of ${nameOfType(type)} (${bytes} bytes each)`, `${byteLength} bytes`)
 }

@@ -140,7 +140,8 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
     const { bytes } = requireElementType(dtype, api)
     const byteLength = requireInteger(length, api, 'length', 1, Math.floor(largestView / bytes)) * bytes
     requireOptions(options, api, managedKeys)
-    const attach = requireOneOf(options.attach ?? 'global', api, 'options.attach', ['global', 'host'])
+    const { attach = 'global' } = options
+    requireOneOf(attach, api, 'attach', ['global', 'host'])
     if (attach === 'global') requireConcurrentAccess(context, api)
     const out = scratch()
     context._call('memAllocManaged', out, byteLength, attachments[attach])
@@ -273,7 +274,7 @@ export class ManagedBuffer<E extends ElementType = DType> extends Resource imple
   #advise(advice: ManagedAdvice, which: 0 | 1, place: ManagedPlace | undefined, api: string): this {
     const code = requireKeyOf(advice, api, 'advice', advices)[which] as CUmem_advise
     const needsPlace = advice === 'accessedBy' || (advice === 'preferredLocation' && which === 0)
-    const location = locationBytes(place ?? (needsPlace ? undefined : this.context.device.ordinal), api)
+    const location = locationBytes(place === undefined && !needsPlace ? this.context.device.ordinal : place, api)
     this.context._call('memAdvise', this.address as CUdeviceptr, this.byteLength, code, location)
     return this
   }

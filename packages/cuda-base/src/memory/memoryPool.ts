@@ -30,7 +30,7 @@ import {
   withReason,
 } from '../share/handleKinds.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
-import type { Stream } from '../stream/stream.js'
+import { type Stream, streamFor } from '../stream/stream.js'
 import { type MemoryAccess, readAccess, resolveSameAccess, writeGrants } from '../vmm/access.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { Allocation, requireImported } from './allocation.js'
@@ -103,12 +103,17 @@ export class MemoryPool extends Resource {
    * @throws TypeError, RangeError; StatusError when the device cannot export as asked.
    */
   static create(owner: DeviceOrContext, options: MemoryPoolOptions = {}): MemoryPool {
-    const api = 'MemoryPool.create'
+    return MemoryPool._create(owner, options, 'MemoryPool.create')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _create(owner: DeviceOrContext, options: MemoryPoolOptions, api: string): MemoryPool {
     const context = contextOf(owner, api)
     requireOptions(options, api, poolKeys)
     const { type, id } = resolvePlace(context, api, 'owner')
-    const handleTypes = handleKindBits(options.handleTypes ?? [], api)
-    const maximum = requireInteger(options.maximumBytes ?? 0, api, 'options.maximumBytes', 0)
+    const handleTypes = handleKindBits(options.handleTypes === undefined ? [] : options.handleTypes, api)
+    const { maximumBytes = 0 } = options
+    const maximum = requireInteger(maximumBytes, api, 'maximumBytes', 0)
     const properties = CUmemPoolProps.allocate({
       allocType: CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED,
       handleTypes,
@@ -189,7 +194,7 @@ export class MemoryPool extends Resource {
     const value =
       bytes === Number.POSITIVE_INFINITY
         ? 2n ** 64n - 1n
-        : BigInt(requireInteger(bytes, 'MemoryPool', 'releaseThreshold', 0))
+        : BigInt(requireInteger(bytes, 'MemoryPool.releaseThreshold', 'bytes', 0))
     this.#set(attributes.releaseThreshold, value)
   }
 
@@ -323,7 +328,8 @@ export class MemoryPool extends Resource {
     const api = 'MemoryPool.importPointer'
     const { handle } = this
     const data = poolPointerBytes(pointer, api)
-    requireStream(stream, api)
+    // Neither the driver nor what frees the memory would say that the stream is gone, or another device's.
+    streamFor(this.context, requireStream(stream, api), api)
     return DeviceBuffer._allocateWith(pointer.dtype, pointer.length, api, (bytes) => {
       const out = scratch()
       stream.context._call('memPoolImportPointer', out, handle, data)

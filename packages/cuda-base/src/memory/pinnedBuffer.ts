@@ -133,7 +133,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
     const api = 'PinnedBuffer.from'
     requireOptions(options, api, { ...pinnedKeys, dtype: true })
     const { dtype = dtypeOf(array as StorageArray, api, 'array'), ...rest } = options
-    requireElementType(dtype, api, 'options.dtype')
+    requireElementType(dtype, api, 'dtype')
     const held: unknown = structBytes(array, dtype, api, 'array')
     requireArrayFor(held, dtype, api, 'array')
     const buffer = allocate(owner, dtype, elementsIn(held, dtype, api, 'array'), rest, api)
@@ -248,11 +248,11 @@ function allocate<E extends ElementType>(
   const { bytes } = requireElementType(dtype, api)
   requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   requireOptions(options, api, pinnedKeys)
-  const isMapped = optionalBoolean(options.mapped, api, 'options.mapped', false)
+  const isMapped = optionalBoolean(options.mapped, api, 'mapped', false)
   const bits =
-    (optionalBoolean(options.portable, api, 'options.portable', true) ? flags.portable : 0) |
+    (optionalBoolean(options.portable, api, 'portable', true) ? flags.portable : 0) |
     (isMapped ? flags.mapped : 0) |
-    (optionalBoolean(options.writeCombined, api, 'options.writeCombined', false) ? flags.writeCombined : 0)
+    (optionalBoolean(options.writeCombined, api, 'writeCombined', false) ? flags.writeCombined : 0)
   const byteLength = length * bytes
   if (byteLength === 0) return PinnedBuffer._make(context, dtype, length, 0, isMapped, 0n)
   requireViewable(byteLength, api)

@@ -1,4 +1,4 @@
-import { type DType, dtypeInfo, type OptionKeys, outOfRange, requireInteger, wrongType } from '@shoal/types'
+import { type DType, dtypeInfo, type OptionKeys, outOfRange, propertyOf, requireInteger, wrongType } from '@shoal/types'
 import type { HandleKind } from '../share/handleKinds.js'
 
 /** How a pool is made. */
@@ -49,7 +49,7 @@ const pointerBytes = 64
 
 /** The bytes of a pool pointer. @throws TypeError, RangeError for what is none. */
 export function poolPointerBytes(pointer: PoolPointer, api: string): Uint8Array {
-  if (typeof pointer !== 'object' || pointer === null || pointer.type !== 'pool-pointer') {
+  if (propertyOf(pointer, 'type') !== 'pool-pointer') {
     throw wrongType(api, 'pointer', 'what exportPointer() gave', pointer)
   }
   const { bytes } = dtypeInfo(pointer.dtype, api, 'pointer.dtype')

@@ -1,5 +1,6 @@
 import {
   type ElementType,
+  isInstance,
   isMemoryLike,
   type MemoryLike,
   type MemoryRange,
@@ -42,13 +43,15 @@ export function viewOf(
   const { bytes, alignment } = requireElementType(dtype, api)
   requireOptions(options, api, viewKeys)
   const { address, byteLength } = toMemoryRange(memory, api)
-  const byteOffset = requireInteger(options.byteOffset ?? 0, api, 'options.byteOffset', 0, byteLength)
+  const { byteOffset = 0 } = options
+  requireInteger(byteOffset, api, 'byteOffset', 0, byteLength)
   const first = address + BigInt(byteOffset)
   if (first % BigInt(alignment) !== 0n) {
-    throw outOfRange(api, 'options.byteOffset', `a multiple of ${alignment} for ${nameOfType(dtype)}`, byteOffset)
+    throw outOfRange(api, 'byteOffset', `a multiple of ${alignment} for ${nameOfType(dtype)}`, byteOffset)
   }
   const available = Math.floor((byteLength - byteOffset) / bytes)
-  return { address: first, length: requireInteger(options.length ?? available, api, 'options.length', 0, available) }
+  const { length = available } = options
+  return { address: first, length: requireInteger(length, api, 'length', 0, available) }
 }
 
 /** Of the memory that a view lies in part may have been given back. @throws RangeError */
@@ -94,7 +97,7 @@ export function reinterpretedLength(address: bigint, byteLength: number, dtype: 
 
 /** What a copy reads: a typed array, page-locked memory as one, or memory of a device. It has to match the target. */
 export function checkSource(source: unknown, target: Elements, api: string): ArrayBufferView | MemoryRange {
-  if (source instanceof PinnedBuffer) return checkArray(source.array, target, api, 'source', source.dtype)
+  if (isInstance(source, PinnedBuffer)) return checkArray(source.array, target, api, 'source', source.dtype)
   if (ArrayBuffer.isView(source)) return checkArray(source, target, api, 'source')
   if (!isMemoryLike(source)) throw wrongType(api, 'source', 'a typed array or memory', source)
   const range = toMemoryRange(source, api, 'source')
@@ -107,7 +110,7 @@ export function checkSource(source: unknown, target: Elements, api: string): Arr
 
 /** The array that a copy writes: a typed array, or page-locked memory as one. It has to match the source. */
 export function checkTarget(target: unknown, source: Elements, api: string): ArrayBufferView {
-  if (target instanceof PinnedBuffer) return checkArray(target.array, source, api, 'target', target.dtype)
+  if (isInstance(target, PinnedBuffer)) return checkArray(target.array, source, api, 'target', target.dtype)
   return checkArray(target, source, api, 'target')
 }
 

@@ -57,12 +57,12 @@ export function resolveMulticast(properties: MulticastProperties, api: string): 
   const given = requireOptions<MulticastProperties>(properties, api, propertyKeys, 'properties')
   const deviceCount = requireInteger(given.deviceCount, api, 'deviceCount', 1, 0xffff_ffff)
   const byteLength = requireInteger(given.byteLength, api, 'byteLength', 1)
-  const handleTypes = handleKindBits(given.handleTypes ?? [], api)
+  const handleTypes = handleKindBits(given.handleTypes === undefined ? [] : given.handleTypes, api)
   const struct = CUmulticastObjectProp.allocate({
     numDevices: deviceCount,
     size: BigInt(byteLength),
     handleTypes: BigInt(handleTypes),
-    flags: BigInt(requireInteger(given.flags ?? 0, api, 'flags', 0)),
+    flags: BigInt(requireInteger(given.flags === undefined ? 0 : given.flags, api, 'flags', 0)),
   })
   return { struct, deviceCount, byteLength, handleTypes }
 }

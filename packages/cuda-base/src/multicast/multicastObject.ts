@@ -240,8 +240,10 @@ export class MulticastObject extends Resource {
     const { handle } = this
     const { ordinal, handle: deviceHandle } = resolveDevice(device, api).context.device
     const chosen = optionalOptions(options, api, unbindKeys)
-    const offset = requireInteger(chosen.offset ?? 0, api, 'offset', 0, this.byteLength - 1)
+    const { offset = 0 } = chosen
+    requireInteger(offset, api, 'offset', 0, this.byteLength - 1)
     const { byteLength } = chosen
+    if (byteLength !== undefined) requireInteger(byteLength, api, 'byteLength', 1, this.byteLength)
     const index = this.#bindings.findIndex(
       (binding) =>
         binding.deviceOrdinal === ordinal &&
@@ -315,7 +317,7 @@ export class MulticastObject extends Resource {
   #addressCall(memory: MemoryLike, options: BindOptions | undefined, api: string): BindCall {
     const { handle } = this
     const chosen = optionalOptions(options, api, bindKeys)
-    const range = toMemoryRange(memory)
+    const range = toMemoryRange(memory, api)
     const deviceOrdinal = this.#deviceOrdinalAt(range.address as CUdeviceptr)
     const binding = this.#region(chosen, range.byteLength, deviceOrdinal, api)
     const { offset, memoryOffset, byteLength } = binding
@@ -386,7 +388,7 @@ export class MulticastObject extends Resource {
       throw new RangeError(`${api}: memory must lie on a device that was added, not on device ${deviceOrdinal}`)
     }
     const unit = this._granularity
-    const offset = requireMultiple(options.offset ?? 0, api, 'offset', unit, 0)
+    const offset = requireMultiple(options.offset === undefined ? 0 : options.offset, api, 'offset', unit, 0)
     const { memoryOffset, byteLength } = requirePart(options.memoryOffset, options.byteLength, available, unit, api)
     requireRoom(api, 'offset', offset, byteLength, this.byteLength, 'multicast object')
     const other = this.#bindings.find(

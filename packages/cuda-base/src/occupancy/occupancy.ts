@@ -2,6 +2,7 @@ import type { CUfunction } from '@shoal/cuda-sys/driver'
 import {
   type OptionKeys,
   optionalBoolean,
+  propertyOf,
   requireAddress,
   requireCount,
   requireInteger,
@@ -45,7 +46,17 @@ export function maxActiveBlocks(
   kernel: KernelHandle | bigint,
   blockSize: number,
   options: OccupancyOptions = {},
-  api = 'maxActiveBlocks',
+): number {
+  return activeBlocksOf(owner, kernel, blockSize, options, 'maxActiveBlocks')
+}
+
+/** The same for another function, which errors name. */
+export function activeBlocksOf(
+  owner: DeviceOrContext,
+  kernel: KernelHandle | bigint,
+  blockSize: number,
+  options: OccupancyOptions,
+  api: string,
 ): number {
   const context = contextOf(owner, api)
   const threads = requireInteger(blockSize, api, 'blockSize', 1, mostThreads)
@@ -63,7 +74,17 @@ export function availableSharedMemory(
   kernel: KernelHandle | bigint,
   blockCount: number,
   blockSize: number,
-  api = 'availableSharedMemory',
+): number {
+  return availableSharedMemoryOf(owner, kernel, blockCount, blockSize, 'availableSharedMemory')
+}
+
+/** The same for another function, which errors name. */
+export function availableSharedMemoryOf(
+  owner: DeviceOrContext,
+  kernel: KernelHandle | bigint,
+  blockCount: number,
+  blockSize: number,
+  api: string,
 ): number {
   const context = contextOf(owner, api)
   const blocks = requireInteger(blockCount, api, 'blockCount', 1, 0x7fff_ffff)
@@ -114,14 +135,14 @@ export function searchBlockSize(
   const { maxThreadsPerBlock, warpSize, multiprocessors, threadsPerMultiprocessor } = facts
   const limit = Math.min(
     maxThreadsPerBlock,
-    blockSizeLimit === undefined ? mostThreads : requireInteger(blockSizeLimit, api, 'options.blockSizeLimit', 1),
+    blockSizeLimit === undefined ? mostThreads : requireInteger(blockSizeLimit, api, 'blockSizeLimit', 1),
   )
   const flags = flagsOf(options, api)
   let best = { blockSize: 0, blocks: 0 }
   for (let rounded = Math.ceil(limit / warpSize) * warpSize; rounded > 0; rounded -= warpSize) {
     const size = Math.min(rounded, limit)
     const bytes = typeof sharedMemory === 'function' ? sharedMemory(size) : sharedMemory
-    const blocks = activeBlocks(context, kernel, size, requireCount(bytes, api, 'options.sharedMemory'), flags)
+    const blocks = activeBlocks(context, kernel, size, requireCount(bytes, api, 'sharedMemory'), flags)
     if (size * blocks > best.blockSize * best.blocks) best = { blockSize: size, blocks }
     if (best.blockSize * best.blocks >= threadsPerMultiprocessor) break
   }
@@ -136,17 +157,18 @@ function activeBlocks(context: Context, kernel: bigint, threads: number, sharedM
 }
 
 function sharedMemoryOf(options: OccupancyOptions, api: string): number {
-  return requireCount(options.sharedMemory ?? 0, api, 'options.sharedMemory')
+  const { sharedMemory = 0 } = options
+  return requireCount(sharedMemory, api, 'sharedMemory')
 }
 
 /** `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`, the same number in libcudart. */
 function flagsOf(options: Pick<OccupancyOptions, 'disableCachingOverride'>, api: string): number {
-  return optionalBoolean(options.disableCachingOverride, api, 'options.disableCachingOverride', false) ? 1 : 0
+  return optionalBoolean(options.disableCachingOverride, api, 'disableCachingOverride', false) ? 1 : 0
 }
 
 /** The handle of a kernel. @throws TypeError, RangeError, DisposedError */
 export function handleOf(kernel: KernelHandle | bigint, api: string): CUfunction {
-  const handle = typeof kernel === 'object' && kernel !== null ? kernel.handle : kernel
+  const handle = typeof kernel === 'object' ? propertyOf(kernel, 'handle') : kernel
   if (typeof handle !== 'bigint') throw wrongType(api, 'kernel', 'a kernel or its handle', kernel)
   return requireAddress(handle, api, 'kernel') as CUfunction
 }

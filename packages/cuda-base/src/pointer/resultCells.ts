@@ -1,5 +1,5 @@
 import { NativeMemory } from '@shoal/ffi'
-import { wrongType } from '@shoal/types'
+import { requireList } from '@shoal/types'
 
 /** Reads the value of an attribute from where the driver wrote it. */
 export type Reader<T> = (view: DataView) => T
@@ -11,8 +11,7 @@ export const readOrdinal = (view: DataView): number => view.getInt32(0, true)
 
 /** Names of attributes, each once. @throws TypeError */
 export function requireNames<A>(attributes: readonly A[], api: string): A[] {
-  if (!Array.isArray(attributes)) throw wrongType(api, 'attributes', 'a list of names', attributes)
-  return [...new Set(attributes)]
+  return [...new Set(requireList(attributes, api, 'attributes', 'a list of names'))]
 }
 
 /** A list of codes, a cell for the result of each, and the list of pointers to them. */

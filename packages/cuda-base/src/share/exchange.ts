@@ -1,7 +1,7 @@
 import { fstatSync, readlinkSync, type Stats } from 'node:fs'
 import type { CUmemAllocationHandleType } from '@shoal/cuda-sys/driver'
 import type { NativeMemory } from '@shoal/ffi'
-import { FeatureNotSupportedError, otherCopy, wrongType } from '@shoal/types'
+import { FeatureNotSupportedError, isInstance, otherCopy, wrongType } from '@shoal/types'
 import { scratch } from '../native.js'
 import { deviceUuid, visibleUuids } from './deviceUuid.js'
 import { type HandleKind, handleKindCode, withExportReason } from './handleKinds.js'
@@ -81,7 +81,7 @@ export function importHandle<C extends HandleContent, T>(
 /** A handle of this content. @throws TypeError */
 export function requireHandle(handle: ShareableHandle, api: string, content: HandleContent): void {
   const classes = [DescriptorHandle, FabricHandle, WindowsHandle]
-  if (!classes.some((one) => handle instanceof one)) {
+  if (!classes.some((one) => isInstance(handle, one as typeof DescriptorHandle))) {
     for (const one of classes) {
       const error = otherCopy(handle, api, 'handle', one)
       if (error !== undefined) throw error

@@ -1,5 +1,5 @@
 import { CUmemAllocationHandleType, CUmemLocationType } from '@shoal/cuda-sys/driver/common'
-import { requireKeyOf, StatusError } from '@shoal/types'
+import { isArray, requireKeyOf, StatusError } from '@shoal/types'
 import { Status } from '../errors.js'
 
 /**
@@ -33,8 +33,10 @@ export function handleKindBits(
   api: string,
   name = 'handleTypes',
 ): CUmemAllocationHandleType {
-  if (!Array.isArray(kinds)) return handleKindCode(kinds as HandleKind, api, name)
-  return kinds.reduce((bits: number, kind: HandleKind) => bits | handleKindCode(kind, api, name), 0)
+  if (!isArray(kinds)) return handleKindCode(kinds as HandleKind, api, name)
+  let bits = 0
+  for (const kind of kinds) bits |= handleKindCode(kind as HandleKind, api, name)
+  return bits as CUmemAllocationHandleType
 }
 
 /** The kinds that bits stand for. */

@@ -1,6 +1,7 @@
 import { closeDescriptor, DescriptorSocket } from '@shoal/ffi'
 import {
   describeValue,
+  isInstance,
   otherCopy,
   requireInstance,
   requireWaitOptions,
@@ -35,7 +36,7 @@ export async function sendHandle(
   const api = 'sendHandle'
   requireInstance(socket, api, 'socket', DescriptorSocket)
   const wait = requireWaitOptions(options, api)
-  if (!(handle instanceof DescriptorHandle || handle instanceof FabricHandle)) {
+  if (!(isInstance(handle, DescriptorHandle) || isInstance(handle, FabricHandle))) {
     throw (
       otherCopy(handle, api, 'handle', DescriptorHandle) ??
       otherCopy(handle, api, 'handle', FabricHandle) ??

@@ -1,5 +1,14 @@
 import { closeDescriptor } from '@shoal/ffi'
-import { type OptionKeys, requireAddress, requireInteger, requireOneOf, requireOptions, wrongType } from '@shoal/types'
+import {
+  isInstance,
+  type OptionKeys,
+  propertyOf,
+  requireAddress,
+  requireInteger,
+  requireOneOf,
+  requireOptions,
+  wrongType,
+} from '@shoal/types'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import type { HandleKind } from './handleKinds.js'
 
@@ -106,7 +115,7 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
   /** @throws TypeError; RangeError unless there are 64 bytes. */
   constructor(bytes: Uint8Array, facts: HandleFacts<C>) {
     super('FabricHandle', 'fabric', facts)
-    if (!(bytes instanceof Uint8Array)) throw wrongType('FabricHandle', 'bytes', 'a Uint8Array', bytes)
+    if (!isInstance(bytes, Uint8Array)) throw wrongType('FabricHandle', 'bytes', 'a Uint8Array', bytes)
     if (bytes.length !== fabricBytes) {
       throw new RangeError(`FabricHandle: bytes must be ${fabricBytes} bytes, not ${bytes.length}`)
     }
@@ -115,7 +124,7 @@ export class FabricHandle<C extends HandleContent = HandleContent> extends Handl
 
   /** The handle that {@link toJSON} wrote. @throws TypeError, RangeError */
   static fromJSON<C extends HandleContent>(data: HandleDescription<C> & { readonly handle: string }): FabricHandle<C> {
-    if (typeof data !== 'object' || data === null || data.type !== 'fabric' || typeof data.handle !== 'string') {
+    if (propertyOf(data, 'type') !== 'fabric' || typeof propertyOf(data, 'handle') !== 'string') {
       throw wrongType('FabricHandle.fromJSON', 'data', 'the JSON of a fabric handle', data)
     }
     return new FabricHandle(Uint8Array.from(Buffer.from(data.handle, 'base64')), descriptionOf(data))
@@ -195,12 +204,12 @@ function requireFacts<C extends HandleContent>(
   type: HandleKind,
 ): HandleFacts<C> {
   requireOptions<object>(facts, api, factKeys, 'facts')
-  requireOneOf<HandleKind>(facts.type ?? type, api, 'facts.type', [type])
-  const { content, byteLength, deviceUuid } = facts
-  requireContent(content, api)
-  requireInteger(byteLength, api, 'byteLength', content === 'pool' ? 0 : 1)
+  const { content, byteLength, deviceUuid, type: named = type } = facts
+  requireOneOf<HandleKind>(named, api, 'facts.type', [type])
+  requireOneOf<HandleContent>(content, api, 'facts.content', contents)
+  requireInteger(byteLength, api, 'facts.byteLength', content === 'pool' ? 0 : 1)
   if (deviceUuid !== undefined && typeof deviceUuid !== 'string') {
-    throw wrongType(api, 'deviceUuid', 'a string', deviceUuid)
+    throw wrongType(api, 'facts.deviceUuid', 'a string', deviceUuid)
   }
   return { content, byteLength, deviceUuid }
 }

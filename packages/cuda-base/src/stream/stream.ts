@@ -18,7 +18,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
-import { Event, isOver } from '../event/event.js'
+import { Event, isEvent, isOver } from '../event/event.js'
 import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
@@ -90,14 +90,18 @@ export class Stream extends Resource implements StreamLike {
    * @throws RangeError for a priority the device has not; TypeError, StatusError
    */
   static create(owner: DeviceOrContext, options: StreamOptions = {}): Stream {
-    const api = 'Stream.create'
+    return Stream._create(owner, options, 'Stream.create')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _create(owner: DeviceOrContext, options: StreamOptions, api: string): Stream {
     const context = contextOf(owner, api)
     requireOptions(options, api, streamKeys)
-    const bits = optionalBoolean(options.nonBlocking, api, 'options.nonBlocking', false) ? nonBlockingFlag : 0
+    const bits = optionalBoolean(options.nonBlocking, api, 'nonBlocking', false) ? nonBlockingFlag : 0
     let priority = 0
     if (options.priority !== undefined) {
       const { greatest, least } = context.streamPriorityRange
-      priority = requireInteger(options.priority, api, 'options.priority', greatest, least)
+      priority = requireInteger(options.priority, api, 'priority', greatest, least)
     }
     return new Stream(context, createHandle(context, bits, priority), true)
   }
@@ -116,12 +120,15 @@ export class Stream extends Resource implements StreamLike {
    * @throws TypeError for what is no stream, or one of another context; DisposedError
    */
   static from(owner: DeviceOrContext, stream: StreamLike): Stream {
-    const context = contextOf(owner, 'Stream.from')
-    if (stream instanceof Stream && stream.context === context) {
+    const api = 'Stream.from'
+    const context = contextOf(owner, api)
+    // Where others leave the stream out, they mean the default one.
+    if (stream === undefined) throw wrongType(api, 'stream', 'a stream', stream)
+    if (isStream(stream) && stream.context === context) {
       stream._requireUsable()
       return stream
     }
-    return new Stream(context, streamFor(context, stream, 'Stream.from'), false, stream)
+    return new Stream(context, streamFor(context, stream, api), false, stream)
   }
 
   /** Takes over a stream somebody else made: dispose() destroys it. @throws RangeError for a default stream */
@@ -206,7 +213,7 @@ export class Stream extends Resource implements StreamLike {
     this._requireUsable()
     const { context } = this
     const event = given === undefined ? Event._createMark(context) : given
-    if (!(event instanceof Event)) requireEventLike(event, 'Stream.record')
+    if (!isEvent(event)) requireEventLike(event, 'Stream.record')
     if (event.context._handle !== context._handle) refuseForeignEvent(event, context)
     const { handle } = event
     callInContext(context._handle)
@@ -349,13 +356,22 @@ function whereIs(deviceOrdinal: number, context: Context): string {
   return deviceOrdinal === context.device.ordinal ? 'another context of that device' : `device ${deviceOrdinal}`
 }
 
+/** A revoked proxy, which cannot be asked, is none. */
+export function isStream(value: unknown): value is Stream {
+  try {
+    return value instanceof Stream
+  } catch {
+    return false
+  }
+}
+
 /**
  * The handle of the stream where an operation of `context` goes: the one named, else the default stream.
  * @throws TypeError when the stream belongs to another context, DisposedError when it is gone.
  */
 export function streamFor(context: Context, stream: StreamLike | undefined, api: string): CUstream {
   if (stream === undefined) return toStreamHandle(null).handle as CUstream
-  if (stream instanceof Stream) {
+  if (isStream(stream)) {
     stream._requireUsable()
     if (stream.context !== context && stream.context._handle !== context._handle) {
       refuseForeignStream(stream.context.device.ordinal, context, api)

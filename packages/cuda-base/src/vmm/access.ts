@@ -6,7 +6,7 @@ import {
   cuMemSetAccess,
 } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
-import { type OptionKeys, requireKeyOf, requireOptions, wrongType } from '@shoal/types'
+import { isArray, type OptionKeys, requireKeyOf, requireList, requireOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { check } from '../errors.js'
 import { scratch } from '../native.js'
@@ -38,10 +38,10 @@ const grantKeys: OptionKeys<AccessGrant> = { place: true, access: true }
 
 /** @throws TypeError, RangeError; DisposedError for a context that is gone. */
 export function resolveGrants(grants: readonly AccessGrant[], api: string): ResolvedGrant[] {
-  if (!Array.isArray(grants)) throw wrongType(api, 'access', 'an array', grants)
-  return grants.map((grant: AccessGrant) => {
-    const { place, access } = requireOptions<AccessGrant>(grant, api, grantKeys, 'an element of access')
-    return { place: resolvePlace(place, api, 'place'), access: requireAccess(access, api) }
+  return requireList(grants, api, 'access').map((grant, index) => {
+    const name = `access[${index}]`
+    const { place, access } = requireOptions<AccessGrant>(grant, api, grantKeys, name)
+    return { place: resolvePlace(place, api, `${name}.place`), access: requireAccess(access, api, `${name}.access`) }
   })
 }
 
@@ -51,13 +51,13 @@ export function resolveSameAccess(
   access: MemoryAccess,
   api: string,
 ): ResolvedGrant[] {
-  const list = (Array.isArray(places) ? places : [places]) as readonly MemoryPlace[]
-  requireAccess(access, api)
-  return list.map((place) => ({ place: resolvePlace(place, api, 'place'), access }))
+  requireAccess(access, api, 'access')
+  if (!isArray(places)) return [{ place: resolvePlace(places as MemoryPlace, api, 'places'), access }]
+  return Array.from(places, (place, index) => ({ place: resolvePlace(place, api, `places[${index}]`), access }))
 }
 
-function requireAccess(access: MemoryAccess, api: string): MemoryAccess {
-  requireKeyOf(access, api, 'access', codes)
+function requireAccess(access: MemoryAccess, api: string, name: string): MemoryAccess {
+  requireKeyOf(access, api, name, codes)
   return access
 }
 

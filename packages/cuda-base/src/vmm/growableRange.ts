@@ -138,7 +138,7 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const place = resolveDevice(device, api)
     const hasDefaults = options.access === undefined && hasNoOptions(options)
     const { properties, grants, granularity } = hasDefaults ? defaultSetup(place) : setUp(place, options, api)
-    const step = options.stepBytes ?? granularityOf(properties, granularityCodes.recommended)
+    const { stepBytes: step = granularityOf(properties, granularityCodes.recommended) } = options
     requireInteger(step, api, 'stepBytes', 1)
     requireInteger(options.maximumBytes, api, 'maximumBytes', 1, 2 ** 47)
     const byteLength = roundUp(options.maximumBytes, Math.max(granularity, reservationUnit))
@@ -310,7 +310,10 @@ function defaultSetup(place: DevicePlace): Setup {
 
 function setUp(place: DevicePlace, options: Partial<GrowableOptions>, api: string): Setup {
   const properties = propertiesAt(place, options, api)
-  const grants = writeGrants([{ place, access: 'readWrite' }, ...resolveGrants(options.access ?? [], api)])
+  const grants = writeGrants([
+    { place, access: 'readWrite' },
+    ...resolveGrants(options.access === undefined ? [] : options.access, api),
+  ])
   return { properties, grants, granularity: granularityOf(properties) }
 }
 

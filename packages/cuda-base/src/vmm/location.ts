@@ -1,6 +1,6 @@
 import { CUmemLocationType } from '@shoal/cuda-sys/driver/common'
 import { isPlainObject, type OptionKeys, otherCopy, requireInteger, requireOptions, wrongType } from '@shoal/types'
-import { Context, contextOf, type DeviceOrContext } from '../context/context.js'
+import { Context, contextBehind, contextOf, type DeviceOrContext } from '../context/context.js'
 
 /** Host memory of one NUMA node; `'current'` is the node of the calling thread. */
 export interface HostNode {
@@ -51,16 +51,6 @@ export function resolvePlace(place: MemoryPlace, api: string, name: string): Res
 /** The place that a device is. @throws TypeError for anything else, host memory included; DisposedError */
 export function resolveDevice(device: DeviceOrContext, api: string, name = 'device'): DevicePlace {
   return deviceOf(contextOf(device, api, name))
-}
-
-/** The context, or that of the device; undefined where it is neither. @throws DisposedError for one that is gone. */
-function contextBehind(source: unknown): Context | undefined {
-  if (source instanceof Context) {
-    source._requireAlive()
-    return source
-  }
-  const context = (source as { readonly primaryContext?: unknown } | null | undefined)?.primaryContext
-  return context instanceof Context ? context : undefined
 }
 
 function deviceOf(context: Context): DevicePlace {

@@ -12,6 +12,7 @@ import {
   type OptionKeys,
   optionalOptions,
   otherCopy,
+  propertyOf,
   wrongType,
 } from '@shoal/types'
 import { Context } from '../context/context.js'
@@ -139,7 +140,7 @@ export class MappedRange extends Resource implements MemoryLike, ShortLived {
     const { handle, granularity } = requireMappable(memory, api)
     const part = requirePart(chosen.memoryOffset, chosen.byteLength, memory.byteLength, granularity, api)
     const { memoryOffset, byteLength } = part
-    const offset = requireMultiple(chosen.offset ?? 0, api, 'offset', granularity, 0)
+    const offset = requireMultiple(chosen.offset === undefined ? 0 : chosen.offset, api, 'offset', granularity, 0)
     const { access } = chosen
     const grants = access === undefined ? defaultGrants(memory) : writeGrants(resolveGrants(access, api))
     const address = start + BigInt(offset)
@@ -261,7 +262,7 @@ function requireMappable(
   memory: Mappable,
   api: string,
 ): { readonly handle: CUmemGenericAllocationHandle; readonly granularity: number } {
-  if (typeof memory !== 'object' || memory === null || typeof memory._granularity !== 'number') {
+  if (typeof memory !== 'object' || typeof propertyOf(memory, '_granularity') !== 'number') {
     throw wrongType(api, 'memory', 'PhysicalMemory or a MulticastObject', memory)
   }
   const [first] = memory._contexts

@@ -96,7 +96,16 @@ export class PhysicalMemory extends Resource implements ShortLived {
    * @throws TypeError; RangeError for another length; StatusError when there is not as much memory.
    */
   static create(place: MemoryPlace, byteLength: number, options?: AllocationOptions): PhysicalMemory {
-    const api = 'PhysicalMemory.create'
+    return PhysicalMemory._create(place, byteLength, options, 'PhysicalMemory.create')
+  }
+
+  /** @internal The same for another function, which errors name. */
+  static _create(
+    place: MemoryPlace,
+    byteLength: number,
+    options: AllocationOptions | undefined,
+    api: string,
+  ): PhysicalMemory {
     const chosen = optionalOptions(options, api, allocationKeys)
     startDriver()
     const properties = resolveProperties(place, chosen, api)

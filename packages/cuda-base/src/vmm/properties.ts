@@ -105,7 +105,7 @@ export function propertiesAt(place: ResolvedPlace, options: AllocationOptions, a
 
 function findProperties(place: ResolvedPlace, options: AllocationOptions, api: string): ResolvedProperties {
   const { type, id } = place
-  const handleTypes = handleKindBits(options.handleTypes ?? [], api)
+  const handleTypes = handleKindBits(options.handleTypes === undefined ? [] : options.handleTypes, api)
   const compressionType = optionalBoolean(options.compressible, api, 'compressible', false) ? genericCompression : 0
   const gpuDirectRDMACapable = optionalBoolean(options.gpuDirectRdma, api, 'gpuDirectRdma', false) ? 1 : 0
   const key = (placeKey(place) * 16 + handleTypes) * 4 + compressionType * 2 + gpuDirectRDMACapable
@@ -153,7 +153,11 @@ export const granularityKeys: OptionKeys<GranularityOptions> = { ...allocationKe
  * @throws TypeError, RangeError; StatusError when the driver has no such memory.
  */
 export function allocationGranularity(place: MemoryPlace, options?: GranularityOptions): number {
-  const api = 'allocationGranularity'
+  return granularityAt(place, options, 'allocationGranularity')
+}
+
+/** The same for another function, which errors name. */
+export function granularityAt(place: MemoryPlace, options: GranularityOptions | undefined, api: string): number {
   const { granularity = 'minimum', ...rest } = optionalOptions(options, api, granularityKeys)
   startDriver()
   return granularityOf(
@@ -197,9 +201,14 @@ export function requirePart(
   granularity: number,
   api: string,
 ): { readonly memoryOffset: number; readonly byteLength: number } {
-  const offset = requireMultiple(memoryOffset ?? 0, api, 'memoryOffset', granularity, 0)
+  const offset = requireMultiple(memoryOffset === undefined ? 0 : memoryOffset, api, 'memoryOffset', granularity, 0)
   if (offset >= available) throw outOfRange(api, 'memoryOffset', `within the memory of ${available} bytes`, offset)
-  const length = requireMultiple(byteLength ?? available - offset, api, 'byteLength', granularity)
+  const length = requireMultiple(
+    byteLength === undefined ? available - offset : byteLength,
+    api,
+    'byteLength',
+    granularity,
+  )
   requireRoom(api, 'memoryOffset', offset, length, available, 'memory')
   return { memoryOffset: offset, byteLength: length }
 }

@@ -166,13 +166,14 @@ export class ArgumentBlock {
     if (typeof value !== 'object') {
       throw wrongType(this.api, this.#name(index), 'memory, a bigint address or null', value)
     }
-    const range = toMemoryRange(value as MemoryLike, this.api, this.#names[index])
+    const range = toMemoryRange(value as MemoryLike, this.api, this.#name(index))
     if (range.deviceOrdinal >= 0) this.#requireReachable(index, range.deviceOrdinal)
     return range.address
   }
 
   #name(index: number): string {
-    return this.#names[index] as string
+    // There it is a parameter of its own.
+    return this.api === 'PreparedLaunch.set' ? 'value' : (this.#names[index] as string)
   }
 
   #requireReachable(index: number, deviceOrdinal: number): void {

@@ -1,10 +1,10 @@
 import {
-  availableSharedMemory,
+  activeBlocksOf,
+  availableSharedMemoryOf,
   type BlockSizeOptions,
   type Context,
   check,
   driverError,
-  maxActiveBlocks,
   type OccupancyOptions,
   type PotentialBlockSize,
   Status,
@@ -169,7 +169,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    */
   maxActiveBlocks(blockSize: number, options: OccupancyOptions = {}): number {
     const { handle } = this
-    return maxActiveBlocks(this.#context, handle, blockSize, options, 'Kernel.maxActiveBlocks')
+    return activeBlocksOf(this.#context, handle, blockSize, options, 'Kernel.maxActiveBlocks')
   }
 
   /**
@@ -179,7 +179,7 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    */
   availableSharedMemory(blockCount: number, blockSize: number): number {
     const { handle } = this
-    return availableSharedMemory(this.#context, handle, blockCount, blockSize, 'Kernel.availableSharedMemory')
+    return availableSharedMemoryOf(this.#context, handle, blockCount, blockSize, 'Kernel.availableSharedMemory')
   }
 
   /**

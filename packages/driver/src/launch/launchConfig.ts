@@ -1,4 +1,13 @@
-import { type OptionKeys, outOfRange, requireInteger, requireOptions, type StreamLike, wrongType } from '@shoal/types'
+import {
+  isArray,
+  isRevoked,
+  type OptionKeys,
+  outOfRange,
+  requireInteger,
+  requireOptions,
+  type StreamLike,
+  wrongType,
+} from '@shoal/types'
 
 /** One, two or three sizes; those left out are 1. */
 export type Dimensions = number | readonly [x: number, y?: number, z?: number]
@@ -39,7 +48,7 @@ export class LaunchShape {
   /** Takes over the sizes and gives the stream. @throws TypeError or RangeError naming the key that is wrong. */
   set(config: LaunchConfig, maxThreadsPerBlock: number): StreamLike | undefined {
     // What is rarely needed stands in methods of its own: V8 then makes one piece of code of all a launch does.
-    if (config === undefined || config === null) this.#refuse(config)
+    if (config === undefined || config === null || isRevoked(config)) this.#refuse(config)
     const { grid, block, sharedMemory, stream } = config
     // What requireOptions asks for, which is left to it where something is wrong. With the keys compared here, and after the
     // properties were read, it takes V8 a tenth of the time.
@@ -100,7 +109,7 @@ function size(
   if (typeof dimensions === 'number') {
     return axis === 0 ? requireInteger(dimensions, api, name, 1, limits[0]) : 1
   }
-  if (!Array.isArray(dimensions) || dimensions.length < 1 || dimensions.length > 3) {
+  if (!isArray(dimensions) || dimensions.length < 1 || dimensions.length > 3) {
     throw wrongType(api, name, 'a number or one to three numbers', dimensions)
   }
   const value = (dimensions as readonly (number | undefined)[])[axis]

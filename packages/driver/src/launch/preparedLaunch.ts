@@ -35,7 +35,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     this.#memory = new Array(args.length).fill(undefined)
     this.#hasMemory = kernel.signature.includes('ptr')
     for (let index = 0; index < args.length; index += 1) this.#write(index, args[index])
-    this.#handle()
+    this.#handle('Kernel.prepare')
   }
 
   /** @internal */
@@ -71,7 +71,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
         if (value !== undefined) block.recheck(index, value)
       }
     }
-    this.kernel._launch(this.#shape, this.#handle(), block)
+    this.kernel._launch(this.#shape, this.#handle('PreparedLaunch.launch'), block)
   }
 
   get [Symbol.toStringTag](): string {
@@ -84,8 +84,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     return inspectLine('PreparedLaunch', { kernel: this.kernel.name, grid, block: `${blockX} × ${blockY} × ${blockZ}` })
   }
 
-  #handle(): CUstream {
-    return streamFor(this.kernel.module.context, this.#stream, 'PreparedLaunch.launch')
+  #handle(api: string): CUstream {
+    return streamFor(this.kernel.module.context, this.#stream, api)
   }
 
   #write(index: number, value: unknown): void {

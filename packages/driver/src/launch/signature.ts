@@ -3,6 +3,7 @@ import {
   type DType,
   type ElementType,
   elementLayout,
+  isArray,
   isDType,
   isStructType,
   type MemoryLike,
@@ -32,7 +33,7 @@ export type KernelArguments<S extends KernelSignature> = { readonly [I in keyof 
 
 /** A frozen copy of a signature. @throws TypeError */
 export function requireSignature<S extends KernelSignature>(value: S, api: string): S {
-  if (!Array.isArray(value)) throw wrongType(api, 'signature', "an array such as ['f32', 'ptr']", value)
+  if (!isArray(value)) throw wrongType(api, 'signature', "an array such as ['f32', 'ptr']", value)
   const signature: readonly unknown[] = Object.freeze([...value])
   for (const [index, parameter] of signature.entries()) {
     if (parameter === 'ptr' || isDType(parameter) || isStructType(parameter)) continue

@@ -1,5 +1,5 @@
 import { NativeMemory } from '@shoal/ffi'
-import { wrongType } from '@shoal/types'
+import { isInstance, wrongType } from '@shoal/types'
 
 /** Code for a device: PTX as text, or PTX, a cubin or a fat binary as bytes. */
 export type ModuleImage = string | Uint8Array
@@ -26,7 +26,7 @@ function imageBytes(image: ModuleImage, api: string): Uint8Array {
     if (image.includes('\0')) throw new TypeError(`${api}: image must be PTX without NUL characters`)
     return new TextEncoder().encode(image)
   }
-  if (!(image instanceof Uint8Array)) throw wrongType(api, 'image', 'PTX text or a Uint8Array', image)
+  if (!isInstance(image, Uint8Array)) throw wrongType(api, 'image', 'PTX text or a Uint8Array', image)
   if (image.length === 0) throw new RangeError(`${api}: image must not be empty`)
   return image
 }

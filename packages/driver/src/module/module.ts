@@ -21,7 +21,7 @@ import {
   cuModuleUnload,
 } from '@shoal/cuda-sys/driver/common'
 import { offThread } from '@shoal/ffi'
-import { type ElementType, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
+import { type ElementType, isInstance, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
 import { Kernel } from '../launch/kernel.js'
 import type { KernelSignature } from '../launch/signature.js'
 import { imageMemory, type ModuleImage } from './image.js'
@@ -89,7 +89,7 @@ export class Module extends Resource {
    */
   static async loadFile(owner: DeviceOrContext, path: string | URL, options: JitOptions = {}): Promise<Module> {
     const context = contextOf(owner, 'Module.loadFile')
-    const isFileUrl = path instanceof URL && path.protocol === 'file:'
+    const isFileUrl = isInstance(path, URL) && path.protocol === 'file:'
     if (!isFileUrl) {
       if (typeof path !== 'string') throw wrongType('Module.loadFile', 'path', 'a string or a file: URL', path)
       requireText(path, 'Module.loadFile', 'path')

@@ -1,3 +1,4 @@
+import { requireInteger } from '@shoal/types'
 import { requireDone, socketAddon } from './socketCalls.js'
 
 /**
@@ -5,5 +6,6 @@ import { requireDone, socketAddon } from './socketCalls.js'
  * those that came from a driver or through a socket. @throws SystemError with `code`, such as `'EBADF'`.
  */
 export function closeDescriptor(descriptor: number): void {
+  requireInteger(descriptor, 'closeDescriptor', 'descriptor', 0, 2 ** 31 - 1)
   requireDone(socketAddon().closeDescriptor(descriptor), 'closeDescriptor', 'close')
 }

@@ -4,6 +4,8 @@ import {
   DisposedError,
   inspectKey,
   inspectLine,
+  isArray,
+  isInstance,
   loadedFrom,
   type OptionKeys,
   type OwnedArrayOf,
@@ -384,8 +386,8 @@ const messageKeys: OptionKeys<DescriptorMessage> = { bytes: true, descriptors: t
 function checkMessage(message: DescriptorMessage): { bytes: Uint8Array; descriptors: readonly number[] } {
   const api = 'DescriptorSocket.send'
   const { bytes = new Uint8Array(0), descriptors = [] } = requireOptions(message, api, messageKeys, 'message')
-  if (!(bytes instanceof Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
-  if (!Array.isArray(descriptors)) throw wrongType(api, 'descriptors', 'an array', descriptors)
+  if (!isInstance(bytes, Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
+  if (!isArray(descriptors)) throw wrongType(api, 'descriptors', 'an array', descriptors)
   requireInteger(bytes.length, api, 'bytes.length', 0, mostBytes)
   requireInteger(descriptors.length, api, 'descriptors.length', 0, mostDescriptors)
   for (const [index, descriptor] of descriptors.entries()) requireDescriptor(descriptor, api, `descriptors[${index}]`)

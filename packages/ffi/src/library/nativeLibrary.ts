@@ -3,6 +3,7 @@ import {
   inspectLine,
   type LoadAttempt,
   loadedFrom,
+  requireInteger,
   requireText,
   ShoalError,
   SymbolNotFoundError,
@@ -157,12 +158,14 @@ export class NativeLibrary {
 
   /** Address that the system's loader knows for a name; `undefined` where it knows none. */
   rawSymbol(name: string): bigint | undefined {
+    requireText(name, 'NativeLibrary.rawSymbol', 'name')
     const address = addon().symbol(this.load().handle, name)
     return address === 0n ? undefined : address
   }
 
   /** Whether the library is there and has the symbol. Never throws for a missing library or symbol. */
   has(symbol: string, since = 0): boolean {
+    requireSymbol(symbol, since, 'NativeLibrary.has')
     try {
       this.address(symbol, since)
       return true
@@ -187,9 +190,10 @@ export class NativeLibrary {
   }
 
   #address(symbol: string, since: number): bigint {
-    const key = since === 0 ? symbol : `${symbol}@${since}`
+    const key = since === 0 ? symbol : typeof since === 'number' ? `${symbol}@${since}` : ''
     const known = this.#addresses.get(key)
     if (known !== undefined) return known
+    requireSymbol(symbol, since, 'NativeLibrary.address')
     this.load()
     const failed = this.#failures.get(key)
     if (failed !== undefined) throw failed
@@ -255,4 +259,9 @@ export class NativeLibrary {
       version: this.#versionRead ? this.versionText : undefined,
     })
   }
+}
+
+function requireSymbol(symbol: unknown, since: unknown, api: string): void {
+  requireText(symbol, api, 'symbol')
+  requireInteger(since, api, 'since', 0)
 }

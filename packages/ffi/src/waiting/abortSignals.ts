@@ -1,3 +1,5 @@
+import { optionalSignal, requireFunction } from '@shoal/types'
+
 interface Listeners {
   readonly calls: Set<() => void>
   /** Takes the one listener off the signal. */
@@ -11,6 +13,8 @@ const listening = new WeakMap<AbortSignal, Listeners>()
  * before. However many listen to a signal here, the signal has one listener: of more than ten Node warns as of a leak.
  */
 export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
+  optionalSignal(signal, 'onAbort')
+  requireFunction(call, 'onAbort', 'call')
   if (signal === undefined) return () => undefined
   if (signal.aborted) {
     call()

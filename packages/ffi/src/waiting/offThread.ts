@@ -2,6 +2,7 @@ import {
   DisposedError,
   inspectKey,
   inspectLine,
+  isArray,
   loadedFrom,
   type OptionKeys,
   optionalBoolean,
@@ -19,6 +20,7 @@ import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
+import { requireBackground } from './waitOptions.js'
 
 /**
  * A native thread of its own: what is queued on it runs in order, always on that thread.
@@ -173,7 +175,8 @@ function checkOptions(options: OffThreadOptions): CheckedOptions {
   if (lane !== undefined && requireInstance(lane, api, 'lane', Lane).disposed) {
     throw new DisposedError({ object: 'Lane', operation: api })
   }
-  if (!Array.isArray(keep)) throw wrongType(api, 'keep', 'an array', keep)
+  if (!isArray(keep)) throw wrongType(api, 'keep', 'an array', keep)
+  requireBackground(background, api)
   return {
     context,
     lane,

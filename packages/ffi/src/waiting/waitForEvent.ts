@@ -1,4 +1,12 @@
-import { AbortedError, outOfRange, requireAddress, requireInteger, TimeoutError } from '@shoal/types'
+import {
+  AbortedError,
+  type OptionKeys,
+  outOfRange,
+  requireAddress,
+  requireInteger,
+  requireOptions,
+  TimeoutError,
+} from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
 import { onAbort } from './abortSignals.js'
 import { holdEventLoop, noMoreThreads } from './hold.js'
@@ -19,6 +27,7 @@ export interface CompletionQuery {
 }
 
 const api = 'waitForEvent'
+const queryKeys: OptionKeys<CompletionQuery> = { context: true, event: true, query: true, notReady: true, what: true }
 let nextWait = 1
 
 /**
@@ -79,11 +88,13 @@ export function waitForEvent(query: CompletionQuery, options?: WaitOptions): Pro
   })
 }
 
-function checkQuery({ context, event, query, notReady }: CompletionQuery): void {
-  requireAddress(context, api, 'context')
-  requireAddress(event, api, 'event')
-  if (requireAddress(query, api, 'query') === 0n) throw outOfRange(api, 'query', 'the address of a function', 0n)
-  requireInteger(notReady, api, 'notReady', -(2 ** 31), 2 ** 31 - 1)
+function checkQuery(given: CompletionQuery): void {
+  const { context, event, query, notReady } = requireOptions<CompletionQuery>(given, api, queryKeys, 'query')
+  requireAddress(context, api, 'query.context')
+  requireAddress(event, api, 'query.event')
+  if (requireAddress(query, api, 'query.query') === 0n)
+    throw outOfRange(api, 'query.query', 'the address of a function', 0n)
+  requireInteger(notReady, api, 'query.notReady', -(2 ** 31), 2 ** 31 - 1)
 }
 
 function aborted(what: string, signal: AbortSignal | undefined): AbortedError {

@@ -1,6 +1,9 @@
 import {
   type DeviceLike,
+  isArray,
+  isDetached,
   type OptionKeys,
+  propertyOf,
   requireInstance,
   requireInteger,
   toDeviceOrdinal,
@@ -120,7 +123,7 @@ export function requireId(id: unknown, api: string): UniqueId {
 
 /** One id, or a list of at most one for each rank. */
 export function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
-  if (!Array.isArray(ids)) return [requireId(ids, api)]
+  if (!isArray(ids)) return [requireId(ids, api)]
   if (ids.length < 1 || ids.length > worldSize) {
     throw new RangeError(`${api}: id must be a list of 1 to ${worldSize} ids, not of ${ids.length}`)
   }
@@ -137,7 +140,7 @@ export function requireExcluded(exclude: unknown, rank: number, worldSize: numbe
 }
 
 function requireList(value: unknown, api: string, name: string, of: string): Iterable<unknown> {
-  if (typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] === 'function') {
+  if (typeof propertyOf(value, Symbol.iterator) === 'function' && !isDetached(value as never)) {
     return value as Iterable<unknown>
   }
   throw wrongType(api, name, `a list of ${of}`, value)

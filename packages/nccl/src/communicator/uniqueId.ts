@@ -1,5 +1,5 @@
 import { ncclGetUniqueId } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, loadedFrom, wrongType } from '@shoal/types'
+import { inspectKey, inspectLine, isInstance, loadedFrom, wrongType } from '@shoal/types'
 import { checkNccl } from '../errors.js'
 import type { OwnBytes } from '../ownBytes.js'
 
@@ -46,7 +46,7 @@ export class UniqueId {
 
   /** The id in these 128 bytes; they are copied. @throws TypeError, RangeError for anything else. */
   static fromBytes(bytes: Uint8Array): UniqueId {
-    if (!(bytes instanceof Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
+    if (!isInstance(bytes, Uint8Array)) throw wrongType('UniqueId.fromBytes', 'bytes', 'a Uint8Array', bytes)
     if (bytes.byteLength !== byteLength) {
       throw new RangeError(`UniqueId.fromBytes: bytes must be ${byteLength} bytes, not ${bytes.byteLength}`)
     }
@@ -81,7 +81,7 @@ export class UniqueId {
 
   /** Whether `other` is an id of the same bytes; false for anything that is no id. */
   equals(other: unknown): boolean {
-    return other instanceof UniqueId && Buffer.compare(this.#bytes, other.#bytes) === 0
+    return isInstance(other, UniqueId as never) && Buffer.compare(this.#bytes, (other as UniqueId).#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {

@@ -7,7 +7,7 @@ import {
   ncclTeamRankToWorld,
   ncclTeamWorld,
 } from '@shoal/nccl-sys'
-import { inspectKey, inspectLine, outOfRange, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
+import { inspectKey, inspectLine, outOfRange, propertyOf, requireInteger, requireKeyOf, wrongType } from '@shoal/types'
 import { type LiveCommunicator, requireAlive, requireIdle } from '../lifetime/live.js'
 
 /**
@@ -116,7 +116,7 @@ export function teamBytes({ size, rank, stride }: TeamShape): Uint8Array {
 /** A team of NCCL, or one of its shape. @throws TypeError, RangeError */
 export function requireTeam(value: unknown, api: string, name: string): TeamShape {
   if (typeof value !== 'object' || value === null) throw wrongType(api, name, 'a team', value)
-  const team = value as TeamShape
+  const team = { size: propertyOf(value, 'size'), rank: propertyOf(value, 'rank'), stride: propertyOf(value, 'stride') }
   const size = requireInteger(team.size, api, `${name}.size`, 1, largestInt)
   const rank = requireInteger(team.rank, api, `${name}.rank`, 0, size - 1)
   return { size, rank, stride: requireInteger(team.stride, api, `${name}.stride`, 0, largestInt) }

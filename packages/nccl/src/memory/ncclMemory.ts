@@ -234,8 +234,8 @@ function checkedSize(size: MemorySize, api: string): Size {
     return { byteLength: requireInteger(size, api, 'size', 1), dtype: undefined, length: undefined }
   }
   requireOptions(size, api, sizeKeys, 'size')
-  const dtype = requireOneOf(size.dtype, api, 'dtype', dtypes)
+  const dtype = requireOneOf(size.dtype, api, 'size.dtype', dtypes)
   const { bytes } = dtypeInfo(dtype)
-  const length = requireInteger(size.length, api, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
+  const length = requireInteger(size.length, api, 'size.length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
   return { byteLength: length * bytes, dtype, length }
 }

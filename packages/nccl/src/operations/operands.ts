@@ -3,6 +3,7 @@ import type { DType, MemoryLike, MemoryRange, StreamHandle, StreamLike } from '@
 import {
   dtypeInfo,
   dtypes,
+  isRevoked,
   memoryProtocol,
   requireKeyOf,
   streamProtocol,
@@ -69,7 +70,12 @@ export function streamAt(stream: StreamLike | bigint | null, place: Place, api: 
 /** What the stream protocol tells of `stream`, checked. */
 export function streamHandleAt(stream: StreamLike | bigint | null, place: Place, api: string): StreamHandle {
   if (stream === undefined) throw wrongType(api, 'stream', 'a stream (null is the default stream)', stream)
-  let handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  let handle: StreamHandle | undefined
+  try {
+    handle = typeof stream === 'object' && stream !== null ? stream[streamProtocol] : undefined
+  } catch (error) {
+    if (!isRevoked(stream)) throw error
+  }
   if (handle === undefined || handle === null || handle.version !== 0 || typeof handle.handle !== 'bigint') {
     handle = toStreamHandle(stream, api, 'stream')
   }

@@ -369,7 +369,8 @@ export class AtomicOperations {
     const pe = requireInteger(options.pe, api, 'pe', 0, this.#live.peCount - 1)
     const { address, dtype } = elementAt(this.#live, target, options.index, api, 'target')
     const call = functionOf(families[operation], dtype, operation, api)
-    const natives = values.map((value) => toNative(dtype, value, api, 'value'))
+    const names = operation === 'compareSwap' ? ['expected', 'desired'] : ['value']
+    const natives = values.map((value, index) => toNative(dtype, value, api, names[index] as string))
     return { dtype, address, pe, natives, call: () => call(address, ...natives, pe) }
   }
 

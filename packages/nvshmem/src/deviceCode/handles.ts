@@ -1,8 +1,8 @@
-import { wrongType } from '@shoal/types'
+import { propertyOf, wrongType } from '@shoal/types'
 
 /** The handle of an object of the driver, or a bare one. @throws TypeError */
 export function handleOf(object: unknown, api: string, parameter: string, type: string): bigint {
-  const handle = typeof object === 'object' && object !== null ? (object as { handle?: unknown }).handle : object
+  const handle = typeof object === 'object' ? propertyOf(object, 'handle') : object
   if (typeof handle === 'bigint' && handle > 0n && BigInt.asUintN(64, handle) === handle) return handle
   throw wrongType(api, parameter, `an object with a handle (a ${type}), or the handle`, object)
 }

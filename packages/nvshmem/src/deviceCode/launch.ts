@@ -11,6 +11,8 @@ import {
   dtypeInfo,
   encodeArray,
   type HostValueOf,
+  isArray,
+  isRevoked,
   type MemoryLike,
   type OptionKeys,
   requireInteger,
@@ -101,14 +103,12 @@ export function blocksPerMultiprocessor(
 
 function sizes(dimensions: Dimensions, name: string, most: number, api: string): [number, number, number] {
   const list: readonly unknown[] = typeof dimensions === 'number' ? [dimensions] : dimensions
-  if (!Array.isArray(list) || list.length < 1 || list.length > 3) {
+  if (!isArray(list) || list.length < 1 || list.length > 3) {
     throw wrongType(api, name, 'a number or one to three numbers', dimensions)
   }
-  return [0, 1, 2].map((axis) => requireInteger(list[axis] ?? 1, api, `${name}[${axis}]`, 1, most)) as [
-    number,
-    number,
-    number,
-  ]
+  return [0, 1, 2].map((axis) =>
+    requireInteger(list[axis] === undefined && axis > 0 ? 1 : list[axis], api, `${name}[${axis}]`, 1, most),
+  ) as [number, number, number]
 }
 
 /** The parameters one after the other, 16 bytes each, and their addresses before them. */
@@ -133,7 +133,7 @@ function pack(
 }
 
 function parameterBytes(live: LiveSession, parameter: LaunchParameter, name: string, api: string): Uint8Array {
-  if (typeof parameter !== 'object' || parameter === null) {
+  if (typeof parameter !== 'object' || parameter === null || isRevoked(parameter)) {
     throw wrongType(api, name, 'memory or { dtype, value }', parameter)
   }
   if (!('value' in parameter)) {

@@ -12,6 +12,7 @@ import {
   DisposedError,
   type OptionKeys,
   optionalBoolean,
+  optionalSignal,
   outOfRange,
   requireInteger,
   requireOptions,
@@ -101,6 +102,7 @@ export async function allocate(
 ): Promise<Allocation> {
   requireOptions(options, operation, heapKeys)
   const { alignment } = options
+  optionalSignal(options.signal, operation)
   const zeroed = optionalBoolean(options.zeroed, operation, 'zeroed', false)
   if (alignment !== undefined && !isPowerOfTwo(requireInteger(alignment, operation, 'alignment', 1, 2 ** 30))) {
     throw outOfRange(operation, 'alignment', 'a power of two', alignment)

@@ -15,7 +15,6 @@ import {
   type DType,
   dtypeInfo,
   dtypeOf,
-  encodeArray,
   type HostValueOf,
   type StorageArray,
   type WaitOptions,
@@ -24,6 +23,7 @@ import {
 import { checkCuda } from '../errors.js'
 import type { CallOptions } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'
+import { elementsOf } from '../values.js'
 
 /** A call of the driver: its name, for the error, and what makes it. */
 type Step = readonly [api: string, call: () => number]
@@ -113,11 +113,11 @@ export function fill(
   wait: WaitOptions | undefined,
   api: string,
 ): Promise<void> {
-  return run(live, fillSteps(address, filling), api, { wait })
+  return run(live, fillSteps(address, filling, api), api, { wait })
 }
 
 export function fillSync(live: LiveSession, address: bigint, filling: Filling, api: string): void {
-  runSync(live, fillSteps(address, filling), api)
+  runSync(live, fillSteps(address, filling, api), api)
 }
 
 async function run(live: LiveSession, steps: readonly Step[], api: string, options: CallOptions): Promise<void> {
@@ -148,11 +148,11 @@ function copySteps(target: bigint, source: bigint, bytes: number): Step[] {
   return [['cuMemcpy', () => cuMemcpy(target as CUdeviceptr, source as CUdeviceptr, bytes)], finish]
 }
 
-function fillSteps(start: bigint, { dtype, value, length }: Filling): Step[] {
+function fillSteps(start: bigint, { dtype, value, length }: Filling, api: string): Step[] {
   const address = start as CUdeviceptr
   const { bytes, arrayEntries } = dtypeInfo(dtype)
   const entries = arrayEntries === 2 ? [value, 0] : [value]
-  const array = bytesOf(encodeArray(dtype, entries as HostValueOf<DType>[]) as StorageArray)
+  const array = bytesOf(elementsOf(dtype, entries, api, 'value'))
   const bits = new DataView(array.buffer, array.byteOffset, array.byteLength)
   if (bytes === 1) return [['cuMemsetD8', () => cuMemsetD8(address, bits.getUint8(0), length)], finish]
   if (bytes === 2) return [['cuMemsetD16', () => cuMemsetD16(address, bits.getUint16(0, true), length)], finish]

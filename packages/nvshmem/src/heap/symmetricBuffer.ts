@@ -12,6 +12,7 @@ import {
   memoryProtocol,
   type OwnedArrayOf,
   outOfRange,
+  propertyOf,
   requireCount,
   requireInteger,
   type TypedArrayOf,
@@ -147,7 +148,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    * @throws TypeError for what is no integer, RangeError when the range does not lie within the buffer, DisposedError.
    */
   slice(start = 0, end: number = this.length): SymmetricBuffer<D> {
-    const api = 'SymmetricBuffer.slice'
+    return this.#slice(start, end, 'SymmetricBuffer.slice')
+  }
+
+  #slice(start: number, end: number, api: string): SymmetricBuffer<D> {
     this.#allocation.requireUsable(api)
     const { length } = this
     const from = requireInteger(start, api, 'start', -length, length)
@@ -161,7 +165,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
 
   /** The same as {@link slice}: the name typed arrays have for a view. */
   subarray(start = 0, end: number = this.length): SymmetricBuffer<D> {
-    return this.slice(start, end)
+    return this.#slice(start, end, 'SymmetricBuffer.subarray')
   }
 
   /**
@@ -170,12 +174,13 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    * @throws TypeError for an unknown dtype, RangeError when the bytes are no whole number of aligned elements, DisposedError.
    */
   reinterpret<E extends DType>(dtype: E): SymmetricBuffer<E> {
-    this.#allocation.requireUsable('SymmetricBuffer.reinterpret')
-    const { bytes, alignment } = dtypeInfo(dtype)
+    const api = 'SymmetricBuffer.reinterpret'
+    this.#allocation.requireUsable(api)
+    const { bytes, alignment } = dtypeInfo(dtype, api)
     if (this.byteLength % bytes !== 0 || this.#address % BigInt(alignment) !== 0n) {
       throw new RangeError(
-        `SymmetricBuffer.reinterpret: ${this.byteLength} bytes at 0x${this.#address.toString(16)} are no whole, aligned ` +
-          `elements of ${dtype}`,
+        `${api}: dtype must be one that ${this.byteLength} bytes at 0x${this.#address.toString(16)} are whole, aligned ` +
+          `elements of, not '${dtype}'`,
       )
     }
     return new SymmetricBuffer(this.#allocation, this.#offset, dtype, this.byteLength / bytes)
@@ -212,8 +217,11 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
    * Copies this PE's memory into a typed array or memory as long as this buffer (`cuMemcpyDtoH`, `cuMemcpy`). The promise
    * gives `target` when the data is there. Throws what {@link copyFrom} throws, and TypeError for memory that is read-only.
    */
-  async copyTo<T extends CopySource<D>>(target: T, wait?: WaitOptions): Promise<T> {
-    const api = 'SymmetricBuffer.copyTo'
+  copyTo<T extends CopySource<D>>(target: T, wait?: WaitOptions): Promise<T> {
+    return this.#copyTo(target, wait, 'SymmetricBuffer.copyTo')
+  }
+
+  async #copyTo<T extends CopySource<D>>(target: T, wait: WaitOptions | undefined, api: string): Promise<T> {
     const { live } = this.#use(api)
     const to = this.#operand(target, api, 'target')
     if ('buffer' in to) await download(live, this.#address, to, wait, api)
@@ -226,7 +234,10 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
 
   /** Like {@link copyTo}, and blocks the thread. @throws BusyError */
   copyToSync<T extends CopySource<D>>(target: T): T {
-    const api = 'SymmetricBuffer.copyToSync'
+    return this.#copyToSync(target, 'SymmetricBuffer.copyToSync')
+  }
+
+  #copyToSync<T extends CopySource<D>>(target: T, api: string): T {
     const { live } = this.#use(api)
     const to = this.#operand(target, api, 'target')
     if ('buffer' in to) downloadSync(live, this.#address, to, api)
@@ -239,12 +250,12 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
 
   /** Copies the elements of this PE into a typed array of their own. Throws what {@link copyTo} throws. */
   toArray(wait?: WaitOptions): Promise<OwnedArrayOf<D>> {
-    return this.copyTo(this.#newArray(), wait)
+    return this.#copyTo(this.#newArray(), wait, 'SymmetricBuffer.toArray')
   }
 
   /** Like {@link toArray}, and blocks the thread. @throws BusyError */
   toArraySync(): OwnedArrayOf<D> {
-    return this.copyToSync(this.#newArray())
+    return this.#copyToSync(this.#newArray(), 'SymmetricBuffer.toArraySync')
   }
 
   /**
@@ -291,7 +302,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   async multicastAddress(team: SessionTeam): Promise<bigint | undefined> {
     const api = 'SymmetricBuffer.multicastAddress'
     const { live } = this.#use(api)
-    if (typeof (team as Partial<SessionTeam> | null | undefined)?._handleIn !== 'function') {
+    if (typeof propertyOf(team, '_handleIn') !== 'function') {
       throw wrongType(api, 'team', 'a Team', team)
     }
     const handle = team._handleIn(live, api)

@@ -11,6 +11,7 @@ import type {
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
 import {
+  isRevoked,
   type MemoryLike,
   memoryProtocol,
   optionsChecker,
@@ -250,7 +251,9 @@ function isSame(
   return (
     SymmetricBuffer._is(remote) &&
     remote._rangeFor(api) === last.symmetric &&
+    !isRevoked(local) &&
     (local as Partial<MemoryLike> | null | undefined)?.[memoryProtocol] === last.own &&
+    !isRevoked(options.stream) &&
     (options.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue &&
     options.pe === last.pe &&
     options.count === last.requestedCount

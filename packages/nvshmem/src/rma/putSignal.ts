@@ -62,7 +62,7 @@ export function queuePutSignal(
   const signal = signalAt(live, options.signal, options.signalIndex, api, 'signal', 'signalIndex')
   requireApart(remote, bytes, signal, api)
   const value = toNative('u64', options.value, api, 'value')
-  const op = requireKeyOf(options.op ?? 'set', api, 'op', signalOps)
+  const op = requireKeyOf(options.op === undefined ? 'set' : options.op, api, 'op', signalOps)
   const stream = streamAt(live, options.stream, api)
   const call = (isNonBlocking ? nonBlockingCalls : calls)(dtype) as PutSignal
   const queue = (): void => call(remote, local, count, signal, value, op, pe, stream)

@@ -91,8 +91,9 @@ function check<O extends StridedOptions>(
   requireOptions(options, api, keys)
   const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const count = requireCount(options.count, api, 'count')
-  const targetStride = requireCount(options.targetStride ?? 1, api, 'targetStride', 1)
-  const sourceStride = requireCount(options.sourceStride ?? 1, api, 'sourceStride', 1)
+  const { targetStride: given = 1, sourceStride: taken = 1 } = options
+  const targetStride = requireCount(given, api, 'targetStride', 1)
+  const sourceStride = requireCount(taken, api, 'sourceStride', 1)
   const isPut = direction === 'put'
   const roles = transferRoles[direction]
   const remote = symmetricAt(live, isPut ? target : source, api, roles.remote)

@@ -173,7 +173,7 @@ export class Session extends SessionOperations {
 
   /** The same as `finalize()`. */
   dispose(wait?: WaitOptions): Promise<void> {
-    return this.finalize(wait)
+    return this.#lifetime.finalize(wait, 'Session.dispose')
   }
 
   [Symbol.asyncDispose](): Promise<void> {

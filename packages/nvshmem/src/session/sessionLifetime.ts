@@ -67,9 +67,9 @@ export class SessionLifetime {
   }
 
   /** Ends NVSHMEM together with the other PEs. Again does nothing; a refusal leaves the session as it is. */
-  finalize(wait: WaitOptions | undefined): Promise<void> {
+  finalize(wait: WaitOptions | undefined, api = 'Session.finalize'): Promise<void> {
     if (this.#ending === undefined) {
-      const refusal = this.#queue.refusal('Session.finalize', wait)
+      const refusal = this.#queue.refusal(api, wait)
       if (refusal !== undefined) return Promise.reject(refusal)
       this.#ending = this.#finalize(wait)
     }

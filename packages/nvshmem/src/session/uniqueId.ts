@@ -1,5 +1,5 @@
 import { nvshmemx_get_uniqueid, nvshmemx_uniqueid_t, structVersion } from '@shoal/nvshmem-sys'
-import { inspectKey, inspectLine, loadedFrom, outOfRange, wrongType } from '@shoal/types'
+import { inspectKey, inspectLine, isInstance, loadedFrom, outOfRange, wrongType } from '@shoal/types'
 import { checkNvshmem } from '../errors.js'
 import { environmentOfNvshmem } from '../workarounds/environment.js'
 
@@ -56,7 +56,7 @@ export class UniqueId {
    */
   static fromBytes(bytes: Uint8Array): UniqueId {
     const api = 'UniqueId.fromBytes'
-    if (!(bytes instanceof Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
+    if (!isInstance(bytes, Uint8Array)) throw wrongType(api, 'bytes', 'a Uint8Array', bytes)
     return new UniqueId(checked(Uint8Array.from(bytes), api, 'bytes'))
   }
 
@@ -91,7 +91,7 @@ export class UniqueId {
 
   /** Whether `other` is an id of the same bytes; false for what is no id. */
   equals(other: unknown): boolean {
-    return other instanceof UniqueId && Buffer.compare(this.#bytes, other.#bytes) === 0
+    return isInstance(other, UniqueId as never) && Buffer.compare(this.#bytes, (other as UniqueId).#bytes) === 0
   }
 
   get [Symbol.toStringTag](): string {

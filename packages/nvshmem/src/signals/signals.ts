@@ -142,7 +142,7 @@ export class Signals {
       const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
       const address = signalAt(live, signal, options.index, api, 'signal')
       const value = toNative('u64', options.value, api, 'value')
-      const op = requireKeyOf(options.op ?? 'set', api, 'op', signalOps)
+      const op = requireKeyOf(options.op === undefined ? 'set' : options.op, api, 'op', signalOps)
       const stream = streamAt(live, options.stream, api)
       return () => nvshmemx_signal_op_on_stream(address, value, op, pe, stream)
     })

@@ -21,7 +21,7 @@ export function currentDevice(): Device {
  * were made on. @throws RangeError for a device there is not.
  */
 export function setDevice(device: DeviceLike | number): Device {
-  const target = Device.from(device)
+  const target = Device._find(device, 'setDevice', 'device')
   check(cudaSetDevice(target.ordinal), 'cudaSetDevice')
   return target
 }
@@ -31,8 +31,8 @@ export function setDevice(device: DeviceLike | number): Device {
  * @throws TypeError when `fn` gives a promise.
  */
 export function withDevice<T>(device: DeviceLike | number, fn: (device: Device) => T): T {
+  const target = Device._find(device, 'withDevice', 'device')
   requireFunction(fn, 'withDevice', 'fn')
-  const target = Device.from(device)
   const before = currentOrdinal()
   try {
     return target.primaryContext.run(() => {
@@ -51,8 +51,8 @@ export interface DeviceOption {
 }
 
 /** The device named, or the current one. */
-export function deviceOrCurrent(device: DeviceLike | number | undefined): Device {
-  return device === undefined ? currentDevice() : Device.from(device)
+export function deviceOrCurrent(device: DeviceLike | number | undefined, api: string): Device {
+  return device === undefined ? currentDevice() : Device._find(device, api, 'device')
 }
 
 /** Takes the option `device` out of an options object: the device it names, or the current one, and the rest. */
@@ -62,10 +62,10 @@ export function ownerAndRest<O extends DeviceOption>(
 ): [owner: Device, rest: Omit<O, 'device'>] {
   if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { device }', options)
   const { device, ...rest } = options
-  return [deviceOrCurrent(device), rest]
+  return [deviceOrCurrent(device, api), rest]
 }
 
 /** The device that the option names, or the current one, where there is no other option. */
 export function onlyOwner(options: DeviceOption, api: string): Device {
-  return deviceOrCurrent(requireOptions<DeviceOption>(options, api, { device: true }).device)
+  return deviceOrCurrent(requireOptions<DeviceOption>(options, api, { device: true }).device, api)
 }

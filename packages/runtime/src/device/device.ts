@@ -1,13 +1,14 @@
 import {
   Device as BaseDevice,
   type ContextLimit,
+  type CudaLibrary,
   DeviceList,
   type DeviceAttribute as DriverAttribute,
   type PeerAttribute as DriverPeerAttribute,
 } from '@shoal/cuda-base'
 import type { CUdevice } from '@shoal/cuda-sys/driver'
 import { cudaDeviceAttr, cudaDeviceP2PAttr, cudaLimit } from '@shoal/cuda-sys/runtime/common'
-import { type DeviceLike, toDeviceOrdinal } from '@shoal/types'
+import { type DeviceLike, isInstance, toDeviceOrdinal } from '@shoal/types'
 import { runtimeLibrary } from '../calls/runtimeLibrary.js'
 import { type DeviceProperties, deviceProperties } from './deviceProperties.js'
 
@@ -40,12 +41,12 @@ export class Device extends BaseDevice {
   static #list: DeviceList<Device> | undefined
 
   static get #devices(): DeviceList<Device> {
-    Device.#list ??= new DeviceList(runtimeLibrary, (ordinal, handle) => new Device(ordinal, handle))
+    Device.#list ??= new DeviceList(runtimeLibrary, (ordinal, handle) => new Device(ordinal, handle, runtimeLibrary))
     return Device.#list
   }
 
-  private constructor(ordinal: number, handle: CUdevice) {
-    super(ordinal, handle, runtimeLibrary)
+  private constructor(ordinal: number, handle: CUdevice, cuda: CudaLibrary) {
+    super(ordinal, handle, cuda)
   }
 
   static override get count(): number {
@@ -57,9 +58,13 @@ export class Device extends BaseDevice {
   }
 
   static override from(device: DeviceLike | number): Device {
-    return device instanceof Device
-      ? device
-      : Device.#devices.get(toDeviceOrdinal(device, 'Device.from'), 'Device.from')
+    return Device._find(device, 'Device.from', 'device')
+  }
+
+  /** @internal */
+  static override _find(device: DeviceLike | number, api: string, name: string): Device {
+    if (isInstance(device, Device)) return device
+    return Device.#devices.get(toDeviceOrdinal(device, api, name), api, name)
   }
 
   static override all(): readonly Device[] {
@@ -102,7 +107,7 @@ export class Device extends BaseDevice {
   }
 
   override _resolve(device: DeviceLike | number, api: string, name: string): Device {
-    return device instanceof Device ? device : Device.#devices.get(toDeviceOrdinal(device, api, name), api)
+    return Device._find(device, api, name)
   }
 }
 

@@ -24,6 +24,6 @@ export const Event = withFactories(BaseEvent, {
    */
   from(event: EventLike): Event {
     const { context } = requireEventLike(event, 'Event.from')
-    return BaseEvent.from(deviceOrCurrent(context.device), event)
+    return BaseEvent.from(deviceOrCurrent(context.device, 'Event.from'), event)
   },
 })

@@ -9,11 +9,13 @@ import {
   type DType,
   type ElementInputOf,
   type ElementType,
+  isPlainObject,
   type MemoryLike,
   type StorageArray,
   type StructType,
   type TypedArrayOf,
   toMemoryRange,
+  wrongType,
 } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
@@ -89,8 +91,9 @@ export const DeviceBuffer = withFactories(BaseBuffer, {
   view<E extends ElementType>(memory: MemoryLike, dtype: E, options: ViewOptions = {}): DeviceBuffer<E> {
     const api = 'DeviceBuffer.view'
     const { deviceOrdinal } = toMemoryRange(memory, api)
-    const [, rest] = ownerAndRest(options, api)
-    const owner = deviceOrCurrent(options.device ?? (deviceOrdinal < 0 ? undefined : deviceOrdinal))
+    if (!isPlainObject(options)) throw wrongType(api, 'options', 'a plain object such as { device }', options)
+    const { device = deviceOrdinal < 0 ? undefined : deviceOrdinal, ...rest } = options
+    const owner = deviceOrCurrent(device, api)
     return BaseBuffer.view(owner, memory, dtype, rest)
   },
 })

@@ -1,5 +1,5 @@
 import { type MemoryPoolOptions as BaseOptions, MemoryPool as BasePool, type ShareableHandle } from '@shoal/cuda-base'
-import type { DeviceLike } from '@shoal/types'
+import { type DeviceLike, isInstance } from '@shoal/types'
 import { type DeviceOption, deviceOrCurrent, onlyOwner, ownerAndRest } from '../device/currentDevice.js'
 import { withFactories } from '../withFactories.js'
 
@@ -19,12 +19,12 @@ export const MemoryPool = withFactories(BasePool, {
 
   /** The pool that came with the device (`cudaDeviceGetDefaultMemPool`). dispose() leaves it alone. */
   defaultOf(device?: DeviceLike | number): MemoryPool {
-    return BasePool.defaultOf(deviceOrCurrent(device))
+    return BasePool.defaultOf(deviceOrCurrent(device, 'MemoryPool.defaultOf'))
   },
 
   /** The pool that streams of the device allocate from when none is named (`cudaDeviceGetMemPool`). */
   currentOf(device?: DeviceLike | number): MemoryPool {
-    return BasePool.currentOf(deviceOrCurrent(device))
+    return BasePool.currentOf(deviceOrCurrent(device, 'MemoryPool.currentOf'))
   },
 
   /**
@@ -32,7 +32,7 @@ export const MemoryPool = withFactories(BasePool, {
    * borrowed: the other object must live as long as this one is used.
    */
   from(pool: MemoryPool): MemoryPool {
-    return BasePool.from(deviceOrCurrent(pool instanceof BasePool ? pool.device : undefined), pool)
+    return BasePool.from(deviceOrCurrent(isInstance(pool, BasePool) ? pool.device : undefined, 'MemoryPool.from'), pool)
   },
 
   /**

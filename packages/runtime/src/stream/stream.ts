@@ -20,13 +20,13 @@ export const Stream = withFactories(BaseStream, {
    * @throws TypeError for what is no stream, or one of a context that is not its device's primary one.
    */
   from(stream: StreamLike): Stream {
-    const { deviceOrdinal } = toStreamHandle(stream)
-    return BaseStream.from(deviceOrCurrent(deviceOrdinal < 0 ? undefined : deviceOrdinal), stream)
+    const { deviceOrdinal } = toStreamHandle(stream, 'Stream.from')
+    return BaseStream.from(deviceOrCurrent(deviceOrdinal < 0 ? undefined : deviceOrdinal, 'Stream.from'), stream)
   },
 
   /** The stream that work goes to when none is named: the legacy or the per-thread one, see `setStreamMode`. */
   defaultOf(device?: DeviceLike | number): Stream {
-    return BaseStream.borrow(deviceOrCurrent(device), 0n)
+    return BaseStream.borrow(deviceOrCurrent(device, 'Stream.defaultOf'), 0n)
   },
 
   /**
@@ -34,11 +34,11 @@ export const Stream = withFactories(BaseStream, {
    * @param device Default: the current device.
    */
   borrow(handle: bigint, device?: DeviceLike | number): Stream {
-    return BaseStream.borrow(deviceOrCurrent(device), handle)
+    return BaseStream.borrow(deviceOrCurrent(device, 'Stream.borrow'), handle)
   },
 
   /** Takes over a stream somebody else made: dispose() destroys it. */
   adopt(handle: bigint, device?: DeviceLike | number): Stream {
-    return BaseStream.adopt(deviceOrCurrent(device), handle)
+    return BaseStream.adopt(deviceOrCurrent(device, 'Stream.adopt'), handle)
   },
 })

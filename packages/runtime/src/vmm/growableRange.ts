@@ -25,6 +25,6 @@ export const GrowableRange = withFactories(BaseGrowableRange, {
    */
   reserve(options: GrowableOptions): GrowableRange {
     const { device, ...rest } = requireOptions<GrowableOptions>(options, 'GrowableRange.reserve', optionKeys)
-    return BaseGrowableRange.reserve(deviceOrCurrent(device), rest)
+    return BaseGrowableRange.reserve(deviceOrCurrent(device, 'GrowableRange.reserve'), rest)
   },
 })

@@ -28,8 +28,8 @@ const deviceKeys: OptionKeys<DeviceOption> = { device: true }
  * (`cuMemGetAllocationGranularity`). @throws TypeError, RangeError; StatusError when the driver has no such memory.
  */
 export function allocationGranularity(options?: GranularityOptions & PlaceOption): number {
-  const { place, ...rest } = optionalOptions(options, 'allocationGranularity', granularityPlaceKeys)
-  return baseGranularity(place ?? currentDevice(), rest)
+  const { place = currentDevice(), ...rest } = optionalOptions(options, 'allocationGranularity', granularityPlaceKeys)
+  return baseGranularity(place, rest)
 }
 
 /**
@@ -48,8 +48,8 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
    * using mapped = range.map(memory)
    */
   create(byteLength: number, options?: AllocationOptions & PlaceOption): PhysicalMemory {
-    const { place, ...rest } = optionalOptions(options, 'PhysicalMemory.create', createKeys)
-    return BasePhysicalMemory.create(place ?? currentDevice(), byteLength, rest)
+    const { place = currentDevice(), ...rest } = optionalOptions(options, 'PhysicalMemory.create', createKeys)
+    return BasePhysicalMemory.create(place, byteLength, rest)
   },
 
   /**
@@ -58,8 +58,8 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
    * @throws TypeError; RangeError when it lies elsewhere; StatusError for an address where nothing is mapped.
    */
   retain(address: bigint, byteLength: number, options?: PlaceOption): PhysicalMemory {
-    const { place } = optionalOptions(options, 'PhysicalMemory.retain', placeKeys)
-    return BasePhysicalMemory.retain(place ?? currentDevice(), address, byteLength)
+    const { place = currentDevice() } = optionalOptions(options, 'PhysicalMemory.retain', placeKeys)
+    return BasePhysicalMemory.retain(place, address, byteLength)
   },
 
   /**
@@ -71,6 +71,6 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
    */
   import(handle: ShareableHandle<'memory'>, options?: DeviceOption): PhysicalMemory {
     const { device } = optionalOptions(options, 'PhysicalMemory.import', deviceKeys)
-    return BasePhysicalMemory.import(deviceOrCurrent(device), handle)
+    return BasePhysicalMemory.import(deviceOrCurrent(device, 'PhysicalMemory.import'), handle)
   },
 })

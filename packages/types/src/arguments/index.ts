@@ -1,5 +1,12 @@
 /** Checks of arguments: for the packages of Shoal, and for those that build on them. */
-export { inspectKey, inspectLine, loadedFrom, otherCopy, requireInstance } from './instances.js'
+export { isArray, isInstance, isRevoked, propertyOf } from './anyValue.js'
+export {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  otherCopy,
+  requireInstance,
+} from './instances.js'
 export {
   isPlainObject,
   longestTimeout,
@@ -23,6 +30,7 @@ export {
   requireFunction,
   requireInteger,
   requireKeyOf,
+  requireList,
   requireNumber,
   requireOneOf,
   requireText,

@@ -1,4 +1,5 @@
 import { describeValue } from '../describeValue.js'
+import { isInstance } from './anyValue.js'
 import { wrongType } from './scalars.js'
 
 /**
@@ -22,7 +23,7 @@ export function requireInstance<T>(
   publicClass: PublicClass<T>,
   expected = `${article(publicClass.name)} ${publicClass.name}`,
 ): T {
-  if (publicClass[Symbol.hasInstance](value)) return value as T
+  if (isInstance(value, publicClass as never)) return value as T
   throw otherCopy(value, api, name, publicClass) ?? wrongType(api, name, expected, value)
 }
 

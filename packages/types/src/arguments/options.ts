@@ -1,4 +1,5 @@
 import { AbortedError } from '../errors/lifetime.js'
+import { isInstance } from './anyValue.js'
 import { outOfRange, wrongType } from './scalars.js'
 
 /** The keys an options object may have. Written as an object, so that the compiler sees that none of `T` is missing. */
@@ -58,7 +59,13 @@ export function optionalOptions<T extends object>(
 /** Whether a value is an object of no class, of this or of another realm. */
 export function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
+  let prototype: unknown
+  try {
+    prototype = Object.getPrototypeOf(value)
+  } catch {
+    // A proxy that was revoked, or throws.
+    return false
+  }
   return prototype === Object.prototype || prototype === null || isForeignPlainPrototype(prototype as object)
 }
 
@@ -100,7 +107,7 @@ export function optionalTimeout(value: unknown, api: string, name = 'timeout'): 
 
 /** A signal, or undefined. @throws TypeError */
 export function optionalSignal(value: unknown, api: string, name = 'signal'): AbortSignal | undefined {
-  if (value === undefined || value instanceof AbortSignal) return value
+  if (value === undefined || isInstance(value, AbortSignal)) return value
   throw wrongType(api, name, 'an AbortSignal', value)
 }
 

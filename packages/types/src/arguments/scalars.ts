@@ -1,4 +1,5 @@
 import { describeValue } from '../describeValue.js'
+import { isArray, isRevoked } from './anyValue.js'
 
 /**
  * The checks of arguments that all safe packages share. Each takes the name of the public function (`api`) and of its
@@ -97,8 +98,18 @@ export function requireText(value: unknown, api: string, name: string): string {
 
 /** Something with a length and entries. Iterables that have none are refused. @throws TypeError */
 export function requireArrayLike<T>(value: ArrayLike<T>, api: string, name: string): ArrayLike<T> {
-  if (typeof value === 'object' && value !== null && typeof value.length === 'number') return value
+  try {
+    if (typeof value === 'object' && value !== null && typeof value.length === 'number') return value
+  } catch (error) {
+    if (!isRevoked(value)) throw error
+  }
   throw wrongType(api, name, 'an array', value)
+}
+
+/** An array; its holes count as undefined. @throws TypeError */
+export function requireList<T>(value: readonly T[], api: string, name: string, expected = 'an array'): T[] {
+  if (!isArray(value)) throw wrongType(api, name, expected, value)
+  return Array.from(value)
 }
 
 /** @throws TypeError */

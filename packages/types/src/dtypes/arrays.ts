@@ -1,6 +1,14 @@
-import { requireArrayLike, wrongType } from '../arguments/scalars.js'
-import { describeValue } from '../describeValue.js'
-import { type DType, dtypeInfo, dtypeOf, type OwnedArrayOf, type StorageArray, type TypedArrayOf } from './dtype.js'
+import { outOfRange, requireArrayLike, wrongType } from '../arguments/scalars.js'
+import {
+  type DType,
+  dtypeInfo,
+  dtypeOf,
+  isDetached,
+  isDType,
+  type OwnedArrayOf,
+  type StorageArray,
+  type TypedArrayOf,
+} from './dtype.js'
 import { decodeFloat, encodeFloat } from './floatFormat.js'
 import { type EncodeOptions, floatFormats, type NarrowFloat, readSaturate } from './narrowFloats.js'
 
@@ -32,11 +40,14 @@ export function encodeArray<D extends DType>(
 ): OwnedArrayOf<D> {
   const info = dtypeInfo(dtype, api)
   requireArrayLike(values, api, 'values')
+  const saturate = readSaturate(options, dtype, api)
+  if (isDetached(values as never))
+    throw wrongType(api, 'values', 'an array with a buffer', 'an array whose buffer was detached')
   if (values.length % info.arrayEntries !== 0) {
     throw new RangeError(`${api}: values must be pairs of real and imaginary part, not ${values.length} entries`)
   }
   const out: StorageArray = new info.typedArray(values.length)
-  encodeInto(dtype, values as ArrayLike<unknown>, out, options)
+  encodeInto(dtype, values as ArrayLike<unknown>, out, saturate)
   return out as OwnedArrayOf<D>
 }
 
@@ -53,6 +64,8 @@ export function decodeArray<D extends DType>(dtype: D, bits: TypedArrayOf<D>): D
   if (dtypeInfo(held).kind !== storageKind(dtype) || bits.BYTES_PER_ELEMENT !== typedArray.BYTES_PER_ELEMENT) {
     throw wrongType('decodeArray', 'bits', `a ${typedArray.name} that holds ${dtype}`, bits)
   }
+  if (isDetached(bits))
+    throw wrongType('decodeArray', 'bits', 'an array with a buffer', 'an array whose buffer was detached')
   if (!isNarrowFloat(dtype)) return bits.slice() as DecodedArrayOf<D>
   const source = bits as Uint8Array | Uint16Array
   const values = decodedValues(dtype)
@@ -63,7 +76,7 @@ export function decodeArray<D extends DType>(dtype: D, bits: TypedArrayOf<D>): D
 
 /** Whether a dtype is one that typed arrays hold as bits. */
 export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
-  return Object.hasOwn(floatFormats, dtype)
+  return isDType(dtype) && Object.hasOwn(floatFormats, dtype)
 }
 
 function storageKind(dtype: DType): string {
@@ -85,11 +98,10 @@ function decodedValues(dtype: NarrowFloat): Float32Array {
   return values
 }
 
-function encodeInto(dtype: DType, values: ArrayLike<unknown>, out: StorageArray, options?: EncodeOptions): void {
+function encodeInto(dtype: DType, values: ArrayLike<unknown>, out: StorageArray, saturate: boolean): void {
   const { kind } = dtypeInfo(dtype)
   if (isNarrowFloat(dtype)) {
     const format = floatFormats[dtype]
-    const saturate = readSaturate(options, dtype, api)
     for (let index = 0; index < values.length; index += 1) {
       out[index] = encodeFloat(format, numberAt(values, index), saturate)
     }
@@ -138,6 +150,7 @@ function booleanAt(values: ArrayLike<unknown>, index: number): boolean {
   throw wrongType(api, `values[${index}]`, 'a boolean or a number', value)
 }
 
-function doesNotFit(dtype: DType, value: unknown, index: number): RangeError {
-  return new RangeError(`${api}: values[${index}] must be an integer that fits ${dtype}, not ${describeValue(value)}`)
+function doesNotFit(dtype: DType, value: unknown, index: number): Error {
+  const isFraction = Number.isFinite(value) && !Number.isInteger(value)
+  return (isFraction ? wrongType : outOfRange)(api, `values[${index}]`, `an integer that fits ${dtype}`, value)
 }

@@ -189,6 +189,20 @@ const dtypeOfArrayName: { readonly [name: string]: DType } = {
 const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)
   ?.get as (this: unknown) => string | undefined
 
+/** Whether the buffer of a typed array or `DataView` was detached: transferred, or given back. */
+export function isDetached(array: ArrayBufferView): boolean {
+  if (!ArrayBuffer.isView(array)) return false
+  const { buffer } = array
+  // A view of a detached buffer has no length, and neither has the buffer.
+  if (buffer.byteLength > 0 || !(buffer instanceof ArrayBuffer)) return false
+  try {
+    new Uint8Array(buffer)
+    return false
+  } catch {
+    return true
+  }
+}
+
 /**
  * The dtype that a typed array holds by its own class. A `Uint16Array` is `u16`: that it holds halves, only the caller
  * knows.

@@ -1,5 +1,6 @@
 import { type OptionKeys, optionalOptions } from '../arguments/options.js'
 import { optionalBoolean, requireInteger, wrongType } from '../arguments/scalars.js'
+import type { DType } from './dtype.js'
 import { decodeFloat, encodeFloat, type FloatFormat } from './floatFormat.js'
 
 /** The dtypes that JavaScript has no number type for; typed arrays hold their bits. */
@@ -24,7 +25,7 @@ export const floatFormats: { readonly [D in NarrowFloat]: FloatFormat } = {
 }
 
 /** Whether elements of a dtype saturate when nothing is said. */
-export function saturatesByDefault(dtype: NarrowFloat): boolean {
+export function saturatesByDefault(dtype: DType): boolean {
   return dtype === 'f8e4m3' || dtype === 'f8e5m2'
 }
 
@@ -110,7 +111,7 @@ function encode(dtype: NarrowFloat, value: number, options: EncodeOptions | unde
 }
 
 /** Whether magnitudes beyond the largest are cut to it: as the options say, else as is usual for the dtype. @throws TypeError */
-export function readSaturate(options: EncodeOptions | undefined, dtype: NarrowFloat, api: string): boolean {
+export function readSaturate(options: EncodeOptions | undefined, dtype: DType, api: string): boolean {
   const { saturate } = optionalOptions(options, api, encodeKeys)
   return optionalBoolean(saturate, api, 'saturate', saturatesByDefault(dtype))
 }

@@ -1,3 +1,4 @@
+import { propertyOf } from '../arguments/anyValue.js'
 import { requireAddress, requireInteger, wrongType } from '../arguments/scalars.js'
 
 /** Ordinals and -1 for "none" go up to what a C `int` holds. */
@@ -38,9 +39,19 @@ export function requireOrdinal(value: unknown, api: string, name: string): numbe
   return requireInteger(value, api, name, 0, largestOrdinal)
 }
 
+/** Whether a value has the property of a protocol; its getter is not run. A revoked proxy has nothing. */
+export function offers(value: unknown, protocol: symbol): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  try {
+    return protocol in value
+  } catch {
+    return false
+  }
+}
+
 /** Whether a value is the plain descriptor of the given kind. */
 export function isPlain<K extends string>(value: unknown, kind: K): value is { readonly kind: K } {
-  return typeof value === 'object' && value !== null && (value as { kind?: unknown }).kind === kind
+  return typeof value === 'object' && propertyOf(value, 'kind') === kind
 }
 
 /** Handles and addresses mean something else, or nothing, in another process. */

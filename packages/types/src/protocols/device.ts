@@ -1,5 +1,5 @@
 import { wrongType } from '../arguments/scalars.js'
-import { checkVersion, requireOrdinal } from './checks.js'
+import { checkVersion, offers, requireOrdinal } from './checks.js'
 
 /** Key of the device protocol: `Symbol.for('cuda.device')`. */
 export const deviceProtocol: unique symbol = Symbol.for('cuda.device')
@@ -18,7 +18,7 @@ export interface DeviceLike {
 
 /** Whether a value offers the device protocol. Does not run its getter. */
 export function isDeviceLike(value: unknown): value is DeviceLike {
-  return typeof value === 'object' && value !== null && deviceProtocol in value
+  return offers(value, deviceProtocol)
 }
 
 /**

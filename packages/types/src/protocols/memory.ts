@@ -1,6 +1,8 @@
+import { isInstance } from '../arguments/anyValue.js'
+import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
-import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
+import { checkAddress, checkCount, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
 /** Key of the memory protocol: `Symbol.for('cuda.memory')`, so that offering memory needs no import of Shoal. */
 export const memoryProtocol: unique symbol = Symbol.for('cuda.memory')
@@ -50,7 +52,7 @@ export interface MemoryDescriptor extends MemoryRange {
 
 /** Whether a value offers the memory protocol. Does not run its getter. */
 export function isMemoryLike(value: unknown): value is MemoryLike {
-  return typeof value === 'object' && value !== null && memoryProtocol in value
+  return offers(value, memoryProtocol)
 }
 
 /**
@@ -93,10 +95,11 @@ export function describeMemory(memory: MemoryLike | MemoryDescriptor, ipc?: Memo
     'describeMemory',
   )
   if (ipc !== undefined) {
-    if (!(ipc.handle instanceof Uint8Array) || ipc.handle.length !== 64) {
-      throw wrongType('describeMemory', 'ipc.handle', 'a Uint8Array of 64 bytes', ipc.handle)
+    const { handle, offset } = requireOptions<MemoryIpc>(ipc, 'describeMemory', { handle: true, offset: true }, 'ipc')
+    if (!isInstance(handle, Uint8Array) || handle.length !== 64) {
+      throw wrongType('describeMemory', 'ipc.handle', 'a Uint8Array of 64 bytes', handle)
     }
-    requireInteger(ipc.offset, 'describeMemory', 'ipc.offset', 0)
+    requireInteger(offset, 'describeMemory', 'ipc.offset', 0)
   }
   return {
     kind: 'cuda.memory',

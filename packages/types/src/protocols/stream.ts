@@ -1,6 +1,6 @@
 import { requireAddress, wrongType } from '../arguments/scalars.js'
 import { streamMode } from '../streamMode.js'
-import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain } from './checks.js'
+import { checkAddress, checkOrdinal, checkSameProcess, checkVersion, isPlain, offers } from './checks.js'
 
 /** Key of the stream protocol: `Symbol.for('cuda.stream')`, so that offering a stream needs no import of Shoal. */
 export const streamProtocol: unique symbol = Symbol.for('cuda.stream')
@@ -44,7 +44,7 @@ const perThreadDefault: StreamHandle = Object.freeze({
 
 /** Whether a value offers the stream protocol. Does not run its getter. */
 export function isStreamLike(value: unknown): value is StreamLike {
-  return typeof value === 'object' && value !== null && streamProtocol in value
+  return offers(value, streamProtocol)
 }
 
 /**

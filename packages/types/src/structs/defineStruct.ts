@@ -38,13 +38,13 @@ export function defineStruct<const F extends StructFields>(
   requireIdentifier(name, 'name')
   const laidOut: LaidOutField[] = []
   let end = 0
-  let alignment = requireAlignment(optionalOptions(options, 'defineStruct', optionKeys).align ?? 1)
+  let alignment = requireAlignment(optionalOptions(options, 'defineStruct', optionKeys).align)
   if (!isPlainObject(fields)) throw wrongType('defineStruct', 'fields', "a plain object such as { x: 'f32' }", fields)
   for (const [fieldName, type] of Object.entries(fields)) {
     // Names that are numbers would also lose their order in the object.
-    requireIdentifier(fieldName, `a field of ${name}`)
+    requireIdentifier(fieldName, 'a name of fields')
     const path = `${name}.${fieldName}`
-    const codec = fieldCodec(type, path)
+    const codec = fieldCodec(type, `fields.${fieldName}`)
     const offset = roundUp(end, codec.alignment)
     laidOut.push({ name: fieldName, type, offset, bytes: codec.bytes, alignment: codec.alignment, codec, path })
     end = offset + codec.bytes
@@ -176,7 +176,7 @@ function requireIdentifier(value: unknown, name: string): void {
   throw wrongType('defineStruct', name, 'a C identifier', value)
 }
 
-function requireAlignment(align: unknown): number {
+function requireAlignment(align: unknown = 1): number {
   if (typeof align === 'number' && align >= 1 && align <= 4096 && Number.isInteger(Math.log2(align))) return align
   throw wrongType('defineStruct', 'align', 'a power of two from 1 to 4096', align)
 }

@@ -32,7 +32,7 @@ export type ElementInputOf<E extends ElementType> = E extends DType
  *
  * @throws TypeError when `element` is neither the name of a dtype nor a struct
  */
-export function elementLayout(element: ElementType, api = 'elementLayout', name = 'dtype'): ElementLayout {
+export function elementLayout(element: ElementType, api = 'elementLayout', name = 'element'): ElementLayout {
   if (isDType(element)) return dtypeInfo(element)
   if (isStructType(element)) return element
   throw wrongType(api, name, `one of ${dtypes.join(', ')}, or a struct of defineStruct`, element)

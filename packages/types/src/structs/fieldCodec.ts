@@ -1,3 +1,4 @@
+import { isArray, propertyOf } from '../arguments/anyValue.js'
 import { wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'
@@ -20,14 +21,14 @@ export interface StructWithCodec extends StructType {
 
 /** Whether a value is a struct made with `defineStruct`, by this or another copy of the package. */
 export function isStructType(value: unknown): value is StructType {
-  return typeof value === 'object' && value !== null && (value as StructType).kind === 'struct' && 'codec' in value
+  return typeof value === 'object' && propertyOf(value, 'kind') === 'struct' && 'codec' in (value as object)
 }
 
 /** The codec of a field type; `path` names the field in errors. */
 export function fieldCodec(type: FieldType, path: string): FieldCodec {
   if (type === 'ptr') return pointerCodec
   if (isDType(type)) return scalarCodecs[type]
-  if (Array.isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
+  if (isArray(type)) return arrayCodec(type as unknown as FieldArray, path)
   if (isStructType(type)) return (type as StructWithCodec).codec
   throw wrongType('defineStruct', path, "a dtype, 'ptr', a struct of defineStruct or [type, count]", type)
 }
@@ -45,7 +46,8 @@ function integer(dtype: DType, least: number, most: number, get: Getter, set: Se
     dtype,
     (view, offset, value, path) => {
       if (typeof value !== 'number') throw wrongKind(path, 'a number', value)
-      if (!Number.isInteger(value) || value < least || value > most) throw doesNotFit(path, least, most, value)
+      if (!Number.isInteger(value) && Number.isFinite(value)) throw wrongKind(path, 'an integer', value)
+      if (!(value >= least && value <= most)) throw doesNotFit(path, least, most, value)
       set(view, offset, value)
     },
     get,

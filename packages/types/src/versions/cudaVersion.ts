@@ -1,3 +1,4 @@
+import { outOfRange } from '../arguments/scalars.js'
 import { checkVersionNumber, LibraryVersion, parseParts, requireParts } from './libraryVersion.js'
 
 /**
@@ -22,6 +23,7 @@ export class CudaVersion extends LibraryVersion {
   /** From major and minor: `of(12, 8)`. */
   static of(major: number, minor = 0): CudaVersion {
     requireParts('CudaVersion.of', major, minor)
+    if (major === 0) throw outOfRange('CudaVersion.of', 'major', 'an integer from 1 to 999', major)
     return CudaVersion.from(major * 1000 + minor * 10)
   }
 

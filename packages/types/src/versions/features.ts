@@ -1,7 +1,7 @@
 import { wrongType } from '../arguments/scalars.js'
 import { FeatureNotSupportedError } from '../errors/version.js'
 import { CudaVersion } from './cudaVersion.js'
-import type { LibraryVersion, VersionedLibrary } from './libraryVersion.js'
+import { type LibraryVersion, requireVersion, type VersionedLibrary } from './libraryVersion.js'
 import { NcclVersion } from './ncclVersion.js'
 import { NvshmemVersion } from './nvshmemVersion.js'
 
@@ -195,10 +195,12 @@ function infoOf(feature: Feature, api: string): FeatureInfo {
 /**
  * Whether a version of the feature's library knows the feature.
  *
+ * @param api - the function that an error names
  * @throws TypeError when `version` is of another library, or `feature` is not one of `Feature`
  */
-export function supports(version: LibraryVersion, feature: Feature): boolean {
-  return version.atLeast(infoOf(feature, 'supports').since)
+export function supports(version: LibraryVersion, feature: Feature, api = 'supports'): boolean {
+  const { library, since } = infoOf(feature, api)
+  return requireVersion(version, library, api, 'version').atLeast(since)
 }
 
 /**
@@ -210,7 +212,7 @@ export function supports(version: LibraryVersion, feature: Feature): boolean {
  */
 export function requireFeature(version: LibraryVersion, feature: Feature, library?: string): void {
   const info = infoOf(feature, 'requireFeature')
-  if (version.atLeast(info.since)) return
+  if (requireVersion(version, info.library, 'requireFeature', 'version').atLeast(info.since)) return
   const name = library ?? libraryTitle[info.library]
   throw new FeatureNotSupportedError({
     library: name,

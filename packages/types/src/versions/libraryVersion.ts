@@ -1,3 +1,4 @@
+import { propertyOf } from '../arguments/anyValue.js'
 import { inspectKey, inspectLine } from '../arguments/instances.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 
@@ -26,10 +27,7 @@ export abstract class LibraryVersion {
    * @throws TypeError when `other` is not a version of the same library
    */
   compare(other: LibraryVersion): number {
-    // By name and not by class, so that versions from two installed copies of this package compare as well.
-    if (other?.library !== this.library) {
-      throw wrongType('LibraryVersion.compare', 'other', `a version of ${this.library}`, other)
-    }
+    requireVersion(other, this.library, 'LibraryVersion.compare', 'other')
     return this.major - other.major || this.minor - other.minor || this.patch - other.patch
   }
 
@@ -37,8 +35,9 @@ export abstract class LibraryVersion {
   atLeast(other: LibraryVersion): boolean
   atLeast(major: number, minor?: number, patch?: number): boolean
   atLeast(other: LibraryVersion | number, minor = 0, patch = 0): boolean {
-    if (typeof other !== 'number') return this.compare(other) >= 0
-    requireParts('LibraryVersion.atLeast', other, minor, patch)
+    const api = 'LibraryVersion.atLeast'
+    if (typeof other === 'object') return this.compare(requireVersion(other, this.library, api, 'major')) >= 0
+    requireParts(api, other, minor, patch)
     return (this.major - other || this.minor - minor || this.patch - patch) >= 0
   }
 
@@ -55,6 +54,16 @@ export abstract class LibraryVersion {
   }
 }
 
+/**
+ * A version of a library: by name and not by class, so that versions of two installed copies of this package compare as
+ * well. @throws TypeError
+ */
+export function requireVersion(value: unknown, library: string | undefined, api: string, name: string): LibraryVersion {
+  const known = propertyOf(value, 'library')
+  if (typeof value === 'object' && known !== undefined && (library ?? known) === known) return value as LibraryVersion
+  throw wrongType(api, name, library === undefined ? 'a version of a library' : `a version of ${library}`, value)
+}
+
 const partNames = ['major', 'minor', 'patch'] as const
 /** Two digits each for minor and patch: a larger one would run into its neighbour in the library's number. */
 const limits = [999, 99, 99]
@@ -66,7 +75,8 @@ export function requireParts(api: string, ...parts: readonly unknown[]): void {
 
 /** The parts of a version as people write it, such as `'2.30.7'`; a leading `v` and anything after the numbers is ignored. */
 export function parseParts(text: string, className: string): readonly [number, number, number] {
-  const match = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])/.exec(String(text))
+  const match = /^\s*v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d])/.exec(typeof text === 'string' ? text : '')
+  if (typeof text !== 'string') throw wrongType(`${className}.parse`, 'text', 'a string', text)
   if (match === null) {
     throw outOfRange(`${className}.parse`, 'text', 'a version such as 12.8 or 2.30.7', text)
   }

@@ -1,0 +1,45 @@
+/**
+ * Questions about values of which nothing is known. A proxy that was revoked throws an error of the engine whatever it is asked;
+ * here it is simply nothing.
+ */
+
+/** Whether a value is an instance of a class. A revoked proxy, which cannot be asked, is none. */
+export function isInstance<T>(
+  value: unknown,
+  publicClass: { readonly [Symbol.hasInstance]: (value: unknown) => boolean; readonly prototype: T },
+): value is T {
+  try {
+    return value instanceof (publicClass as unknown as new () => T)
+  } catch {
+    return false
+  }
+}
+
+/** A property of whatever it is: undefined where it cannot have any. What a getter throws reaches the caller. */
+export function propertyOf(value: unknown, key: PropertyKey): unknown {
+  if (value === undefined || value === null) return undefined
+  try {
+    return (value as { readonly [key: PropertyKey]: unknown })[key]
+  } catch (error) {
+    if (isRevoked(value)) return undefined
+    throw error
+  }
+}
+
+/** Whether a value is a proxy that was revoked, of which nothing can be asked. */
+export function isRevoked(value: unknown): boolean {
+  try {
+    return Object.getPrototypeOf(value) === undefined
+  } catch {
+    return true
+  }
+}
+
+/** Whether a value is an array. A revoked proxy, which cannot be asked, is none. */
+export function isArray(value: unknown): value is readonly unknown[] {
+  try {
+    return Array.isArray(value)
+  } catch {
+    return false
+  }
+}

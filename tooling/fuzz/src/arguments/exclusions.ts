@@ -1,0 +1,31 @@
+import type { Callable } from './contract.js'
+import { apiOf } from './worlds.js'
+
+/** What is not asked, and why. */
+const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string])[] = [
+  [/./, /Error$|Error\./, 'errors are made by those who found one'],
+  [
+    /types/,
+    /^(?:isInstance|propertyOf|fieldCodec|nameErrorClass|formatLoadAttempts|isStickyCudaStatus|wrongType|outOfRange|inspectLine)$/,
+    'parts of other functions',
+  ],
+  [/types/, /^(?:new )?LibraryVersion/, 'an abstract class'],
+  [/driver|runtime/, /^(?:AbortedError|Resource)/, 'an abstract class'],
+  [/./, /^new \w+Version$/, 'versions are made by their factories'],
+  [/types/, /^(?:require[A-Z]|optional[A-Z]|otherCopy)/, 'checks: their tests ask them'],
+  [
+    /ffi/,
+    /^(?:callInContext|defineStructCodec|defineLibrary|new NativeLibrary|Lane\.nativeOf|NativeLibrary\.bind)/,
+    'what generated code calls, with constants',
+  ],
+  [/types/, /^(?:usersWith|optionsChecker)$/, 'checks: their tests ask them'],
+  [/nvshmem/, /^Session\.globalExit$/, 'ends the process; a test of its own asks it'],
+  [/nccl/, /^NcclParameter\./, 'the software device has no parameters'],
+  [/driver|runtime|ffi/, /^new DescriptorSocket$/, 'made by its factories'],
+]
+
+/** Why a function is not asked; undefined for one that is. */
+export function excluded(packageName: string, callable: Callable): string | undefined {
+  const api = apiOf(callable)
+  return exclusions.find(([packages, pattern]) => packages.test(packageName) && pattern.test(api))?.[2]
+}

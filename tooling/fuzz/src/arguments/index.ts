@@ -1,0 +1,119 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { Answer, Callable } from './contract.js'
+import { callablesOf } from './signatures.js'
+import { sweptPackages } from './worlds.js'
+
+/** What became of the questions. */
+export interface ArgumentSweepResult {
+  /** Calls with one wrong argument each. */
+  readonly asked: number
+  /** Those that were refused. */
+  readonly refused: number
+  /** Refused with a `TypeError` or `RangeError` of ours, or an error of `@shoal/types`. */
+  readonly typed: number
+  /** Refused in words that name function and parameter. */
+  readonly named: number
+  /** Nonsense that was taken. */
+  readonly accepted: string[]
+  /** Errors that are not ours, crashes, and functions that could not be asked. */
+  readonly failures: string[]
+  /** Refusals that do not name both. */
+  readonly unnamed: string[]
+}
+
+export interface ArgumentSweepOptions {
+  readonly seed: number
+  /** Default: all safe packages. */
+  readonly packages?: string[]
+}
+
+/**
+ * Calls every function of the safe packages with every kind of wrong argument, one parameter at a time, with the others
+ * right, on the software device. A process a package: one that ends is a failure of the question it was asked.
+ */
+export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<ArgumentSweepResult> {
+  const packages = options.packages ?? sweptPackages
+  const folder = mkdtempSync(join(tmpdir(), 'shoal-arguments-'))
+  try {
+    const environment = kernelEnvironment(folder)
+    const callables = callablesOf(Object.fromEntries(packages.map((name) => [name, declarationsOf(name)])))
+    const total = { asked: 0, refused: 0, typed: 0, named: 0, accepted: [], failures: [], unnamed: [] } as Mutable
+    for (const name of packages) await sweepPackage(name, callables[name] ?? [], folder, environment, total)
+    return total
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+type Mutable = { -readonly [K in keyof ArgumentSweepResult]: ArgumentSweepResult[K] }
+
+function declarationsOf(packageName: string): string {
+  return fileURLToPath(new URL(`../../../../packages/${packageName}/dist/index.d.ts`, import.meta.url))
+}
+
+/** The software device with kernels. */
+function kernelEnvironment(folder: string): NodeJS.ProcessEnv {
+  const shim = join(folder, 'kernelShim.so')
+  const source = fileURLToPath(new URL('../../../../packages/driver/test/native/kernelShim.c', import.meta.url))
+  execFileSync(process.env['CC'] ?? 'cc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
+  const simFolder = `../../../../packages/sim/prebuilds/${process.platform}-${process.arch}`
+  return {
+    ...process.env,
+    SHOAL_CUDA_LIBRARY: shim,
+    SHIM_SIM: fileURLToPath(new URL(`${simFolder}/libshoal-sim-cuda.so.1`, import.meta.url)),
+    SHOAL_DEVICE: 'sim',
+    SHOAL_SIM_DEVICES: '2',
+  }
+}
+
+async function sweepPackage(
+  name: string,
+  callables: readonly Callable[],
+  folder: string,
+  environment: NodeJS.ProcessEnv,
+  total: Mutable,
+): Promise<void> {
+  const file = join(folder, `${name}.json`)
+  writeFileSync(file, JSON.stringify(callables))
+  const { SHOAL_CUDA_LIBRARY: shim, ...plain } = environment
+  const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
+    env: name === 'driver' ? { ...plain, SHOAL_CUDA_LIBRARY: shim } : plain,
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  child.stderr?.on('data', (data: Buffer) => {
+    said = (said + data.toString()).slice(-2000)
+  })
+  let question = 'its start'
+  let isOver = false
+  const take = (answer: Answer): void => {
+    if (answer.kind === 'asking') {
+      question = answer.question
+      total.asked += 1
+    } else if (answer.kind === 'refused') {
+      total.refused += 1
+      if (answer.typed) total.typed += 1
+      else total.failures.push(`${name}: ${answer.question}: ${answer.message}`)
+      if (answer.named) total.named += 1
+      else if (answer.typed) total.unnamed.push(`${name}: ${answer.question}: ${answer.message}`)
+    } else if (answer.kind === 'accepted') {
+      if (answer.nonsense) total.accepted.push(`${name}: ${answer.question}`)
+    } else if (answer.kind === 'unasked') {
+      total.failures.push(`${name}: ${answer.api} could not be asked: ${answer.reason}`)
+    } else {
+      isOver = true
+    }
+  }
+  for await (const line of createInterface({ input: child.stdio[3] as Readable })) take(JSON.parse(line) as Answer)
+  const [code, signal] = await new Promise<[number | null, string | null]>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve([child.exitCode, child.signalCode])
+    else child.once('exit', (...end) => resolve(end))
+  })
+  if (!isOver || code !== 0) total.failures.push(`${name}: ended with ${signal ?? code} at ${question}: ${said.trim()}`)
+}

@@ -1,0 +1,83 @@
+import { ShoalError } from '@shoal/types'
+import type { Callable, Kind, Parameter } from './contract.js'
+
+/** What V8, Node.js and the addon say where nobody checked. */
+const engineMessages =
+  /is not (?:a function|iterable|defined|a constructor|extensible)|Cannot (?:read|set|convert|perform|mix|destructure|assign|delete|access|define|use)|Maximum call stack|private member|incompatible receiver|called on|must be called|not a typed array|Reduce of|Invalid (?:array|typed|DataView|string|count|time)|is outside the bounds|out of bounds|should be a multiple|does not exist on|could not be cloned|Class constructor|Illegal|object null|no setter|only a getter|read only|cannot be converted to a BigInt|Immutable|is not a valid|^expected|was expected/i
+
+/** Whether nobody checked: the error is not one of Shoal's. */
+export function engineError(error: unknown): boolean {
+  if (error instanceof ShoalError) return false
+  if (!(error instanceof TypeError || error instanceof RangeError)) return true
+  // Node's own carry a code.
+  if (typeof (error as { code?: unknown }).code === 'string') return true
+  return engineMessages.test(error.message.replace(/, not .*$/s, ''))
+}
+
+/** Where users find the methods of classes whose objects they do not make. */
+const offeredAs: { readonly [className: string]: readonly string[] } = {
+  CommunicatorOperations: ['Communicator'],
+  AtomicOperations: ['Session.atomics'],
+  Signals: ['Session.signals'],
+  DeviceCode: ['Session.deviceCode'],
+}
+
+/** How errors may call a function: by its class, or by one that the class extends. */
+export function names(callable: Callable, module: { readonly [name: string]: unknown }): string[] {
+  const { place, owner, name } = callable
+  if (place === 'export') return [`${name}:`]
+  const classes: string[] = []
+  for (
+    let at: unknown = module[owner as string];
+    typeof at === 'function' && at.name !== '';
+    at = Object.getPrototypeOf(at)
+  ) {
+    classes.push(at.name)
+  }
+  classes.push(owner as string, ...(offeredAs[owner as string] ?? []))
+  return classes.flatMap((one) => (place === 'new' ? [`new ${one}:`, `${one}:`] : [`${one}.${name}:`]))
+}
+
+/** Parameters whose type lets more through than a whole number from 0: what they may be, and why. */
+const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = [
+  [/#priority$/, /^-1$/, 'streams have priorities below 0'],
+  [/^PreparedLaunch\.set#value$/, /^(?:NaN|-1|0\.5|2\*\*53|Infinity)$/, 'a number of f32'],
+  [/^encode\w+#value$/, /^(?:NaN|-1|0\.5|2\*\*53|Infinity)$/, 'any number is rounded'],
+  [/^encodeArray#values$/, /^(?:an array|an array of bytes|an array that lies)$/, 'arrays of numbers'],
+  [/^Stream\.record#event$/, /^undefined$/, 'it makes an event of its own'],
+  [
+    /^(?:Device|Pinned)Buffer\.from#array$/,
+    /^an array (?:of bytes|of 64-bit integers|that lies)$/,
+    'any typed array; the sizes are those it has',
+  ],
+  [/^(?:dtypeOf|decodeArray|addressOf)#/, /array|DataView|buffer/i, 'any typed array'],
+  [/#signal$/, /^an aborted signal$/, 'a signal; what need not wait does not ask it'],
+  [/#background$/, /^(?:an unknown key|an object that is no text|a thenable)$/, 'an object that is filled'],
+  [/^DescriptorSocket\.send#bytes$/, /^an array of bytes$/, 'bytes'],
+  [/^Session\.atomics?#|^AtomicOperations\.\w+#(?:value|expected|desired)$/, /^-0$/, 'an integer'],
+  [/^Signals\.\w+#value$/, /^-0$/, 'an integer'],
+  [/^bootstrap#environment$/, /./, 'any object may hold the variables'],
+  [/^nvshmemStatusText#status$/, /^-1$/, 'a 32-bit integer'],
+  [/^ncclStatusText#status$/, /^-1$/, 'a 32-bit integer'],
+  [/#keep$/, /./, 'whatever is to stay alive'],
+  [/#results$/, /^undefined$/, 'the default'],
+  [
+    /^(?:Device|Pinned)Buffer\.from#(?:options|dtype)$/,
+    /^(?:undefined|an object without prototype|a frozen object)$/,
+    'the type of the array',
+  ],
+  [/#timeout$/, /^0\.5$/, 'milliseconds may be a fraction'],
+  [/\.fill(?:Sync)?#value$/, /^(?:NaN|-1|0\.5|2\*\*53|Infinity)$/, 'numbers of f32'],
+  [/\.(?:slice|subarray)#(?:start|end)$/, /^-1$/, 'counts from the end'],
+]
+
+/** Asks whether a value is something: it may be asked about anything. */
+const predicate = /^(?:types\.)?is[A-Z]\w*#/
+
+/** Whether a call that was accepted should have been refused. */
+export function isNonsense(api: string, parameter: Parameter, junk: string, kind: string): boolean {
+  const { kinds, name } = parameter
+  if (kinds.includes('unknown') || predicate.test(`${api}#${name}`)) return false
+  if (kind !== 'never' && kinds.includes(kind as Kind)) return false
+  return !lenient.some(([at, what]) => at.test(`${api}#${name}`) && what.test(junk))
+}
