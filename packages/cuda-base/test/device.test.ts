@@ -46,6 +46,9 @@ describe('Device.get', () => {
     expect(() => Device.from({} as never)).toThrow(
       /^Device\.from: device must be an object with \[Symbol\.for\('cuda\./,
     )
+    expect(() => new (Device as never as new (ordinal: number, handle: number) => unknown)(9, 9)).toThrow(
+      new TypeError('new Device: a Device must be got with Device.get, not made'),
+    )
     expect(() => Device.from(3)).toThrow(/^Device\.from: device must be an integer from 0 to 2, not 3/)
     expect(() => Device.from(-1)).toThrow(RangeError)
   })

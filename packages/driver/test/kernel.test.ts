@@ -1,5 +1,14 @@
 import { inspect } from 'node:util'
-import { type DType, decodeBF16, decodeF8E4M3, decodeF8E5M2, decodeF16, defineStruct, dtypeInfo } from '@shoal/types'
+import {
+  type DType,
+  decodeBF16,
+  decodeF8E4M3,
+  decodeF8E5M2,
+  decodeF16,
+  defineStruct,
+  dtypeInfo,
+  memoryProtocol,
+} from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
 import { compile, lastLaunch, lastOccupancy, shimActiveBlocks, shimEnvironment } from './support/shim.js'
 
@@ -51,6 +60,26 @@ describe('launch', () => {
     expect(lastLaunch()).toMatchObject({ grid: [9, 1, 1], block: [10, 1, 1], sharedMemory: 0, stream: 0n })
     kernel.launch({ grid: [2 ** 31 - 1, 65535, 65535], block: [1, 2, 64] }, 1)
     expect(lastLaunch()).toMatchObject({ grid: [2 ** 31 - 1, 65535, 65535], block: [1, 2, 64] })
+  })
+
+  test('keeps its arguments where a getter of theirs launches the same kernel', () => {
+    const kernel = module.kernel('args_4_8_4', ['i32', 'ptr', 'i32'])
+    using inner = DeviceBuffer.allocate(device, 'f32', 4)
+    const nested = {
+      get [memoryProtocol]() {
+        kernel.launch({ grid: 3, block: 64 }, 7, null, 8)
+        return inner[memoryProtocol]
+      },
+    }
+    kernel.launch({ grid: 2, block: 32 }, 1, nested, 2)
+    const { arguments: bytes, grid } = lastLaunch()
+    const view = new DataView(bytes.buffer, bytes.byteOffset)
+    expect([view.getInt32(0, true), view.getBigUint64(4, true), view.getInt32(12, true), grid[0]]).toEqual([
+      1,
+      inner.address,
+      2,
+      2,
+    ])
   })
 
   test('opts in above 48 KiB of shared memory, up to what the device has', () => {

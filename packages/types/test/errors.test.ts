@@ -153,6 +153,13 @@ describe.each(samples)('%o', (error, json) => {
 })
 
 describe('messages', () => {
+  it('of an aborted wait take a reason whose message is no text', () => {
+    for (const message of [5, Symbol('why'), null, { toString: 1 }]) {
+      const cause = Object.assign(new Error('x'), { message })
+      expect(new AbortedError({ operation: 'f', cause }).message).toMatch(/^f was aborted by its signal\. Work/)
+    }
+  })
+
   it('name the function, the status and the words of the library', () => {
     const { message } = samples[0][0]
     expect(message).toContain('ncclAllReduce failed: ncclRemoteError (6): remote process exited')

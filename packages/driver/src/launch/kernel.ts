@@ -83,8 +83,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   readonly maxThreadsPerBlock: number
   readonly #handle: CUfunction
   readonly #context: Context
-  readonly #block: ArgumentBlock
-  readonly #shape = new LaunchShape('Kernel.launch')
+  #block: ArgumentBlock
+  #shape = new LaunchShape('Kernel.launch')
+  /** Whether a launch is under way: the code of getters runs within it. */
+  #isLaunching = false
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
   #sharedMemoryLimit = 0
 
@@ -122,13 +124,16 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    */
   launch(config: LaunchConfig, ...args: KernelArguments<S>): void {
     this.module._requireUsable()
+    if (this.#isLaunching) this.#renew()
+    this.#isLaunching = true
     const block = this.#block
+    const shape = this.#shape
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
     if (args.length > 0) block.write(args)
-    const shape = this.#shape
     const stream = shape.set(config, this.maxThreadsPerBlock)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
     this._launch(shape, streamFor(this.#context, stream, 'Kernel.launch'), block)
+    this.#isLaunching = false
   }
 
   /**
@@ -209,6 +214,15 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   [inspectKey](): string {
     return inspectLine('Kernel', { name: this.name, parameters: this.signature.map(parameterName).join(', ') })
+  }
+
+  /**
+   * A getter of the arguments launches the kernel as well: what is packed so far stays with the launch that packs it. Also
+   * after a launch that was refused.
+   */
+  #renew(): void {
+    this.#block = new ArgumentBlock(this.#context, this.signature, 'Kernel.launch')
+    this.#shape = new LaunchShape('Kernel.launch')
   }
 
   /** @internal */

@@ -11,15 +11,7 @@ import {
   cuStreamSynchronize,
 } from '@shoal/cuda-sys/driver/common'
 import { NativeMemory } from '@shoal/ffi'
-import {
-  type DType,
-  dtypeInfo,
-  dtypeOf,
-  type HostValueOf,
-  type StorageArray,
-  type WaitOptions,
-  wrongType,
-} from '@shoal/types'
+import { type DType, dtypeInfo, dtypeOf, type HostValueOf, type WaitOptions, wrongType } from '@shoal/types'
 import { checkCuda } from '../errors.js'
 import type { CallOptions } from '../queue/callQueue.js'
 import type { LiveSession } from '../queue/liveSession.js'

@@ -1,3 +1,4 @@
+import { isInstance, propertyOf } from '../arguments/anyValue.js'
 import { nameErrorClass, ShoalError } from './base.js'
 
 /** What a {@link DisposedError} says. */
@@ -62,8 +63,11 @@ export class AbortedError extends ShoalError {
 /** What a signal was given as its reason, unless it is the one that every signal has by itself. */
 function reasonOf(cause: unknown): string {
   if (typeof cause === 'string' && cause !== '') return `: ${cause}`
-  if (!(cause instanceof Error) || cause.name === 'AbortError' || cause.message === '') return ''
-  return `: ${cause.message.replace(/\.$/, '')}`
+  if (!isInstance(cause, Error)) return ''
+  // A program may have put anything there.
+  const message: unknown = propertyOf(cause, 'message')
+  if (cause.name === 'AbortError' || typeof message !== 'string' || message === '') return ''
+  return `: ${message.replace(/\.$/, '')}`
 }
 
 /** What a {@link TimeoutError} says. */
