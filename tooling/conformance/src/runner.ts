@@ -19,6 +19,9 @@ export interface CaseResult {
 
 const defaultTimeout = 60_000
 
+/** How a case ends whose question cannot be asked. */
+class Skipped extends Error {}
+
 /** Why a case cannot run here, or undefined. */
 export function whySkipped(requires: Requirements = {}): string | undefined {
   const isSoftware = isSoftwareDevice()
@@ -50,6 +53,7 @@ export async function runCase(suite: Suite, test: ConformanceCase): Promise<Case
     await withinTime(runWithCleanup(test, random, notes), test.timeout ?? defaultTimeout)
     return { ...common, outcome: 'ok', milliseconds: elapsed(), seed }
   } catch (error) {
+    if (error instanceof Skipped) return { ...common, outcome: 'skip', milliseconds: elapsed(), reason: error.message }
     return { ...common, outcome: 'fail', milliseconds: elapsed(), error, ...(seed === undefined ? {} : { seed }) }
   }
 }
@@ -72,6 +76,9 @@ async function runWithCleanup(test: ConformanceCase, random: Random, notes: stri
     },
     defer(fn) {
       cleanups.push(fn)
+    },
+    skip(reason) {
+      throw new Skipped(reason)
     },
     note(text) {
       notes.push(text)

@@ -29,6 +29,8 @@ export interface CaseContext {
   own<T extends Disposable>(object: T): T
   /** Runs when the case ends, last registered first. */
   defer(fn: () => void | Promise<void>): void
+  /** Ends the case: its question cannot be asked here, for this reason, and it counts as skipped. */
+  skip(reason: string): never
   /** Adds a line to the report, such as a measurement. */
   note(text: string): void
 }

@@ -71,7 +71,7 @@ process.stdout.write('\n')
 for (const { name, status, seconds, reason } of report.jobs) {
   process.stdout.write(`${status.padEnd(7)} ${name} (${seconds.toFixed(1)} s)${reason ? `: ${reason}` : ''}\n`)
 }
-process.exitCode = report.jobs.some(({ status }) => status === 'failed') ? 1 : 0
+process.exitCode = report.jobs.some(({ status }) => status === 'failed' || status === 'missed') ? 1 : 0
 
 function jobEnvironment() {
   const { SHOAL_DEVICE: _, ...inherited } = process.env
@@ -106,15 +106,18 @@ async function runJob({ name, limit, gpus: needed = 1, kernels = false, command 
   const started = performance.now()
   const { code, signal, timedOut, output } = await spawnLimited(command({ gpus, json, software }), limit)
   const seconds = (performance.now() - started) / 1000
-  const status = code === 0 ? 'passed' : 'failed'
+  const data = existsSync(json) ? JSON.parse(readFileSync(json, 'utf8')) : undefined
+  const missed = (data?.bars ?? []).filter(({ met }) => !met).length
+  const status = code !== 0 ? 'failed' : missed > 0 ? 'missed' : 'passed'
   const reason = timedOut
     ? `stopped after ${limit} s`
     : signal
       ? `killed by ${signal}`
-      : code === 0
-        ? undefined
-        : `exit status ${code}`
-  const data = existsSync(json) ? JSON.parse(readFileSync(json, 'utf8')) : undefined
+      : code !== 0
+        ? `exit status ${code}`
+        : missed > 0
+          ? `${missed} of ${data.bars.length} limits`
+          : undefined
   rmSync(scratch, { recursive: true, force: true })
   return { name, status, seconds, reason, output: output.slice(-20_000), data }
 }

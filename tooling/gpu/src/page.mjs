@@ -52,8 +52,14 @@ function cellOf(job) {
   if (job === undefined) return '–'
   if (job.status === 'not run') return `not run: ${job.reason}`
   const words = summaryOf(job)
+  if (missesLimits(job)) return `**missed**: ${words}`
   if (job.status === 'passed') return words ?? 'passed'
   return `**failed**: ${[job.reason, words].filter(Boolean).join('; ')}`
+}
+
+/** Whether a job ran to its end, but a figure of it is not what it has to be. */
+function missesLimits({ status, data }) {
+  return status !== 'failed' && data?.bars?.some(({ met }) => !met) === true
 }
 
 /** What a job counted, in words; undefined where it counted nothing. */

@@ -140,7 +140,7 @@ describe('the page', () => {
       '| 2 × NVIDIA H200, 143771 MiB, compute capability 9.0 | 580.159.04 | 13.0 | 2.28.3 | none |',
     )
     expect(page).toContain('| job | 2 GPUs |')
-    expect(page).toContain('| demo | 0 of 1 limits met |')
+    expect(page).toContain('| demo | **missed**: 0 of 1 limits met |')
     expect(page).toContain('| conformance | **failed**: 1 passed, 1 failed, 1 skipped |')
     expect(page).toContain('| axpy | **failed**: exit status 1 |')
     expect(page).toContain('- 2 GPUs, conformance: driver: two: Error: no|more\n')
@@ -154,7 +154,7 @@ describe('the page', () => {
       keepRecord(recordOf({ ...report(), jobs: [], host: { ...report().host, gpus: [gpu] } }), folder)
       const page = renderPage(readSettings(folder))
       expect(page).toContain('| job | 1 GPU | 2 GPUs |')
-      expect(page).toContain('| demo | – | 0 of 1 limits met |')
+      expect(page).toContain('| demo | – | **missed**: 0 of 1 limits met |')
       keepRecord(recordOf({ ...report(), libraries: [] }), folder)
       expect(renderPage(readSettings(folder))).toContain(
         '| job | 1 GPU, NCCL 2.28.3 | 2 GPUs, NCCL 2.28.3 | 2 GPUs, NCCL none |',

@@ -3,17 +3,10 @@ import { DeviceBuffer } from '@shoal/driver'
 import { group, groupOffThread, type NcclMemory, ncclVersion, simulateGroup, type Window } from '@shoal/nccl'
 import type { CaseContext, ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
+import { needNccl } from './needNccl.js'
 import { at, makeRanks, type Rank, settled, together, upload, zeros } from './ranks.js'
 
 const length = 4096
-
-/** Whether the NCCL in use has what a case needs; the report says where it has not. */
-function has(t: CaseContext, since: number, what: string): boolean {
-  const version = ncclVersion()
-  if (version.value >= since) return true
-  t.note(`not run: NCCL ${version} has no ${what}`)
-  return false
-}
 
 interface Opened {
   readonly rank: Rank
@@ -45,7 +38,7 @@ async function open(t: CaseContext, ranks: readonly Rank[], value: (rank: number
 const registered: ConformanceCase = {
   name: "NCCL's memory, registered, is memory for operations and copies",
   async run(t) {
-    if (!has(t, 21903, 'memory of its own')) return
+    needNccl(t, 21903, 'memory of its own')
     const ranks = await makeRanks(t)
     const memory = await Promise.all(ranks.map(({ communicator }) => communicator.allocate({ dtype: 'f32', length })))
     t.defer(async () => {
@@ -68,7 +61,7 @@ const collective: ConformanceCase = {
   name: 'collectives on windows, in place and into another window',
   requires: { devices: 2 },
   async run(t) {
-    if (!has(t, 22703, 'windows')) return
+    needNccl(t, 22703, 'windows')
     const ranks = await makeRanks(t)
     const [one, other] = [await open(t, ranks, (rank) => rank + 1), await open(t, ranks, () => 0)]
     const sum = (ranks.length * (ranks.length + 1)) / 2
@@ -88,7 +81,7 @@ const peers: ConformanceCase = {
   name: 'a window tells where its device reaches the memory of each peer',
   requires: { devices: 2 },
   async run(t) {
-    if (!has(t, 22902, 'pointers to peers on the host')) return
+    needNccl(t, 22902, 'pointers to peers on the host')
     const ranks = await makeRanks(t)
     const opened = await open(t, ranks, (rank) => 100 + rank)
     for (const { rank, memory, window } of opened) {
@@ -111,7 +104,7 @@ const oneSided: ConformanceCase = {
   name: 'puts into the next rank in turn, and signals back',
   requires: { devices: 2 },
   async run(t) {
-    if (!has(t, 22902, 'one-sided operations')) return
+    needNccl(t, 22902, 'one-sided operations')
     const ranks = await makeRanks(t)
     const opened = await open(t, ranks, (rank) => rank + 1)
     const half = length / 2
@@ -157,7 +150,7 @@ const deviceApi: ConformanceCase = {
   name: 'teams, and device communicators with resources that lie at the same place on all ranks',
   requires: { devices: 2 },
   async run(t) {
-    if (!has(t, 22807, 'device communicators with these resources')) return
+    needNccl(t, 22807, 'device communicators with these resources')
     const ranks = await makeRanks(t)
     for (const { communicator, rank } of ranks) {
       const world = communicator.team('world')
@@ -226,7 +219,7 @@ const simulated: ConformanceCase = {
   name: 'a simulated group starts nothing and leaves the communicators as they were',
   requires: { devices: 2 },
   async run(t) {
-    if (!has(t, 22203, 'simulation of groups')) return
+    needNccl(t, 22203, 'simulation of groups')
     const ranks = await makeRanks(t)
     const buffers = upload(t, ranks, 'f32', () => new Float32Array(length).fill(1))
     const both = () => {

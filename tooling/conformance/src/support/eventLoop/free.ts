@@ -7,33 +7,39 @@ import { delayOf, type LoopDelay } from './delay.js'
 /** Milliseconds, as of {@link LoopDelay}. */
 const mostP99 = 5
 const mostLongest = 50
-const attempts = 60
+/** How many attempts in agreement decide: the majority of five. */
+const decisive = 3
+const attempts = 30
 const idleScript = fileURLToPath(new URL('./idleProcess.js', import.meta.url))
 
 /**
  * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: 99 of 100 turns at most 5 ms
  * late, none more than 50 ms. A machine with other work makes every event loop late, so a process that does nothing is
- * measured at the same time: only where that one was more than half as late as allowed, a measurement that is too late says
- * nothing, and is made again.
- * @throws AssertionError when the loop was too late on a calm machine, or the machine was never calm.
+ * measured at the same time: an attempt tells something only where that one was at most half as late as allowed. The
+ * majority of five such attempts decides. Where the machine is never calm for so long, the case is skipped.
+ * @throws AssertionError when the loop was too late in most attempts.
  */
 export async function assertFreeLoop(
-  t: Pick<CaseContext, 'defer'>,
+  t: Pick<CaseContext, 'defer' | 'skip'>,
   queue: () => Promise<void>,
   wait: () => Promise<unknown>,
 ): Promise<LoopDelay> {
   const idle = Child.start(t, idleScript)
-  let seen = ''
+  let free = 0
+  let late = 0
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     await idle.run('begin')
     await queue()
     const delay = await delayOf(wait)
     const beside = (await idle.run('end')) as LoopDelay
-    if (isWithin(delay, mostP99, mostLongest)) return delay
-    seen = `${told(delay)}; of an idle process ${told(beside)}`
-    if (isWithin(beside, mostP99 / 2, mostLongest / 2)) assert.fail(`the event loop was not free: ${seen}`)
+    if (!isWithin(beside, mostP99 / 2, mostLongest / 2)) continue
+    if (isWithin(delay, mostP99, mostLongest)) free += 1
+    else late += 1
+    if (free === decisive) return delay
+    const seen = `${told(delay)}; of an idle process ${told(beside)}`
+    if (late === decisive) assert.fail(`the event loop was not free in ${late} of ${late + free} attempts: ${seen}`)
   }
-  assert.fail(`this machine was never calm enough to tell whether the event loop is free: ${seen}`)
+  return t.skip(`this machine was not calm often enough: ${free + late} of ${attempts} attempts tell anything`)
 }
 
 function isWithin({ p99, longest }: LoopDelay, p99Limit: number, longestLimit: number): boolean {

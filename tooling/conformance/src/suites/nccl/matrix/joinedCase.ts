@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { ncclVersion } from '@shoal/nccl'
 import type { CaseContext, ConformanceCase } from '../../../suite.js'
 import { runsEverything } from '../../../support/extent.js'
+import { needNccl } from '../needNccl.js'
 import { isSupported, largeCount, ProcessGroup, range, ranksAvailable } from './processGroup.js'
 import { everyTrial, type Trial } from './trial.js'
 
@@ -22,15 +22,7 @@ export function oneEach(worldSize: number): number[][] {
   return range(worldSize).map((rank) => [rank])
 }
 
-/** Whether NCCL is new enough; a note says so where it is not. */
-export function has(t: CaseContext, since: number, what: string): boolean {
-  const version = ncclVersion()
-  if (version.value >= since) return true
-  t.note(`NCCL ${version} has no ${what}`)
-  return false
-}
-
-/** A random number of ranks that join a communicator, do something, and leave it; not run where NCCL is too old. */
+/** A random number of ranks that join a communicator, do something, and leave it; skipped where NCCL is too old. */
 export function joinedCase(about: {
   readonly name: string
   readonly since: number
@@ -50,7 +42,7 @@ export function joinedCase(about: {
     requires: { ranks },
     timeout: 300_000,
     async run(t) {
-      if (!has(t, since, what)) return
+      needNccl(t, since, what)
       const worldSize = t.random.integer(ranks, ranksAvailable(t))
       const parts = layout?.(worldSize) ?? randomLayout(t, worldSize)
       const processes = await ProcessGroup.join(t, parts, worldSize - parts.flat().length, blocking)

@@ -1,0 +1,125 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { type Mutant, mutated } from './mutant.js'
+import type { Step, Subject } from './subjects.js'
+
+/** How a run of tests ended. */
+export interface Verdict {
+  readonly outcome: 'passed' | 'failed' | 'timeout'
+  /** The first test that failed. */
+  readonly by?: string
+}
+
+/** What vitest writes with `--reporter=json`. */
+interface Report {
+  readonly testResults: readonly {
+    readonly name: string
+    readonly status: string
+    readonly startTime: number
+    readonly endTime: number
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[]
+  }[]
+}
+
+/** Seconds that the original needs for each file of tests that it passes; the others prove nothing. */
+type Baseline = ReadonlyMap<string, number>
+
+/** A copy of the workspace, with everything built, in which sources may be broken. */
+export class Scratch {
+  readonly root = mkdtempSync(join(tmpdir(), 'shoal-mutate-'))
+  readonly #baselines = new Map<string, Baseline>()
+
+  constructor(workspace: string) {
+    const left = ['.git', '.gpu', '.turbo', 'out']
+    for (const entry of readdirSync(workspace)) {
+      if (!left.includes(entry)) execFileSync('cp', ['-a', '--reflink=auto', join(workspace, entry), this.root])
+    }
+    mkdirSync(join(this.root, 'out'))
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.root, { recursive: true, force: true })
+  }
+
+  read(file: string): string {
+    return readFileSync(join(this.root, file), 'utf8')
+  }
+
+  /** Builds a subject, with a mutant in it or as it is. False when it does not build. */
+  build(subject: Subject, mutant?: Mutant): boolean {
+    const file = mutant === undefined ? undefined : join(this.root, mutant.file)
+    const original = mutant === undefined ? '' : this.read(mutant.file)
+    if (mutant !== undefined && file !== undefined) writeFileSync(file, mutated(mutant, original))
+    try {
+      return subject.build.every((step) => this.#run(step) === 0)
+    } finally {
+      if (file !== undefined) writeFileSync(file, original)
+    }
+  }
+
+  /** Whether the compiler takes a mutant: what it refuses never gets to a test. */
+  compiles(mutant: Mutant): boolean {
+    const name = /^(packages\/[^/]+)\/src\//.exec(mutant.file)?.[1]
+    if (name === undefined) return true
+    const original = this.read(mutant.file)
+    writeFileSync(join(this.root, mutant.file), mutated(mutant, original))
+    try {
+      return this.#run([name, process.execPath, '../../node_modules/typescript/bin/tsc', '--noEmit']) === 0
+    } finally {
+      writeFileSync(join(this.root, mutant.file), original)
+    }
+  }
+
+  /** Whether it is known what the original needs for the tests in these folders. */
+  knows(folders: readonly string[]): boolean {
+    return folders.every((folder) => this.#baselines.has(folder))
+  }
+
+  /** Runs the tests in these folders with everything as it is. */
+  learn(folders: readonly string[]): void {
+    for (const folder of folders.filter((one) => !this.#baselines.has(one))) {
+      const results = this.#vitest([folder], [], 3600).report?.testResults ?? []
+      const broken = results.filter(({ status }) => status !== 'passed').map(({ name }) => name)
+      for (const name of broken) console.log(`  left out, since the original fails: ${name.slice(this.root.length)}`)
+      const sound = results.filter(({ status }) => status === 'passed')
+      this.#baselines.set(folder, new Map(sound.map((one) => [one.name, (one.endTime - one.startTime) / 1000])))
+    }
+  }
+
+  /** Runs the tests in folders, as far as the original passes them; those first whose names are like the mutant's. */
+  test(folders: readonly string[], mutant: Mutant): Verdict {
+    const seconds = new Map(folders.flatMap((folder) => [...(this.#baselines.get(folder) ?? [])]))
+    const wanted = basename(mutant.file).replace(/\..*$/, '').toLowerCase()
+    const isNear = (file: string): boolean => basename(file).toLowerCase().includes(wanted)
+    const files = [...seconds.keys()]
+    const turns = [files.filter(isNear), files.filter((file) => !isNear(file))].filter((turn) => turn.length > 0)
+    for (const turn of turns) {
+      const usual = turn.reduce((sum, file) => sum + (seconds.get(file) ?? 0), 0)
+      const { verdict } = this.#vitest(turn, ['--bail=1'], 120 + 4 * usual)
+      if (verdict.outcome !== 'passed') return verdict
+    }
+    return { outcome: 'passed' }
+  }
+
+  #vitest(files: readonly string[], options: readonly string[], limit: number): { verdict: Verdict; report?: Report } {
+    const output = join(this.root, 'out', 'vitest.json')
+    rmSync(output, { force: true })
+    const all = ['run', ...files, ...options, '--reporter=json', `--outputFile=${output}`]
+    // `timeout` ends the whole group: workers of vitest, and what the tests started.
+    const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
+    const { status, signal } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
+    const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report) : undefined
+    if (signal !== null) return { verdict: { outcome: 'timeout' } }
+    const failed = report?.testResults.find((file) => file.status !== 'passed')
+    const test = failed?.assertionResults.find((one) => one.status === 'failed')
+    const by = failed === undefined ? 'vitest itself' : `${basename(failed.name)} > ${test?.fullName ?? 'the file'}`
+    const verdict: Verdict = status === 0 ? { outcome: 'passed' } : { outcome: 'failed', by }
+    return { verdict, ...(report === undefined ? {} : { report }) }
+  }
+
+  #run([folder, command, ...args]: Step): number {
+    return spawnSync(command, args, { cwd: join(this.root, folder), stdio: 'ignore', timeout: 600_000 }).status ?? 1
+  }
+}

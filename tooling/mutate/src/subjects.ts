@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cxxMutants } from './cxx.js'
+import type { Mutant } from './mutant.js'
+import type { Random } from './random.js'
+import { specMutants } from './spec.js'
+import { typescriptMutants } from './typescript.js'
+
+/** A command and the folder, below the root, that it runs in. */
+export type Step = readonly [folder: string, command: string, ...args: string[]]
+
+/** Sources that are mutated together, and what sees them. */
+export interface Subject {
+  readonly name: string
+  /** Path of each source below the root. */
+  readonly files: readonly string[]
+  /** Makes what tests load. */
+  readonly build: readonly Step[]
+  /** Folders of tests, in turn: the next one is asked when nothing in those before noticed. */
+  readonly tests: readonly (readonly string[])[]
+}
+
+const conformance = 'tooling/conformance/test'
+const packageTests = (...names: string[]): string[] => names.map((name) => `packages/${name}/test`)
+const bundle = (name: string): Step => [`packages/${name}`, process.execPath, '../../tooling/config/bundle.mjs']
+const make = (name: string): Step => [`packages/${name}/native`, 'make', '-s', '-j', '2']
+const generate: Step = ['.', process.execPath, 'tooling/bindgen/dist/main.js', '--from-spec']
+
+/** Who else sees a package, besides its own tests. */
+const seenBy: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  types: [packageTests('ffi', 'cuda-base')],
+  ffi: [[conformance], packageTests('cuda-base', 'driver')],
+  'cuda-sys': [['tooling/bindgen/test']],
+  'nccl-sys': [['tooling/bindgen/test'], packageTests('nccl')],
+  'nvshmem-sys': [['tooling/bindgen/test'], packageTests('nvshmem')],
+  'cuda-base': [packageTests('driver', 'runtime'), [conformance]],
+  driver: [packageTests('cuda-base'), [conformance]],
+  runtime: [packageTests('cuda-base'), [conformance]],
+  nccl: [[conformance]],
+  nvshmem: [[conformance]],
+  launch: [packageTests('cli')],
+  cli: [],
+}
+
+/** What is mutated: every package, the native code of two, and the spec. */
+export function allSubjects(root: string): Subject[] {
+  const subjects: Subject[] = Object.entries(seenBy).map(([name, others]) => ({
+    name,
+    files: sources(root, `packages/${name}/src`, '.ts'),
+    build: [bundle(name)],
+    tests: [packageTests(name), ...others],
+  }))
+  subjects.push({
+    name: 'ffi/native',
+    files: sources(root, 'packages/ffi/native/src', '.cc'),
+    build: [make('ffi')],
+    tests: [packageTests('ffi'), [conformance]],
+  })
+  for (const [part, packages] of [
+    ['cuda', ['cuda-base', 'driver']],
+    ['cudart', ['runtime']],
+    ['nccl', ['nccl']],
+    ['nvshmem', ['nvshmem']],
+    ['shared', ['nvshmem', 'nccl']],
+  ] as const) {
+    subjects.push({
+      name: `sim/${part}`,
+      files: sources(root, `packages/sim/native/${part}`, '.cc'),
+      build: [make('sim')],
+      tests: [packageTests('sim'), [conformance], packageTests(...packages)],
+    })
+  }
+  for (const [library, packages] of [
+    ['driver', ['cuda-sys', 'cuda-base']],
+    ['runtime', ['cuda-sys', 'runtime']],
+    ['nccl', ['nccl-sys']],
+    ['nvshmem', ['nvshmem-sys']],
+  ] as const) {
+    subjects.push({
+      name: `spec/${library}`,
+      files: [`tooling/bindgen/spec/${library}.json`],
+      build: [generate, ...packages.map(bundle)],
+      tests: [['tooling/bindgen/test'], packageTests(...packages)],
+    })
+  }
+  return subjects
+}
+
+/** Sources below a folder that people wrote. */
+function sources(root: string, folder: string, ending: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith(ending) && !/(^|\/)generated\/|\.gen\.ts$/.test(file))
+    .map((file) => `${folder}/${file}`)
+    .sort()
+}
+
+/** Draws so many mutants of a subject, all equally likely; of a spec, every kind equally likely. */
+export function draw(root: string, subject: Subject, count: number, random: Random): Mutant[] {
+  const lists = subject.files.flatMap((file) => {
+    const text = readFileSync(join(root, file), 'utf8')
+    if (file.endsWith('.json')) return specMutants(file, text).map((list) => random.shuffled(list).slice(0, count))
+    return [file.endsWith('.cc') ? cxxMutants(file, text) : typescriptMutants(file, text)]
+  })
+  return random.shuffled(lists.flat()).slice(0, count)
+}
