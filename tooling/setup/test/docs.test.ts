@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
+import { tellValues, wrongComments } from './told.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -46,7 +47,7 @@ describe('programs in the documentation', () => {
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
     for (const [index, { source }] of programs.entries()) {
       writeFileSync(join(folder, `program${index}.mts`), source)
-      const { outputText } = ts.transpileModule(source, {
+      const { outputText } = ts.transpileModule(tellValues(source).text, {
         compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
       })
       writeFileSync(join(folder, `program${index}.mjs`), outputText)
@@ -69,14 +70,26 @@ describe('programs in the documentation', () => {
     .map((program, index) => ({ ...program, index }))
     .filter(({ source }) => !/^declare /m.test(source))
 
-  it.each(runnable)('runs $name on the software device', ({ index }) => {
-    const { status, stderr } = spawnSync(process.execPath, [join(folder, `program${index}.mjs`)], {
+  it.each(runnable)('runs $name on the software device, and its comments say what it prints', ({ index, source }) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, `program${index}.mjs`)], {
       env: { ...withoutLibraries, SHOAL_DEVICE: 'sim' },
       encoding: 'utf8',
       timeout: 300_000,
     })
     expect(stderr.replace(/^shoal: software device in use.*\n/m, '')).toBe('')
     expect(status).toBe(0)
+    expect(wrongComments(tellValues(source).told, stdout)).toEqual([])
+  })
+
+  it('are compared with what they print', () => {
+    const source =
+      "import 'node:util'\nconsole.log([1, 2]) // [ 1, 3 ]\n1 + 1 // 3\nconsole.log('yes') // yes: for now\n"
+    const { text, told } = tellValues(source)
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', text], { encoding: 'utf8' })
+    expect(wrongComments(told, stdout)).toEqual([
+      'line 2 says "[ 1, 3 ]" and prints "[ 1, 2 ]"',
+      'line 3 says "3" and prints "2"',
+    ])
   })
 })
 

@@ -1,0 +1,72 @@
+import ts from 'typescript'
+
+/** What a comment behind a statement says that it prints, or that its value is. */
+export interface Told {
+  /** Counted from 0. */
+  readonly line: number
+  readonly comment: string
+}
+
+/** What begins like a value: behind other statements than `console.log` most comments are words. */
+const valueLike = /^(?:-?\d[\w.]*|true|false|undefined|null)(?:$|[:;,] )/
+
+/**
+ * Rewrites a program so that it tells what it prints on lines that have a comment behind them, and the values of expressions
+ * behind which one stands. A comment behind `console.log` is what is printed, and may go on after a colon, a semicolon or a comma.
+ */
+export function tellValues(source: string): { text: string; told: Told[] } {
+  const file = ts.createSourceFile('program.mts', source, ts.ScriptTarget.Latest, true)
+  const comments = new Map<number, string>()
+  for (const [line, text] of source.split('\n').entries()) {
+    const comment = /\S.*[^:]\/\/ (.*)$/.exec(text)?.[1]
+    if (comment !== undefined) comments.set(line, comment.trim())
+  }
+  const told: Told[] = []
+  const edits: { from: number; to: number; by: string }[] = []
+  const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line
+  const visit = (node: ts.Node): void => {
+    const [start, end] = [node.getStart(file), node.getEnd()]
+    const line = lineOf(end)
+    const comment = comments.get(line)
+    if (comment !== undefined && ts.isCallExpression(node) && node.expression.getText(file) === 'console.log') {
+      told.push({ line, comment })
+      edits.push({ from: start, to: start + 'console.log('.length, by: `__tell(${line}, ` })
+    } else if (comment !== undefined && ts.isExpressionStatement(node) && valueLike.test(comment)) {
+      if (!/console\.log/.test(node.getText(file))) {
+        told.push({ line, comment })
+        edits.push({ from: start, to: end, by: `__tell(${line}, ${node.expression.getText(file)})` })
+      }
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  let text = source
+  for (const { from, to, by } of edits.sort((one, other) => other.from - one.from)) {
+    text = text.slice(0, from) + by + text.slice(to)
+  }
+  return { text: `${preamble}${text}`, told }
+}
+
+const preamble = `import { format as __format } from 'node:util'
+const __tell = (line, ...values) => { process.stdout.write(JSON.stringify(['told', line, __format(...values)]) + '\\n') }
+`
+
+/** What the comments of a program say otherwise than it does, from what it printed. */
+export function wrongComments(told: readonly Told[], output: string): string[] {
+  const printed = output
+    .split('\n')
+    .filter((line) => line.startsWith('["told",'))
+    .map((line) => JSON.parse(line) as [string, number, string])
+  return told.flatMap(({ line, comment }) => {
+    const values = printed.filter(([, at]) => at === line).map(([, , value]) => value)
+    if (values.length === 0) return [`line ${line + 1} says "${comment}" and prints nothing`]
+    return values
+      .filter((value) => !says(comment, value))
+      .map((value) => `line ${line + 1} says "${comment}" and prints "${value}"`)
+  })
+}
+
+function says(comment: string, value: string): boolean {
+  if (/^0x[\da-f]+$/i.test(comment)) return Number(comment) === Number(value)
+  return comment === value || [': ', '; ', ', '].some((end) => comment.startsWith(value + end))
+}
