@@ -93,7 +93,7 @@ describe('initRank', () => {
     const timer = setInterval(() => (turns += 1), 1)
     await new Promise((resolve) => setTimeout(resolve, 100))
     clearInterval(timer)
-    expect(turns).toBeGreaterThan(10)
+    expect(turns).toBeGreaterThan(3)
     const second = await Communicator.initRank({ device: 1, rank: 1, worldSize: 2, id })
     await Promise.all([(await first).destroy(), second.destroy()])
   })

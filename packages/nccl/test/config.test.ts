@@ -89,5 +89,5 @@ describe('refused before NCCL is called', () => {
 test('a rank that fails gives up the others of the same initAll', async () => {
   const start = performance.now()
   await expect(Communicator.initAll([0, 1, 9], { config: { blocking: false } })).rejects.toThrow('no device 9')
-  expect(performance.now() - start).toBeLessThan(5000)
+  expect(performance.now() - start).toBeLessThan(30_000)
 })

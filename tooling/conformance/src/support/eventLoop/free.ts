@@ -4,17 +4,16 @@ import type { CaseContext } from '../../suite.js'
 import { Child } from '../child.js'
 import { delayOf, type LoopDelay } from './delay.js'
 
-/** Milliseconds, as of {@link LoopDelay}. */
-const mostP99 = 5
-const mostLongest = 50
+/** The most milliseconds, as of {@link LoopDelay}. */
+const usualLimits = { p99: 5, longest: 50 }
 /** How many attempts in agreement decide: the majority of five. */
 const decisive = 3
 const attempts = 30
 const idleScript = fileURLToPath(new URL('./idleProcess.js', import.meta.url))
 
 /**
- * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: 99 of 100 turns at most 5 ms
- * late, none more than 50 ms. A machine with other work makes every event loop late, so a process that does nothing is
+ * Checks that the event loop runs freely while what `queue` has queued is awaited by `wait`: unless told otherwise, 99 of
+ * 100 turns at most 5 ms late, none more than 50 ms. A machine with other work makes every event loop late, so a process that does nothing is
  * measured at the same time: an attempt tells something only where that one was at most half as late as allowed. The
  * majority of five such attempts decides. Where the machine is never calm for so long, the case is skipped.
  * @throws AssertionError when the loop was too late in most attempts.
@@ -23,6 +22,7 @@ export async function assertFreeLoop(
   t: Pick<CaseContext, 'defer' | 'skip'>,
   queue: () => Promise<void>,
   wait: () => Promise<unknown>,
+  limits: Pick<LoopDelay, 'p99' | 'longest'> = usualLimits,
 ): Promise<LoopDelay> {
   const idle = Child.start(t, idleScript)
   let free = 0
@@ -32,8 +32,8 @@ export async function assertFreeLoop(
     await queue()
     const delay = await delayOf(wait)
     const beside = (await idle.run('end')) as LoopDelay
-    if (!isWithin(beside, mostP99 / 2, mostLongest / 2)) continue
-    if (isWithin(delay, mostP99, mostLongest)) free += 1
+    if (!isWithin(beside, limits.p99 / 2, limits.longest / 2)) continue
+    if (isWithin(delay, limits.p99, limits.longest)) free += 1
     else late += 1
     if (free === decisive) return delay
     const seen = `${told(delay)}; of an idle process ${told(beside)}`
