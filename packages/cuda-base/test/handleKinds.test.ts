@@ -52,7 +52,7 @@ test('handles of one content are not taken for those of another', () => {
   }
 })
 
-test('nor do they compile', () => {
+test('nor do they compile (checked by tsc)', () => {
   expectTypeOf<DescriptorHandle<'pool'>>().not.toExtend<DescriptorHandle<'memory'>>()
   expectTypeOf<DescriptorHandle<'memory'>>().not.toExtend<FabricHandle<'memory'>>()
   expectTypeOf<FabricHandle<'memory'>>().not.toExtend<DescriptorHandle<'memory'>>()

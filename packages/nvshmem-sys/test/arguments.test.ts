@@ -63,7 +63,7 @@ test.each([
   expect(call).toThrow(message)
 })
 
-test('a PE number is no team, a team no PE of another type; streams are streams of CUDA', () => {
+test('a PE number is no team, a team no PE of another type; streams are streams of CUDA (checked by tsc)', () => {
   expectTypeOf<number>().not.toExtend<nvshmem.nvshmem_team_t>()
   expectTypeOf<nvshmem.nvshmemx_team_t>().toEqualTypeOf<nvshmem.nvshmem_team_t>()
   expectTypeOf(NVSHMEM_TEAM_WORLD).toEqualTypeOf<nvshmem.nvshmem_team_t>()

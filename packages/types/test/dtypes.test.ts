@@ -226,7 +226,7 @@ describe('encodeArray and decodeArray', () => {
     expect(Array.from(decodeArray('f8e4m3', Buffer.from([0x38])))).toEqual([1])
   })
 
-  it('have the types of the dtype', () => {
+  it('have the types of the dtype (checked by tsc)', () => {
     expectTypeOf(encodeArray('bf16', [1])).toEqualTypeOf<Uint16Array<ArrayBuffer>>()
     expectTypeOf(decodeArray('bf16', new Uint16Array(1))).toEqualTypeOf<Float32Array<ArrayBuffer>>()
     expectTypeOf<TypedArrayOf<'i64'>>().toEqualTypeOf<BigInt64Array>()

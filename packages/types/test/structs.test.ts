@@ -96,7 +96,7 @@ describe('defineStruct', () => {
     expect(back).toEqual({ half: 0.333251953125, brain: 0.333984375, small: 448, wide: -57344 })
   })
 
-  it('has the types of its fields', () => {
+  it('has the types of its fields (checked by tsc)', () => {
     expectTypeOf<StructValue<{ a: 'u64'; b: ['f32', 2]; c: 'bool'; d: 'complex64' }>>().toEqualTypeOf<{
       a: bigint
       b: number[]
@@ -138,7 +138,7 @@ describe('structs as elements', () => {
     expect(() => Vector.encodeArray([values[0], {}] as never)).toThrow('Vector.x is missing')
   })
 
-  it('have the types of what is written and read', () => {
+  it('have the types of what is written and read (checked by tsc)', () => {
     expectTypeOf<ElementArrayOf<'f32'>>().toEqualTypeOf<Float32Array<ArrayBuffer>>()
     expectTypeOf<ElementArrayOf<typeof Vector>>().toEqualTypeOf<{ x: number; y: number; z: number }[]>()
     expectTypeOf<{ readonly x: number; readonly y: number; readonly z: number }[]>().toExtend<
