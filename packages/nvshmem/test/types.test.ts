@@ -67,6 +67,6 @@ export async function wrongUses(): Promise<void> {
   expect(sum).toBeDefined()
 }
 
-test('right uses compile, and wrong ones do not', () => {
+test('right uses compile, and wrong ones do not (checked by tsc)', () => {
   expect([rightUses, wrongUses].every((uses) => typeof uses === 'function')).toBe(true)
 })

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
@@ -50,6 +50,10 @@ export function noMatchingHeaders(name: LibraryName): string | undefined {
   const found = headerVersion(name, headers[productOf(name)] as string)
   if (found === spec.headerVersion) return undefined
   return `the headers of ${name} are of version ${found}, the spec of ${spec.headerVersion}`
+}
+
+export function hasHeader(name: LibraryName, file: string): boolean {
+  return existsSync(join(headers[productOf(name)] as string, file))
 }
 
 export function headerText(name: LibraryName, file: string): string {
