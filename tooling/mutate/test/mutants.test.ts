@@ -1,0 +1,119 @@
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { cxxMutants } from '../src/cxx.js'
+import { type Mutant, mutated, placeOf } from '../src/mutant.js'
+import { Random } from '../src/random.js'
+import { isEquivalent, type Result, table } from '../src/report.js'
+import { specMutants } from '../src/spec.js'
+import { allSubjects, draw, type Subject } from '../src/subjects.js'
+import { typescriptMutants } from '../src/typescript.js'
+
+const root = fileURLToPath(new URL('../../../', import.meta.url))
+const all = (mutants: readonly Mutant[], text: string): string[] => mutants.map((one) => mutated(one, text))
+
+describe('faults', () => {
+  test('of TypeScript: conditions, operators, literals, statements; neither types nor the words of errors', () => {
+    const text = `type Two = 2
+export function f(a: 1 | 2) {
+  if (a > 1) throw new RangeError(a + 1)
+  g(a)
+  return a ?? true
+}
+`
+    expect(all(typescriptMutants('f.ts', text), text).map((one) => one.split('\n').slice(2, 5).join(';'))).toEqual([
+      '  if (!(a > 1)) throw new RangeError(a + 1);  g(a);  return a ?? true',
+      '  if (false) throw new RangeError(a + 1);  g(a);  return a ?? true',
+      '  if (((a) >= (1))) throw new RangeError(a + 1);  g(a);  return a ?? true',
+      '  if (a > 2) throw new RangeError(a + 1);  g(a);  return a ?? true',
+      '  if (a > 1) throw new RangeError(a + 1);  ;;  return a ?? true',
+      '  if (a > 1) throw new RangeError(a + 1);  g(a);  return ((a) && (true))',
+      '  if (a > 1) throw new RangeError(a + 1);  g(a);  return a ?? false',
+    ])
+  })
+
+  test('of C++: neither comments, text and directives, nor what stands between the brackets of a template', () => {
+    const text = `#define TWO 2
+int f(int a) {
+  std::vector<int> list;  // 1 + 1
+  if (a < 3) note("4 < 5");
+  g(a);
+  return a + 1;
+}
+`
+    const seen = all(cxxMutants('f.cc', text), text).map((one) =>
+      one.split('\n').filter((line, at) => line !== text.split('\n')[at]),
+    )
+    expect(seen.map(([line]) => line?.trim()).sort()).toEqual(
+      [
+        'if (a <= 3) note("4 < 5");',
+        'if (a < 4) note("4 < 5");',
+        'if (!(a < 3)) note("4 < 5");',
+        ';',
+        'return a - 1;',
+        'return a + 2;',
+      ].sort(),
+    )
+  })
+
+  test('of a spec: constants, enumerators, types of parameters, versions, offsets', () => {
+    const text = '{"value": "7", "kind": "number"} ["A", 3] "lowered": {"kind": "size"} "since": 12010 "offset": 8'
+    expect(all(specMutants('spec.json', text).flat(), text)).toEqual([
+      text.replace('"7"', '"8"'),
+      text.replace('3]', '4]'),
+      text.replace('{"kind": "size"}', '{"kind": "integer", "type": "i32"}'),
+      text.replace('12010', '12011'),
+      text.replace('8', '12'),
+    ])
+  })
+
+  test('are told by line', () => {
+    const text = 'a\n  if (b)\n'
+    expect(placeOf({ file: 'f.ts', start: 8, end: 9, replacement: 'false' }, text)).toEqual({
+      file: 'f.ts',
+      line: 2,
+      before: 'if (b)',
+      change: 'b → false',
+    })
+  })
+})
+
+describe('the sample', () => {
+  const subjects = allSubjects(root)
+
+  test('is of every package, with native code and spec, and has sources and tests of each', () => {
+    const names = subjects.map(({ name }) => name)
+    for (const name of ['types', 'driver', 'nvshmem', 'cli', 'ffi/native', 'sim/cuda', 'spec/nccl']) {
+      expect(names).toContain(name)
+    }
+    for (const { files, tests } of subjects) expect(files.length * tests.length).toBeGreaterThan(0)
+    for (const { files } of subjects) expect(files.filter((file) => /generated|\.gen\./.test(file))).toEqual([])
+  })
+
+  test('is the same for the same seed, and another for another', () => {
+    const subject = subjects.find(({ name }) => name === 'launch') as Subject
+    const drawn = (seed: number) => draw(root, subject, 8, new Random(seed))
+    expect(drawn(1)).toEqual(drawn(1))
+    expect(drawn(1)).not.toEqual(drawn(2))
+    expect(new Set(drawn(1).map(({ file, start, replacement }) => `${file} ${start} ${replacement}`)).size).toBe(8)
+  })
+})
+
+test('the score counts neither what no compiler takes nor what changes nothing', () => {
+  const place = { file: 'f.ts', line: 1, before: 'a', change: 'b' }
+  const result = (subject: string, outcome: Result['outcome']): Result => ({ subject, outcome, ...place })
+  const results = [
+    result('sim/cuda', 'noticed'),
+    result('sim/nccl', 'late'),
+    result('sim/nccl', 'survived'),
+    result('sim/nccl', 'unbuilt'),
+    result('types', 'equivalent'),
+    result('types', 'noticed'),
+  ]
+  expect(table(results).split('\n').slice(2)).toEqual([
+    '| sim | 3 | 2 | 0 | 66 % |',
+    '| types | 1 | 1 | 1 | 100 % |',
+    '| all | 4 | 3 | 1 | 75 % |',
+  ])
+  expect(isEquivalent(place, [{ ...place, reason: 'it is' }])).toBe(true)
+  expect(isEquivalent({ ...place, change: 'c' }, [{ ...place, reason: 'it is' }])).toBe(false)
+})
