@@ -18,6 +18,7 @@ const dotted = (value) => [value / 10_000, (value / 100) % 100, value % 100].map
 const wheels = [
   `nvidia-cuda-runtime==${cuda}`,
   `nvidia-cuda-crt==${cuda}`,
+  `nvidia-cuda-cccl==${cuda}`,
   `nvidia-cuda-cupti==${cuda}`,
   `nvidia-cuda-profiler-api==${cuda}`,
   `nvidia-nccl-cu13==${dotted(versionOf('nccl'))}`,

@@ -9,7 +9,6 @@ import { type HeaderLocations, headerVersion, type Product } from './parse/heade
 import { describeBreaks, describeChanges } from './spec/changes.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
-import { formatSpec } from './spec/write.js'
 
 /** What `--add` names: whose headers they are, and of which version. */
 export interface Addition {
@@ -99,7 +98,7 @@ export function addVersion(
   ]
   const write = () => {
     if (found) writeText(workspace.symbolsFile(found.exports), `${found.symbols.join('\n')}\n`)
-    writeText(library.specFile, formatSpec(spec))
+    workspace.writeSpec(library, spec)
     syncFolder(library.generatedFolder, sources)
   }
   return { lines, write }

@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { listFiles, readText } from './files.js'
+import { listFiles, readText, writeText } from './files.js'
 import { parseDriver } from './parse/driver.js'
 import type { HeaderLocations } from './parse/headers.js'
 import { parseNccl } from './parse/nccl.js'
@@ -7,6 +8,7 @@ import { parseNvshmem } from './parse/nvshmem.js'
 import { parseRuntime } from './parse/runtime.js'
 import { History } from './spec/history.js'
 import type { ExportsSpec, LibraryName, LibrarySpecFile } from './spec/types.js'
+import { formatSpec } from './spec/write.js'
 
 const repository = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -52,6 +54,10 @@ const parsers: Readonly<Record<LibraryName, Parser>> = {
   },
 }
 
+export function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
 /** What the generator reads and writes in a repository. */
 export class Workspace {
   readonly libraries: readonly Library[]
@@ -59,11 +65,13 @@ export class Workspace {
   readonly coverageFile: string
   /** Where the published packages are. */
   readonly packagesFolder: string
+  readonly digestsFile: string
   readonly #root: string
 
   constructor(root = repository) {
     this.#root = root
     this.coverageFile = `${root}/docs/coverage.md`
+    this.digestsFile = `${root}/tooling/bindgen/spec/digests.txt`
     this.packagesFolder = `${root}/packages`
     this.libraries = Object.entries(parsers).map(([name, { sources, missing, parse }]) => ({
       name: name as LibraryName,
@@ -79,6 +87,21 @@ export class Workspace {
     const text = readText(specFile)
     if (text === undefined) throw new Error(`${name}: no spec at ${specFile}`)
     return JSON.parse(text) as LibrarySpecFile
+  }
+
+  /** Writes what headers told, and its digest: a spec that says something else did not come from headers. */
+  writeSpec({ name, specFile }: Library, spec: LibrarySpecFile): void {
+    const text = formatSpec(spec)
+    writeText(specFile, text)
+    const others = this.readDigests().filter(([library]) => library !== name)
+    const lines = [...others, [name, digestOf(text)] as const].map((line) => `${line.join(' ')}\n`)
+    writeText(this.digestsFile, lines.sort().join(''))
+  }
+
+  /** Digest of each spec as it was last written from headers. */
+  readDigests(): [library: string, digest: string][] {
+    const lines = (readText(this.digestsFile) ?? '').split('\n').filter((line) => line !== '')
+    return lines.map((line) => line.split(' ') as [string, string])
   }
 
   symbolsFile({ file }: ExportsSpec): string {

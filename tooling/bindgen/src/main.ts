@@ -55,7 +55,7 @@ function processLibrary(workspace: Workspace, library: Library, headers: HeaderL
       )
     differences.push(...compareFolder(library.generatedFolder, files))
   } else {
-    if (skipped === undefined) writeText(library.specFile, formatSpec(spec))
+    if (skipped === undefined) workspace.writeSpec(library, spec)
     syncFolder(library.generatedFolder, files)
     console.log(
       `${library.name}: ${spec.functions.length} functions, ${spec.enums.length} enumerations, ${spec.structs.length} structs, ${files.size} files`,

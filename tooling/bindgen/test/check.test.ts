@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { scratchFolder } from '../../config/src/scratchFolder.js'
 import { emitLibrary } from '../src/emit/library.js'
 import { compareFolder, syncFolder } from '../src/files.js'
+import { digestOf } from '../src/libraries.js'
 import { formatSpec } from '../src/spec/write.js'
-import { generatedFolders, libraryNames, noClang, noMatchingHeaders, readSpec, root } from './environment.js'
+import { generatedFolders, libraryNames, noClang, noMatchingHeaders, readSpec, root, workspace } from './environment.js'
 
 function bindgen(flags: readonly string[], environment: Record<string, string> = {}) {
   const result = spawnSync(process.execPath, [join(root, 'tooling/bindgen/dist/main.js'), ...flags], {
@@ -23,6 +24,11 @@ test.each(libraryNames)('%s: the committed sources are what the committed spec g
 
 test.each(libraryNames)('%s: the spec survives being read and written', (name) => {
   expect(JSON.parse(formatSpec(readSpec(name)))).toEqual(readSpec(name))
+})
+
+test.each(libraryNames)('%s: the spec is what was last written from headers, and nothing else', (name) => {
+  const text = readFileSync(join(root, `tooling/bindgen/spec/${name}.json`), 'utf8')
+  expect(digestOf(text)).toBe(new Map(workspace.readDigests()).get(name))
 })
 
 test.for(libraryNames)('%s: --check finds no difference to the headers', (name, { skip }) => {

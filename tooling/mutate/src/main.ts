@@ -40,18 +40,19 @@ function main(): number {
     return 0
   }
   const seed = Number(values.seed ?? Date.now() % 1_000_000)
+  // The copy is what is broken, also when somebody works on the sources meanwhile.
+  using scratch = values.list ? undefined : new Scratch(root)
   const drawn = chosen(positionals).map((subject): [Subject, Mutant[]] => [
     subject,
-    draw(root, subject, Number(values.count), new Random(seed)),
+    draw(scratch?.root ?? root, subject, Number(values.count), new Random(seed)),
   ])
   console.log(`seed ${seed}, ${drawn.reduce((sum, [, mutants]) => sum + mutants.length, 0)} faults`)
   const kept = values.json !== undefined && existsSync(values.json) ? readFileSync(values.json, 'utf8') : '[]'
   const results = JSON.parse(kept) as Result[]
   if (!values.list) setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
-  using scratch = values.list ? undefined : new Scratch(root)
   for (const [subject, mutants] of drawn) {
     for (const mutant of mutants) {
-      const place = placeOf(mutant, readFileSync(join(root, mutant.file), 'utf8'))
+      const place = placeOf(mutant, scratch?.read(mutant.file) ?? readFileSync(join(root, mutant.file), 'utf8'))
       const same = (one: Result): boolean => isEquivalent(one, [{ ...place, reason: '' }]) && one.line === place.line
       if (scratch === undefined) console.log(`${place.file}:${place.line}  ${place.change}  in  ${place.before}`)
       else if (!results.some(same)) {

@@ -2,14 +2,14 @@ import type { Mutant } from './mutant.js'
 
 /** What a spec says, by kind: where it is said, and what would be wrong instead. */
 const facts: Readonly<Record<string, readonly [RegExp, (said: string) => string]>> = {
-  'a constant': [/(?<="value": ")\d+(?=", "kind": "number")/g, (value) => `${BigInt(value) + 1n}`],
-  'an enumerator': [/(?<=\["\w+", )\d+(?=\])/g, (value) => `${Number(value) + 1}`],
-  'a size as an integer': [/\{"kind": "size"\}/g, () => '{"kind": "integer", "type": "i32"}'],
-  'an integer of another sign': [/(?<="kind": "integer", "type": ")i32(?=")/g, () => 'u32'],
-  'a 64-bit integer': [/(?<="kind": "integer", "type": ")[iu]64(?=")/g, () => 'i32'],
-  'a version': [/(?<="since": )\d+/g, (value) => `${Number(value) + 1}`],
-  'an offset': [/(?<="offset": )[1-9]\d*/g, (value) => `${Number(value) + 4}`],
-  'a field': [/(?<="type": \{"kind": ")u(?=(?:32|64)"\})/g, () => 'i'],
+  'a constant': [/(?<="value":")\d+(?=","kind":"number")/g, (value) => `${BigInt(value) + 1n}`],
+  'an enumerator': [/(?<=\["\w+",)\d+(?=\])/g, (value) => `${Number(value) + 1}`],
+  'a size as an integer': [/\{"kind":"size"\}/g, () => '{"kind":"integer","type":"i32"}'],
+  'an integer of another sign': [/(?<="kind":"integer","type":")i32(?=")/g, () => 'u32'],
+  'a 64-bit integer': [/(?<="kind":"integer","type":")[iu]64(?=")/g, () => 'i32'],
+  'a version': [/(?<="since":)\d+/g, (value) => `${Number(value) + 1}`],
+  'an offset': [/(?<="offset":)[1-9]\d*/g, (value) => `${Number(value) + 4}`],
+  'a field': [/(?<="type":\{"kind":")u(?=(?:32|64)"\})/g, () => 'i'],
 }
 
 /** Faults of a spec, a list for each kind: there are far more of some than of others. */

@@ -56,11 +56,11 @@ int f(int a) {
   })
 
   test('of a spec: constants, enumerators, types of parameters, versions, offsets', () => {
-    const text = '{"value": "7", "kind": "number"} ["A", 3] "lowered": {"kind": "size"} "since": 12010 "offset": 8'
+    const text = '{"value":"7","kind":"number"} ["A",3] "lowered":{"kind":"size"} "since":12010 "offset":8'
     expect(all(specMutants('spec.json', text).flat(), text)).toEqual([
       text.replace('"7"', '"8"'),
       text.replace('3]', '4]'),
-      text.replace('{"kind": "size"}', '{"kind": "integer", "type": "i32"}'),
+      text.replace('{"kind":"size"}', '{"kind":"integer","type":"i32"}'),
       text.replace('12010', '12011'),
       text.replace('8', '12'),
     ])
@@ -85,7 +85,10 @@ describe('the sample', () => {
     for (const name of ['types', 'driver', 'nvshmem', 'cli', 'ffi/native', 'sim/cuda', 'spec/nccl']) {
       expect(names).toContain(name)
     }
-    for (const { files, tests } of subjects) expect(files.length * tests.length).toBeGreaterThan(0)
+    for (const subject of subjects) {
+      expect(subject.files.length * subject.tests.length, subject.name).toBeGreaterThan(0)
+      expect(draw(root, subject, 5, new Random(1)), subject.name).toHaveLength(5)
+    }
     for (const { files } of subjects) expect(files.filter((file) => /generated|\.gen\./.test(file))).toEqual([])
   })
 

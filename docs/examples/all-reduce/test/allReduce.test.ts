@@ -39,8 +39,12 @@ test('four devices, and a bus bandwidth of 2·3/4 of the other', async () => {
   const { code, output } = await run(['--device', 'sim', '--devices', '4', '--elements', '1000003'])
   expect(code).toBe(0)
   expect(output).toContain('checked: all 4000012 elements are right')
-  const [, algorithm, bus] = output.match(/algorithm bandwidth: ([\d.]+) GB\/s\s+bus bandwidth: ([\d.]+) GB\/s/) ?? []
-  expect(Number(bus) / Number(algorithm)).toBeCloseTo(1.5, 1)
+  const [, algorithm = '', bus] =
+    output.match(/algorithm bandwidth: ([\d.]+) GB\/s\s+bus bandwidth: ([\d.]+) GB\/s/) ?? []
+  expect(algorithm).toMatch(/\.\d/)
+  // Both were rounded to their last digit, which is much of them where the machine is busy.
+  const lastDigit = 10 ** -(algorithm.split('.')[1] as string).length
+  expect(Math.abs(Number(bus) - 1.5 * Number(algorithm))).toBeLessThanOrEqual(1.26 * lastDigit)
 })
 
 test('one device alone', async () => {
