@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-/** `npm run fuzz`: one campaign by name, the model when none is named. */
 import { readOptions, runCampaign, usage } from './model/campaign.js'
+/** `npm run fuzz`: one campaign by name, the model when none is named. */
+import { rankDeaths } from './ranks/rankDeaths.js'
 
 interface Campaign {
   readonly title: string
@@ -26,6 +27,7 @@ const campaigns: Readonly<Record<string, Campaign>> = {
       return 0
     },
   },
+  ranks: rankDeaths,
 }
 
 const [first = '', ...rest] = process.argv.slice(2)

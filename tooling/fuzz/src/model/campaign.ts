@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { type Sanitizer, sanitizedLaunch, sanitizers } from './sanitize.js'
 import { shrink } from './shrink.js'
-import { type Failure, type Launch, type Outcome, runSlice } from './slice.js'
+import { type Failure, type Launch, type Outcome, runSlice, type SliceOptions } from './slice.js'
 
 /** Steps of a sequence. */
 export const sequenceSteps = 150
@@ -11,6 +11,8 @@ export const sequenceSteps = 150
 const sliceSequences = 40
 /** PEs of the slices, in turn. One PE may do what would confuse others: give calls up, use its memory by CUDA as well. */
 const sliceSizes = [1, 1, 2, 1, 1, 3]
+/** Which of them have workers. */
+const withWorkers = [1, 2]
 const mostShrinkRuns = 40
 
 export const usage = `usage: npm run fuzz -- [model] [options]
@@ -78,11 +80,12 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
     const pes = options.pes ?? (sliceSizes[number % sliceSizes.length] as number)
     const left = Math.ceil((steps - made) / sequenceSteps / pes)
     const episodes = only === undefined ? Math.min((number + 1) * sliceSequences - first, left) : 1
-    const slice = { firstSeed: first, episodes, steps: sequenceSteps, pes, only }
+    const workers = withWorkers.includes(number % sliceSizes.length)
+    const slice = { firstSeed: first, episodes, steps: sequenceSteps, pes, workers, only }
     const outcome: Outcome = await runSlice(slice, launch)
     made += outcome.steps
     if (outcome.failure !== undefined) {
-      await explain(outcome.failure, first, pes, options, launch)
+      await explain(outcome.failure, slice, options, launch)
       return { steps: made, failure: outcome.failure }
     }
     first += episodes
@@ -95,8 +98,7 @@ export async function runCampaign(options: CampaignOptions): Promise<CampaignRes
 /** Says what went wrong and how to have it again, with as few steps as were found. */
 async function explain(
   failure: Failure,
-  firstSeed: number,
-  pes: number,
+  { firstSeed, pes, workers }: SliceOptions,
   { say, only, sanitizer }: CampaignOptions,
   launch: Launch,
 ): Promise<void> {
@@ -109,7 +111,7 @@ async function explain(
   say(`again: ${command(`--seed ${seed}`)}`)
   if (only !== undefined) return
   const alone = (steps: readonly number[]): Promise<Outcome> =>
-    runSlice({ firstSeed: seed, episodes: 1, steps: sequenceSteps, pes, only: steps }, launch)
+    runSlice({ firstSeed: seed, episodes: 1, steps: sequenceSteps, pes, workers, only: steps }, launch)
   const all = [...Array((failure.step ?? sequenceSteps - 1) + 1).keys()].filter((step) => step < sequenceSteps)
   if ((await alone(all)).failure === undefined) {
     say(

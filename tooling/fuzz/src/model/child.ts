@@ -3,6 +3,7 @@
 import { Session, UniqueId } from '@shoal/nvshmem'
 import { EpisodeFailure, runEpisode } from './episode.js'
 import type { Report, Slice } from './slice.js'
+import { RandomWorkers } from './workers.js'
 
 const slice = JSON.parse(process.env['SHOAL_FUZZ_SLICE'] ?? '') as Slice
 const session = await Session.init({
@@ -11,6 +12,9 @@ const session = await Session.init({
   worldSize: slice.pes,
   id: UniqueId.fromBase64(slice.id),
 })
+const workers = slice.workers
+  ? new RandomWorkers(slice.firstSeed, (text) => fail({ kind: 'failure', ...current, text, log: [] }))
+  : undefined
 let current = { seed: slice.firstSeed, step: 0 }
 process.on('uncaughtException', (error) => {
   fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
@@ -22,7 +26,11 @@ for (let index = 0; index < slice.episodes; index += 1) {
   const only = slice.only === undefined ? undefined : new Set(slice.only)
   tell({ kind: 'began', seed })
   try {
-    await runEpisode({ seed, steps, only, session, onStep: (step) => (current = { seed, step }) })
+    const onStep = (step: number): void => {
+      current = { seed, step }
+      workers?.step()
+    }
+    await runEpisode({ seed, steps, only, session, onStep, beside: workers === undefined ? undefined : 'workers' })
   } catch (error) {
     if (!(error instanceof EpisodeFailure)) throw error
     const text = deepest(error).stack ?? error.message
@@ -31,6 +39,7 @@ for (let index = 0; index < slice.episodes; index += 1) {
   }
   tell({ kind: 'ended', seed, steps: only?.size ?? steps })
 }
+await workers?.end()
 await session.finalize()
 process.disconnect?.()
 

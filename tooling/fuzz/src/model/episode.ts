@@ -9,7 +9,7 @@ import { nvshmem } from './operations/nvshmem.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
-export const operations: readonly Operation[] = [...making, ...transfers, ...disposing, ...nccl]
+export const operations: readonly Operation[] = [...making, ...transfers, ...disposing]
 
 /** Which operations of a sequence are made. */
 export interface EpisodeOptions {
@@ -21,6 +21,8 @@ export interface EpisodeOptions {
   readonly onStep?: ((step: number, name: string) => void) | undefined
   /** NVSHMEM, where this process has it. */
   readonly session?: Session | undefined
+  /** Who else works with the devices, where somebody does. */
+  readonly beside?: 'the main thread' | 'workers' | undefined
 }
 
 /** A sequence that went wrong. */
@@ -39,9 +41,11 @@ export class EpisodeFailure extends Error {
 }
 
 /** @throws EpisodeFailure */
-export async function runEpisode({ seed, steps, only, onStep, session }: EpisodeOptions): Promise<void> {
-  const world = new World(seed, session)
-  const chosen = session === undefined ? operations : [...operations, ...nvshmem]
+export async function runEpisode({ seed, steps, only, onStep, session, beside }: EpisodeOptions): Promise<void> {
+  const world = new World(seed, session, beside !== undefined)
+  // A rank of NCCL that is terminated would leave the others waiting.
+  const own = beside === 'the main thread' ? [] : nccl
+  const chosen = [...operations, ...own, ...(session === undefined ? [] : nvshmem)]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []
   let step = 0
@@ -49,9 +53,9 @@ export async function runEpisode({ seed, steps, only, onStep, session }: Episode
     for (; step < steps; step += 1) {
       if (only !== undefined && !only.has(step)) continue
       // Numbers of their own for each step: leaving one out does not change the choices of the others.
-      const own = Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b)
-      world.random = new Random(own)
-      world.aside = new Random(~own)
+      const number = Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 1, 0x85ebca6b)
+      world.random = new Random(number)
+      world.aside = new Random(~number)
       await makeOne(world, chosen, total, step, log, onStep)
       await world.settle()
     }

@@ -11,6 +11,8 @@ export interface Slice {
   /** Of each sequence. */
   readonly steps: number
   readonly pes: number
+  /** Whether workers come and go beside the sequences. */
+  readonly workers: boolean
   readonly pe: number
   /** The id of the NVSHMEM job, in base64. */
   readonly id: string

@@ -58,14 +58,17 @@ export class World {
   aside: Random
   /** NVSHMEM, where this process has it. */
   readonly session: Session | undefined
+  /** Whether the default streams are used by others as well. */
+  readonly sharesStreams: boolean
   #pending: Promise<void>[] = []
   #failure: unknown
   #made = 0
 
-  constructor(seed: number, session?: Session) {
+  constructor(seed: number, session: Session | undefined, isShared: boolean) {
     this.random = new Random(seed)
     this.aside = new Random(seed)
     this.session = session
+    this.sharesStreams = isShared || session !== undefined
     this.devices = Device.all()
     this.runtimeDevices = runtime.Device.all()
     for (const [device, { defaultStream }] of this.devices.entries()) {

@@ -373,13 +373,19 @@ const derive: Operation = {
   },
 }
 
+/** An abort takes the results of what is under way, and of what was made with them. */
+async function settleAll(world: World, ranks: Ranks): Promise<void> {
+  for (const device of ranks.devices) await world.synchronizeDevice(device)
+  await world.settle(true)
+}
+
 const end: Operation = {
   name: 'end communicators',
   weight: 2,
   async run(world) {
     const ranks = world.pick(live(world))
     if (ranks === undefined) return undefined
-    await world.settle(true)
+    await settleAll(world, ranks)
     ranks.ended = true
     const way = world.random.integer(0, 3)
     const { communicators } = ranks
@@ -411,7 +417,7 @@ const abortInFlight: Operation = {
   async run(world) {
     const ranks = world.pick(live(world).filter(({ communicators }) => communicators.length > 1))
     if (ranks === undefined) return undefined
-    await world.settle(true)
+    await settleAll(world, ranks)
     const made = await plan(world, ranks)
     // A rank of its own waits for the others, unless that would have to connect it first.
     const [first] = made.parts as [Part]

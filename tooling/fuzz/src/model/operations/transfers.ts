@@ -266,8 +266,7 @@ const synchronize: Operation = {
       world.later(stream.name, stream.stream.synchronize({ timeout: 60_000 }), () => join(world.clocks.host, clock))
     } else if (way !== 2) {
       join(world.clocks.host, clock)
-      // The session's thread works on the default stream.
-      const isShared = stream.queue.kind === 'legacy' && world.session !== undefined
+      const isShared = stream.queue.kind === 'legacy' && world.sharesStreams
       if (!isShared) world.equal(`query() of ${stream.name}`, stream.stream.query(), true)
     }
     return stream.name
