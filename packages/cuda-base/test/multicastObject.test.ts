@@ -118,6 +118,10 @@ describe('binding memory to a MulticastObject', () => {
     const reason = 'the object was made with handles of kind posix-fd, the memory with no handles'
     await expect(object.bindMemory(closed)).rejects.toThrow(reason)
     expect(() => object.bindMemorySync(closed)).toThrow(reason)
+    const gone = PhysicalMemory.create(device, unit)
+    const refused = object.bindMemory(gone)
+    gone.dispose()
+    await expect(refused).rejects.toThrow(StatusError)
     using open = PhysicalMemory.create(device, unit, { handleTypes: 'posix-fd' })
     await object.bindMemory(open)
   })

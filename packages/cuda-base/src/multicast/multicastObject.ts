@@ -354,11 +354,13 @@ export class MulticastObject extends Resource {
     return this
   }
 
-  #finish({ api, handleTypes }: BindCall, status: number): void {
+  #finish({ api, memory, handleTypes }: BindCall, status: number): void {
     try {
       check(status, api)
     } catch (error) {
-      throw handleTypes === undefined ? error : bindReason(error, this.handleTypes, handleTypes)
+      // What was disposed of meanwhile tells no reason.
+      if (handleTypes === undefined || this.disposed || memory?.disposed === true) throw error
+      throw bindReason(error, this.handleTypes, handleTypes)
     }
   }
 

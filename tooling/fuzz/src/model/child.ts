@@ -1,5 +1,7 @@
 #!/usr/bin/env node
 /** A process of a slice: sequences by seed, one after the other. It tells its parent which one it is at. */
+import { readdirSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Session, UniqueId } from '@shoal/nvshmem'
 import { EpisodeFailure, runEpisode } from './episode.js'
 import type { Report, Slice } from './slice.js'
@@ -20,6 +22,21 @@ process.on('uncaughtException', (error) => {
   fail({ kind: 'failure', ...current, text: `nobody caught ${error?.stack ?? String(error)}`, log: [] })
 })
 
+/** What a slice may leave open: some, since streams and workers come and go. */
+const mostDescriptors = 150
+const openDescriptors = (): number => readdirSync('/proc/self/fd').length
+let atFirst: number | undefined
+
+/** What was dropped is closed by the collector: it must not add up. */
+async function descriptorsLeft(): Promise<number> {
+  atFirst ??= openDescriptors()
+  for (let tries = 0; tries < 100 && openDescriptors() > atFirst + mostDescriptors; tries += 1) {
+    globalThis.gc?.()
+    await pause(10)
+  }
+  return openDescriptors() - atFirst
+}
+
 for (let index = 0; index < slice.episodes; index += 1) {
   const seed = slice.firstSeed + index
   const { steps } = slice
@@ -35,6 +52,11 @@ for (let index = 0; index < slice.episodes; index += 1) {
     if (!(error instanceof EpisodeFailure)) throw error
     const text = deepest(error).stack ?? error.message
     fail({ kind: 'failure', seed, step: error.step, text, log: error.log })
+    await new Promise(() => {})
+  }
+  const left = await descriptorsLeft()
+  if (left > mostDescriptors) {
+    fail({ kind: 'failure', ...current, text: `${left} descriptors were left open`, log: [] })
     await new Promise(() => {})
   }
   tell({ kind: 'ended', seed, steps: only?.size ?? steps })

@@ -6,6 +6,7 @@ import { disposing } from './operations/disposing.js'
 import { making } from './operations/making.js'
 import { nccl } from './operations/nccl.js'
 import { nvshmem } from './operations/nvshmem.js'
+import { sharing } from './operations/sharing.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
@@ -44,7 +45,7 @@ export class EpisodeFailure extends Error {
 export async function runEpisode({ seed, steps, only, onStep, session, beside }: EpisodeOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
-  const own = beside === 'the main thread' ? [] : nccl
+  const own = beside === 'the main thread' ? [] : [...nccl, ...sharing]
   const chosen = [...operations, ...own, ...(session === undefined ? [] : nvshmem)]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []

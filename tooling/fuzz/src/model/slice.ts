@@ -82,7 +82,7 @@ export async function runSlice(options: SliceOptions, launch: Launch): Promise<O
 
 function start(slice: Slice, { environment, prefix }: Launch): ChildProcess {
   const script = fileURLToPath(new URL('child.js', import.meta.url))
-  const [command = '', ...rest] = [...prefix, process.execPath, script]
+  const [command = '', ...rest] = [...prefix, process.execPath, '--expose-gc', script]
   const env = { ...process.env, SHOAL_DEVICE: 'sim', ...environment, SHOAL_FUZZ_SLICE: JSON.stringify(slice) }
   return spawn(command, rest, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
 }

@@ -273,6 +273,9 @@ const makeGrowable: Operation = {
   },
 }
 
+/** What can be shared with others, by its memory. */
+export const shareables = (): Map<Memory, PhysicalMemory> => new Map()
+
 const makeMapped: Operation = {
   name: 'map memory',
   weight: 2,
@@ -281,7 +284,7 @@ const makeMapped: Operation = {
     const owner = world.devices[device] as never
     const dtype = world.one(modelTypes)
     const bytes = 2 ** 21
-    const physical = PhysicalMemory.create(owner, bytes, world.chance(0.5) ? { handleTypes: 'posix-fd' } : {})
+    const physical = PhysicalMemory.create(owner, bytes, { handleTypes: 'posix-fd' })
     const range = AddressRange.reserve(bytes)
     const mapped: MappedRange = range.map(physical)
     // The mapping keeps both, in whatever order they end.
@@ -299,6 +302,7 @@ const makeMapped: Operation = {
       object: mapped,
       dispose: () => (world.chance(0.5) ? mapped.dispose() : mapped[Symbol.asyncDispose]()),
     })
+    world.part(shareables).set(memory, physical)
     return `${memory.name}: ${dtype} × ${length}`
   },
 }
