@@ -211,7 +211,8 @@ function codesOf(plan: Plan): RegExp {
   const { stage } = plan
   if (stage === 'initRank')
     return /^(SHOAL_ABORTED|SHOAL_COMMUNICATOR_ABORTED|SHOAL_TIMEOUT|ncclRemoteError|ncclSystemError)$/
-  if (stage === 'allReduce' || stage === 'sendReceive') return /^SHOAL_COMMUNICATOR_ABORTED$/
+  // One that died before the others have queued theirs is told by the call itself.
+  if (stage === 'allReduce' || stage === 'sendReceive') return /^(SHOAL_COMMUNICATOR_ABORTED|ncclRemoteError)$/
   if (stage === 'nvshmem') return /^(SHOAL_ABORTED|SHOAL_TIMEOUT|NVSHMEMX_ERROR_INTERNAL)$/
   if (stage === 'descriptor') return isSilent(plan) ? /^SHOAL_TIMEOUT$/ : /^(ECONNRESET|SHOAL_ABORTED)$/
   if (isSilent(plan)) return /^SHOAL_RENDEZVOUS_TIMEOUT$/
