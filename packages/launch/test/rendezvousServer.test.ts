@@ -266,6 +266,30 @@ test.each<[string, (socket: Socket) => void, string]>([
   expect(String(error)).toContain(words)
 })
 
+test('a rank whose answer is long under way waits for it, and is not lost by trying again', async () => {
+  const rendezvous = await serve(2)
+  const real = parseAddress(rendezvous.environment(0)['SHOAL_RENDEZVOUS']!)
+  if (real.kind !== 'tcp') throw new Error('a port was expected')
+  let connections = 0
+  const slow = await fakeServer((socket) => {
+    connections += 1
+    const upstream = connect(real.port, real.host)
+    upstream.on('error', () => undefined)
+    socket.pipe(upstream)
+    upstream.once('data', (greeting: Buffer) => {
+      socket.write(greeting)
+      // Longer than a rank waits for a greeting.
+      setTimeout(() => upstream.pipe(socket), 11_000)
+      upstream.pause()
+    })
+  })
+  const late = bootstrap({ environment: { ...rendezvous.environment(1), SHOAL_RENDEZVOUS: slow } })
+  const jobs = await Promise.all([rendezvous.join(0), late])
+  await expectUndisturbed(jobs)
+  expect(connections).toBe(1)
+  await jobs[1].dispose()
+})
+
 test('the secret is never sent', async () => {
   const secret = 'a secret that would be seen'
   // By connection: there may be time for a second one.

@@ -54,7 +54,7 @@ interface Request {
 
 /** Milliseconds beyond its own limit that the server has to say who is missing. */
 const answerLimit = 2_000
-/** Milliseconds for a handshake, unless less time is left. */
+/** Milliseconds for the greeting of the server, unless less time is left. */
 const handshakeLimit = 10_000
 
 const nothing = 'nothing was there'
@@ -239,7 +239,7 @@ export async function connectTo(options: ConnectOptions): Promise<Connection> {
     }
     if (target !== undefined) {
       requireOwner(target.address, options.users)
-      const outcome = await attempt(target, identity, Math.min(left, handshakeLimit), signal)
+      const outcome = await attempt(target, identity, left, signal)
       if (typeof outcome !== 'string') return new Connection(outcome, formatAddress(target.address), identity.worldSize)
       if (isRefusal(outcome)) {
         const words = refusalWords[outcome]
@@ -310,7 +310,9 @@ function attempt(
       const answer = step()
       if (answer !== undefined) finish(answer)
     }
-    const timer = setTimeout(() => finish(silence), timeout)
+    const start = performance.now()
+    const giveUp = (): void => finish(silence)
+    let timer = setTimeout(giveUp, Math.min(timeout, handshakeLimit))
     signal?.addEventListener('abort', onAbort, { once: true })
     socket.on('error', onError).on('close', onClose).on('data', onData)
 
@@ -323,6 +325,9 @@ function attempt(
         const introduction = makeIntroduction(secret, serverNonce, rank, worldSize)
         clientNonce = introduction.nonce
         socket.write(introduction.bytes)
+        // The server may have let this rank in by now: one that went away again would be lost.
+        clearTimeout(timer)
+        timer = setTimeout(giveUp, Math.max(timeout - (performance.now() - start), 0))
       }
       const first = reader.peek()
       if (first === undefined) return undefined
