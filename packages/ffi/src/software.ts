@@ -59,14 +59,16 @@ export function announceSoftwareDevice(): void {
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')
 }
 
-/** Folders that may hold the software device's libraries. */
+/** Folders that may hold the software device's libraries: seen from this package and from the program, never from the working directory. */
 export function softwareFolders(): string[] {
   const chosen = process.env['SHOAL_SIM_FOLDER']
   if (chosen !== undefined && chosen !== '') return [chosen]
   const prebuilt = join('prebuilds', `${process.platform}-${process.arch}`)
   const here = packageFolder()
   const folders = [join(here, '..', 'sim', prebuilt)]
-  for (const place of [() => join(here, 'index.js'), () => process.argv[1], () => join(process.cwd(), 'index.js')]) {
+  // With --eval and --print the first argument is not the program but the program's.
+  const isFile = !process.execArgv.some((argument) => /^(-[ep]|-pe|--eval|--print)\b/.test(argument))
+  for (const place of [() => join(here, 'index.js'), () => (isFile ? process.argv[1] : undefined)]) {
     try {
       const from = place()
       if (from === undefined) continue

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import {
@@ -142,6 +142,94 @@ describe('finding a library', () => {
     expect((caught(() => onlyStub.load()) as LibraryNotFoundError).attempts[0]?.outcome).toContain('stub for linking')
   })
 
+  /** Loads `file` by its name in a program of its own, and gives what was found and what ran. */
+  const loadedByName = (name: string, cwd: string, environment: Record<string, string>) => {
+    const program = `
+      const { defineLibrary } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
+      const library = defineLibrary({ id: 'one', title: 'one', environment: 'ONE_LIBRARY', linux: ['${name}'], hint: 'none' })
+      let path
+      try { ({ path } = library.load()) } catch {}
+      console.log(JSON.stringify({ path, trace: library.trace.map(({ candidate, outcome }) => candidate + ': ' + outcome) }))`
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+      cwd,
+      encoding: 'utf8',
+      env: { ...process.env, LD_LIBRARY_PATH: '', ...environment },
+    })
+    return { stderr, ...(JSON.parse(stdout) as { path?: string; trace: string[] }) }
+  }
+  const speaking =
+    '#include <unistd.h>\n__attribute__((constructor)) static void begin(void) { (void)!write(2, "ran", 3); }'
+
+  test.each(['', '.', '/usr/lib:', ':/usr/lib', '/usr/lib::/tmp', './', 'here'])(
+    'nothing is loaded from the working directory with LD_LIBRARY_PATH=%j',
+    (path) => {
+      mkdirSync(join(folder, 'working/here'), { recursive: true })
+      for (const place of ['working', 'working/here']) build(`${place}/libworking.so`, speaking)
+      const told = loadedByName('libworking.so', join(folder, 'working'), { LD_LIBRARY_PATH: path })
+      expect(told.path).toBeUndefined()
+      expect(told.stderr).toBe('')
+      const refusals = told.trace.filter((line) => line.includes('LD_LIBRARY_PATH that is not an absolute path'))
+      expect(refusals).toHaveLength(path === '' ? 0 : 1)
+    },
+  )
+
+  test('what an absolute entry of LD_LIBRARY_PATH names is loaded, the first one that has it', () => {
+    for (const place of ['first', 'second', 'empty']) mkdirSync(join(folder, place), { recursive: true })
+    const first = build('first/libordered.so', speaking)
+    build('second/libordered.so', speaking)
+    const path = ['empty', 'first', 'second'].map((place) => join(folder, place)).join(':')
+    const told = loadedByName('libordered.so', folder, { LD_LIBRARY_PATH: `:${path}` })
+    expect(told).toMatchObject({ path: first, stderr: 'ran' })
+  })
+
+  test('what the loader has in its cache or its folders is found by its name', () => {
+    const told = loadedByName('libstdc++.so.6', folder, {})
+    expect(told.path).toMatch(/^\/.*\/libstdc\+\+\.so\.6$/)
+  })
+
+  test.each(['stubs', 'linked'])('code of a stub never runs: %s', (place) => {
+    mkdirSync(join(folder, 'lib/stubs'), { recursive: true })
+    mkdirSync(join(folder, 'linked'), { recursive: true })
+    const stub = build('lib/stubs/libspeaking.so', speaking)
+    rmSync(join(folder, 'linked/libspeaking.so'), { force: true })
+    symlinkSync(stub, join(folder, 'linked/libspeaking.so'))
+    const path = place === 'stubs' ? join(folder, 'lib/stubs') : join(folder, place)
+    const told = loadedByName('libspeaking.so', folder, { LD_LIBRARY_PATH: path })
+    expect(told.path).toBeUndefined()
+    expect(told.stderr).toBe('')
+    expect(told.trace.join('\n')).toContain('libspeaking.so: a stub for linking, skipped')
+  })
+
+  test('the software device is taken neither from the working directory nor from a relative folder', () => {
+    const modules = join(folder, 'project/node_modules/@shoal/sim')
+    const prebuilt = join(modules, 'prebuilds', `${process.platform}-${process.arch}`)
+    mkdirSync(prebuilt, { recursive: true })
+    writeFileSync(join(modules, 'package.json'), '{ "name": "@shoal/sim" }')
+    build(
+      join('project/node_modules/@shoal/sim/prebuilds', `${process.platform}-${process.arch}`, 'libone.so'),
+      speaking,
+    )
+    const body = `
+      const { NativeLibrary } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi'))})
+      const library = new NativeLibrary({ id: 'one', title: 'one', environment: 'X', linux: ['x'], hint: 'none', sim: 'libone.so' })
+      try { library.load() } catch (error) { console.log(JSON.stringify(error.attempts.map(({ candidate, outcome }) => candidate + ': ' + outcome))) }`
+    const run = (environment: Record<string, string>, ...more: string[]) =>
+      spawnSync(process.execPath, ['--input-type=module', '-e', body, ...more], {
+        cwd: join(folder, 'project'),
+        encoding: 'utf8',
+        env: { ...process.env, SHOAL_DEVICE: 'sim', ...environment },
+      })
+    for (const { stdout, stderr } of [run({}), run({}, join(folder, 'project/argument.js'))]) {
+      expect(stderr).toBe('')
+      expect((JSON.parse(stdout) as string[]).join('\n')).not.toContain(folder)
+    }
+    const relative = run({ SHOAL_SIM_FOLDER: 'node_modules/@shoal/sim/prebuilds' })
+    expect(relative.stderr).toBe('')
+    expect(JSON.parse(relative.stdout)).toEqual([
+      'node_modules/@shoal/sim/prebuilds: SHOAL_SIM_FOLDER is not an absolute path',
+    ])
+  })
+
   test('one object for each id', () => {
     expect(defineLibrary(spec({ id: 'one' }))).toBe(defineLibrary(spec({ id: 'one' })))
   })
@@ -281,7 +369,7 @@ describe('the addon', () => {
   test('missing or broken: a typed error at first use that says how to get it, not at import', () => {
     const text = join(folder, 'broken.node')
     writeFileSync(text, 'not an addon')
-    for (const file of [join(folder, 'absent.node'), text]) {
+    for (const file of [join(folder, 'absent.node'), text, 'prebuilds/linux-x64/shoal_ffi.node']) {
       const run = runNode(
         `const { NativeMemory, probeAddon } = await import(${ffi})
          try { NativeMemory.allocate(1) } catch (error) { console.log(JSON.stringify({ code: error.code, message: error.message, probe: probeAddon().loaded })) }`,

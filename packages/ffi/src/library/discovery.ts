@@ -1,9 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
 import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
 import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
+import { loaderPlaces } from './loaderSearch.js'
 import { loadRefusal } from './loadRefusal.js'
 import type { LibraryPlaces } from './places.js'
 
@@ -27,6 +28,15 @@ function fileNames(spec: LibraryPlaces): readonly string[] {
   return spec.linux
 }
 
+/** Whether a file is for linking alone: known by its folder, and by that of what it links to. */
+function isStub(file: string): boolean {
+  try {
+    return /[\\/]stubs[\\/]/.test(`${file}\n${realpathSync(file)}`)
+  } catch {
+    return false // not there
+  }
+}
+
 /** Files to try after the loader's own search, most specific first. */
 function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
   const names = fileNames(spec)
@@ -48,7 +58,7 @@ function* filesOf(spec: LibraryPlaces): Generator<Candidate> {
  */
 export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, attempts: LoadAttempt[]): LoadedLibrary {
   const attempt = (step: string, file: string, onlyIfLoaded = false): LoadedLibrary | undefined => {
-    const refusal = isAbsolute(file) ? loadRefusal(file) : undefined
+    const refusal = isStub(file) ? 'a stub for linking, skipped' : isAbsolute(file) ? loadRefusal(file) : undefined
     if (refusal !== undefined) {
       attempts.push({ step, candidate: file, outcome: refusal })
       return undefined
@@ -58,12 +68,31 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
       attempts.push({ step, candidate: file, outcome: onlyIfLoaded ? 'not loaded' : opened })
       return undefined
     }
-    if (/[\\/]stubs[\\/]/.test(opened.path)) {
+    if (isStub(opened.path)) {
       attempts.push({ step, candidate: file, outcome: `${opened.path} is a stub for linking, skipped` })
       return undefined
     }
     attempts.push({ step, candidate: file, outcome: 'loaded' })
     return { handle: opened.handle, path: opened.path === '' ? file : opened.path, step }
+  }
+  const byLoader = (name: string): LoadedLibrary | undefined => {
+    if (process.platform !== 'linux') return attempt('loader', name)
+    let isNowhere = true
+    for (const place of loaderPlaces(name)) {
+      if ('refusal' in place) attempts.push({ step: 'loader', candidate: place.entry, outcome: place.refusal })
+      else if (existsSync(place.file)) {
+        isNowhere = false
+        const found = attempt('loader', place.file)
+        if (found !== undefined) return found
+      }
+    }
+    if (isNowhere)
+      attempts.push({
+        step: 'loader',
+        candidate: name,
+        outcome: 'cannot open shared object file: in no folder of the loader',
+      })
+    return undefined
   }
   const notFound = (): LibraryNotFoundError =>
     new LibraryNotFoundError({ library: spec.title, attempts, hint: spec.hint, environment: spec.environment })
@@ -86,6 +115,10 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
     }
     for (const folder of softwareFolders()) {
       const file = join(folder, spec.sim)
+      if (!isAbsolute(folder)) {
+        attempts.push({ step: 'sim', candidate: folder, outcome: 'SHOAL_SIM_FOLDER is not an absolute path' })
+        continue
+      }
       if (!existsSync(file)) {
         attempts.push({ step: 'sim', candidate: file, outcome: 'not there' })
         continue
@@ -105,7 +138,7 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
   }
 
   for (const name of fileNames(spec)) {
-    const found = attempt('loaded', name, true) ?? attempt('loader', name)
+    const found = attempt('loaded', name, true) ?? byLoader(name)
     if (found !== undefined) return found
   }
   for (const { step, file } of filesOf(spec)) {

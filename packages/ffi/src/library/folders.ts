@@ -3,7 +3,8 @@ import { readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 
-function list(folder: string): string[] {
+/** Names in a folder; none where it is not there. */
+export function list(folder: string): string[] {
   try {
     return readdirSync(folder)
   } catch {
@@ -43,7 +44,9 @@ function versionsOf(names: readonly string[], pattern: RegExp): string[] {
 export function sitePackages(environment: NodeJS.ProcessEnv = process.env): string[] {
   if (process.platform === 'win32') {
     const prefixes = [environment['VIRTUAL_ENV'], environment['CONDA_PREFIX']]
-    return prefixes.filter((prefix) => prefix !== undefined).map((prefix) => join(prefix, 'Lib', 'site-packages'))
+    return prefixes
+      .filter((prefix) => prefix !== undefined && isAbsolute(prefix))
+      .map((prefix) => join(prefix as string, 'Lib', 'site-packages'))
   }
   const onPath = (environment['PATH'] ?? '')
     .split(delimiter)

@@ -25,6 +25,7 @@ struct Copy {
   Rows from, to;
   size_t width = 0;
   size_t height = 1;
+  std::shared_ptr<Context> toUser, fromUser;  // whose rights count, where that is not the stream's context
 
   CUresult run() const {
     Held held;
@@ -91,13 +92,20 @@ CUresult check(Side side, Context& context, Access access, uint64_t address, siz
   return side == Side::device ? checkKnownRange(use, address, length, range) : checkRange(use, address, length, range);
 }
 
-CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
+struct PeerContexts {
+  std::shared_ptr<Context> to, from;
+};
+
+CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous,
+              PeerContexts users = {}) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (bytes == 0) return CUDA_SUCCESS;
     Copy wanted;
     wanted.width = bytes;
-    if (const CUresult status = check(toSide, *context, Access::write, to, bytes, wanted.to.range)) return status;
-    if (const CUresult status = check(fromSide, *context, Access::read, from, bytes, wanted.from.range)) return status;
+    wanted.toUser = users.to;
+    wanted.fromUser = users.from;
+    if (const CUresult status = check(toSide, users.to ? *users.to : *context, Access::write, to, bytes, wanted.to.range)) return status;
+    if (const CUresult status = check(fromSide, users.from ? *users.from : *context, Access::read, from, bytes, wanted.from.range)) return status;
     wanted.from.pitch = wanted.to.pitch = bytes;
     return queue(stream, wanted, isAsynchronous);
   });
@@ -105,14 +113,13 @@ CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t byt
 
 uint64_t addressOf(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-struct PeerContexts {
-  CUcontext to, from;
-};
-
-CUresult copyPeer(CUdeviceptr to, CUdeviceptr from, PeerContexts contexts, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous) {
+// Each side is reached with the rights of its own context.
+CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUcontext fromContext, size_t bytes, CUstream handle, bool perThread,
+                  bool isAsynchronous) {
   return inContext([&](auto& current) -> CUresult {
-    for (CUcontext context : {contexts.to, contexts.from}) {
-      auto found = context == nullptr ? current : state().contexts.find(context);
+    const auto find = [&](CUcontext context) { return context == nullptr ? current : state().contexts.find(context); };
+    const PeerContexts users{find(toContext), find(fromContext)};
+    for (const auto& found : {users.to, users.from}) {
       if (!found) return CUDA_ERROR_INVALID_CONTEXT;
       if (const CUresult status = found->status()) return status;
       // The form without a stream is ordered against the work of both contexts.
@@ -120,7 +127,7 @@ CUresult copyPeer(CUdeviceptr to, CUdeviceptr from, PeerContexts contexts, size_
         if (const CUresult status = found->defaultStream()->synchronize()) return status;
       }
     }
-    return copy(Side::device, to, Side::device, from, bytes, handle, perThread, isAsynchronous);
+    return copy(Side::device, to, Side::device, from, bytes, handle, perThread, isAsynchronous, users);
   });
 }
 
@@ -168,10 +175,10 @@ SHOAL_TWIN(cuMemcpyAsync, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t ByteC
            copy(Side::any, dst, Side::any, src, ByteCount, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyPeer, _ptds,
            (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount),
-           copyPeer(dstDevice, srcDevice, {dstContext, srcContext}, ByteCount, nullptr, perThread, false))
+           copyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyPeerAsync, _ptsz,
            (CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream),
-           copyPeer(dstDevice, srcDevice, {dstContext, srcContext}, ByteCount, hStream, perThread, true))
+           copyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount),
            copy(Side::device, dstDevice, Side::any, addressOf(srcHost), ByteCount, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpyDtoH_v2, _ptds, (void* dstHost, CUdeviceptr srcDevice, size_t ByteCount),

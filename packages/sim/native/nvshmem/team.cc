@@ -129,16 +129,16 @@ int Teams::split(const Team& parent, const char* function, const Description& ar
   const int taken = isFirst ? takeSlot() : -1;
   Description own = arguments;
   own.count = static_cast<uint64_t>(taken + 1);
-  own.value = hasRoom();
+  own.value = (members.empty() || hasRoom()) && (!isFirst || taken >= 0);
   std::vector<Description> all;
   if (!job_.tell(parent.group, function, own, all)) return NVSHMEMX_ERROR_INTERNAL;
   int status = NVSHMEMX_SUCCESS;
   if (!agree(all)) {
     report("%s: the PEs of the team ask for different things", function);
     status = NVSHMEMX_ERROR_SYMMETRY;
-  } else if (!members.empty()) {
-    const bool hasSpace = std::all_of(members.begin(), members.end(), [&](int member) { return all[static_cast<size_t>(member)].value == 1; });
-    if (all[static_cast<size_t>(members[0])].count == 0 || !hasSpace) status = NVSHMEMX_ERROR_OUT_OF_MEMORY;
+  } else if (std::any_of(all.begin(), all.end(), [](const Description& each) { return each.value == 0; })) {
+    // All PEs of the parent are told, also those that would have been no members.
+    status = NVSHMEMX_ERROR_OUT_OF_MEMORY;
   }
   if (status != NVSHMEMX_SUCCESS || members.empty()) {
     if (taken >= 0) freeSlot(taken);

@@ -36,6 +36,7 @@ PoolBlock::~PoolBlock() { owner->release(*this); }
 std::optional<unsigned> PoolBlock::rightsOf(int device) const {
   return owner->isManaged() ? std::nullopt : std::optional<unsigned>(owner->rightsOf(device));
 }
+bool PoolBlock::isStrict() const { return owner->device != nullptr && !owner->isManaged(); }
 unsigned PoolBlock::handleTypes() const { return static_cast<unsigned>(owner->properties.handleTypes); }
 CUmemoryPool PoolBlock::pool() const { return owner->handle(); }
 uint64_t PoolBlock::mappingBase() const { return owner->base_ + segment; }

@@ -24,6 +24,7 @@ class PoolBlock : public Backing, public std::enable_shared_from_this<PoolBlock>
   PoolBlock(std::shared_ptr<Pool> pool, size_t offset, size_t size, size_t segment, size_t segmentSize);
   ~PoolBlock() override;
   std::optional<unsigned> rightsOf(int device) const override;
+  bool isStrict() const override;
   std::shared_ptr<SharedFile> locate(uint64_t address, size_t& offset) const override;
   std::shared_ptr<const void> memory() const override { return shared_from_this(); }
   unsigned handleTypes() const override;

@@ -58,6 +58,7 @@ void poolOrder();
 void poolThreshold();
 void poolRights();
 void poolKinds();
+void peerMemory();
 void poolPlaces();
 void legacyIpc();
 void multicastQueries();

@@ -23,7 +23,7 @@ int main(int count, char** arguments) {
   } groups[] = {
       {"before init", beforeInit}, {"without context", withoutContext}, {"devices", devices}, {"contexts", contexts}, {"memory", memory},
       {"pointers", pointers}, {"events and streams", eventsAndStreams}, {"proc address", procAddress}, {"modules", modules},
-      {"poisoned", poisoned}, {"peers", peers}, {"threads", threads}, {"addresses", addresses}, {"physical memory", physicalMemory},
+      {"poisoned", poisoned}, {"peers", peers}, {"peer memory", peerMemory}, {"threads", threads}, {"addresses", addresses}, {"physical memory", physicalMemory},
       {"mappings", mappings}, {"rights", rights}, {"shareable handles", shareableHandles}, {"pools", pools}, {"pool order", poolOrder}, {"pool threshold", poolThreshold},
       {"pool rights", poolRights}, {"pool kinds", poolKinds}, {"pool places", poolPlaces},
       {"legacy ipc", legacyIpc}, {"multicast", multicastQueries},

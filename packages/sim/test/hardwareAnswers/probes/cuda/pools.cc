@@ -214,6 +214,59 @@ void poolRights() {
   }
 }
 
+// Copies by device 0 from and to memory of device 1, before it has access and after.
+void peerMemory() {
+  cuInit(0);
+  int count = 0;
+  cuDeviceGetCount(&count);
+  if (count < 2) return;
+  CUcontext one = nullptr, two = nullptr;
+  cuDevicePrimaryCtxRetain(&one, 0);
+  cuDevicePrimaryCtxRetain(&two, 1);
+  cuCtxSetCurrent(two);
+  CUdeviceptr plain = 0, pooled = 0, own = 0;
+  cuMemAlloc_v2(&plain, 1024);
+  CUmemoryPool pool = nullptr;
+  const CUmemPoolProps properties = poolOn(1);
+  cuMemPoolCreate(&pool, &properties);
+  cuMemAllocFromPoolAsync(&pooled, 1024, pool, nullptr);
+  cuCtxSynchronize();
+  const CUdeviceptr range = reserve(kPiece);
+  CUmemGenericAllocationHandle piece = 0;
+  const auto there = on(1);
+  cuMemCreate(&piece, kPiece, &there, 0);
+  cuMemMap(range, kPiece, 0, piece, 0);
+  allow(range, kPiece, 1);
+  cuCtxSetCurrent(one);
+  cuMemAlloc_v2(&own, 1024);
+  CUstream stream = nullptr;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  std::vector<char> host(16);
+  const std::pair<const char*, CUdeviceptr> kinds[] = {{"plain", plain}, {"pool", pooled}, {"mapped", range}};
+  for (const bool hasAccess : {false, true}) {
+    for (auto& [kind, at] : kinds) {
+      const std::string name = std::string(kind) + (hasAccess ? " with access " : " ");
+      say(name + "cuMemcpyAsync from", cuMemcpyAsync(own, at, 16, stream));
+      say(name + "cuMemcpyAsync to", cuMemcpyAsync(at, own, 16, stream));
+      say(name + "cuMemcpyDtoDAsync from", cuMemcpyDtoDAsync_v2(own, at, 16, stream));
+      say(name + "cuMemcpyDtoDAsync to", cuMemcpyDtoDAsync_v2(at, own, 16, stream));
+      say(name + "cuMemcpyPeerAsync from", cuMemcpyPeerAsync(own, one, at, two, 16, stream));
+      say(name + "cuMemcpyPeerAsync to", cuMemcpyPeerAsync(at, two, own, one, 16, stream));
+      say(name + "cuMemcpyPeerAsync from, wrong contexts", cuMemcpyPeerAsync(own, two, at, one, 16, stream));
+      say(name + "cuMemcpyDtoD from", cuMemcpyDtoD_v2(own, at, 16));
+      say(name + "cuMemcpyPeer from", cuMemcpyPeer(own, one, at, two, 16));
+      say(name + "cuMemcpyDtoH", cuMemcpyDtoH_v2(host.data(), at, 16));
+      say(name + "cuMemcpyHtoD", cuMemcpyHtoD_v2(at, host.data(), 16));
+      say(name + "cuMemsetD8Async", cuMemsetD8Async(at, 0, 16, stream));
+      say(name + "synchronize", cuStreamSynchronize(stream));
+    }
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    cuCtxEnablePeerAccess(two, 0);
+    cuMemPoolSetAccess(pool, &access, 1);
+    cuMemSetAccess(range, kPiece, &access, 1);
+  }
+}
+
 // Pools of managed memory, of the host's, and those that a fabric could share.
 void poolKinds() {
   primary();

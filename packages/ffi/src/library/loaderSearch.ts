@@ -1,0 +1,58 @@
+/**
+ * Where the system's loader would find a library by its name, in its order: known before anything is loaded, since loading runs a
+ * library's own code. The loader itself takes an empty entry of LD_LIBRARY_PATH for the working directory; here it is skipped.
+ */
+import { readFileSync } from 'node:fs'
+import { dirname, isAbsolute, join } from 'node:path'
+import { list } from './folders.js'
+
+/** A file that the loader would try, or why an entry of the environment is not followed. */
+export type LoaderPlace = { readonly file: string } | { readonly entry: string; readonly refusal: string }
+
+/** The places for one name on Linux. */
+export function* loaderPlaces(name: string, environment: NodeJS.ProcessEnv = process.env): Generator<LoaderPlace> {
+  const named = environment['LD_LIBRARY_PATH'] ?? ''
+  for (const folder of named === '' ? [] : named.split(/[:;]/)) {
+    if (isAbsolute(folder)) yield { file: join(folder, name) }
+    else yield { entry: folder, refusal: 'an entry of LD_LIBRARY_PATH that is not an absolute path, skipped' }
+  }
+  for (const file of cached(name)) yield { file }
+  for (const folder of systemFolders()) yield { file: join(folder, name) }
+}
+
+/** Beside Node, where conda and Nix put the libraries of the same environment, and what needs no configuration. */
+function systemFolders(): string[] {
+  const triplet = list('/usr/lib').filter((name) => name.endsWith('-linux-gnu'))
+  return [
+    join(dirname(process.execPath), '..', 'lib'),
+    ...triplet.map((name) => join('/usr/lib', name)),
+    '/usr/lib64',
+    '/lib64',
+    '/usr/lib',
+    '/lib',
+  ]
+}
+
+const magic = 'glibc-ld.so.cache1.1'
+const [headerBytes, entryBytes] = [48, 24]
+/** Libraries of the C library that Node uses, for this processor. */
+const wantedFlags: Readonly<Record<string, number>> = { x64: 0x0303, arm64: 0x0a03 }
+
+/** What `ldconfig` wrote down. */
+function cached(name: string, file = '/etc/ld.so.cache'): string[] {
+  let cache: Buffer
+  try {
+    cache = readFileSync(file)
+  } catch {
+    return [] // a system without one
+  }
+  const start = cache.indexOf(magic, 0, 'latin1')
+  if (start < 0) return []
+  const text = (at: number): string => cache.toString('utf8', start + at, cache.indexOf(0, start + at))
+  const found: string[] = []
+  for (let left = cache.readUInt32LE(start + 20), at = start + headerBytes; left > 0; left -= 1, at += entryBytes) {
+    const isOurs = cache.readUInt32LE(at) === wantedFlags[process.arch]
+    if (isOurs && text(cache.readUInt32LE(at + 4)) === name) found.push(text(cache.readUInt32LE(at + 8)))
+  }
+  return found
+}
