@@ -50,6 +50,21 @@ describe('endings', () => {
     expect(run).toMatchObject({ status: 0, stdout: 'ended\n' })
   })
 
+  test('a worker that ends during a query of its own ends after it: what it asks about may go with the worker', () => {
+    const worker = `${prelude}
+      const { workerData } = await import('node:worker_threads')
+      waitForEvent({ context: 0n, event: workerData, query: library.address('slow_query'), notReady: 600 })`
+    const run = runNode(`
+      const { Worker } = await import('node:worker_threads')
+      const flags = NativeMemory.allocate(8)
+      const options = { eval: true, execArgv: ['--input-type=module'], workerData: flags.address }
+      const worker = new Worker(${JSON.stringify(worker)}, options)
+      while (flags.i32[0] === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+      await worker.terminate()
+      console.log(flags.i32[1])`)
+    expect(run).toMatchObject({ status: 0, stdout: '1\n' })
+  })
+
   test('a worker that exits in a callback, with more of them waiting, ends in peace', async () => {
     const code = `${prelude}
       const { putHandle } = await import(${JSON.stringify(import.meta.resolve('@shoal/ffi/calls'))})

@@ -1,4 +1,5 @@
 import { callInContext, NativeMemory, offThread } from '@shoal/ffi'
+import { putHandle } from '@shoal/ffi/calls'
 import { StatusError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { runNode } from './support/runNode.js'
@@ -54,6 +55,19 @@ describe('calls off the JavaScript thread', () => {
     expect(out.u64[0]).toBe(0n)
     await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toMatchObject({ status: 709 })
     await expect(offThread({ context: 666n }, () => failWith(0))).rejects.toBeInstanceOf(StatusError)
+  })
+
+  test('while calls are recorded, none returns what an earlier one left', async () => {
+    const word = library.bindBig('give_word', 0, 1, 'u64')
+    const give = (value: bigint): bigint => {
+      putHandle(0, value, 'give_word', 'value')
+      return word()
+    }
+    expect(give(77n)).toBe(77n)
+    const recorded: bigint[] = []
+    const results = await offThread({ results: 'value' }, () => recorded.push(give(5n), give(6n)))
+    expect(recorded).toEqual([0n, 0n])
+    expect(results).toEqual([5n, 6n])
   })
 
   test('arrays of the JavaScript heap are refused, and a failed recording leaves nothing behind', async () => {

@@ -91,6 +91,36 @@ TEST(copies_go_everywhere_and_back) {
   OK(cuMemFree_v2(first));
 }
 
+TEST(a_peer_copy_without_a_stream_waits_for_the_work_of_both_contexts) {
+  Primary one(0);
+  const CUdeviceptr here = check::memory(64);
+  unsigned char byte = 0;
+  {
+    Primary two(1);
+    const CUdeviceptr there = check::memory(64);
+    // The source is written late, on the other device.
+    OK(shoalSimStreamDelay(nullptr, 50000000));
+    OK(cuMemsetD8Async(there, 7, 64, nullptr));
+    OK(cuCtxPushCurrent_v2(one.context));
+    OK(cuMemcpyPeer(here, one.context, there, two.context, 64));
+    OK(cuMemcpyDtoH_v2(&byte, here, 1));
+    EQUAL(byte, 7);
+    CUcontext popped = nullptr;
+    OK(cuCtxPopCurrent_v2(&popped));
+    // The target is read late there, before the copy overwrites it.
+    OK(shoalSimStreamDelay(nullptr, 50000000));
+    OK(cuMemsetD8Async(there, 9, 64, nullptr));
+    OK(cuCtxPushCurrent_v2(one.context));
+    OK(cuMemcpyPeer(there, two.context, here, one.context, 64));
+    OK(cuCtxSynchronize());
+    OK(cuCtxPopCurrent_v2(&popped));
+    OK(cuCtxSynchronize());
+    OK(cuMemcpyDtoH_v2(&byte, there, 1));
+    EQUAL(byte, 7);
+  }
+  OK(cuMemFree_v2(here));
+}
+
 TEST(an_asynchronous_copy_takes_pageable_memory_at_once) {
   Primary primary;
   CUstream stream = check::stream();

@@ -271,6 +271,47 @@ TEST(disagreeing_ranks_are_told) {
   });
 }
 
+TEST(ranks_that_disagree_on_the_root_are_told) {
+  onRanks(2, [](Rank& self) {
+    Buffer buffer(64);
+    NCCL(ncclBroadcast(buffer.at(), buffer.at(), 3, ncclInt32, self.rank, self.comm, self.stream));
+    OK(cuStreamSynchronize(self.stream));
+    ncclResult_t error = ncclSuccess;
+    NCCL(ncclCommGetAsyncError(self.comm, &error));
+    EQUAL(error, ncclInvalidUsage);
+    CHECK(strstr(ncclGetLastError(self.comm), "root") != nullptr);
+  });
+}
+
+template <class Float>
+void reduceNaNs(Rank& self, ncclDataType_t type, Float one, Float two, Float notANumber) {
+  const Float inputs[2][3] = {{notANumber, two, notANumber}, {one, notANumber, notANumber}};
+  for (const ncclRedOp_t op : {ncclMax, ncclMin, ncclSum}) {
+    Buffer buffer(64);
+    const auto address = reinterpret_cast<CUdeviceptr>(buffer.at());
+    OK(cuMemcpyHtoDAsync_v2(address, inputs[self.rank], sizeof inputs[0], self.stream));
+    NCCL(ncclAllReduce(buffer.at(), buffer.at(), 3, type, op, self.comm, self.stream));
+    Float found[3];
+    OK(cuMemcpyDtoHAsync_v2(found, address, sizeof found, self.stream));
+    OK(cuStreamSynchronize(self.stream));
+    const auto isNumber = [&](int index) { return check::decode(type, &found[index]) == check::decode(type, &found[index]); };
+    if (op == ncclSum) {
+      for (int index = 0; index < 3; ++index) CHECK(!isNumber(index));
+      continue;
+    }
+    CHECK(memcmp(&found[0], &one, sizeof one) == 0 && memcmp(&found[1], &two, sizeof two) == 0 && !isNumber(2));
+  }
+}
+
+TEST(a_nan_loses_against_a_number_and_spoils_a_sum) {
+  onRanks(2, [](Rank& self) {
+    reduceNaNs<float>(self, ncclFloat32, 1, 2, NAN);
+    reduceNaNs<double>(self, ncclFloat64, 1, 2, NAN);
+    reduceNaNs<uint16_t>(self, ncclFloat16, 0x3c00, 0x4000, 0x7e00);
+    reduceNaNs<uint16_t>(self, ncclBfloat16, 0x3f80, 0x4000, 0x7fc0);
+  });
+}
+
 TEST(abort_unblocks_what_is_pending) {
   All all(2);
   all.use(0);

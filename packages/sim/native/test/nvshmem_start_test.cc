@@ -155,6 +155,11 @@ void misuse(process::Peer& parent) {
     nvshmem_free(cells);
     nvshmem_free(cells);
   }
+  // One element reaches nowhere else: it is the stride itself that is refused.
+  if (which == 14) nvshmem_int_iput(cells, local, 1, -1, 1, 0);
+  if (which == 15) nvshmem_int_iput(cells, local, -1, 1, 1, 0);
+  if (which == 16) nvshmem_int_iget(local, cells, -1, 1, 1, 0);
+  if (which == 17) nvshmem_int_iget(local, cells, 1, 0, 1, 0);
   nvshmemx_hostlib_finalize();
   if (which == 11) nvshmem_quiet();
 }
@@ -239,7 +244,7 @@ TEST(a_global_exit_ends_all_processes) {
 }
 
 TEST(misuse_ends_the_process_with_words) {
-  for (int which = 0; which <= 13; ++which) {
+  for (int which = 0; which <= 17; ++which) {
     process::Child child("misuse");
     child.send(which);
     const int status = child.wait();

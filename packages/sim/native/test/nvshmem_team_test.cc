@@ -110,6 +110,27 @@ void splitWrong(process::Peer& parent) {
   nvshmem_barrier_all();
   OK(strided(0, 1, 5));
   checkTeam(team, {0, 1, 2, 3, 4});
+  // Without room for a member, all PEs of the parent are told, also those that would be none.
+  EQUAL(strided(0, 1, 1), NVSHMEMX_ERROR_OUT_OF_MEMORY);
+  EQUAL(team, NVSHMEM_TEAM_INVALID);
+  EQUAL(nvshmem_team_split_2d(NVSHMEM_TEAM_WORLD, 2, nullptr, 0, &team, nullptr, 0, &other), NVSHMEMX_ERROR_OUT_OF_MEMORY);
+  nvshmem_team_destroy(made[4]);
+  nvshmem_barrier_all();
+  // One PE alone has no room: it made a team of its own in the meantime.
+  nvshmem_team_t alone = 99;
+  uint64_t id = 0;
+  if (nvshmem_my_pe() == 1) {
+    OK(nvshmemx_team_get_uniqueid(&id));
+    nvshmem_team_config_t config = {};
+    config.uniqueid = id;
+    OK(nvshmemx_team_init(&alone, &config, NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID, 1, 0));
+  }
+  nvshmem_barrier_all();
+  EQUAL(strided(1, 1, 1), NVSHMEMX_ERROR_OUT_OF_MEMORY);
+  EQUAL(strided(2, 1, 3), 0);
+  CHECK((team == NVSHMEM_TEAM_INVALID) == (nvshmem_my_pe() < 2));
+  nvshmem_team_destroy(team);
+  nvshmem_team_destroy(alone);
   nvshmem_team_destroy(made[3]);
 }
 
