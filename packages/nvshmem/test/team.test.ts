@@ -17,6 +17,22 @@ const status = (code: string): object => ({ error: code })
 const range = (length: number): number[] => Array.from({ length }, (_, index) => index)
 
 describe('collectives of a Team', () => {
+  test('refuse buffers of unequal lengths that overlap, and take those that touch', async () => {
+    const refused = (name: string): string => `Team.${name}: target and source overlap`
+    for (const outcomes of await resultsOf('teams.overlaps', 2)) {
+      expect(outcomes).toEqual({
+        'fcollect behind': 'nothing',
+        'reduceScatter behind': 'nothing',
+        'fcollect in the second part': refused('fcollect'),
+        'reduceScatter in the second part': expect.stringMatching(/^Team.reduceScatter: target and source overlap/),
+        'fcollect before': 'nothing',
+        'reduceScatter before': 'nothing',
+        'fcollect into the first part': refused('fcollect'),
+        'reduceScatter into the first part': expect.stringMatching(/^Team.reduceScatter: target and source overlap/),
+      })
+    }
+  })
+
   test.for([2, 3])('copy elements of every dtype, in every way, over %i PEs', async (worldSize) => {
     expect(await resultsOf('teams.moves', worldSize)).toEqual(range(worldSize).map(() => 17 * 9))
   })

@@ -1,0 +1,71 @@
+import { afterAll, expect, test, vi } from 'vitest'
+
+Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
+const { cuEventQuery } = await import('@shoal/cuda-sys/driver')
+const { TestDevice } = await import('./support.js')
+// What the package does not export.
+const { StagingPool } = await import('../src/memory/staging.js')
+
+// Keeps the driver's context, so that what is given back is given back by name and not with the context.
+const keeper = new TestDevice(0)
+void keeper.primaryContext
+afterAll(() => keeper.dispose())
+
+const MiB = 2 ** 20
+
+test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goes with the context', () => {
+  const device = new TestDevice(0)
+  const context = device.primaryContext
+  const made = vi.spyOn(context, '_call')
+  const freed = vi.spyOn(context, '_release')
+  const addresses = (): unknown[] =>
+    freed.mock.calls.map(([call, address]) => (call === 'memFreeHost' ? address : call))
+  const pool = StagingPool.of(context as never)
+  const blocks = [40 * MiB, 20 * MiB, 1].map((bytes) => pool.take(bytes))
+  expect(blocks.map(({ bytes }) => bytes.length)).toEqual([64 * MiB, 32 * MiB, 64 * 1024])
+  const [large, middle, small] = blocks as [(typeof blocks)[0], (typeof blocks)[0], (typeof blocks)[0]]
+  pool.give(large)
+  expect(addresses()).toEqual([])
+  pool.give(middle)
+  pool.give(small)
+  expect(addresses()).toEqual([middle.address, small.address])
+  expect([middle, small].map(({ bytes }) => bytes.length)).toEqual([0, 0])
+  expect(made).toHaveBeenCalledTimes(3)
+  expect(pool.take(33 * MiB)).toBe(large)
+  expect(made).toHaveBeenCalledTimes(3)
+  // None is idle now: half of what may be is kept, and so is the other half.
+  const halves = [pool.take(32 * MiB), pool.take(32 * MiB)]
+  for (const half of halves) pool.give(half)
+  expect(freed).toHaveBeenCalledTimes(2)
+  pool.give(large)
+  expect(addresses().at(-1)).toBe(large.address)
+  const beyond = pool.take(65 * MiB)
+  expect(beyond.bytes.length).toBe(65 * MiB)
+  pool.give(beyond)
+  expect(addresses().at(-1)).toBe(beyond.address)
+  freed.mockClear()
+  device.dispose()
+  expect(addresses()).toEqual(halves.map(({ address }) => address))
+})
+
+test('events of waits are used again, and go with the context', () => {
+  const device = new TestDevice(0)
+  const context = device.primaryContext
+  const first = context._takeEvent()
+  context._returnEvent(first)
+  expect(context._takeEvent()).toBe(first)
+  const second = context._takeEvent()
+  expect(second).not.toBe(first)
+  const stays = context._takeEvent()
+  context._returnEvent(first)
+  context._returnEvent(second)
+  const statuses = (): number[] =>
+    keeper.primaryContext.run(() => [first, second, stays].map((event) => cuEventQuery(event)))
+  expect(statuses()).toEqual([0, 0, 0])
+  device.dispose()
+  expect(context.disposed).toBe(true)
+  const invalidHandle = 400
+  expect(statuses()).toEqual([invalidHandle, invalidHandle, 0])
+  // Nothing is kept by a context that is gone.
+  context._returnEvent(stays)
+})
