@@ -4,14 +4,14 @@ import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types
 let isEnding = false
 
 /**
- * Whether the process is about to end. Nothing is freed any more then: the system takes it all back, and freeing would
- * wait for work in flight.
+ * Whether the process is about to end. What was made is not freed any more then: the system takes it all back, and freeing
+ * would wait for work in flight.
  */
 export function processIsEnding(): boolean {
   return isEnding
 }
 
-const atEndOfThread: (() => void)[] = []
+const atEnd: ((isProcess: boolean) => void)[] = []
 let isWatching = false
 
 /** Watches for the end of the process, once. */
@@ -20,21 +20,22 @@ export function watchForEnd(): void {
   isWatching = true
   if (isMainThread) {
     process.prependListener('exit', () => {
+      for (const handler of atEnd) handler(true)
       isEnding = true
     })
   } else {
     process.once('exit', () => {
-      for (const handler of atEndOfThread) handler()
+      for (const handler of atEnd) handler(false)
     })
   }
 }
 
 /**
- * Calls `handler` when this thread ends and the process does not: what a worker leaves behind would stay with the process.
+ * Calls `handler` when this thread ends, and says whether the process does: what a worker leaves behind would stay with it.
  * A worker that is terminated has no such moment.
  */
-export function tidyUpAtEndOfThread(handler: () => void): void {
-  atEndOfThread.push(handler)
+export function tidyUpAtEnd(handler: (isProcess: boolean) => void): void {
+  atEnd.push(handler)
 }
 
 /** What the collector finds when an object was dropped without dispose(). It must not refer to the object itself. */

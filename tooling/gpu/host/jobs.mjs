@@ -62,6 +62,14 @@ export const jobs = [
   },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
   { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
+  // Takes many times as long as the suites alone.
+  {
+    name: 'sanitizer',
+    limit: 1500,
+    kernels: true,
+    inGroups: false,
+    command: ({ json }) => [file('sanitizer.mjs'), '--json', json],
+  },
   { name: 'resolve', limit: 60, command: sweep('resolve') },
   { name: 'sweep', limit: 120, command: sweep('sweep') },
   { name: 'nccl-structs', limit: 90, command: () => [file('ncclStructs.mjs')] },

@@ -3,6 +3,7 @@ import {
   type CUdevice,
   type CUevent,
   type CUlimit,
+  type CUstream,
   cuCtxGetApiVersion,
   cuCtxGetCurrent,
   cuCtxSetCurrent,
@@ -30,13 +31,16 @@ import {
 import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from '../calls/cudaLibrary.js'
 import type { Device } from '../device/device.js'
 import { check, checkRelease, isGone, Status } from '../errors.js'
-import { processIsEnding, throwFirst, tidyUpAtEndOfThread, warnAtEnd } from '../lifetime.js'
+import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { DeviceInUseError } from './deviceInUse.js'
 import { type ContextLimit, limitCode } from './limits.js'
+import { hasHolds } from './primaryContexts.js'
 
 const eventDisableTiming = 2
+/** `CU_STREAM_LEGACY`: done when all streams but non-blocking ones are. */
+const legacyStream = 1n as CUstream
 
 /** A device object of a safe package: it retains its primary context on first use. */
 export interface DeviceWithContext {
@@ -79,7 +83,7 @@ export class Context {
     ensureContextFunctions()
     if (!isTidiedUp) {
       isTidiedUp = true
-      tidyUpAtEndOfThread(closeContextsOfThread)
+      tidyUpAtEnd(closeContextsOfThread)
     }
     living.add(this)
   }
@@ -397,11 +401,12 @@ export class Context {
   }
 
   /**
-   * @internal The JavaScript thread ends while the process goes on: what is idle is freed, and the context released
-   * unless something lives in it that others may still use.
+   * @internal The JavaScript thread ends: what is idle is freed, and the context released unless something lives in it that
+   * others may still use. At the end of the process nothing is done where work may be in flight: freeing would wait for it.
    */
-  _endOfThread(): void {
+  _endOfThread(isProcess: boolean): void {
     if (this.disposed) return
+    if (isProcess && (this.#children > 0 || this._status('streamQuery', legacyStream) !== Status.success)) return
     if (this.#children > 0) {
       for (const handler of this.#beforeClose) handler('thread-end')
       this.#destroyIdleEvents()
@@ -465,13 +470,14 @@ type CloseHandler = (reason: CloseReason) => void
 const living = new Set<Context>()
 let isTidiedUp = false
 
-/** Called when the JavaScript thread ends but not the process. Nobody is left to catch an error: it is a warning. */
-function closeContextsOfThread(): void {
+/** Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on. */
+function closeContextsOfThread(isProcess: boolean): void {
+  if (isProcess && hasHolds()) return
   for (const context of [...living]) {
     try {
-      context._endOfThread()
+      context._endOfThread(isProcess)
     } catch (error) {
-      warnAtEnd(`The context of device ${context.device.ordinal}`, error)
+      if (!isProcess) warnAtEnd(`The context of device ${context.device.ordinal}`, error)
     }
   }
 }

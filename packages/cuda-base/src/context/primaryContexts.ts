@@ -18,6 +18,13 @@ export interface PrimaryContext {
   readonly handle: bigint
 }
 
+let holds = 0
+
+/** Whether communicators or sessions are there, whose work on a device may never end. */
+export function hasHolds(): boolean {
+  return holds > 0
+}
+
 /**
  * Retains the primary context of each device. Starting the driver and making a context take up to a second, so all of
  * it runs off the JavaScript thread. Either all are retained or none.
@@ -62,6 +69,7 @@ export async function retainPrimaryContexts(ordinals: readonly number[], api: st
         retained.push({ ordinal, device: devices.i32[index] as CUdevice, handle: contexts.u64[index] ?? 0n })
       }
     }
+    holds += retained.length
     if (retained.length < count) {
       await releasePrimaryContexts(retained)
       checkAll(
@@ -80,6 +88,7 @@ export async function retainPrimaryContexts(ordinals: readonly number[], api: st
 /** Gives the holds back. A context that goes away with its last hold may take long to do so. */
 export async function releasePrimaryContexts(contexts: readonly PrimaryContext[]): Promise<void> {
   if (contexts.length === 0) return
+  holds -= contexts.length
   const statuses = await offThread({ stopOnError: false }, () => {
     for (const context of contexts) cuDevicePrimaryCtxRelease(context.device)
   })

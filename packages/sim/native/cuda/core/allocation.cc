@@ -81,6 +81,13 @@ bool Allocation::allows(Context& user, Access access, bool isCopy) const {
   return user.peers.count(context.get()) != 0;
 }
 
+std::vector<std::shared_ptr<Allocation>> AllocationTable::all() const {
+  std::shared_lock lock(mutex_);
+  std::vector<std::shared_ptr<Allocation>> list;
+  for (auto& entry : byBase_) list.push_back(entry.second);
+  return list;
+}
+
 bool AllocationTable::put(std::shared_ptr<Allocation> allocation) {
   std::unique_lock lock(mutex_);
   auto after = byBase_.lower_bound(allocation->base);

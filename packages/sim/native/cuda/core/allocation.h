@@ -61,6 +61,7 @@ class AllocationTable {
   bool overlaps(uint64_t address, size_t size) const;
   bool remove(const std::shared_ptr<Allocation>& allocation);        // false when somebody else did
   std::vector<std::shared_ptr<Allocation>> removeAllOf(const Context* context);
+  std::vector<std::shared_ptr<Allocation>> all() const;
 
  private:
   mutable std::shared_mutex mutex_;

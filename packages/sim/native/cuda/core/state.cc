@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 
 #include "context.h"
@@ -46,6 +47,21 @@ double timeout() {
   return *end == '\0' && seconds >= 0 ? seconds : fallback;
 }
 
+// SHOAL_SIM_LEAKS=1: what nobody gave back, as a leak check of a GPU tells it, one line a kind.
+void reportLeaks() {
+  if (forked) return;
+  constexpr const char* names[] = {"device", "managed", "page-locked", "registered", "pooled", "mapped", "imported"};
+  size_t counts[std::size(names)] = {}, bytes[std::size(names)] = {};
+  for (const auto& allocation : state().allocations.all()) {
+    counts[static_cast<size_t>(allocation->kind)] += 1;
+    bytes[static_cast<size_t>(allocation->kind)] += allocation->size;
+  }
+  for (size_t kind = 0; kind < std::size(names); ++kind) {
+    if (counts[kind] > 0) fprintf(stderr, "shoal: left at exit: %zu %s allocations, %zu bytes\n", counts[kind], names[kind], bytes[kind]);
+  }
+  if (const size_t events = state().events.all().size()) fprintf(stderr, "shoal: left at exit: %zu events\n", events);
+}
+
 }  // namespace
 
 State& state() {
@@ -75,6 +91,7 @@ CUresult initialise() {
     forked = true;
     state().initialised = false;
   });
+  if (setting("SHOAL_SIM_LEAKS", 0, 0, 1) == 1) atexit(reportLeaks);
   shared.initialised = true;
   return CUDA_SUCCESS;
 }

@@ -1,0 +1,42 @@
+// Runs the conformance suites of driver, runtime and NCCL under compute-sanitizer, which counts invalid accesses of kernels, refused
+// calls of the API apart, and memory that nobody gave back.
+import { spawnSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const suite = fileURLToPath(new URL('node_modules/@shoal/conformance/dist/run.js', import.meta.url))
+const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
+const program = ['/usr/local/cuda/bin/compute-sanitizer', '/opt/cuda/bin/compute-sanitizer'].find((file) =>
+  existsSync(file),
+)
+
+// What the suites ask wrongly on purpose is refused by the API, and is no error of memory.
+const options = ['--tool', 'memcheck', '--leak-check', 'full', '--report-api-errors', 'no', '--print-limit', '40']
+const runs = [
+  ['driver', '--filter', 'driver '],
+  ['runtime', '--filter', 'runtime '],
+  ['nccl', '--filter', 'nccl ', '--without', 'nccl matrix'],
+]
+
+const results = runs.map(([name, ...which]) => {
+  const { status, signal, stdout, stderr } = spawnSync(
+    program ?? 'compute-sanitizer',
+    [...options, process.execPath, suite, ...which],
+    { encoding: 'utf8', maxBuffer: 1 << 28 },
+  )
+  const output = `${stdout}${stderr}`
+  const errors = Number(/ERROR SUMMARY: (\d+) errors?/.exec(output)?.[1] ?? Number.NaN)
+  const leaks = /LEAK SUMMARY: (\d+) bytes leaked in (\d+) allocations?/.exec(output)
+  const result = { name, status, signal, errors, leakedBytes: Number(leaks?.[1] ?? 0), leaks: Number(leaks?.[2] ?? 0) }
+  const wasChecked = output.includes('LEAK SUMMARY')
+  const cases = /^\d+ passed, \d+ failed, \d+ skipped$/m.exec(output)?.[0] ?? 'the suite did not come to its end'
+  console.log(`${name}: ${cases}; ${errors} errors, ${result.leaks} allocations of ${result.leakedBytes} bytes leaked`)
+  const isClean = status === 0 && errors === 0 && wasChecked && result.leaks === 0
+  if (!isClean) {
+    const told = output.split('\n').filter((line) => line.startsWith('=========') || /^FAIL/.test(line))
+    console.log(told.slice(0, 120).join('\n'))
+  }
+  return { ...result, cases, wasChecked, isClean }
+})
+if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify({ runs: results }, undefined, 2)}\n`)
+process.exitCode = results.every(({ isClean }) => isClean) ? 0 : 1
