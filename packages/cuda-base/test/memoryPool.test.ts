@@ -251,7 +251,7 @@ describe('sharing', () => {
     using foreign = DeviceBuffer.allocate(device, 'f32', 1)
     using structs = pool.allocate(stream, Particle, 1)
     const pointer = { type: 'pool-pointer', dtype: 'f32', length: 1, data: '' }
-    const whole = { ...pointer, data: Buffer.alloc(64).toString('base64') } as const
+    const whole = { ...pointer, data: Buffer.alloc(64).toString('base64') }
     const gone = Stream.create(device)
     gone.dispose()
     using elsewhere = Stream.create(second)
@@ -272,8 +272,11 @@ describe('sharing', () => {
         () => MemoryPool.import(device, any(5)),
         'MemoryPool.import: handle must be a DescriptorHandle, FabricHandle or',
       ],
-      [() => pool.importPointer(gone, whole), 'Stream was disposed'],
-      [() => pool.importPointer(elsewhere, whole), 'importPointer: stream must be one of device 0, not of device 1'],
+      [() => pool.importPointer(gone, any(whole)), 'Stream was disposed'],
+      [
+        () => pool.importPointer(elsewhere, any(whole)),
+        'importPointer: stream must be one of device 0, not of device 1',
+      ],
       [() => pool.importPointer(stream, any(5)), 'importPointer: pointer must be what exportPointer() gave, not 5'],
       [
         () => pool.importPointer(stream, any({ ...pointer, dtype: 'x' })),

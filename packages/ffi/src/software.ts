@@ -2,7 +2,13 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
-import { type OptionKeys, optionalOptions, requireInteger } from '@shoal/types'
+import {
+  AlreadyInUseError,
+  FeatureNotSupportedError,
+  type OptionKeys,
+  optionalOptions,
+  requireInteger,
+} from '@shoal/types'
 import { packageFolder } from './packageFolder.js'
 
 const announcedKey = 'shoal.softwareDeviceAnnounced'
@@ -27,7 +33,7 @@ const keys: OptionKeys<SoftwareDeviceOptions> = { devices: true }
 
 /**
  * Chooses the software device for this process and for those it starts. Call it before any library is used.
- * @throws Error when a library is in use already; TypeError, RangeError.
+ * @throws AlreadyInUseError when a library is in use; FeatureNotSupportedError for a number of devices in a worker; TypeError, RangeError.
  * @example
  * useSoftwareDevice({ devices: 4 })
  */
@@ -36,11 +42,21 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
   if (devices !== undefined) requireInteger(devices, 'useSoftwareDevice', 'devices', 1, 64)
   if (used) {
     if (isSoftwareDevice() && devices === undefined) return
-    throw new Error('useSoftwareDevice: a library of this process is in use already; call it first')
+    throw new AlreadyInUseError({
+      api: 'useSoftwareDevice',
+      object: 'a library',
+      reason: 'a library of this process is in use already; call it first',
+    })
   }
   if (devices !== undefined) {
     // A worker's process.env is a copy that C code does not see.
-    if (!isMainThread) throw new Error('useSoftwareDevice: the number of devices can be set on the main thread only')
+    if (!isMainThread) {
+      throw new FeatureNotSupportedError({
+        library: 'software device',
+        api: 'useSoftwareDevice',
+        reason: 'the number of devices can be set on the main thread only',
+      })
+    }
     process.env['SHOAL_SIM_DEVICES'] = String(devices)
   }
   process.env['SHOAL_DEVICE'] = 'sim'

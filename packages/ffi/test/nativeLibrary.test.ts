@@ -12,7 +12,7 @@ import {
   useSoftwareDevice,
 } from '@shoal/ffi'
 import type { NativeCall } from '@shoal/ffi/calls'
-import { LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
+import { AlreadyInUseError, LibraryNotFoundError, SymbolNotFoundError, VersionTooOldError } from '@shoal/types'
 import { afterEach, describe, expect, test } from 'vitest'
 import { build, folder, stubFile } from './fixtures/stub.js'
 
@@ -81,7 +81,8 @@ describe('finding a library', () => {
     expect((caught(() => library.load()) as LibraryNotFoundError).attempts[0]?.outcome).toContain('invalid ELF header')
     library.setPath(stubFile())
     expect(library.load().step).toBe('option')
-    expect(() => library.setPath(file)).toThrow(/loaded already/)
+    expect(() => library.setPath(file)).toThrow(AlreadyInUseError)
+    expect(() => library.setPath(file)).toThrow(/^NativeLibrary\.setPath: .* loaded already/)
     expect(inspect(library)).toBe(`NativeLibrary { id: 'imaginary', path: '${library.load().path}' }`)
     for (const path of ['a\0b', '', 5]) {
       expect(() => new NativeLibrary(spec()).setPath(path as string)).toThrow(/^NativeLibrary\.setPath: path must be /)

@@ -1,5 +1,6 @@
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { requireOneOf } from './arguments/scalars.js'
+import { AlreadyInUseError } from './errors/busy.js'
 
 /** Which stream the handle 0 means: one for the whole process (`legacy`) or one for each thread (`per-thread`). */
 export type StreamMode = 'legacy' | 'per-thread'
@@ -41,17 +42,20 @@ export function streamMode(): StreamMode {
  * use of any CUDA function. Workers started afterwards inherit the choice.
  *
  * @throws TypeError when `mode` is neither `'legacy'` nor `'per-thread'`
- * @throws Error when another mode is already in use, in this thread or in the one that started it
+ * @throws AlreadyInUseError when another mode is already in use, in this thread or in the one that started it
  */
 export function setStreamMode(mode: StreamMode): void {
   requireOneOf(mode, 'setStreamMode', 'mode', streamModes)
   const state = sharedState()
   const inUse = state.wasRead ? state.mode : inheritedMode()
   if (inUse !== undefined && inUse !== mode) {
-    throw new Error(
-      `The stream mode is already '${inUse}' and in use; it cannot become '${mode}'. ` +
+    throw new AlreadyInUseError({
+      api: 'setStreamMode',
+      object: 'stream mode',
+      reason:
+        `the stream mode is already '${inUse}' and in use; it cannot become '${mode}'. ` +
         'Call setStreamMode before the first CUDA call, or set SHOAL_STREAM_MODE when starting the process.',
-    )
+    })
   }
   state.mode = mode
 }

@@ -1,4 +1,5 @@
 import {
+  AlreadyInUseError,
   inspectKey,
   inspectLine,
   type LoadAttempt,
@@ -108,10 +109,13 @@ export class NativeLibrary {
     return this.#attempts
   }
 
-  /** Names the file to load. @throws Error when the library is loaded already; TypeError, RangeError. */
+  /** Names the file to load. @throws AlreadyInUseError when the library is loaded; TypeError, RangeError. */
   setPath(path: string): void {
     requireText(path, 'NativeLibrary.setPath', 'path')
-    if (this.#loaded !== undefined) throw new Error(`${this.title} is loaded already, from ${this.#loaded.path}`)
+    if (this.#loaded !== undefined) {
+      const reason = `${this.title} is loaded already, from ${this.#loaded.path}`
+      throw new AlreadyInUseError({ api: 'NativeLibrary.setPath', object: this.title, reason })
+    }
     this.#explicit = path
     this.#forgetFailure()
   }

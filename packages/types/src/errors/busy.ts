@@ -32,3 +32,22 @@ export class BusyError extends ShoalError {
     this.underWay = underWay
   }
 }
+
+/** A choice came too late: what it is about is in use already. Make it before the first use. */
+export class AlreadyInUseError extends ShoalError {
+  static {
+    nameErrorClass(AlreadyInUseError, 'AlreadyInUseError')
+  }
+
+  readonly code = 'SHOAL_ALREADY_IN_USE'
+  /** The function that chooses. */
+  readonly api: string
+  /** What is in use, such as `'NVIDIA CUDA driver'`. */
+  readonly object: string
+
+  constructor(options: { readonly api: string; readonly object: string; readonly reason: string }) {
+    super(`${options.api}: ${options.reason}`)
+    this.api = options.api
+    this.object = options.object
+  }
+}

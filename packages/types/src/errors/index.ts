@@ -1,5 +1,5 @@
 export { nameErrorClass, ShoalError, type ShoalErrorJson } from './base.js'
-export { BusyError, type BusyErrorOptions } from './busy.js'
+export { AlreadyInUseError, BusyError, type BusyErrorOptions } from './busy.js'
 export * from './discovery.js'
 export * from './lifetime.js'
 export * from './peer.js'
