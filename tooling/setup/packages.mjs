@@ -1,18 +1,74 @@
 #!/usr/bin/env node
 // Packs every publishable package and checks the tarballs: publint, are-the-types-wrong, their content,
-// and that each installs and imports alone, in an empty project, with only the packages it names.
+// and that each installs, imports and works alone, in an empty project, with only the packages it names.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
+import ts from 'typescript'
+import { build } from './build.mjs'
 import { installWorkspace } from './install.mjs'
 import { closure, entryPoints, publishablePackages } from './publishable.mjs'
 import { cacheFolder, captureBeside, commandEnvironment, root, runMain, SetupError } from './workspace.mjs'
 
-/** What an import alone would not show: here, that the packed addon loads. */
+/** What an import alone would not show: a real call of each package, on the software device. Each leaves true. */
 const uses = {
-  '@shoal/ffi': ["const { NativeMemory } = await import('@shoal/ffi'); NativeMemory.allocate(64).dispose()"],
+  '@shoal/types': `const { encodeF16 } = await import('@shoal/types')
+    return encodeF16(1 / 3) === 0x3555`,
+  '@shoal/ffi': `const { NativeMemory } = await import('@shoal/ffi')
+    using memory = NativeMemory.allocate(64)
+    return memory.address > 0n`,
+  '@shoal/cuda-sys': `const { cuDeviceGetCount, cuInit } = await import('@shoal/cuda-sys/driver')
+    const count = new Int32Array(1)
+    return cuInit(0) === 0 && cuDeviceGetCount(count) === 0 && count[0] === 2`,
+  '@shoal/nccl-sys': `const { ncclGetVersion } = await import('@shoal/nccl-sys')
+    const version = new Int32Array(1)
+    return ncclGetVersion(version) === 0 && version[0] > 20000`,
+  '@shoal/nvshmem-sys': `const { nvshmem_info_get_version } = await import('@shoal/nvshmem-sys')
+    const [major, minor] = [new Int32Array(1), new Int32Array(1)]
+    nvshmem_info_get_version(major, minor)
+    return major[0] === 1`,
+  '@shoal/cuda-base': `const { Device, DeviceBuffer } = await import('@shoal/cuda-base')
+    using buffer = DeviceBuffer.from(Device.get(0), new Float32Array([1, 2]))
+    return buffer.toArraySync().join() === '1,2'`,
+  '@shoal/driver': `const { Device, DeviceBuffer } = await import('@shoal/driver')
+    using buffer = DeviceBuffer.from(Device.get(1), new Float32Array([1, 2]))
+    return (await buffer.toArray()).join() === '1,2'`,
+  '@shoal/runtime': `const { DeviceBuffer } = await import('@shoal/runtime')
+    using buffer = DeviceBuffer.from(new Float32Array([1, 2]))
+    return (await buffer.toArray()).join() === '1,2'`,
+  '@shoal/nccl': `const { Communicator } = await import('@shoal/nccl')
+    const all = await Communicator.initAll([0, 1])
+    const sizes = all.map(({ worldSize }) => worldSize)
+    await Promise.all(all.map((one) => one.destroy()))
+    return sizes.join() === '2,2'`,
+  '@shoal/nvshmem': `const { Session, UniqueId } = await import('@shoal/nvshmem')
+    const session = await Session.init({ device: 0, rank: 0, worldSize: 1, id: UniqueId.create() })
+    const buffer = await session.allocate('i32', 4)
+    const sum = (await buffer.toArray()).length
+    await session.finalize()
+    return sum === 4`,
+  '@shoal/launch': `const { bootstrap } = await import('@shoal/launch')
+    const job = await bootstrap()
+    return (await job.share('one', () => 'of one')) === 'of one' && job.worldSize === 1`,
+  '@shoal/cli': `const { main } = await import('@shoal/cli')
+    return (await main(['doctor', '--require', 'driver,runtime,nccl,nvshmem'])) === 0`,
+  '@shoal/sim': `const [{ libraries, libraryFolder }, { existsSync }] = [await import('@shoal/sim'), await import('node:fs')]
+    return Object.values(libraries).every((name) => existsSync(libraryFolder() + '/' + name))`,
+}
+
+/** What has to compile: an array that was made here takes one that comes from a device. */
+const arrays = (name, buffer) => `import type { ${buffer} } from '${name}'
+  export async function read(buffer: ${buffer}<'f32'>): Promise<Float32Array> {
+    let array = new Float32Array(4)
+    array = await buffer.toArray()
+    return array
+  }`
+const programs = {
+  '@shoal/driver': arrays('@shoal/driver', 'DeviceBuffer'),
+  '@shoal/runtime': arrays('@shoal/runtime', 'DeviceBuffer'),
+  '@shoal/nvshmem': arrays('@shoal/nvshmem', 'SymmetricBuffer'),
 }
 
 /** The most that a raw package may have to be downloaded, in bytes. */
@@ -24,7 +80,10 @@ const compilers = ['typescript', 'typescript-oldest']
 const bin = (name) => join(root, 'node_modules', '.bin', name)
 
 await runMain(async () => {
-  const env = commandEnvironment([installWorkspace()])
+  const pnpmFolder = installWorkspace()
+  // The demo builds some packages, and others may have changed since they were built.
+  build(pnpmFolder)
+  const env = commandEnvironment([pnpmFolder])
   const packages = publishablePackages()
   const tarballs = await pack(packages, env)
   let failures = 0
@@ -110,7 +169,8 @@ async function installProblems(one, packages, tarballs, env) {
   const project = mkdtempSync(join(tmpdir(), 'shoal-alone-'))
   try {
     writeFileSync(join(project, 'package.json'), `${JSON.stringify({ private: true, type: 'module' })}\n`)
-    const needed = [...closure(packages, one.name)].map((name) => tarballs.get(name).file)
+    // The software device too, which no package names: what is called shall answer.
+    const needed = [...closure(packages, one.name).add('@shoal/sim')].map((name) => tarballs.get(name).file)
     const install = ['install', '--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
     const command = [...install, ...needed]
     const installed = await failureOf('install', () => captureBeside('npm', command, { cwd: project, env }))
@@ -124,7 +184,7 @@ async function installProblems(one, packages, tarballs, env) {
 /** Compiles a program that imports every entry point, with the packages' own declarations checked as well. */
 async function consumerProblems(one, project) {
   const imports = entryPoints(one).map((specifier, index) => `export * as entry${index} from '${specifier}'`)
-  writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n`)
+  writeFileSync(join(project, 'consumer.ts'), `${imports.join('\n')}\n${programs[one.name] ?? ''}\n`)
   const compilerOptions = {
     target: 'ES2022',
     module: 'NodeNext',
@@ -145,14 +205,28 @@ async function consumerProblems(one, project) {
   return problems.flat()
 }
 
+/** Imports every entry point, asks for the package's manifest, and makes a call. */
 async function runtimeProblems(one, project, env) {
+  // Node.js 20 knows no `using`.
+  const { outputText } = ts.transpileModule(`async function use() {\n${uses[one.name]}\n}`, {
+    compilerOptions: { target: 'ES2022' },
+  })
+  const use = `${outputText}\nif ((await use()) !== true) throw new Error('the call does not do what it has to')`
+  const manifest = `import { createRequire } from 'node:module'
+    if (createRequire('${project}/').resolve('${one.name}/package.json') === '') throw new Error('no manifest')`
   const problems = []
-  for (const script of [...entryPoints(one).map(importScript), ...(uses[one.name] ?? [])]) {
+  for (const script of [...entryPoints(one).map(importScript), manifest, use]) {
     const command = ['--input-type=module', '-e', script]
-    const action = () => captureBeside(process.execPath, command, { cwd: project, env })
+    const action = () => captureBeside(process.execPath, command, { cwd: project, env: withoutLibraries(env) })
     problems.push(...(await failureOf('in an empty project', action)))
   }
   return problems
+}
+
+/** The software device is meant, also where there are libraries. */
+function withoutLibraries(env) {
+  const others = Object.entries(env).filter(([name]) => !/^SHOAL_/.test(name))
+  return { ...Object.fromEntries(others), SHOAL_DEVICE: 'sim' }
 }
 
 async function failureOf(title, action) {

@@ -1,4 +1,5 @@
 /** The software device: libraries of `@shoal/sim` in place of NVIDIA's, only when it is asked for. */
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
@@ -94,4 +95,15 @@ export function softwareFolders(): string[] {
     }
   }
   return [...new Set(folders)]
+}
+
+/** What to do where the software device was asked for and none of its folders has the library. */
+export function softwareHint(): string {
+  const or = 'or unset SHOAL_DEVICE to use a GPU'
+  if (process.env['SHOAL_SIM_FOLDER'])
+    return `name the folder with the libraries of @shoal/sim in SHOAL_SIM_FOLDER, ${or}`
+  const isThere = softwareFolders().some((folder) => existsSync(join(folder, '..', '..', 'package.json')))
+  if (!isThere) return `install @shoal/sim beside the package that uses it, ${or}`
+  const platform = `${process.platform}-${process.arch}`
+  return `@shoal/sim is installed, without this library for ${platform}: make -C native builds it there, on Linux with g++, ${or}`
 }

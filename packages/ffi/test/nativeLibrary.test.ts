@@ -121,6 +121,17 @@ describe('finding a library', () => {
     expect(library.load().step).toBe('sim')
   })
 
+  test('where the software device is there without the library, the hint is not to install it', () => {
+    process.env['SHOAL_DEVICE'] = 'sim'
+    const failure = () => caught(() => new NativeLibrary(spec({ sim: 'libnowhere.so' })).load()) as LibraryNotFoundError
+    expect(failure().hint).toMatch(
+      /^@shoal\/sim is installed, without this library for \w+-\w+: make -C native builds it/,
+    )
+    expect(failure().message).not.toContain('install @shoal/sim')
+    process.env['SHOAL_SIM_FOLDER'] = folder
+    expect(failure().hint).toContain('SHOAL_SIM_FOLDER')
+  })
+
   test('a toolkit and a wheel are searched; a stub for linking is skipped', () => {
     const toolkit = join(folder, 'toolkit')
     mkdirSync(join(toolkit, 'lib64', 'stubs'), { recursive: true })

@@ -27,6 +27,14 @@ test('ranks that come late are waited for', async () => {
 })
 
 describe('share', () => {
+  test('what the root made is copied: what is done to it afterwards changes nothing', async () => {
+    const { jobs } = await startJob(2)
+    const made = bytes(1, 2)
+    const shared = await Promise.all(jobs.map((job) => job.share('copy', () => made)))
+    made.fill(9)
+    expect(shared).toEqual([bytes(1, 2), bytes(1, 2)])
+  })
+
   test('the root makes it, once, and all get the same', async () => {
     const { jobs } = await startJob(4)
     const makers: number[] = []

@@ -182,6 +182,9 @@ describe('windows', () => {
     expect(() => window.peerPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.lsaPointer(deviceCount)).toThrow(RangeError)
     expect(() => window.multimemPointer(0, 5 as never)).toThrow(TypeError)
+    expect(() => window.multimemPointer(0, 0n)).toThrow(RangeError)
+    // Any other base is one that NCCL is asked about, and knows or not.
+    expect(() => window.multimemPointer(0, 4096n)).not.toThrow(RangeError)
   })
 
   test('take no other call of the communicator while they are registered', async ({ skip }) => {

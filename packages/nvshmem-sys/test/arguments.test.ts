@@ -107,6 +107,7 @@ test('what structs start with carries the sizes of the codecs', () => {
 
 test('version numbers are formatted for people', () => {
   expect(nvshmem.formatNvshmemVersion(30405)).toBe('3.4.5')
+  expect(nvshmem.formatNvshmemVersion(30000)).toBe('3.0.0')
   expect(nvshmem.formatNvshmemVersion(30310)).toBe('3.3.10')
   expect(nvshmem.NVSHMEM_VENDOR_VERSION).toBe(30405)
 })

@@ -2,8 +2,11 @@ import type { Place } from './mutant.js'
 
 export interface Result extends Place {
   readonly subject: string
-  /** `noticed` by a test, `late` where the tests did not end, `unbuilt` what no compiler takes, `equivalent` what changes nothing. */
-  readonly outcome: 'noticed' | 'late' | 'survived' | 'unbuilt' | 'equivalent'
+  /**
+   * `noticed` by a test, `late` where the tests did not end and those of the original did,
+   * `unclear` where neither did, `unbuilt` what no compiler takes, `equivalent` what changes nothing.
+   */
+  readonly outcome: 'noticed' | 'late' | 'survived' | 'unclear' | 'unbuilt' | 'equivalent'
   /** The first test that failed. */
   readonly by?: string
 }
@@ -28,7 +31,7 @@ interface Score {
 }
 
 function scoreOf(results: readonly Result[]): Score {
-  const counted = results.filter(({ outcome }) => outcome !== 'unbuilt' && outcome !== 'equivalent')
+  const counted = results.filter(({ outcome }) => !['unbuilt', 'equivalent', 'unclear'].includes(outcome))
   return { counted: counted.length, noticed: counted.filter(({ outcome }) => outcome !== 'survived').length }
 }
 

@@ -10,6 +10,8 @@ export interface Verdict {
   readonly outcome: 'passed' | 'failed' | 'timeout'
   /** The first test that failed. */
   readonly by?: string
+  /** How much of its time limit the slowest run took, from 0 to 1. */
+  readonly share: number
 }
 
 /** What vitest writes with `--reporter=json`. */
@@ -95,27 +97,31 @@ export class Scratch {
     const isNear = (file: string): boolean => basename(file).toLowerCase().includes(wanted)
     const files = [...seconds.keys()]
     const turns = [files.filter(isNear), files.filter((file) => !isNear(file))].filter((turn) => turn.length > 0)
+    let share = 0
     for (const turn of turns) {
       const usual = turn.reduce((sum, file) => sum + (seconds.get(file) ?? 0), 0)
       const { verdict } = this.#vitest(turn, ['--bail=1'], 120 + 4 * usual)
       if (verdict.outcome !== 'passed') return verdict
+      share = Math.max(share, verdict.share)
     }
-    return { outcome: 'passed' }
+    return { outcome: 'passed', share }
   }
 
   #vitest(files: readonly string[], options: readonly string[], limit: number): { verdict: Verdict; report?: Report } {
     const output = join(this.root, 'out', 'vitest.json')
     rmSync(output, { force: true })
     const all = ['run', ...files, ...options, '--reporter=json', `--outputFile=${output}`]
+    const started = performance.now()
     // `timeout` ends the whole group: workers of vitest, and what the tests started.
     const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
     const { status, signal } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
     const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report) : undefined
-    if (signal !== null) return { verdict: { outcome: 'timeout' } }
+    if (signal !== null) return { verdict: { outcome: 'timeout', share: 1 } }
     const failed = report?.testResults.find((file) => file.status !== 'passed')
     const test = failed?.assertionResults.find((one) => one.status === 'failed')
     const by = failed === undefined ? 'vitest itself' : `${basename(failed.name)} > ${test?.fullName ?? 'the file'}`
-    const verdict: Verdict = status === 0 ? { outcome: 'passed' } : { outcome: 'failed', by }
+    const share = (performance.now() - started) / 1000 / limit
+    const verdict: Verdict = status === 0 ? { outcome: 'passed', share } : { outcome: 'failed', by, share }
     return { verdict, ...(report === undefined ? {} : { report }) }
   }
 

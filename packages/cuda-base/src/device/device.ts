@@ -137,9 +137,9 @@ export class Device implements DeviceWithContext, DeviceLike {
 
   /** The device's name, such as `'NVIDIA H200'` (`cuDeviceGetName`). */
   get name(): string {
-    const out = scratch()
-    check(cuDeviceGetName(out, 256, this.handle), 'cuDeviceGetName')
-    return textIn(new Uint8Array(out.buffer, 0, 256))
+    const out = new Uint8Array(scratch().buffer, 0, 256)
+    check(cuDeviceGetName(out, out.length, this.handle), 'cuDeviceGetName')
+    return textIn(out)
   }
 
   /** The UUID as `nvidia-smi` writes it, `'GPU-…'` (`cuDeviceGetUuid`). */

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { LibraryNotFoundError, type LoadAttempt } from '@shoal/types'
 import { addon } from '../addon/load.js'
-import { announceSoftwareDevice, isSoftwareDevice, softwareFolders } from '../software.js'
+import { announceSoftwareDevice, isSoftwareDevice, softwareFolders, softwareHint } from '../software.js'
 import { installedToolkits, sitePackages, toolkitsOfEnvironment } from './folders.js'
 import { loaderPlaces } from './loaderSearch.js'
 import { loadRefusal } from './loadRefusal.js'
@@ -132,7 +132,7 @@ export function findLibrary(spec: LibraryPlaces, explicit: string | undefined, a
     throw new LibraryNotFoundError({
       library: spec.title,
       attempts,
-      hint: 'install @shoal/sim beside the package that uses it, or unset SHOAL_DEVICE to use a GPU',
+      hint: softwareHint(),
       environment: spec.environment,
     })
   }

@@ -60,7 +60,9 @@ export class LibraryNotFoundError extends ShoalError {
     if (options.environment) {
       hints.push(`If it is installed somewhere else, name its file: ${options.environment}=/path/to/the/library.`)
     }
-    hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
+    if (options.attempts.every(({ step }) => step !== 'sim')) {
+      hints.push('To run without a GPU on the software device, install @shoal/sim and set SHOAL_DEVICE=sim.')
+    }
     super(
       `Cannot load ${options.library}. Tried, in this order:\n${formatLoadAttempts(options.attempts)}\n` +
         `What to do:\n${hints.map((hint) => `  - ${hint}`).join('\n')}`,
