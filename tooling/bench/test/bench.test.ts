@@ -54,6 +54,9 @@ test('statistics', () => {
   expect(median([])).toBeNaN()
   // A machine that is three times slower in the second round does not change the ratio.
   expect(medianRatio([2, 6, 2], [1, 3, 1])).toBe(2)
+  // Equals of which the second one in a round is slower.
+  expect(medianRatio([3, 2, 3, 2, 3], [2, 3, 2, 3, 2])).toBe(1)
+  expect(medianRatio([3], [2])).toBe(1.5)
 })
 
 describe('the program', () => {
