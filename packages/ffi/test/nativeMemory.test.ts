@@ -85,3 +85,11 @@ test.for(['transfer', 'transferToFixedLength'] as const)(
     expect([...new Uint8Array(memory.buffer.slice(0, 2))]).toEqual([7, 0])
   },
 )
+
+test('much memory takes no page before it is touched', () => {
+  const before = process.memoryUsage().rss
+  using memory = NativeMemory.allocate(512 * 1024 * 1024)
+  expect(process.memoryUsage().rss - before).toBeLessThan(256 * 1024 * 1024)
+  expect(memory.address % 64n).toBe(0n)
+  expect([memory.bytes[0], memory.bytes.at(-1)]).toEqual([0, 0])
+})

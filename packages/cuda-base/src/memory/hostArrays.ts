@@ -58,14 +58,3 @@ export function elementsIn(array: ArrayBufferView, type: ElementType, api: strin
   if (byteLength % bytes === 0) return byteLength / bytes
   throw outOfRange(api, name, `of whole elements of ${nameOfType(type)} (${bytes} bytes each)`, `${byteLength} bytes`)
 }
-
-// About a millisecond of copying: longer would be felt as a stall of the event loop.
-const sliceBytes = 8 * 1024 * 1024
-
-/** Copies bytes without holding the event loop for long. */
-export async function copyInSlices(target: Uint8Array, source: Uint8Array): Promise<void> {
-  for (let start = 0; start < source.length; start += sliceBytes) {
-    if (start > 0) await new Promise<void>((resolve) => setImmediate(resolve))
-    target.set(source.subarray(start, start + sliceBytes), start)
-  }
-}

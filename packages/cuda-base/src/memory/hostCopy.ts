@@ -4,7 +4,7 @@ import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { queueHostCopy } from '../waiting/wait.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
-import { copyInSlices } from './hostArrays.js'
+import { copyInSlices } from './copyInSlices.js'
 import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
 import { StagingPool } from './staging.js'
 
@@ -109,7 +109,8 @@ function downloadStaged<T>(
   target: ArrayBufferView,
   result: T,
 ): Promise<T> {
-  const byteLength = byteLengthOf(target)
+  const bytes = bytesOf(target)
+  const byteLength = bytes.length
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
   const queue = (): void => toHost(context, stream, block.address, from, byteLength)
@@ -120,7 +121,7 @@ function downloadStaged<T>(
     () => pool.give(block),
     async (status) => {
       requireArrived(context, status)
-      await copyInSlices(bytesOf(target), block.bytes.subarray(0, byteLength))
+      await copyInSlices(bytes, block.bytes.subarray(0, byteLength), 'DeviceBuffer.copyTo: target')
       return result
     },
   )

@@ -68,12 +68,15 @@ Napi::Value Allocate(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const double requested = info[0].As<Napi::Number>().DoubleValue();
   const size_t length = static_cast<size_t>(requested);
-  const size_t padded = (length + 63) / 64 * 64 + 64;
-  void* memory = std::aligned_alloc(64, padded);
-  if (memory == nullptr) throw Napi::RangeError::New(env, "out of host memory");
-  std::memset(memory, 0, padded);
-  const uint64_t address = reinterpret_cast<uint64_t>(memory);
-  MemoryHandle handle(memory, std::free);
+  // The pages of much memory come zeroed from the system, each when it is first touched: writing zeros here would hold up
+  // the thread.
+  constexpr size_t kAlignment = 64;
+  const size_t padded = (length + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+  void* whole = std::calloc(1, padded + kAlignment);
+  if (whole == nullptr) throw Napi::RangeError::New(env, "out of host memory");
+  const uint64_t address = (reinterpret_cast<uint64_t>(whole) + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = reinterpret_cast<void*>(address);
+  MemoryHandle handle(std::shared_ptr<void>(whole, std::free), memory);
   auto* hold = new Hold{handle};
   Napi::Value buffer;
   try {

@@ -1,4 +1,4 @@
-import { byteLengthOf, bytesOf } from '@shoal/cuda-base/basics'
+import { byteLengthOf, bytesOf, copyInSlices } from '@shoal/cuda-base/basics'
 import {
   type CUdeviceptr,
   cuMemcpy,
@@ -43,8 +43,8 @@ export async function upload(
 ): Promise<void> {
   const memory = NativeMemory.allocate(array.byteLength)
   try {
-    memory.bytes.set(array)
-    await run(live, uploadSteps(address, memory, array.byteLength), api, { wait, keep: [memory] })
+    const after = copyInSlices(memory.bytes, array, `${api}: source`)
+    await run(live, uploadSteps(address, memory, array.byteLength), api, { wait, keep: [memory], after })
   } finally {
     live.queue.free(memory)
   }
@@ -62,10 +62,11 @@ export async function download(
   wait: WaitOptions | undefined,
   api: string,
 ): Promise<void> {
-  const memory = NativeMemory.allocate(array.byteLength)
+  const bytes = array.byteLength
+  const memory = NativeMemory.allocate(bytes)
   try {
-    await run(live, [downloadStep(memory, address, array.byteLength)], api, { wait, keep: [memory] })
-    array.set(memory.bytes)
+    await run(live, [downloadStep(memory, address, bytes)], api, { wait, keep: [memory] })
+    await copyInSlices(array, memory.bytes, `${api}: target`)
   } finally {
     live.queue.free(memory)
   }

@@ -188,7 +188,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
 
   /**
    * Copies `source`, which must be as long as this buffer, into this PE's memory (`cuMemcpyHtoD`, `cuMemcpy`). The promise
-   * gives the buffer when the data is there.
+   * gives the buffer when the data is there; until then the source must stay as it is. Calls made meanwhile come after it.
    *
    * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError; TimeoutError, AbortedError.
    */

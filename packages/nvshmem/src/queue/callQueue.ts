@@ -30,6 +30,8 @@ export interface CallOptions {
   readonly keep?: readonly object[] | undefined
   /** What the call works with. Memory and streams of others may be disposed of while it waits for its turn. */
   readonly operands?: readonly unknown[] | undefined
+  /** What has to be over before the call is made: it has its turn all the same, and the calls behind it wait. */
+  readonly after?: Promise<unknown> | undefined
 }
 
 interface Entry {
@@ -40,6 +42,8 @@ interface Entry {
   readonly isBrief?: boolean
   /** Memory to free once the call has been handed to the thread. */
   readonly toFree: NativeMemory[]
+  /** Whether what has to be over before is over. */
+  isReady: boolean
   begin(): void
   giveUp: ((error: unknown) => void) | undefined
 }
@@ -146,9 +150,11 @@ export class CallQueue {
    * operands are gone when its turn comes is not made: the promise rejects with DisposedError.
    */
   run(operation: string, record: () => unknown, options: CallOptions = {}): Promise<CallResult[]> {
-    const { wait = {}, keep = none } = options
+    const { wait = {}, keep = none, after } = options
     const operands = options.operands?.filter(mayGo) ?? none
     const refusal = this.refusal(operation, wait)
+    // Whoever frees what it works with may make it fail, with nobody left to hear of it.
+    after?.catch(() => undefined)
     if (refusal !== undefined) return Promise.reject(refusal)
     const { signal, timeout = this.#limit } = wait
     return new Promise((resolve, reject) => {
@@ -202,7 +208,8 @@ export class CallQueue {
         background.release?.()
         reject(error)
       }
-      const entry: Entry = { operation, keep, operands, toFree: [], begin, giveUp }
+      const isReady = after === undefined
+      const entry: Entry = { operation, keep, operands, toFree: [], isReady, begin, giveUp }
       const onAbort = (): void => this.#giveUp(entry, aborted(operation, signal?.reason))
       signal?.addEventListener('abort', onAbort, { once: true })
       if (timeout !== undefined) {
@@ -211,6 +218,18 @@ export class CallQueue {
       this.#entries.add(entry)
       this.#waiting.add(entry)
       if (this.#entries.size === 1) enterNvshmem(this)
+      after?.then(
+        () => {
+          entry.isReady = true
+          this.#beginWaiting()
+        },
+        (error: unknown) => {
+          this.#waiting.delete(entry)
+          for (const memory of entry.toFree) memory.dispose()
+          returned()
+          reject(error)
+        },
+      )
       this.#beginWaiting()
     })
   }
@@ -262,7 +281,7 @@ export class CallQueue {
         entry.giveUp = undefined
         reject(error)
       }
-      const entry: Entry = { operation, keep: none, operands, isBrief: true, toFree: [], begin, giveUp }
+      const entry: Entry = { operation, keep: none, operands, isBrief: true, isReady: true, toFree: [], begin, giveUp }
       const timeout = this.#limit
       if (timeout !== undefined) {
         timer = setTimeout(() => this.#giveUp(entry, new TimeoutError({ operation, timeout })), timeout)
@@ -347,9 +366,13 @@ export class CallQueue {
     for (const entry of [...this.#entries]) entry.giveUp?.(error(entry.operation))
   }
 
-  /** Calls without operands go to the thread at once, which keeps their order; those with operands, and what is behind, wait. */
+  /**
+   * Calls without operands go to the thread at once, which keeps their order; those with operands, those that are not ready,
+   * and what is behind, wait.
+   */
   #beginWaiting(): void {
     for (const entry of this.#waiting) {
+      if (!entry.isReady) return
       const hasToWait = entry.isBrief === true || entry.operands.length > 0
       if (hasToWait && this.#entries.values().next().value !== entry) return
       this.#waiting.delete(entry)

@@ -1,3 +1,4 @@
+import { copyInSlices } from '@shoal/cuda-base/basics'
 import { NativeMemory } from '@shoal/ffi'
 import type {
   cudaStream_t,
@@ -148,10 +149,11 @@ export async function transferAndWait(
   // Calls on another thread take no memory of the JavaScript heap.
   const memory = NativeMemory.allocate(bytes)
   try {
-    if (direction === 'put') memory.bytes.set(array.subarray(0, bytes))
+    const after =
+      direction === 'put' ? copyInSlices(memory.bytes, array.subarray(0, bytes), `${api}: source`) : undefined
     const record = (): void => invoke(direction, call, transfer, memory.address, pe)
-    await live.queue.run(api, record, { wait: waitOf(options), keep: [memory, target, source] })
-    if (direction === 'get') array.set(memory.bytes)
+    await live.queue.run(api, record, { wait: waitOf(options), keep: [memory, target, source], after })
+    if (direction === 'get') await copyInSlices(array, memory.bytes, `${api}: target`)
   } finally {
     live.queue.free(memory)
   }
