@@ -10,6 +10,7 @@ const { Device, DeviceBuffer, PinnedBuffer, StatusError } = await import('@shoal
 type Stream = import('@shoal/driver').Stream
 
 const outOfMemory = 2
+const notReady = 600
 let device: import('@shoal/driver').Device
 
 function call(name: string, argument: string, ...rest: number[]): number {
@@ -97,6 +98,8 @@ test('no copy is queued when there is no event to wait for it with', async () =>
 
 test('waits that cannot begin use up no events', async () => {
   using stream = device.createStream()
+  // A stream that is idle needs no event.
+  fail('cuStreamQuery', 22, notReady)
   await stream.synchronize()
   const before = calls('cuEventCreate')
   fail('cuEventRecord', 20, outOfMemory)

@@ -5,7 +5,8 @@ import { onePe } from './fixtures/onePe.js'
 const pe = onePe()
 const megabyte = 1024 * 1024
 const length = 2 * megabyte
-const numbers = (first: number): Float32Array<ArrayBuffer> => Float32Array.from({ length }, (_, index) => first + (index % 1000))
+const numbers = (first: number): Float32Array<ArrayBuffer> =>
+  Float32Array.from({ length }, (_, index) => first + (index % 1000))
 
 // Many times faster than toEqual.
 const isSame = (one: unknown, other: Float32Array): boolean =>

@@ -18,6 +18,7 @@ import { type Context, contextOf, type DeviceOrContext } from '../context/contex
 import { Status } from '../errors.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
+import { eventStatusNow } from '../waiting/shortWait.js'
 import { eventStatus, settle } from '../waiting/wait.js'
 import { type EventLike, requireEventLike, requireTimedEvent } from './eventLike.js'
 
@@ -169,11 +170,12 @@ export class Event extends Resource implements EventLike {
    * Resolves with the event when the work before its mark has ended, and never blocks the thread. Recording it again
    * meanwhile moves the mark. @throws StatusError when the context failed, AbortedError, TimeoutError.
    */
-  async synchronize(options: WaitOptions = {}): Promise<this> {
+  async synchronize(options?: WaitOptions): Promise<this> {
     const api = 'Event.synchronize'
     const wait = requireWaitOptions(options, api)
     const { handle, context } = this
     context._requireAlive()
+    if (eventStatusNow(context, handle) === Status.success) return this
     const background: BackgroundWork = {}
     const over = this.#owner.#keepForWait()
     return settle(context, eventStatus(context, handle, over, background), this, wait, api, background)

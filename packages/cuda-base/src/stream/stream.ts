@@ -24,6 +24,7 @@ import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
+import { isStreamDone } from '../waiting/shortWait.js'
 import { settle, streamStatus } from '../waiting/wait.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
@@ -182,12 +183,13 @@ export class Stream extends Resource implements StreamLike {
    * Resolves with the stream when all work queued until now has ended. The thread stays free.
    * @throws StatusError when the context failed, AbortedError, TimeoutError.
    */
-  async synchronize(options: WaitOptions = {}): Promise<this> {
+  async synchronize(options?: WaitOptions): Promise<this> {
     const api = 'Stream.synchronize'
     const wait = requireWaitOptions(options, api)
+    const { handle, context } = this
+    if (isStreamDone(context, handle)) return this
     const background: BackgroundWork = {}
-    const work = streamStatus(this.context, this.handle, background)
-    return settle(this.context, work, this, wait, api, background)
+    return settle(context, streamStatus(context, handle, background), this, wait, api, background)
   }
 
   /** Blocks the thread until all work of the stream has ended (`cuStreamSynchronize`, `cudaStreamSynchronize`). */

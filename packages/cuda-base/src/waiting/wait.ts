@@ -3,6 +3,7 @@ import { type BackgroundWork, waitForEvent } from '@shoal/ffi'
 import { AbortedError, TimeoutError, type WaitOptions } from '@shoal/types'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
+import { shortWait } from './shortWait.js'
 
 /**
  * Resolves with the final status of an event. The context stays retained until `whenOver` has run, which it does however
@@ -12,13 +13,21 @@ export async function eventStatus(
   context: Context,
   event: CUevent,
   whenOver: () => void,
-  background?: BackgroundWork,
+  background: BackgroundWork = {},
 ): Promise<number> {
   context._addWait()
   try {
+    let isReleased = false
+    background.release = () => {
+      isReleased = true
+    }
+    const early = await shortWait(context, event)
+    if (early !== Status.notReady) return early
     const query = driver.address('cuEventQuery', 2000)
     const { _handle } = context
-    return await waitForEvent({ context: _handle, event, query, notReady: Status.notReady }, { background })
+    const status = waitForEvent({ context: _handle, event, query, notReady: Status.notReady }, { background })
+    if (isReleased) background.release()
+    return await status
   } finally {
     try {
       whenOver()

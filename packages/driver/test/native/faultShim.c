@@ -15,7 +15,7 @@ typedef uint64_t (*Call)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint6
   F(cuMemSetAccess) F(cuMemAddressReserve) F(cuMemAddressFree) F(cuMemExportToShareableHandle) \
   F(cuMemImportFromShareableHandle) F(cuMemRetainAllocationHandle) F(cuMemGetAllocationPropertiesFromHandle) \
   F(cuMulticastCreate) F(cuMulticastAddDevice) F(cuMulticastBindMem) F(cuMulticastUnbind) F(cuMemPoolCreate) \
-  F(cuMemPoolDestroy) F(cuMemAllocFromPoolAsync) F(cuCtxSynchronize)
+  F(cuMemPoolDestroy) F(cuMemAllocFromPoolAsync) F(cuCtxSynchronize) F(cuStreamQuery)
 
 #define INDEX(name) index_##name,
 enum { FUNCTIONS(INDEX) count };

@@ -40,25 +40,31 @@ bool Mailbox::Post(Message message) {
   return true;
 }
 
-void Mailbox::Deliver(napi_env env, napi_value, void* context, void*) {
-  if (env == nullptr) return;  // the environment is going away
-  auto* self = static_cast<Mailbox*>(context);
+void Mailbox::DeliverNow(Napi::Env env) {
   std::vector<Message> messages;
   {
-    std::lock_guard<std::mutex> lock(self->mutex_);
-    messages.swap(self->messages_);
-    self->signalled_ = false;
+    std::lock_guard<std::mutex> lock(mutex_);
+    messages.swap(messages_);
   }
-  Napi::Env napi(env);
   for (Message& message : messages) {
-    Napi::HandleScope scope(napi);
+    Napi::HandleScope scope(env);
     try {
-      message(napi);
+      message(env);
     } catch (const Napi::Error& error) {
       // An exception thrown by a JavaScript callback is that program's uncaught exception, as in any event handler.
       napi_fatal_exception(env, error.Value());
     }
   }
+}
+
+void Mailbox::Deliver(napi_env env, napi_value, void* context, void*) {
+  if (env == nullptr) return;  // the environment is going away
+  auto* self = static_cast<Mailbox*>(context);
+  {
+    std::lock_guard<std::mutex> lock(self->mutex_);
+    self->signalled_ = false;
+  }
+  self->DeliverNow(env);
 }
 
 }  // namespace shoal

@@ -22,6 +22,9 @@ class Mailbox {
   // From any thread. False when the JavaScript thread has ended.
   bool Post(Message message);
 
+  // On the JavaScript thread: what was posted, without waiting for the event loop to be woken.
+  void DeliverNow(Napi::Env env);
+
  private:
   static void Deliver(napi_env env, napi_value callback, void* context, void* data);
 

@@ -115,6 +115,9 @@ Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   });
 }
 
+// deliver(): tells JavaScript of what has ended by now.
+void DeliverEnded(const Napi::CallbackInfo& info) { Environment::Of(info.Env()).mailbox->DeliverNow(info.Env()); }
+
 void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std::shared_ptr<Lane>>>().Data())->Close(); }
 
 }  // namespace
@@ -125,6 +128,7 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
   exports.Set("run", Napi::Function::New(env, Run, "run"));
+  exports.Set("deliver", Napi::Function::New(env, DeliverEnded, "deliver"));
   exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));
   exports.Set("closeLane", Napi::Function::New(env, CloseLane, "closeLane"));
 }

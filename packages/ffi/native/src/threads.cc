@@ -9,6 +9,8 @@ namespace shoal {
 namespace {
 
 constexpr auto kIdle = std::chrono::seconds(10);
+// Calls that follow each other closely need not wait for the thread to be woken each time.
+constexpr auto kLaneSpin = std::chrono::microseconds(30);
 
 struct Pool {
   std::mutex mutex;
@@ -74,6 +76,7 @@ bool Lane::Run(Task task) {
     started_ = true;
   }
   tasks_.push_back(std::move(task));
+  has_news_.store(true, std::memory_order_release);
   wake_.notify_one();
   return true;
 }
@@ -81,6 +84,7 @@ bool Lane::Run(Task task) {
 void Lane::Close() {
   std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
+  has_news_.store(true, std::memory_order_release);
   wake_.notify_one();
 }
 
@@ -91,9 +95,12 @@ void Lane::Serve() {
     if (tasks_.empty()) return;
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
+    has_news_.store(closed_ || !tasks_.empty(), std::memory_order_relaxed);
     lock.unlock();
     task();
     task = nullptr;
+    const auto until = std::chrono::steady_clock::now() + kLaneSpin;
+    while (!has_news_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     lock.lock();
   }
 }

@@ -1,6 +1,7 @@
 // Native threads for calls that block. A thread that is idle for a while ends; none of them keeps the process alive.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -27,6 +28,7 @@ class Lane : public std::enable_shared_from_this<Lane> {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Task> tasks_;
+  std::atomic<bool> has_news_{false};  // a task or the end, for whoever looks without the lock
   bool started_ = false;
   bool closed_ = false;
 };

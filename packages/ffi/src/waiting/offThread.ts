@@ -14,7 +14,7 @@ import {
   wrongType,
 } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
-import type { CallResult, NativeLane } from '../addon/contract.js'
+import type { Addon, CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
 import { recording } from '../calls/recording.js'
 import { contextError } from '../context.js'
@@ -152,8 +152,10 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
     })
     try {
       release = holdEventLoop(background)
-      if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane)))
+      if (native.run(id, context, stopOnError, results === 'value', lane === undefined ? null : Lane.nativeOf(lane))) {
+        deliverSoon(native)
         return
+      }
       throw noMoreThreads(api)
     } catch (error) {
       native.dropRecording()
@@ -162,6 +164,24 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
       reject(error)
     }
   })
+}
+
+// A short call is over before the event loop could be woken for it, so it asks itself at first, once a turn, and lets all else
+// through between.
+const longestShortCall = 0.1
+let askUntil = 0
+let isAsking = false
+
+function deliverSoon(native: Addon): void {
+  askUntil = performance.now() + longestShortCall
+  if (isAsking) return
+  isAsking = true
+  const turn = (): void => {
+    native.deliver()
+    isAsking = pending.jobs.size > 0 && performance.now() < askUntil
+    if (isAsking) setImmediate(turn)
+  }
+  setImmediate(turn)
 }
 
 interface CheckedOptions extends Required<Omit<OffThreadOptions, 'lane'>> {
