@@ -128,6 +128,7 @@ void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
   exports.Set("run", Napi::Function::New(env, Run, "run"));
+  exports.Set("hasSpareProcessors", Napi::Boolean::New(env, HasSpareProcessors()));
   exports.Set("deliver", Napi::Function::New(env, DeliverEnded, "deliver"));
   exports.Set("createLane", Napi::Function::New(env, CreateLane, "createLane"));
   exports.Set("closeLane", Napi::Function::New(env, CloseLane, "closeLane"));

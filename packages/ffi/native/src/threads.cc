@@ -55,6 +55,11 @@ bool StartThread(Task body) {
 
 }  // namespace
 
+bool HasSpareProcessors() {
+  static const bool has = std::thread::hardware_concurrency() >= 4;
+  return has;
+}
+
 bool RunOnThread(Task task) {
   Pool& pool = ThePool();
   std::lock_guard<std::mutex> lock(pool.mutex);
@@ -99,8 +104,11 @@ void Lane::Serve() {
     lock.unlock();
     task();
     task = nullptr;
-    const auto until = std::chrono::steady_clock::now() + kLaneSpin;
-    while (!has_news_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    if (HasSpareProcessors()) {
+      const auto until = std::chrono::steady_clock::now() + kLaneSpin;
+      while (!has_news_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until) {
+      }
+    }
     lock.lock();
   }
 }

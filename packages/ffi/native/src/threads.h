@@ -16,6 +16,10 @@ using Task = std::function<void()>;
 // False when the system gives no more threads.
 bool RunOnThread(Task task);
 
+// Whether a thread may look for something again and again while another works on it: on few processors it would only take the
+// other's place.
+bool HasSpareProcessors();
+
 // Tasks of one lane run one after the other, in order, always on the same thread.
 class Lane : public std::enable_shared_from_this<Lane> {
  public:

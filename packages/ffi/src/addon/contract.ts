@@ -35,6 +35,8 @@ export interface Addon {
   pauseRecording(paused: boolean): void
   keep(address: bigint): void
   run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
+  /** Whether this thread may look for the end of a call while another makes it: on few processors it would take its place. */
+  readonly hasSpareProcessors: boolean
   /** Tells the handlers of what has ended by now, before the event loop is woken for it. */
   deliver(): void
   createLane(): NativeLane

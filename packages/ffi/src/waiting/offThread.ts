@@ -173,6 +173,7 @@ let askUntil = 0
 let isAsking = false
 
 function deliverSoon(native: Addon): void {
+  if (!native.hasSpareProcessors) return
   askUntil = performance.now() + longestShortCall
   if (isAsking) return
   isAsking = true
