@@ -1,3 +1,4 @@
+import { keepWhile } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, offThread } from '@shoal/ffi'
 import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
 import { isMemoryLike, isStreamLike, memoryProtocol, requireFunction, streamProtocol } from '@shoal/types'
@@ -101,12 +102,14 @@ async function makeCollected(
   const context = (lives[0] as LiveCommunicator).context
   for (const { operands } of calls) for (const operand of operands) requireThere(operand)
   // The group ends whatever its calls return: a thread with an open group would swallow the calls of others.
-  const statuses = await offThread({ context, stopOnError: false, keep: lives, background }, () => {
+  const made = offThread({ context, stopOnError: false, keep: lives, background }, () => {
     for (const { api, live } of calls) live.lastOperation = api
     ncclGroupStart()
     for (const { call } of calls) call()
     ncclGroupEnd()
   })
+  for (const { operands } of calls) keepWhile(operands.filter(isObject), made)
+  const statuses = await made
   const errors: unknown[] = []
   for (const [index, { api, live }] of calls.entries()) {
     const status = statuses[index + 1] ?? 0
@@ -126,6 +129,10 @@ async function makeCollected(
 function requireThere(operand: unknown): void {
   if (isMemoryLike(operand)) void operand[memoryProtocol]
   else if (isStreamLike(operand)) void operand[streamProtocol]
+}
+
+function isObject(operand: unknown): operand is object {
+  return typeof operand === 'object' && operand !== null
 }
 
 function isError(status: number): boolean {

@@ -5,6 +5,7 @@ import {
   releasePrimaryContexts,
   retainPrimaryContexts,
   watchForLeak,
+  whenMemoryUnused,
 } from '@shoal/cuda-base/basics'
 import { cuCtxSynchronize } from '@shoal/cuda-sys/driver/common'
 import { enterContext, leaveContext, NativeMemory, offThread } from '@shoal/ffi'
@@ -203,6 +204,7 @@ export class NcclMemory implements MemoryLike {
 
   async #free(): Promise<void> {
     forgetLeak(this)
+    await whenMemoryUnused(this.#range.address, this.byteLength)
     try {
       this.#check(
         await offThread({ context: this.#context.handle, stopOnError: false }, () => {

@@ -1,3 +1,4 @@
+import { keepWhile } from '@shoal/cuda-base/basics'
 import { type BackgroundWork, NativeMemory, offThread } from '@shoal/ffi'
 import {
   NCCL_WIN_COLL_SYMMETRIC,
@@ -343,9 +344,11 @@ export async function registerWindow(
     inFlight.during(async () => {
       // Throws where the memory was disposed of while this waited for its turn.
       memoryAt(memory, live, api, 'memory', true)
-      const [status = 0] = await offThread({ context: live.context, keep: [out], background }, () => {
+      const made = offThread({ context: live.context, keep: [out], background }, () => {
         ncclCommWindowRegister(live.handle, address, byteLength, out, flags)
       })
+      keepWhile([memory], made)
+      const [status = 0] = await made
       checkNccl(status, 'ncclCommWindowRegister', live.handle)
       // Where the communicator does not block NCCL says success, and hands out the window later.
       await settled(live, 'ncclCommWindowRegister')

@@ -233,6 +233,10 @@ const disposeInFlight: Operation = {
     // What has memory besides is ended with it.
     const goes = world.random.integer(0, 2)
     const outcome = world.either(made.told, promise, [DisposedError])
+    // Before the calls are made, while the thread makes them, or after.
+    const turns = world.random.integer(0, 6)
+    for (let turn = 0; turn < turns; turn += 1) await null
+    if (world.chance(0.3)) await new Promise((resolve) => setImmediate(resolve))
     if (goes !== 1) {
       ;(root.object as DeviceBuffer).dispose()
       root.disposed = true
