@@ -51,7 +51,8 @@ const uses = {
     return sum === 4`,
   '@shoal/launch': `const { bootstrap } = await import('@shoal/launch')
     const job = await bootstrap()
-    return (await job.share('one', () => 'of one')) === 'of one' && job.worldSize === 1`,
+    const shared = await job.share('one', () => Uint8Array.of(7))
+    return shared.join() === '7' && job.worldSize === 1`,
   '@shoal/cli': `const { main } = await import('@shoal/cli')
     return (await main(['doctor', '--require', 'driver,runtime,nccl,nvshmem'])) === 0`,
   '@shoal/sim': `const [{ libraries, libraryFolder }, { existsSync }] = [await import('@shoal/sim'), await import('node:fs')]
