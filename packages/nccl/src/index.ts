@@ -62,6 +62,7 @@ export type {
 export { type PeerMemory, Window, type WindowOptions } from './oneSided/window.js'
 export type { CollectiveOptions, ReductionOptions, RootOptions } from './operations/options.js'
 export type { PeerOptions } from './operations/pointToPoint.js'
+export { PreparedCollective, PreparedGroup, prepareGroup } from './operations/prepared.js'
 export type { ReduceOp } from './operations/reduceOp.js'
 export { PreMulSum, type PreMulSumOptions } from './operations/reductionOps.js'
 export type { OwnBytes } from './ownBytes.js'

@@ -107,6 +107,27 @@ Napi::Value Run(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(env, started);
 }
 
+// takeRecording(): the calls recorded so far, for replay().
+Napi::Value TakeRecording(const Napi::CallbackInfo& info) {
+  Environment& environment = Environment::Of(info.Env());
+  if (environment.recording == nullptr) throw Napi::Error::New(info.Env(), "no calls are being recorded");
+  auto* recording = std::exchange(environment.recording, nullptr);
+  return Napi::External<Recording>::New(info.Env(), recording, [](Napi::Env, Recording* data) { delete data; });
+}
+
+// replay(recording, ignored): makes all its calls on this thread. Returns the first status that is neither 0 nor `ignored`.
+Napi::Value Replay(const Napi::CallbackInfo& info) {
+  const int64_t ignored = info[1].As<Napi::Number>().Int64Value();
+  int64_t first = 0;
+  for (const RecordedCall& call : info[0].As<Napi::External<Recording>>().Data()->calls) {
+    CallResult result;
+    const int context_status = Invoke(call, &result);
+    const int64_t status = context_status != 0 ? context_status : result.Status();
+    if (first == 0 && status != ignored) first = status;
+  }
+  return Napi::Number::New(info.Env(), static_cast<double>(first));
+}
+
 Napi::Value CreateLane(const Napi::CallbackInfo& info) {
   auto* lane = new std::shared_ptr<Lane>(std::make_shared<Lane>());
   return Napi::External<std::shared_ptr<Lane>>::New(info.Env(), lane, [](Napi::Env, std::shared_ptr<Lane>* data) {
@@ -125,6 +146,8 @@ void CloseLane(const Napi::CallbackInfo& info) { (*info[0].As<Napi::External<std
 void DefineOffThread(Napi::Env env, Napi::Object exports) {
   exports.Set("startRecording", Napi::Function::New(env, StartRecording, "startRecording"));
   exports.Set("dropRecording", Napi::Function::New(env, DropRecording, "dropRecording"));
+  exports.Set("takeRecording", Napi::Function::New(env, TakeRecording, "takeRecording"));
+  exports.Set("replay", Napi::Function::New(env, Replay, "replay"));
   exports.Set("pauseRecording", Napi::Function::New(env, PauseRecording, "pauseRecording"));
   exports.Set("keep", Napi::Function::New(env, Keep, "keep"));
   exports.Set("run", Napi::Function::New(env, Run, "run"));

@@ -33,6 +33,9 @@ export interface Addon {
   startRecording(): void
   dropRecording(): void
   pauseRecording(paused: boolean): void
+  takeRecording(): NativeRecording
+  /** Makes all calls; the first status that is neither 0 nor `ignored`. */
+  replay(recording: NativeRecording, ignored: number): number
   keep(address: bigint): void
   run(id: number, context: bigint, stopOnError: boolean, wantsValues: boolean, lane: NativeLane | null): boolean
   /** Whether this thread may look for the end of a call while another makes it: on few processors it would take its place. */
@@ -68,6 +71,9 @@ export interface Addon {
 
 /** What a recorded call returned, in the type that the call itself would have returned. */
 export type CallResult = number | bigint | boolean | OwnedArrayOf<'u8'> | undefined
+
+/** Recorded calls. */
+export type NativeRecording = object & { readonly __brand: 'NativeRecording' }
 
 /** An opaque handle of a native thread of one's own. */
 export type NativeLane = object & { readonly __brand: 'NativeLane' }

@@ -32,3 +32,4 @@ export {
   lowerCall,
 } from './lowering.js'
 export { nestedCall } from './nestedCall.js'
+export { RecordedCalls, recordCalls } from './recordedCalls.js'

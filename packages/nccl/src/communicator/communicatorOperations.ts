@@ -18,9 +18,20 @@ import {
   waitSignal,
 } from '../oneSided/oneSided.js'
 import { registerWindow, type Window, type WindowOptions } from '../oneSided/window.js'
-import { allGather, allReduce, allToAll, reduceScatter } from '../operations/collectives.js'
+import {
+  allGather,
+  allGatherKind,
+  allReduce,
+  allReduceKind,
+  allToAll,
+  allToAllKind,
+  type Kind,
+  reduceScatter,
+  reduceScatterKind,
+} from '../operations/collectives.js'
 import type { CollectiveOptions, ReductionOptions, RootOptions } from '../operations/options.js'
 import { type PeerOptions, recv, send } from '../operations/pointToPoint.js'
+import { PreparedCollective } from '../operations/prepared.js'
 import { createPreMulSum, type PreMulSum, type PreMulSumOptions } from '../operations/reductionOps.js'
 import { broadcast, gather, reduce, scatter } from '../operations/rooted.js'
 
@@ -45,6 +56,37 @@ export abstract class CommunicatorOperations {
    */
   allReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): void {
     allReduce(this._use('allReduce'), send, recv, options)
+  }
+
+  /** Checks an {@link allReduce} once, to be queued again and again by `launch()`. @throws as {@link allReduce} */
+  prepareAllReduce(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): PreparedCollective {
+    return this.#prepare(allReduceKind, 'prepareAllReduce', send, recv, options)
+  }
+
+  /** Checks an {@link allGather} once, to be queued again and again by `launch()`. @throws as {@link allGather} */
+  prepareAllGather(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): PreparedCollective {
+    return this.#prepare(allGatherKind, 'prepareAllGather', send, recv, options)
+  }
+
+  /** Checks a {@link reduceScatter} once, to be queued again and again by `launch()`. @throws as {@link reduceScatter} */
+  prepareReduceScatter(send: MemoryLike, recv: MemoryLike, options: ReductionOptions): PreparedCollective {
+    return this.#prepare(reduceScatterKind, 'prepareReduceScatter', send, recv, options)
+  }
+
+  /** Checks an {@link allToAll} once, to be queued again and again by `launch()`. @throws as {@link allToAll} */
+  prepareAllToAll(send: MemoryLike, recv: MemoryLike, options: CollectiveOptions): PreparedCollective {
+    return this.#prepare(allToAllKind, 'prepareAllToAll', send, recv, options)
+  }
+
+  #prepare(
+    kind: Kind,
+    operation: string,
+    send: MemoryLike,
+    recv: MemoryLike,
+    options: ReductionOptions,
+  ): PreparedCollective {
+    const named = { ...kind, api: `Communicator.${operation}` }
+    return PreparedCollective._create(() => this._use(operation), named, send, recv, options)
   }
 
   /**

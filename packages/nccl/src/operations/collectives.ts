@@ -27,7 +27,7 @@ import { reduceOp } from './reduceOp.js'
 // The collectives in which all ranks do the same: what training loops do most.
 
 /** What makes one of them different from the others. */
-interface Kind {
+export interface Kind {
   /** Its number in the communicator's `recent`. */
   readonly number: number
   /** Method of the communicator. */
@@ -57,7 +57,7 @@ interface Kind {
   readonly require?: () => void
 }
 
-const allReduceKind: Kind = {
+export const allReduceKind: Kind = {
   number: 0,
   api: 'Communicator.allReduce',
   name: 'ncclAllReduce',
@@ -67,7 +67,7 @@ const allReduceKind: Kind = {
   checkPlaces: (_, source, target, bytes, api) => checkOverlap(source, bytes, target, bytes, 0, api),
 }
 
-const allGatherKind: Kind = {
+export const allGatherKind: Kind = {
   number: 1,
   api: 'Communicator.allGather',
   name: 'ncclAllGather',
@@ -79,7 +79,7 @@ const allGatherKind: Kind = {
     checkOverlap(source, bytes, target, bytes * worldSize, -rank * bytes, api),
 }
 
-const reduceScatterKind: Kind = {
+export const reduceScatterKind: Kind = {
   number: 2,
   api: 'Communicator.reduceScatter',
   name: 'ncclReduceScatter',
@@ -91,7 +91,7 @@ const reduceScatterKind: Kind = {
     checkOverlap(source, bytes * worldSize, target, bytes, rank * bytes, api),
 }
 
-const allToAllKind: Kind = {
+export const allToAllKind: Kind = {
   number: 3,
   api: 'Communicator.allToAll',
   name: 'ncclAlltoAll',
@@ -144,19 +144,31 @@ function queue(
       last !== undefined && isSame(last, send, recv, options, kind.reduces)
         ? last
         : checkOperands(live, kind, send, recv, options)
-    checked.operation = recordOperation(live, checked.operation)
-    if (isCollecting()) {
-      queueLater(live, kind, checked, send, recv, options.stream)
-      return
-    }
-    prepare(live, kind.name)
-    const status = kind.call(checked)
-    if (status !== 0) check(status, kind.name, live)
+    queueChecked(live, kind, checked, send, recv, options.stream)
   } catch (error) {
     // It was begun and is not made.
     beginOperation()
     throw error
   }
+}
+
+/** Queues a collective whose operands were found to be right. */
+export function queueChecked(
+  live: LiveCommunicator,
+  kind: Kind,
+  checked: CheckedCollective,
+  send: unknown,
+  recv: unknown,
+  stream: unknown,
+): void {
+  checked.operation = recordOperation(live, checked.operation)
+  if (isCollecting()) {
+    queueLater(live, kind, checked, send, recv, stream)
+    return
+  }
+  prepare(live, kind.name)
+  const status = kind.call(checked)
+  if (status !== 0) check(status, kind.name, live)
 }
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
@@ -203,7 +215,7 @@ function hasKnownKeys(options: object, reduces: boolean): boolean {
   return true
 }
 
-function checkOperands(
+export function checkOperands(
   live: LiveCommunicator,
   kind: Kind,
   send: MemoryLike,
@@ -251,7 +263,7 @@ function checkOperands(
 }
 
 /** Whether what it was asked with is the same the next time, unless it was disposed of, which is noticed. */
-function isLasting({ requestedOp, source, target, queue }: CheckedCollective): boolean {
+export function isLasting({ requestedOp, source, target, queue }: CheckedCollective): boolean {
   // An operation of the program may have been disposed of by the next call.
   return typeof requestedOp !== 'object' && Object.isFrozen(source) && Object.isFrozen(target) && Object.isFrozen(queue)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { definedLibraries } from '@shoal/ffi'
 import { slots64 } from '@shoal/ffi/calls'
-import { group } from '@shoal/nccl'
+import { group, prepareGroup } from '@shoal/nccl'
 import { StatusError } from '@shoal/types'
 import type { ConformanceCase, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
@@ -192,7 +192,29 @@ const refusedByNccl: ConformanceCase = {
   },
 }
 
+const prepared: ConformanceCase = {
+  name: 'a prepared group does the same each time, also inside another one',
+  async run(t) {
+    const ranks = await makeRanks(t)
+    const buffers = upload(t, ranks, 'f32', (rank) => new Float32Array(length).fill(rank + 1))
+    const step = prepareGroup(
+      ranks.map(({ communicator, stream, rank }) =>
+        communicator.prepareAllReduce(at(buffers, rank), at(buffers, rank), { op: 'sum', stream }),
+      ),
+    )
+    let expected = (ranks.length * (ranks.length + 1)) / 2
+    for (let round = 0; round < 4; round += 1) {
+      if (round === 2) group(() => step.launch())
+      else step.launch()
+      await settled(ranks)
+      for (const buffer of buffers)
+        assertSameBits(await buffer.toArray(), new Float32Array(length).fill(expected), 'sum')
+      expected *= ranks.length
+    }
+  },
+}
+
 export const groupSuite: Suite = {
   name: 'nccl groups',
-  cases: [nested, empty, failing, failingInside, wrongArgument, asynchronous, refusedByNccl],
+  cases: [nested, empty, failing, failingInside, wrongArgument, asynchronous, refusedByNccl, prepared],
 }

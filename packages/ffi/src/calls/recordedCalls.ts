@@ -1,0 +1,58 @@
+import { inspectKey, loadedFrom, requireFunction } from '@shoal/types'
+import { dropCallContext } from '../addon/block.js'
+import type { Addon, NativeRecording } from '../addon/contract.js'
+import { addon } from '../addon/load.js'
+import { recording } from './recording.js'
+
+/** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
+export class RecordedCalls {
+  static readonly [loadedFrom]: string = import.meta.url
+  readonly #native: Addon
+  readonly #calls: NativeRecording
+
+  /** @internal */
+  constructor(native: Addon, calls: NativeRecording) {
+    this.#native = native
+    this.#calls = calls
+  }
+
+  /**
+   * Makes the calls on this thread, in their order, those behind a call that fails too.
+   * @param ignored a status that is no failure.
+   * @returns the first status that is neither 0 nor `ignored`; 0 when there is none.
+   */
+  make(ignored = 0): number {
+    if (recording.addon !== undefined) throw new TypeError('RecordedCalls.make: calls are being recorded')
+    return this.#native.replay(this.#calls, ignored)
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'RecordedCalls'
+  }
+
+  [inspectKey](): string {
+    return 'RecordedCalls {}'
+  }
+}
+
+/**
+ * Records C calls without making them: functions of sys packages called in `record` check their arguments and return 0.
+ * Memory that they point to must outlive the recording.
+ * @throws TypeError for an argument in the JavaScript heap; what `record` throws.
+ */
+export function recordCalls(record: () => void): RecordedCalls {
+  requireFunction(record, 'recordCalls', 'record')
+  const native = addon()
+  native.startRecording()
+  recording.addon = native
+  try {
+    record()
+    return new RecordedCalls(native, native.takeRecording())
+  } catch (error) {
+    native.dropRecording()
+    throw error
+  } finally {
+    recording.addon = undefined
+    dropCallContext()
+  }
+}

@@ -1,0 +1,222 @@
+import { callInContext } from '@shoal/ffi'
+import { type RecordedCalls, recordCalls } from '@shoal/ffi/calls'
+import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
+import {
+  inspectKey,
+  inspectLine,
+  loadedFrom,
+  type MemoryLike,
+  memoryProtocol,
+  requireArrayLike,
+  requireInstance,
+  type StreamLike,
+  streamProtocol,
+} from '@shoal/types'
+import { contextError, ncclError } from '../errors.js'
+import { group } from '../group/group.js'
+import { isCollecting, isGroupOpen } from '../group/groupState.js'
+import { beginOperation } from '../group/submit.js'
+import type { CheckedCollective } from '../lifetime/checkedCollective.js'
+import type { LiveCommunicator } from '../lifetime/live.js'
+import { checkOperands, isLasting, type Kind, queueChecked } from './collectives.js'
+import type { ReductionOptions } from './options.js'
+
+/**
+ * A collective whose arguments are checked already, to be queued again and again. Made by `communicator.prepareAllReduce()` and
+ * its kin.
+ *
+ * @example
+ * ```ts
+ * const sum = communicator.prepareAllReduce(gradients, gradients, { stream })
+ * for (let step = 0; step < 1000; step += 1) sum.launch()
+ * ```
+ */
+export class PreparedCollective {
+  static readonly [loadedFrom]: string = import.meta.url
+  readonly #use: () => LiveCommunicator
+  readonly #kind: Kind
+  readonly #send: MemoryLike
+  readonly #recv: MemoryLike
+  readonly #options: ReductionOptions
+  #checked: CheckedCollective | undefined
+
+  private constructor(
+    use: () => LiveCommunicator,
+    kind: Kind,
+    send: MemoryLike,
+    recv: MemoryLike,
+    options: ReductionOptions,
+  ) {
+    this.#use = use
+    this.#kind = kind
+    this.#send = send
+    this.#recv = recv
+    checkOperands(use(), kind, send, recv, options)
+    // The program may change its own.
+    this.#options = { ...options }
+    this._current()
+  }
+
+  /** @internal */
+  static _create(
+    use: () => LiveCommunicator,
+    kind: Kind,
+    send: MemoryLike,
+    recv: MemoryLike,
+    options: ReductionOptions,
+  ): PreparedCollective {
+    return new PreparedCollective(use, kind, send, recv, options)
+  }
+
+  /**
+   * Queues the collective, alone or in the group that is open.
+   * @throws DisposedError when a buffer, the stream or the communicator is gone; else as the collective itself.
+   */
+  launch(): void {
+    try {
+      const live = this.#use()
+      queueChecked(live, this.#kind, this._current(live), this.#send, this.#recv, this.#options.stream)
+    } catch (error) {
+      // It was begun and is not made.
+      beginOperation()
+      throw error
+    }
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'PreparedCollective'
+  }
+
+  [inspectKey](): string {
+    return inspectLine('PreparedCollective', { operation: this.#kind.name })
+  }
+
+  /** @internal The communicator. @throws DisposedError, CommunicatorStateError */
+  get _live(): LiveCommunicator {
+    return this.#use()
+  }
+
+  /** @internal What is passed to NCCL: the same object as long as memory and stream are what they were. @throws DisposedError */
+  _current(live: LiveCommunicator = this.#use()): CheckedCollective {
+    const known = this.#checked
+    const { stream } = this.#options
+    if (
+      known !== undefined &&
+      this.#send[memoryProtocol] === known.source &&
+      this.#recv[memoryProtocol] === known.target &&
+      (typeof stream !== 'object' || stream === null || (stream as StreamLike)[streamProtocol] === known.queue)
+    ) {
+      return known
+    }
+    const checked = checkOperands(live, this.#kind, this.#send, this.#recv, this.#options)
+    this.#checked = isLasting(checked) ? checked : undefined
+    return checked
+  }
+
+  /** @internal */
+  _call(checked: CheckedCollective): void {
+    this.#kind.call(checked)
+  }
+
+  /** @internal */
+  get _name(): string {
+    return this.#kind.name
+  }
+}
+
+/**
+ * Prepared collectives that are started together, as in a `group`, with one crossing into C. Made by {@link prepareGroup}.
+ */
+export class PreparedGroup {
+  static readonly [loadedFrom]: string = import.meta.url
+  readonly #collectives: readonly PreparedCollective[]
+  #calls: RecordedCalls | undefined
+  /** What the recorded calls pass. */
+  #recorded: readonly CheckedCollective[] = []
+  #context = 0n
+
+  /** @internal */
+  constructor(collectives: readonly PreparedCollective[]) {
+    this.#collectives = collectives
+  }
+
+  /**
+   * Starts the collectives as one operation (`ncclGroupStart`, `ncclGroupEnd`); inside another group they become part of that.
+   * The first launch connects the ranks and compares what they ask for, as `group` does.
+   * @throws DisposedError when a buffer, a stream or a communicator is gone, before anything is started; else as `group`.
+   */
+  launch(): void {
+    if (this.#calls !== undefined && this.#isAsRecorded()) {
+      const status = this.#calls.make(ncclResult_t.ncclInProgress)
+      if (status !== 0) this.#fail(status)
+      return
+    }
+    const collectives = this.#collectives
+    group(() => {
+      for (const collective of collectives) collective.launch()
+    })
+    if (!isGroupOpen() && !isCollecting()) this.#record()
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'PreparedGroup'
+  }
+
+  [inspectKey](): string {
+    return inspectLine('PreparedGroup', { collectives: this.#collectives.length })
+  }
+
+  #isAsRecorded(): boolean {
+    if (isGroupOpen() || isCollecting()) return false
+    for (const [index, collective] of this.#collectives.entries()) {
+      const live = collective._live
+      if (live.pending !== undefined || collective._current(live) !== this.#recorded[index]) return false
+      live.lastOperation = collective._name
+    }
+    return true
+  }
+
+  #record(): void {
+    const [first] = this.#collectives
+    if (first === undefined || this.#collectives.some(({ _live }) => !_live.isConnected)) return
+    const recorded = this.#collectives.map((collective) => collective._current())
+    // Those that have to be checked each time are none to record.
+    if (recorded.some((checked) => !isLasting(checked))) return
+    const { context } = first._live
+    this.#calls = recordCalls(() => {
+      ncclGroupStart()
+      for (const [index, collective] of this.#collectives.entries())
+        collective._call(recorded[index] as CheckedCollective)
+      // NCCL looks at the current device while it starts a group.
+      callInContext(context)
+      ncclGroupEnd()
+    })
+    this.#recorded = recorded
+    this.#context = context
+  }
+
+  #fail(status: number): never {
+    const lost = contextError(this.#context)
+    // Then the group was not ended. Where it was, NCCL says that there is none.
+    if (lost !== undefined) ncclGroupEnd()
+    throw lost ?? ncclError(status, 'ncclGroupEnd')
+  }
+}
+
+/**
+ * Prepares a group of collectives, most often one for each communicator that this thread drives.
+ *
+ * @example
+ * ```ts
+ * const step = prepareGroup(ranks.map(({ communicator, buffer, stream }) => communicator.prepareAllReduce(buffer, buffer, { stream })))
+ * for (let i = 0; i < 1000; i += 1) step.launch()
+ * ```
+ *
+ * @throws TypeError for anything but prepared collectives.
+ */
+export function prepareGroup(collectives: readonly PreparedCollective[]): PreparedGroup {
+  const api = 'prepareGroup'
+  const list = Array.from(requireArrayLike(collectives, api, 'collectives'))
+  for (const [index, one] of list.entries()) requireInstance(one, api, `collectives[${index}]`, PreparedCollective)
+  return new PreparedGroup(list)
+}
