@@ -146,7 +146,7 @@ export const deviceSuite: Suite = {
         device.setLimit('StackSize', before + 1024)
         assert.ok(device.getLimit('StackSize') >= before + 1024)
         device.setLimit('StackSize', before)
-        assert.throws(() => device.getLimit('NoSuch' as DeviceLimit), /Context.getLimit: limit must be/)
+        assert.throws(() => device.getLimit('NoSuch' as DeviceLimit), /Device.getLimit: limit must be/)
         assert.throws(() => device.setLimit('StackSize', -1), RangeError)
         assert.deepEqual(device.streamPriorityRange, t.device.primaryContext.streamPriorityRange)
         const { free, total } = device.memoryInfo()
