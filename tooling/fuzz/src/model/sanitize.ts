@@ -1,6 +1,7 @@
 /** The addon and the software device with sanitizers, and how Node runs with them. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Launch } from './slice.js'
@@ -23,7 +24,7 @@ export function sanitizedLaunch(kind: Sanitizer, say: (line: string) => void): L
   say(`building with ${flags[kind]}`)
   const common = ['CXXFLAGS=-O1 -g -fno-omit-frame-pointer', `SANITIZE=${flags[kind]}`]
   const make = (from: string, ...variables: string[]): void => {
-    execFileSync('make', ['-s', '-C', join(workspace, from), ...common, ...variables], { stdio: 'inherit' })
+    execFileSync('make', ['-s', `-j${availableParallelism()}`, '-C', join(workspace, from), ...common, ...variables], { stdio: 'inherit' })
   }
   const addon = join(folder, 'addon')
   const simulator = join(folder, 'sim')
