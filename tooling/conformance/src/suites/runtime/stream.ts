@@ -83,7 +83,7 @@ export const streamSuite: Suite = {
         const memory = t.own(DeviceBuffer.zeros('u8', 1))
         await delay(t, producer, 60)
         memory.fill(1, { stream: producer })
-        consumer.waitEvent(producer.record())
+        consumer.waitEvent(t.own(producer.record()))
         assert.equal((await memory.toArray({ stream: consumer }))[0], 1)
       },
     },
