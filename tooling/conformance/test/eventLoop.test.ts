@@ -43,5 +43,5 @@ test('one good attempt among late ones does not make it free, one late among goo
     return async () => (late[turn++ % late.length] ? block(300) : pause(300))
   }
   await expect(assertFreeLoop(within(context), nothing, inTurn(false, true, true))).rejects.toThrow(found)
-  await assertFreeLoop(within(context), nothing, inTurn(true, false, false))
+  await assertFreeLoop(within(context), nothing, inTurn(true, false, false, false, false))
 })

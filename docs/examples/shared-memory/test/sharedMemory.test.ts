@@ -110,8 +110,16 @@ test('Node and Python: an interpreter that is not there, and one that ends at on
 })
 
 test.each([
-  ['visitor', ['/nowhere/at-all.sock'], 'visitor: connect "/nowhere/at-all.sock": ENOENT'],
-  ['owner', ['/nowhere/at-all.sock'], 'owner: bind "/nowhere/at-all.sock": ENOENT'],
+  [
+    'visitor',
+    ['/nowhere/at-all.sock'],
+    "visitor: DescriptorSocket.connect: path '/nowhere/at-all.sock' is refused by the system: connect: ENOENT",
+  ],
+  [
+    'owner',
+    ['/nowhere/at-all.sock'],
+    "owner: DescriptorServer.listen: path '/nowhere/at-all.sock' is refused by the system: bind: ENOENT",
+  ],
   ['visitor', [], 'visitor: usage: '],
   ['owner', ['a', 'b'], 'owner: usage: '],
   ['owner', ['a', '--guests', 'none'], 'owner: usage: '],

@@ -177,8 +177,10 @@ export class Supervisor {
 
   /** A rank that fails is told of when it ends. One that ends well says nothing of why the others count it as lost. */
   async #reportQuiet(rank: number): Promise<void> {
+    // Asked at once: the others may end as soon as they hear of it.
+    const isAwaited = this.#ranks.some((one) => one.rank !== rank && one.isRunning)
     const end = await this.#ranks[rank]?.ended
-    if (end === undefined || isFailure(end) || !this.#ranks.some((one) => one.isRunning)) return
+    if (end === undefined || isFailure(end) || !isAwaited) return
     tell(`rank ${rank} ended with exit status 0 without leaving the job; the others count it as lost`)
   }
 
