@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { Communicator, group, groupOffThread, simulateGroup } from '@shoal/nccl'
-import { nccl } from '@shoal/nccl-sys'
+import { nccl, ncclRedOp_t, ncclRedOpDestroy } from '@shoal/nccl-sys'
 import { DisposedError, ShoalError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
 import { errorOf, TestMemory, TestStream } from './fixtures/device.js'
@@ -146,6 +146,26 @@ test('a group whose communicator has ended before its turn is refused', async ()
   await after.catch((error: unknown) => expect(error).toBeInstanceOf(DisposedError))
   expect(() => call()).toThrow(DisposedError)
   stream.wait()
+})
+
+test('what NCCL refuses to take back once the group has ended is a warning', async () => {
+  const { handle } = communicators[0]
+  const op = communicators[0].createPreMulSum(2, { dtype: 'f32' })
+  // Somebody else takes it back: whichever number it has, it is the only one.
+  const statuses = Array.from({ length: 64 }, (_, index) => ncclRedOpDestroy(ncclRedOp_t.ncclNumOps + index, handle))
+  expect(statuses.filter((status) => status === 0)).toHaveLength(1)
+  const warnings: string[] = []
+  const note = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`)
+  process.on('warning', note)
+  const queued = groupOffThread(allReduceBoth)
+  op.dispose()
+  await queued
+  await expect.poll(() => warnings.length).toBe(1)
+  process.off('warning', note)
+  expect(warnings[0]).toMatch(
+    /^ShoalWarning: what was disposed of during groupOffThread: StatusError.*ncclRedOpDestroy/s,
+  )
+  expect(communicators.map(({ disposed }) => disposed)).toEqual([false, false])
 })
 
 describe('what is disposed of right after the call, before NCCL is called', () => {

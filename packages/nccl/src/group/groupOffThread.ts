@@ -34,12 +34,13 @@ export function afterCollected(live: LiveCommunicator, work: () => void): boolea
     return true
   }
   if (live.pending === undefined) return false
-  live.pending.ended.then(() => {
+  const { operation, ended } = live.pending
+  ended.then(() => {
     if (live.ended !== undefined) return
     try {
       work()
     } catch (error) {
-      process.emitWarning(`what was disposed of during ${live.pending?.operation}: ${String(error)}`, 'ShoalWarning')
+      process.emitWarning(`what was disposed of during ${operation}: ${String(error)}`, 'ShoalWarning')
     }
   })
   return true
