@@ -212,11 +212,11 @@ const put: Operation = {
       const options = { pe, count: symmetric.length }
       const { buffer } = symmetric
       if (shmem.pe === actor) {
-        const promise =
+        const promise: Promise<unknown> =
           way === 0
             ? session.put(buffer, local.buffer, { pe })
             : way === 1
-              ? session.putNonBlocking(buffer, local.buffer, { pe }).then(() => session.quiet())
+              ? Promise.all([session.putNonBlocking(buffer, local.buffer, { pe }), session.quiet()])
               : session.putStrided(buffer, local.buffer, options)
         world.later(told, promise, () => {})
       }
