@@ -24,7 +24,9 @@ export function sanitizedLaunch(kind: Sanitizer, say: (line: string) => void): L
   say(`building with ${flags[kind]}`)
   const common = ['CXXFLAGS=-O1 -g -fno-omit-frame-pointer', `SANITIZE=${flags[kind]}`]
   const make = (from: string, ...variables: string[]): void => {
-    execFileSync('make', ['-s', `-j${availableParallelism()}`, '-C', join(workspace, from), ...common, ...variables], { stdio: 'inherit' })
+    execFileSync('make', ['-s', `-j${availableParallelism()}`, '-C', join(workspace, from), ...common, ...variables], {
+      stdio: 'inherit',
+    })
   }
   const addon = join(folder, 'addon')
   const simulator = join(folder, 'sim')
