@@ -1,0 +1,147 @@
+#include "image.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace shoal {
+
+namespace {
+
+constexpr uint32_t kElfMagic = 0x464c457f;
+constexpr uint32_t kFatbinWrapperMagic = 0x466243b1;
+constexpr uint32_t kFatbinMagic = 0xba55ed50;
+constexpr char kAddPtx[] =
+    "the Shoal software device runs PTX, and the image has machine code only: add PTX to it (nvcc -gencode arch=compute_75,code=compute_75)";
+
+// Skips blanks and comments; a NUL ends the text.
+const char* skipBlanks(const char* at) {
+  for (;;) {
+    if (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n') {
+      ++at;
+    } else if (at[0] == '/' && at[1] == '/') {
+      while (*at != '\0' && *at != '\n') ++at;
+    } else if (at[0] == '/' && at[1] == '*') {
+      const char* end = strstr(at + 2, "*/");
+      if (end == nullptr) return at;
+      at = end + 2;
+    } else {
+      return at;
+    }
+  }
+}
+
+// The machine that an ELF image says it is for; 0 when it is too broken to tell.
+unsigned machineOf(const char* elf) {
+  if (elf[4] != 2 || elf[5] != 1 || elf[6] != 1) return 0;  // 64-bit, little-endian, version 1; else nothing more is read
+  uint16_t machine = 0;
+  memcpy(&machine, elf + 18, sizeof machine);
+  return machine;
+}
+
+template <class T>
+T read(const uint8_t* at) {
+  T value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// LZ4 blocks, as fat binaries have them. False for what is none.
+bool decompress(const uint8_t* from, size_t size, std::string& to, size_t most) {
+  size_t at = 0;
+  auto length = [&](size_t start) {
+    size_t total = start;
+    if (start != 15) return total;
+    uint8_t more = 255;
+    while (more == 255 && at < size) total += more = from[at++];
+    return total;
+  };
+  while (at < size) {
+    const uint8_t token = from[at++];
+    const size_t literals = length(token >> 4);
+    if (literals > size - at || to.size() + literals > most) return false;
+    to.append(reinterpret_cast<const char*>(from + at), literals);
+    at += literals;
+    if (at >= size) return true;
+    if (size - at < 2) return false;
+    const size_t distance = read<uint16_t>(from + at);
+    at += 2;
+    const size_t matched = length(token & 15) + 4;
+    if (distance == 0 || distance > to.size() || to.size() + matched > most) return false;
+    for (size_t index = 0; index < matched; ++index) to += to[to.size() - distance];
+  }
+  return true;
+}
+
+// The entries of a fat binary: the first with PTX that can be read counts.
+CUresult findInFatbin(const uint8_t* fatbin, std::string& ptx, std::string& problem) {
+  constexpr uint16_t kPtx = 1;
+  constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
+  constexpr size_t kMost = size_t{1} << 30;
+  const uint16_t header = read<uint16_t>(fatbin + 6);
+  const uint64_t total = read<uint64_t>(fatbin + 8);
+  bool isPacked = false;
+  for (uint64_t at = 0; at + 64 <= total;) {
+    const uint8_t* entry = fatbin + header + at;
+    const uint32_t entryHeader = read<uint32_t>(entry + 4);
+    const uint64_t size = read<uint64_t>(entry + 8), flags = read<uint64_t>(entry + 40);
+    if (entryHeader < 64 || entryHeader > total - at || size > total - at - entryHeader) return CUDA_ERROR_INVALID_IMAGE;
+    if (read<uint16_t>(entry) == kPtx) {
+      const uint64_t packed = read<uint32_t>(entry + 16), whole = read<uint64_t>(entry + 56);
+      ptx.clear();
+      if ((flags & kZstd) != 0) {
+        isPacked = true;
+      } else if ((flags & kLz4) != 0) {
+        if (packed <= size && whole < kMost && decompress(entry + entryHeader, packed, ptx, whole)) return CUDA_SUCCESS;
+        return CUDA_ERROR_INVALID_IMAGE;
+      } else {
+        ptx.assign(reinterpret_cast<const char*>(entry + entryHeader), strnlen(reinterpret_cast<const char*>(entry + entryHeader), size));
+        return CUDA_SUCCESS;
+      }
+    }
+    at += entryHeader + size;
+  }
+  problem = isPacked ? "the PTX of the fat binary is compressed in a way that the Shoal software device does not read: build with nvcc --compress-mode=speed" : kAddPtx;
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+}  // namespace
+
+void writeErrorLog(const JitOptions& options, const std::string& message) {
+  char* buffer = nullptr;
+  size_t size = 0;
+  void** sizeSlot = nullptr;
+  for (unsigned index = 0; index < options.count; ++index) {
+    if (options.names[index] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(options.values[index]);
+    if (options.names[index] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) {
+      size = reinterpret_cast<size_t>(options.values[index]) & 0xffffffffu;
+      sizeSlot = &options.values[index];
+    }
+  }
+  if (buffer == nullptr || size == 0) return;
+  const int length = snprintf(buffer, size, "%s", message.c_str());
+  if (sizeSlot != nullptr) *sizeSlot = reinterpret_cast<void*>(std::min<size_t>(static_cast<size_t>(length), size - 1));
+}
+
+CUresult findPtx(const void* data, std::string& ptx, std::string& problem) {
+  constexpr unsigned kCudaMachine = 190;
+  const auto* image = static_cast<const char*>(data);
+  // Images carry no length: a text ends in a NUL, and nothing behind one may be read.
+  uint32_t magic = 0;
+  if (strnlen(image, sizeof magic) == sizeof magic) memcpy(&magic, image, sizeof magic);
+  if (magic == kElfMagic) {
+    if (machineOf(image) != kCudaMachine) return CUDA_ERROR_INVALID_IMAGE;
+    problem = kAddPtx;
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  if (magic == kFatbinWrapperMagic) {
+    const auto* inner = read<const uint8_t*>(reinterpret_cast<const uint8_t*>(image) + 8);
+    return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE : findInFatbin(inner, ptx, problem);
+  }
+  if (magic == kFatbinMagic) return findInFatbin(reinterpret_cast<const uint8_t*>(image), ptx, problem);
+  if (strncmp(skipBlanks(image), ".version", 8) != 0) return CUDA_ERROR_INVALID_IMAGE;
+  ptx = image;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace shoal

@@ -1,0 +1,22 @@
+// Images of modules: what kind they are, and the PTX in them.
+#pragma once
+
+#include <string>
+
+#include "shoal/cuda.h"
+
+namespace shoal {
+
+struct JitOptions {
+  unsigned count;
+  const CUjit_option* names;
+  void** values;
+};
+
+// Writes to the buffer that the options name, and its length to them.
+void writeErrorLog(const JitOptions& options, const std::string& message);
+
+// Finds the PTX of an image, or says in `problem` why there is none.
+CUresult findPtx(const void* image, std::string& ptx, std::string& problem);
+
+}  // namespace shoal

@@ -1,0 +1,407 @@
+// Carries out instructions. The lanes of a warp that are at one instruction are a split; the split that is furthest behind
+// runs, so that the others are met where their paths join. A split that spins lets the others go on, whatever their place, so
+// nothing waits for ever that would not on hardware whose threads are scheduled independently.
+#include <algorithm>
+#include <cstring>
+
+#include "decoder.h"
+#include "launch.h"
+
+namespace shoal::ptx {
+
+namespace {
+
+constexpr int kSpins = 64;  // backward branches of a split while others of its warp wait
+
+uint32_t predicateOf(const Warp& warp, uint32_t operand) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint32_t value;
+  memcpy(&value, base + (operand & ~kConstant), 4);
+  return value;
+}
+
+uint32_t laneOf(const Warp& warp, uint32_t operand, int lane) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint32_t value;
+  memcpy(&value, base + (operand & ~kConstant) + 4 * lane, 4);
+  return value;
+}
+
+// The lanes that those of the mask want to meet.
+uint32_t membersOf(const Warp& warp, uint32_t operand, uint32_t mask) {
+  uint32_t all = 0;
+  for (; mask != 0; mask &= mask - 1) all |= laneOf(warp, operand, __builtin_ctz(mask));
+  return all;
+}
+
+}  // namespace
+
+void Worker::branchAway(Warp& warp, uint32_t mask, uint32_t pc, const Split& like) {
+  Split other;
+  other.mask = mask;
+  other.pc = pc;
+  other.frame = like.frame;
+  other.turn = like.turn;
+  ++other.frame->users;
+  warp.splits.push_back(other);
+}
+
+// Splits that stand at the same place of the same call are one.
+void Worker::merge(Warp& warp) {
+  auto& splits = warp.splits;
+  for (size_t a = 0; a < splits.size(); ++a) {
+    for (size_t b = a + 1; b < splits.size();) {
+      Split &one = splits[a], &other = splits[b];
+      if (one.pc == other.pc && one.frame == other.frame && one.wait == other.wait && one.isReleased == other.isReleased && one.barrier == other.barrier) {
+        one.mask |= other.mask;
+        one.awaited |= other.awaited;
+        one.turn = std::min(one.turn, other.turn);
+        --other.frame->users;
+        splits.erase(splits.begin() + static_cast<ptrdiff_t>(b));
+      } else {
+        ++b;
+      }
+    }
+  }
+}
+
+// Which split goes on; -1 when all wait for somebody else.
+int Worker::choose(Warp& warp) {
+  auto& splits = warp.splits;
+  if (splits.size() == 1 && splits[0].wait == Wait::ready) return 0;
+  merge(warp);
+  if (splits.size() == 1) splits[0].turn = 0;
+  for (Split& each : splits) {
+    if (each.wait == Wait::warp && (each.awaited & warp.live & ~each.mask) == 0) each.wait = Wait::ready;
+  }
+  int best = -1;
+  for (size_t index = 0; index < splits.size(); ++index) {
+    const Split& each = splits[index];
+    if (each.wait != Wait::ready) continue;
+    if (best < 0) {
+      best = static_cast<int>(index);
+      continue;
+    }
+    const Split& other = splits[static_cast<size_t>(best)];
+    const auto rank = [](const Split& split) { return std::make_tuple(split.turn, ~split.frame->depth, split.pc); };
+    if (rank(each) < rank(other)) best = static_cast<int>(index);
+  }
+  if (best >= 0) return best;
+  // All lanes that somebody waits for are at such an instruction, though not the same: each goes on with those it has.
+  uint32_t waiting = 0;
+  for (const Split& each : splits) waiting |= each.wait == Wait::warp ? each.mask : 0;
+  for (size_t index = 0; index < splits.size(); ++index) {
+    Split& each = splits[index];
+    if (each.wait != Wait::warp || (each.awaited & warp.live & ~waiting) != 0) continue;
+    each.wait = Wait::ready;
+    each.isReleased = true;
+    if (best < 0) best = static_cast<int>(index);
+  }
+  return best;
+}
+
+Outcome Worker::run(Warp& warp, int budget) {
+  warp.ranges = ranges_.data();
+  warp.worker = this;
+  for (;;) {
+    if (warp.splits.empty()) return Outcome::finished;
+    const int chosen = choose(warp);
+    if (chosen < 0) return Outcome::blocked;
+    if (!runSplit(warp, static_cast<size_t>(chosen), budget)) return warp.splits.empty() ? Outcome::finished : Outcome::yielded;
+  }
+}
+
+// False when the warp has used up its turn.
+bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
+  running_ = index;
+  Split& split = warp.splits[index];
+  const Instr* code = launch.module->program.code.data();
+  uint32_t pc = split.pc, mask = split.mask;
+  uint32_t limit = ~0u;  // the next place where another split stands
+  int spins = 0;
+  auto enter = [&] {
+    warp.registers = split.frame->registers;
+    warp.localBase = split.frame->localBase;
+    limit = ~0u;
+    for (const Split& each : warp.splits) {
+      if (&each != &split && each.frame == split.frame && each.pc > pc && each.pc < limit) limit = each.pc;
+    }
+  };
+  auto save = [&] {
+    split.pc = pc;
+    split.mask = mask;
+  };
+  enter();
+  warp.running = mask;
+  for (;;) {
+    if (pc >= limit) {
+      save();
+      return true;
+    }
+    const Instr& instr = code[pc];
+    uint32_t active = mask;
+    if (instr.guard != 0) {
+      uint32_t guard;
+      memcpy(&guard, warp.registers + (instr.guard - 1), 4);
+      active &= instr.isGuardNegated ? ~guard : guard;
+    }
+    if (instr.flow == Flow::plain) {
+      if (active != 0) {
+        split.pc = pc;
+        instr.run(warp, instr, active);
+      }
+      ++pc;
+      continue;
+    }
+    if (active == 0) {
+      ++pc;
+      continue;
+    }
+    split.pc = pc;
+    switch (instr.flow) {
+      case Flow::plain: break;
+      case Flow::branch: {
+        const uint32_t from = pc;
+        if (active == mask) {
+          pc = instr.target;
+        } else {
+          // The lanes whose path is at the lower address go first; the others are met on the way or wait where paths join.
+          const uint32_t fallen = mask & ~active;
+          const bool isTakenFirst = instr.target <= pc + 1;
+          branchAway(warp, isTakenFirst ? fallen : active, isTakenFirst ? pc + 1 : instr.target, split);
+          mask = isTakenFirst ? active : fallen;
+          pc = isTakenFirst ? instr.target : pc + 1;
+          warp.running = mask;
+          save();
+          enter();
+        }
+        if (pc <= from) {
+          if (warp.splits.size() > 1) {
+            save();
+            if (++spins >= kSpins) split.turn = ++warp.turn;
+            --budget;
+            // Others may have come to the same place by now.
+            if (spins >= kSpins || budget <= 0) return budget > 0;
+            bool isMet = false;
+            for (const Split& each : warp.splits) isMet = isMet || (&each != &split && each.pc == pc && each.frame == split.frame && each.wait == Wait::ready);
+            if (isMet) return true;
+            enter();
+          } else if (--budget <= 0) {
+            save();
+            return false;
+          }
+        } else if (limit != ~0u && pc > limit) {
+          // Jumped past one that is behind: that one goes first.
+          save();
+          return true;
+        }
+        break;
+      }
+      case Flow::branchIndexed: {
+        const auto& table = launch.module->program.tables[instr.target];
+        const int first = __builtin_ctz(active);
+        const uint32_t number = laneOf(warp, instr.r[0], first);
+        if (number >= table.size()) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an indexed branch beyond its list"};
+        uint32_t same = 0;
+        for (uint32_t rest = active; rest != 0; rest &= rest - 1) {
+          const int lane = __builtin_ctz(rest);
+          same |= static_cast<uint32_t>(laneOf(warp, instr.r[0], lane) == number) << lane;
+        }
+        // The others come back here.
+        if ((active & ~same) != 0) branchAway(warp, active & ~same, pc, split);
+        if ((mask & ~active) != 0) branchAway(warp, mask & ~active, pc + 1, split);
+        mask = same;
+        pc = table[number];
+        --budget;
+        save();
+        if (warp.splits.size() > 1 || budget <= 0) return budget > 0;
+        break;
+      }
+      case Flow::call:
+        if (active != mask) {
+          branchAway(warp, mask & ~active, pc + 1, split);
+          mask = active;
+        }
+        call(warp, split, instr, mask, pc);
+        warp.running = mask;
+        save();
+        if (--budget <= 0) return false;
+        enter();
+        break;
+      case Flow::ret:
+        if (active != mask) {
+          branchAway(warp, mask & ~active, pc + 1, split);
+          mask = active;
+        }
+        returnFrom(warp, split, mask, pc);
+        save();
+        if (warp.splits.size() > 1) return true;
+        enter();
+        break;
+      case Flow::exit: {
+        mask &= ~active;
+        save();
+        if (mask == 0) {
+          Frame* frame = split.frame;
+          warp.splits.erase(warp.splits.begin() + static_cast<ptrdiff_t>(index));
+          release(frame);
+          exitLanes(warp, active);
+          return true;
+        }
+        exitLanes(warp, active);
+        warp.running = mask;
+        ++pc;
+        break;
+      }
+      case Flow::warpSync: case Flow::warpBarrier: {
+        const uint32_t members = instr.flow == Flow::warpBarrier ? instr.r[2] : instr.r[5];
+        if (mask != warp.live && !split.isReleased) {
+          const uint32_t awaited = membersOf(warp, members, active);
+          if ((awaited & warp.live & ~mask) != 0) {
+            save();
+            split.wait = Wait::warp;
+            split.awaited = awaited;
+            return true;
+          }
+        }
+        split.isReleased = false;
+        if (instr.flow == Flow::warpSync) instr.run(warp, instr, active);
+        ++pc;
+        break;
+      }
+      case Flow::barrier:
+        if (split.isReleased) {
+          split.isReleased = false;
+          finishBarrier(warp, instr, active);
+          ++pc;
+          break;
+        }
+        if (active != mask) {
+          branchAway(warp, mask & ~active, pc + 1, split);
+          mask = active;
+          warp.running = mask;
+        }
+        save();
+        arrive(warp, split, instr, mask);
+        if (instr.extra == 1) {
+          ++pc;
+          break;
+        }
+        if (split.wait != Wait::ready || warp.splits.size() > 1) return true;
+        break;
+      case Flow::clusterArrive: {
+        Cluster& cluster = *warp.block->cluster;
+        cluster.arrived += static_cast<uint32_t>(__builtin_popcount(active));
+        warp.clusterPhase = cluster.phase;
+        ++pc;
+        save();
+        checkClusterBarrier(cluster);
+        break;
+      }
+      case Flow::clusterWait:
+        if (warp.block->cluster->phase > warp.clusterPhase) {
+          ++pc;
+          break;
+        }
+        save();
+        split.wait = Wait::cluster;
+        return true;
+      case Flow::yield:
+        ++pc;
+        save();
+        split.turn = ++warp.turn;
+        return false;
+    }
+  }
+}
+
+void Worker::exitLanes(Warp& warp, uint32_t mask) {
+  warp.live &= ~mask;
+  Block& block = *warp.block;
+  Cluster& cluster = *block.cluster;
+  cluster.liveThreads -= static_cast<uint32_t>(__builtin_popcount(mask));
+  if (warp.live == 0) --block.liveWarps;
+  for (unsigned number = 0; number < 16; ++number) {
+    if (block.barriers[number].isUsed) completeBarrier(block, number);
+  }
+  if (cluster.arrived != 0) checkClusterBarrier(cluster);
+}
+
+void Worker::arrive(Warp& warp, Split& split, const Instr& instr, uint32_t mask) {
+  const int first = __builtin_ctz(mask);
+  const uint32_t number = laneOf(warp, instr.r[1], first);
+  if (number > 15) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier beyond the sixteenth"};
+  Block& block = *warp.block;
+  BlockBarrier& barrier = block.barriers[number];
+  if (instr.r[2] != kNoOperand) {
+    const uint32_t threads = laneOf(warp, instr.r[2], first);
+    if (threads == 0 || threads % kLanes != 0) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "a barrier for a number of threads that is no multiple of 32"};
+    barrier.expectedWarps = threads / kLanes;
+  }
+  barrier.isUsed = true;
+  if (instr.extra >= 2) {
+    const uint32_t is = (predicateOf(warp, instr.r[3]) ^ (instr.isPrecise ? ~0u : 0)) & mask;
+    barrier.count += static_cast<uint32_t>(__builtin_popcount(is));
+    barrier.isAll = barrier.isAll && is == mask;
+    barrier.isAny = barrier.isAny || is != 0;
+  }
+  warp.arrived[number] |= mask;
+  if (instr.extra != 1) {
+    split.wait = Wait::barrier;
+    split.barrier = static_cast<uint8_t>(number);
+  }
+  completeBarrier(block, number);
+}
+
+void Worker::completeBarrier(Block& block, unsigned number) {
+  BlockBarrier& barrier = block.barriers[number];
+  uint32_t arrived = 0;
+  for (Warp& each : block.warps) {
+    if (each.arrived[number] == 0) continue;
+    if ((each.live & ~each.arrived[number]) != 0) return;
+    // A warp that has come and ended since counts only where a number of threads is awaited.
+    if (each.live != 0 || barrier.expectedWarps != 0) ++arrived;
+  }
+  if (arrived < (barrier.expectedWarps != 0 ? barrier.expectedWarps : block.liveWarps)) return;
+  for (Warp& each : block.warps) {
+    each.arrived[number] = 0;
+    for (Split& split : each.splits) {
+      if (split.wait != Wait::barrier || split.barrier != number) continue;
+      split.wait = Wait::ready;
+      split.isReleased = true;
+      each.barrierCount = barrier.count;
+      each.isBarrierAll = barrier.isAll;
+      each.isBarrierAny = barrier.isAny;
+    }
+  }
+  barrier = BlockBarrier();
+}
+
+void Worker::finishBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
+  if (instr.extra < 2) return;
+  uint8_t* at = warp.registers + instr.r[0];
+  if (instr.extra == 2) {
+    for (; mask != 0; mask &= mask - 1) memcpy(at + 4 * __builtin_ctz(mask), &warp.barrierCount, 4);
+    return;
+  }
+  uint32_t value;
+  memcpy(&value, at, 4);
+  const bool is = instr.extra == 3 ? warp.isBarrierAll : warp.isBarrierAny;
+  value = is ? value | mask : value & ~mask;
+  memcpy(at, &value, 4);
+}
+
+void Worker::checkClusterBarrier(Cluster& cluster) {
+  if (cluster.arrived < cluster.liveThreads || cluster.arrived == 0) return;
+  cluster.arrived = 0;
+  ++cluster.phase;
+  for (Block& block : cluster.blocks) {
+    for (Warp& warp : block.warps) {
+      for (Split& split : warp.splits) {
+        if (split.wait == Wait::cluster) split.wait = Wait::ready;
+      }
+    }
+  }
+}
+
+}  // namespace shoal::ptx

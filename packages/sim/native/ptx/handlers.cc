@@ -1,0 +1,35 @@
+// Which build of the loops over lanes this processor gets.
+#include "machine.h"
+
+namespace shoal::ptx {
+
+namespace base {
+Handler find(const Key& key);
+}
+#if defined(__x86_64__)
+namespace v3 {
+Handler find(const Key& key);
+}
+namespace v4 {
+Handler find(const Key& key);
+}
+#endif
+
+Handler findHandler(const Key& key) {
+  using Find = Handler (*)(const Key&);
+  static const Find find = []() -> Find {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool hasV3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                       __builtin_cpu_supports("popcnt");
+    const bool hasV4 = hasV3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+    if (hasV4) return v4::find;
+    if (hasV3) return v3::find;
+#endif
+    return base::find;
+  }();
+  return find(key);
+}
+
+}  // namespace shoal::ptx

@@ -1,0 +1,221 @@
+// setp, set, selp and slct.
+#include "real.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+struct Plain32 { using T = float; SHOAL_INLINE static float of(float a) { return a; } };
+struct Flushed32 { using T = float; SHOAL_INLINE static float of(float a) { return flushed(a); } };
+struct Plain64 { using T = double; SHOAL_INLINE static double of(double a) { return a; } };
+struct Half { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromHalf(a); } };
+struct HalfFlushed { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return (a & 0x7c00) == 0 ? 0.0f : fromHalf(a); } };
+struct Brain { using T = uint16_t; SHOAL_INLINE static float of(uint16_t a) { return fromBrain(a); } };
+template <class I> struct Integer { using T = I; SHOAL_INLINE static I of(I a) { return a; } };
+
+template <Comparison comparison, class V>
+SHOAL_INLINE bool holds(V a, V b) {
+  switch (comparison) {
+    case Comparison::eq: return a == b;
+    case Comparison::ne: return a < b || a > b;
+    case Comparison::lt: case Comparison::lo: return a < b;
+    case Comparison::le: case Comparison::ls: return a <= b;
+    case Comparison::gt: case Comparison::hi: return a > b;
+    case Comparison::ge: case Comparison::hs: return a >= b;
+    case Comparison::equ: return !(a < b || a > b);
+    case Comparison::neu: return !(a == b);
+    case Comparison::ltu: return !(a >= b);
+    case Comparison::leu: return !(a > b);
+    case Comparison::gtu: return !(a <= b);
+    case Comparison::geu: return !(a < b);
+    case Comparison::num: return a == a && b == b;
+    case Comparison::nan: return !(a == a && b == b);
+  }
+  return false;
+}
+
+// The bits of bytes that are 0 or 1.
+SHOAL_INLINE uint32_t gather(const uint8_t (&is)[kLanes]) {
+  uint32_t bits = 0;
+  for (int group = 0; group < 4; ++group) {
+    uint64_t eight;
+    memcpy(&eight, is + 8 * group, 8);
+    bits |= static_cast<uint32_t>(eight * 0x0102040810204080u >> 56) << 8 * group;
+  }
+  return bits;
+}
+
+template <class R, Comparison comparison>
+SHOAL_INLINE uint32_t compareLanes(const Warp& warp, uint32_t left, uint32_t right) {
+  using T = typename R::T;
+  const T *a = input<T>(warp, left), *b = input<T>(warp, right);
+  uint8_t is[kLanes];
+  SHOAL_IVDEP
+  for (int lane = 0; lane < kLanes; ++lane) is[lane] = holds<comparison>(R::of(a[lane]), R::of(b[lane])) ? 1 : 0;
+  return gather(is);
+}
+
+SHOAL_INLINE uint32_t combined(const Warp& warp, const Instr& instr, uint32_t result) {
+  const auto combine = static_cast<Combine>(instr.extra & 3);
+  if (combine == Combine::none) return result;
+  const uint32_t other = inputPredicate(warp, instr.r[4]) ^ ((instr.extra & 4) != 0 ? ~0u : 0);
+  return combine == Combine::conjunction ? result & other : combine == Combine::disjunction ? result | other : result ^ other;
+}
+
+constexpr uint32_t kNoOperand = ~0u;
+
+// r[0] = p, r[1], r[2] compared, r[3] = q or none, r[4] combined with.
+template <class R, Comparison comparison>
+void compare(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t result = compareLanes<R, comparison>(warp, instr.r[1], instr.r[2]);
+  const uint32_t p = combined(warp, instr, result), q = combined(warp, instr, ~result);
+  if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, p);
+  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, q);
+}
+
+template <class R, Comparison comparison>
+void compareToValue(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t result = combined(warp, instr, compareLanes<R, comparison>(warp, instr.r[1], instr.r[2]));
+  const auto yes = static_cast<uint32_t>(instr.imm);
+  if (instr.count == 2) {
+    uint16_t* to = output<uint16_t>(warp, instr.r[0]);
+    eachSet(mask, [=](int lane) { to[lane] = static_cast<uint16_t>((result >> lane & 1) != 0 ? yes : 0); });
+  } else {
+    each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return (result >> lane & 1) != 0 ? yes : 0u; });
+  }
+}
+
+// Pairs: both halves are compared; p has the low one, q the high one. A value has a half for each.
+template <class R, Comparison comparison>
+SHOAL_INLINE void comparePair(const Warp& warp, const Instr& instr, uint32_t& low, uint32_t& high) {
+  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]);
+  low = high = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    low |= static_cast<uint32_t>(holds<comparison>(R::of(static_cast<uint16_t>(a[lane])), R::of(static_cast<uint16_t>(b[lane])))) << lane;
+    high |= static_cast<uint32_t>(holds<comparison>(R::of(static_cast<uint16_t>(a[lane] >> 16)), R::of(static_cast<uint16_t>(b[lane] >> 16)))) << lane;
+  }
+  low = combined(warp, instr, low);
+  high = combined(warp, instr, high);
+}
+template <class R, Comparison comparison>
+void comparePairs(Warp& warp, const Instr& instr, uint32_t mask) {
+  uint32_t low, high;
+  comparePair<R, comparison>(warp, instr, low, high);
+  if (instr.r[0] != kNoOperand) setPredicate(warp, instr.r[0], mask, low);
+  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, high);
+}
+template <class R, Comparison comparison>
+void comparePairsToValue(Warp& warp, const Instr& instr, uint32_t mask) {
+  uint32_t low, high;
+  comparePair<R, comparison>(warp, instr, low, high);
+  const auto yes = static_cast<uint32_t>(instr.imm);
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  eachSet(mask, [=](int lane) { to[lane] = ((low >> lane & 1) != 0 ? yes & 0xffff : 0) | ((high >> lane & 1) != 0 ? yes & 0xffff0000 : 0); });
+}
+
+enum Form { toPredicate, toValue, pairToPredicates, pairToValue };
+
+template <class R, Comparison comparison>
+Handler form(Form as) {
+  if constexpr (sizeof(typename R::T) == 2) {
+    if (as == pairToPredicates) return comparePairs<R, comparison>;
+    if (as == pairToValue) return comparePairsToValue<R, comparison>;
+  }
+  return as == toValue ? compareToValue<R, comparison> : compare<R, comparison>;
+}
+
+template <class R>
+Handler byInteger(Comparison comparison, Form as) {
+  switch (comparison) {
+    case Comparison::eq: return form<R, Comparison::eq>(as);
+    case Comparison::ne: return form<R, Comparison::ne>(as);
+    case Comparison::lt: case Comparison::lo: return form<R, Comparison::lt>(as);
+    case Comparison::le: case Comparison::ls: return form<R, Comparison::le>(as);
+    case Comparison::gt: case Comparison::hi: return form<R, Comparison::gt>(as);
+    case Comparison::ge: case Comparison::hs: return form<R, Comparison::ge>(as);
+    default: return nullptr;
+  }
+}
+template <class R>
+Handler byFloat(Comparison comparison, Form as) {
+  switch (comparison) {
+    case Comparison::eq: return form<R, Comparison::eq>(as);
+    case Comparison::ne: return form<R, Comparison::ne>(as);
+    case Comparison::lt: return form<R, Comparison::lt>(as);
+    case Comparison::le: return form<R, Comparison::le>(as);
+    case Comparison::gt: return form<R, Comparison::gt>(as);
+    case Comparison::ge: return form<R, Comparison::ge>(as);
+    case Comparison::equ: return form<R, Comparison::equ>(as);
+    case Comparison::neu: return form<R, Comparison::neu>(as);
+    case Comparison::ltu: return form<R, Comparison::ltu>(as);
+    case Comparison::leu: return form<R, Comparison::leu>(as);
+    case Comparison::gtu: return form<R, Comparison::gtu>(as);
+    case Comparison::geu: return form<R, Comparison::geu>(as);
+    case Comparison::num: return form<R, Comparison::num>(as);
+    case Comparison::nan: return form<R, Comparison::nan>(as);
+    default: return nullptr;
+  }
+}
+
+Handler byType(const Key& key, bool isToValue) {
+  const auto comparison = static_cast<Comparison>(key.extra);
+  const Form as = isToValue ? toValue : toPredicate;
+  const Form asPair = isToValue ? pairToValue : pairToPredicates;
+  switch (key.from) {
+    case Type::b16: case Type::b32: case Type::b64:
+      if (comparison != Comparison::eq && comparison != Comparison::ne) return nullptr;
+      break;
+    default: break;
+  }
+  switch (key.from) {
+    case Type::u16: case Type::b16: return byInteger<Integer<uint16_t>>(comparison, as);
+    case Type::s16: return byInteger<Integer<int16_t>>(comparison, as);
+    case Type::u32: case Type::b32: return byInteger<Integer<uint32_t>>(comparison, as);
+    case Type::s32: return byInteger<Integer<int32_t>>(comparison, as);
+    case Type::u64: case Type::b64: return byInteger<Integer<uint64_t>>(comparison, as);
+    case Type::s64: return byInteger<Integer<int64_t>>(comparison, as);
+    case Type::f32: return key.ftz ? byFloat<Flushed32>(comparison, as) : byFloat<Plain32>(comparison, as);
+    case Type::f64: return byFloat<Plain64>(comparison, as);
+    case Type::f16: return key.ftz ? byFloat<HalfFlushed>(comparison, as) : byFloat<Half>(comparison, as);
+    case Type::bf16: return byFloat<Brain>(comparison, as);
+    case Type::f16x2: return key.ftz ? byFloat<HalfFlushed>(comparison, asPair) : byFloat<Half>(comparison, asPair);
+    case Type::bf16x2: return byFloat<Brain>(comparison, asPair);
+    default: return nullptr;
+  }
+}
+
+template <class T>
+void select(Warp& warp, const Instr& instr, uint32_t mask) {
+  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
+  const uint32_t chosen = inputPredicate(warp, instr.r[3]) ^ ((instr.extra & 1) != 0 ? ~0u : 0);
+  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return (chosen >> lane & 1) != 0 ? a[lane] : b[lane]; });
+}
+
+template <class T, class S, bool isFlushed>
+void selectBySign(Warp& warp, const Instr& instr, uint32_t mask) {
+  const T *a = input<T>(warp, instr.r[1]), *b = input<T>(warp, instr.r[2]);
+  const S* c = input<S>(warp, instr.r[3]);
+  each<T>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+    S sign = c[lane];
+    if constexpr (isFlushed) sign = flushed(sign);
+    return sign >= 0 ? a[lane] : b[lane];
+  });
+}
+template <class S, bool isFlushed>
+Handler bySign(Type type) {
+  return bytesOf(type) == 2 ? selectBySign<uint16_t, S, isFlushed> : bytesOf(type) == 4 ? selectBySign<uint32_t, S, isFlushed> : selectBySign<uint64_t, S, isFlushed>;
+}
+
+}  // namespace
+
+Handler findCompare(const Key& key) {
+  switch (key.op) {
+    case Op::compare: return byType(key, false);
+    case Op::compareToValue: return byType(key, true);
+    case Op::select: return bytesOf(key.type) == 2 ? select<uint16_t> : bytesOf(key.type) == 4 ? select<uint32_t> : select<uint64_t>;
+    case Op::selectBySign: return key.from == Type::s32 ? bySign<int32_t, false>(key.type) : key.ftz ? bySign<float, true>(key.type) : bySign<float, false>(key.type);
+    default: return nullptr;
+  }
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES

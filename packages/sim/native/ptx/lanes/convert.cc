@@ -1,0 +1,395 @@
+// cvt: between all types, with every rounding and saturation.
+#include "real.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+// The source as a 64-bit number. A register may be larger than the type it is read as or written with.
+SHOAL_INLINE int64_t readInteger(const Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane) {
+  uint64_t bits;
+  if (registerBytes == 2) bits = input<uint16_t>(warp, operand)[lane];
+  else if (registerBytes == 4) bits = input<uint32_t>(warp, operand)[lane];
+  else bits = input<uint64_t>(warp, operand)[lane];
+  switch (type) {
+    case Type::u8: case Type::b8: return static_cast<uint8_t>(bits);
+    case Type::s8: return static_cast<int8_t>(bits);
+    case Type::u16: case Type::b16: return static_cast<uint16_t>(bits);
+    case Type::s16: return static_cast<int16_t>(bits);
+    case Type::u32: case Type::b32: return static_cast<uint32_t>(bits);
+    case Type::s32: return static_cast<int32_t>(bits);
+    default: return static_cast<int64_t>(bits);
+  }
+}
+
+// Sign- or zero-extended into the register.
+SHOAL_INLINE void writeInteger(Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane, int64_t value) {
+  switch (type) {
+    case Type::u8: case Type::b8: value = static_cast<uint8_t>(value); break;
+    case Type::s8: value = static_cast<int8_t>(value); break;
+    case Type::u16: case Type::b16: value = static_cast<uint16_t>(value); break;
+    case Type::s16: value = static_cast<int16_t>(value); break;
+    case Type::u32: case Type::b32: value = static_cast<uint32_t>(value); break;
+    case Type::s32: value = static_cast<int32_t>(value); break;
+    default: break;
+  }
+  if (registerBytes == 2) output<uint16_t>(warp, operand)[lane] = static_cast<uint16_t>(value);
+  else if (registerBytes == 4) output<uint32_t>(warp, operand)[lane] = static_cast<uint32_t>(value);
+  else output<uint64_t>(warp, operand)[lane] = static_cast<uint64_t>(value);
+}
+
+// The bounds of an integer type, as doubles that it can or just cannot hold.
+struct Bounds {
+  bool isSigned;
+  int bits;
+};
+SHOAL_INLINE Bounds boundsOf(Type type) { return {isSigned(type), static_cast<int>(8 * bytesOf(type))}; }
+
+SHOAL_INLINE int64_t clampInteger(int64_t value, bool isSourceUnsigned64, Type type) {
+  const Bounds bounds = boundsOf(type);
+  if (bounds.bits == 64) {
+    if (bounds.isSigned) return isSourceUnsigned64 && value < 0 ? INT64_MAX : value;
+    return !isSourceUnsigned64 && value < 0 ? 0 : value;
+  }
+  const int64_t top = bounds.isSigned ? (int64_t{1} << (bounds.bits - 1)) - 1 : (int64_t{1} << bounds.bits) - 1;
+  const int64_t bottom = bounds.isSigned ? -top - 1 : 0;
+  if (isSourceUnsigned64 && value < 0) return top;
+  return value > top ? top : value < bottom ? bottom : value;
+}
+
+SHOAL_INLINE double roundedToInteger(double value, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::rzi: case Rounding::rz: return __builtin_trunc(value);
+    case Rounding::rmi: case Rounding::rm: return __builtin_floor(value);
+    case Rounding::rpi: case Rounding::rp: return __builtin_ceil(value);
+    default: return __builtin_rint(value);
+  }
+}
+
+// Out of range is the nearest end; a NaN is zero, or the top bit where hardware has that.
+SHOAL_INLINE int64_t toInteger(double value, Rounding rounding, Type type, bool isFromDouble) {
+  const Bounds bounds = boundsOf(type);
+  if (value != value) {
+    if (bounds.bits == 64) return INT64_MIN;
+    return isFromDouble && bounds.bits == 32 ? INT64_C(0x80000000) : 0;
+  }
+  const double whole = roundedToInteger(value, rounding);
+  const double beyond = bounds.isSigned ? static_cast<double>(uint64_t{1} << (bounds.bits - 1)) : static_cast<double>(uint64_t{1} << (bounds.bits - 1)) * 2;
+  const double bottom = bounds.isSigned ? -beyond : 0;
+  if (whole >= beyond) return bounds.isSigned ? static_cast<int64_t>((uint64_t{1} << (bounds.bits - 1)) - 1) : bounds.bits == 64 ? -1 : (int64_t{1} << bounds.bits) - 1;
+  if (whole <= bottom) return bounds.isSigned ? static_cast<int64_t>(~uint64_t{0} << (bounds.bits - 1)) : 0;
+  return bounds.isSigned ? static_cast<int64_t>(whole) : static_cast<int64_t>(static_cast<uint64_t>(whole));
+}
+
+SHOAL_INLINE double readFloat(const Warp& warp, uint32_t operand, unsigned registerBytes, Type type, int lane, bool isFlushed) {
+  switch (type) {
+    case Type::f64: return input<double>(warp, operand)[lane];
+    case Type::f32: {
+      const float value = input<float>(warp, operand)[lane];
+      return static_cast<double>(isFlushed ? flushed(value) : value);
+    }
+    default: {
+      const uint16_t bits = registerBytes == 2 ? input<uint16_t>(warp, operand)[lane] : static_cast<uint16_t>(input<uint32_t>(warp, operand)[lane]);
+      return static_cast<double>(type == Type::f16 ? fromHalf(bits) : fromBrain(bits));
+    }
+  }
+}
+
+SHOAL_INLINE void writeFloat(Warp& warp, const Instr& instr, const Key& key, int lane, double value) {
+  switch (key.type) {
+    case Type::f64: output<double>(warp, instr.r[0])[lane] = value; break;
+    case Type::f32: {
+      float narrow = static_cast<float>(value);
+      if (key.ftz) narrow = flushed(narrow);
+      output<float>(warp, instr.r[0])[lane] = oneNan(narrow);
+      break;
+    }
+    default: {
+      const uint16_t bits = key.type == Type::f16 ? toHalf(value, key.rounding) : toBrain(value, key.rounding);
+      if (instr.count == 4) output<uint32_t>(warp, instr.r[0])[lane] = bits;
+      else output<uint16_t>(warp, instr.r[0])[lane] = bits;
+    }
+  }
+}
+
+// instr.operand lists hold the key: warp.operands[target...] = type, from, rounding, ftz, saturate, relu; count and extra are
+// the bytes of the registers.
+SHOAL_INLINE Key keyOf(const Warp& warp, const Instr& instr) {
+  const uint32_t* packed = warp.operands + instr.target;
+  Key key;
+  key.type = static_cast<Type>(packed[0]);
+  key.from = static_cast<Type>(packed[1]);
+  key.rounding = static_cast<Rounding>(packed[2]);
+  key.ftz = packed[3] != 0;
+  key.saturate = packed[4] != 0;
+  key.isRelu = packed[5] != 0;
+  return key;
+}
+
+void integerToInteger(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const bool isUnsigned64 = key.from == Type::u64 || key.from == Type::b64;
+  eachSet(mask, [&](int lane) {
+    int64_t value = readInteger(warp, instr.r[1], instr.extra, key.from, lane);
+    if (key.saturate) value = clampInteger(value, isUnsigned64, key.type);
+    writeInteger(warp, instr.r[0], instr.count, key.type, lane, value);
+  });
+}
+
+void integerToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const bool isUnsigned64 = key.from == Type::u64;
+  RoundingScope scope(key.rounding);
+  eachSet(mask, [&](int lane) {
+    const int64_t value = readInteger(warp, instr.r[1], instr.extra, key.from, lane);
+    if (key.type == Type::f32) {
+      float result = isUnsigned64 ? static_cast<float>(static_cast<uint64_t>(value)) : static_cast<float>(value);
+      if (key.saturate) result = clamped(result);
+      output<float>(warp, instr.r[0])[lane] = result;
+    } else if (key.type == Type::f64) {
+      double result = isUnsigned64 ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
+      if (key.saturate) result = clamped(result);
+      output<double>(warp, instr.r[0])[lane] = result;
+    } else {
+      // Rounded once only: the double keeps whether anything was cut off.
+      const bool isBelow = !isUnsigned64 && value < 0;
+      uint64_t size = isBelow ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+      if (size >> 53 != 0) size = size >> 11 << 11 | (size & 0x7ff ? uint64_t{1} << 11 : 0);
+      double result = static_cast<double>(size);
+      if (isBelow) result = -result;
+      if (key.saturate) result = clamped(result);
+      writeFloat(warp, instr, key, lane, result);
+    }
+  });
+}
+
+void floatToInteger(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  eachSet(mask, [&](int lane) {
+    const double value = readFloat(warp, instr.r[1], instr.extra, key.from, lane, key.ftz);
+    writeInteger(warp, instr.r[0], instr.count, key.type, lane, toInteger(value, key.rounding, key.type, key.from == Type::f64));
+  });
+}
+
+void floatToFloat(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const bool isInteger = key.rounding >= Rounding::rni;
+  RoundingScope scope(isInteger ? Rounding::rn : key.rounding);
+  eachSet(mask, [&](int lane) {
+    double value = readFloat(warp, instr.r[1], instr.extra, key.from, lane, key.ftz);
+    if (isInteger) value = roundedToInteger(value, key.rounding);
+    if (key.saturate) value = clamped(value);
+    if (key.isRelu && !(value > 0)) value = value != value ? value : 0.0;
+    writeFloat(warp, instr, key, lane, value);
+  });
+}
+
+// Frequent ones, in vectors.
+template <class D, class S>
+void plain(Warp& warp, const Instr& instr, uint32_t mask) {
+  const S* a = input<S>(warp, instr.r[1]);
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(a[lane]); });
+}
+// Of a type smaller than its register.
+template <class D, class N, class S>
+void narrow(Warp& warp, const Instr& instr, uint32_t mask) {
+  const S* a = input<S>(warp, instr.r[1]);
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return static_cast<D>(static_cast<N>(a[lane])); });
+}
+struct Truncate32 {
+  SHOAL_INLINE static int32_t of(float a) {
+    // The conversion of the processor gives the least number for all that does not fit.
+    const float limited = a < -0x1p31f ? -0x1p31f : a;
+    return limited >= 0x1p31f ? INT32_MAX : limited != limited ? 0 : static_cast<int32_t>(limited);
+  }
+};
+struct FromHalf { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromHalf(a)); } };
+struct FromBrain { SHOAL_INLINE static float of(uint16_t a) { return oneNan(fromBrain(a)); } };
+struct ToHalf { SHOAL_INLINE static uint16_t of(float a) { return toHalf(static_cast<double>(a)); } };
+struct ToBrain {
+  SHOAL_INLINE static uint16_t of(float a) {
+    const uint32_t bits = bitsOf(a);
+    return a != a ? 0x7fff : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+};
+
+Handler frequent(const Key& key) {
+  if (key.saturate || key.ftz || key.isRelu) return nullptr;
+  const Type to = key.type, from = key.from;
+  const bool isExact = key.rounding == Rounding::none || key.rounding == Rounding::rn;
+  const unsigned toBytes = key.count, fromBytes = key.extra;
+  if (toBytes == bytesOf(to) && fromBytes == bytesOf(from)) {
+    if (bytesOf(to) == 8 && (isInteger(to) || to == Type::b64)) {
+      if (from == Type::s32) return plain<int64_t, int32_t>;
+      if (from == Type::u32) return plain<uint64_t, uint32_t>;
+      if (from == Type::u16) return plain<uint64_t, uint16_t>;
+      if (from == Type::s16) return plain<int64_t, int16_t>;
+    }
+    if (bytesOf(to) == 4 && isInteger(to)) {
+      if (from == Type::s16) return plain<int32_t, int16_t>;
+      if (from == Type::u16) return plain<uint32_t, uint16_t>;
+      if (bytesOf(from) == 8 && isInteger(from)) return plain<uint32_t, uint64_t>;
+    }
+    if (bytesOf(to) == 2 && isInteger(to) && isInteger(from)) {
+      if (bytesOf(from) == 4) return plain<uint16_t, uint32_t>;
+      if (bytesOf(from) == 8) return plain<uint16_t, uint64_t>;
+    }
+    if (isExact && to == Type::f32) {
+      if (from == Type::s32) return plain<float, int32_t>;
+      if (from == Type::u32) return plain<float, uint32_t>;
+      if (from == Type::f16) return unary<float, uint16_t, FromHalf>;
+      if (from == Type::bf16) return unary<float, uint16_t, FromBrain>;
+    }
+    if (isExact && to == Type::f64) {
+      if (from == Type::s32) return plain<double, int32_t>;
+      if (from == Type::u32) return plain<double, uint32_t>;
+      if (from == Type::f32) return plain<double, float>;
+    }
+    if (isExact && to == Type::f16 && from == Type::f32) return unary<uint16_t, float, ToHalf>;
+    if (isExact && to == Type::bf16 && from == Type::f32) return unary<uint16_t, float, ToBrain>;
+    if (key.rounding == Rounding::rzi && to == Type::s32 && from == Type::f32) return unary<int32_t, float, Truncate32>;
+  }
+  if (toBytes == 4 && fromBytes == 4 && bytesOf(to) == 4) {
+    if (from == Type::u8) return narrow<uint32_t, uint8_t, uint32_t>;
+    if (from == Type::s8) return narrow<int32_t, int8_t, uint32_t>;
+    if (from == Type::u16) return narrow<uint32_t, uint16_t, uint32_t>;
+    if (from == Type::s16) return narrow<int32_t, int16_t, uint32_t>;
+  }
+  return nullptr;
+}
+
+// Two floats to a pair; r[1] becomes the upper half.
+void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const float *a = input<float>(warp, instr.r[1]), *b = input<float>(warp, instr.r[2]);
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const bool isHalf = key.type == Type::f16x2;
+  const uint16_t infinity = isHalf ? 0x7c00 : 0x7f80;
+  eachSet(mask, [&](int lane) {
+    uint16_t parts[2];
+    for (int index = 0; index < 2; ++index) {
+      const auto value = static_cast<double>(index == 0 ? b[lane] : a[lane]);
+      uint16_t bits = isHalf ? toHalf(value, key.rounding) : toBrain(value, key.rounding);
+      if (key.isRelu && (bits & 0x8000) != 0) bits = 0;
+      if (key.saturate && (bits & 0x7fff) == infinity) bits = static_cast<uint16_t>((bits & 0x8000) | (infinity - 1));
+      parts[index] = bits;
+    }
+    to[lane] = parts[0] | static_cast<uint32_t>(parts[1]) << 16;
+  });
+}
+
+// Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
+SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
+  const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
+  const int exponent = (bits & 0x7f) >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
+  const bool isNan = isE4m3 ? (bits & 0x7f) == 0x7f : (bits & 0x7f) > 0x7c;
+  float value;
+  if (isNan) return asFloat(0x7fffffff);
+  if (!isE4m3 && (bits & 0x7f) == 0x7c) value = __builtin_inff();
+  else if (exponent == 0) value = static_cast<float>(fraction) * (isE4m3 ? 0x1p-9f : 0x1p-16f);
+  else value = asFloat(static_cast<uint32_t>(exponent - bias + 127) << 23 | static_cast<uint32_t>(fraction) << (23 - fractionBits));
+  return (bits & 0x80) != 0 ? -value : value;
+}
+SHOAL_INLINE uint8_t toEight(double value, bool isE4m3, bool isRelu) {
+  if (value != value) return 0x7f;
+  if (isRelu && !(value > 0)) return 0;
+  const bool isNegative = __builtin_signbit(value) != 0;
+  const double size = __builtin_fabs(value), largest = isE4m3 ? 448.0 : 57344.0;
+  uint8_t bits;
+  if (size >= largest) bits = isE4m3 ? 0x7e : 0x7b;
+  else {
+    const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
+    int exponent = static_cast<int>(bitsOf(size) >> 52) - 1023;
+    if (exponent < 1 - bias) exponent = 1 - bias;
+    const double unit = asDouble(static_cast<uint64_t>(exponent - fractionBits + 1023) << 52);
+    const auto steps = static_cast<int>(__builtin_rint(size / unit));
+    const int normal = 1 << fractionBits;
+    bits = static_cast<uint8_t>(steps < normal ? steps : ((exponent + bias) << fractionBits) + (steps - normal));
+  }
+  return static_cast<uint8_t>(bits | (isNegative ? 0x80 : 0));
+}
+
+void toEightPair(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const bool isE4m3 = key.type == Type::e4m3x2;
+  uint16_t* to = output<uint16_t>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) {
+    double high, low;
+    if (key.from == Type::f32) {
+      high = static_cast<double>(input<float>(warp, instr.r[1])[lane]);
+      low = static_cast<double>(input<float>(warp, instr.r[2])[lane]);
+    } else {
+      const uint32_t both = input<uint32_t>(warp, instr.r[1])[lane];
+      high = static_cast<double>(fromHalf(static_cast<uint16_t>(both >> 16)));
+      low = static_cast<double>(fromHalf(static_cast<uint16_t>(both)));
+    }
+    to[lane] = static_cast<uint16_t>(toEight(low, isE4m3, key.isRelu) | toEight(high, isE4m3, key.isRelu) << 8);
+  });
+}
+void fromEightPair(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const bool isE4m3 = key.from == Type::e4m3x2;
+  const uint16_t* a = input<uint16_t>(warp, instr.r[1]);
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) {
+    uint32_t parts[2];
+    for (int index = 0; index < 2; ++index) {
+      parts[index] = toHalf(static_cast<double>(fromEight(static_cast<uint8_t>(a[lane] >> 8 * index), isE4m3)));
+      if (key.isRelu && (parts[index] & 0x8000) != 0) parts[index] = 0;
+    }
+    to[lane] = parts[0] | parts[1] << 16;
+  });
+}
+void toTensorFloat(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const uint32_t* a = input<uint32_t>(warp, instr.r[1]);
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) {
+    const uint32_t bits = a[lane];
+    uint32_t result = bits;
+    if ((bits & 0x7fffffff) > 0x7f800000) result = 0x7fffffff;
+    else if ((bits & 0x7f800000) != 0x7f800000) {
+      const uint32_t up = roundUp(key.rounding, bits >> 31 != 0, (bits >> 13 & 1) != 0, bits & 0x1fff, 0x1000);
+      result = (bits & ~0x1fffu) + (up << 13);
+    }
+    if (key.isRelu && result >> 31 != 0) result = 0;
+    to[lane] = result;
+  });
+}
+// cvt.pack: two clamped numbers, above the bits of a third.
+void convertPack(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Key key = keyOf(warp, instr);
+  const int32_t *a = input<int32_t>(warp, instr.r[1]), *b = input<int32_t>(warp, instr.r[2]);
+  const uint32_t* c = instr.isPrecise ? input<uint32_t>(warp, instr.r[3]) : nullptr;
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  const unsigned bits = bytesOf(key.type) * 8;
+  eachSet(mask, [&](int lane) {
+    const uint32_t field = (1u << bits) - 1;
+    const uint32_t high = static_cast<uint32_t>(clampInteger(a[lane], false, key.type)) & field;
+    const uint32_t low = static_cast<uint32_t>(clampInteger(b[lane], false, key.type)) & field;
+    to[lane] = (c != nullptr ? c[lane] << 2 * bits : 0) | high << bits | low;
+  });
+}
+
+bool isNumber(Type type) { return isInteger(type); }
+
+}  // namespace
+
+Handler findConvert(const Key& key) {
+  switch (key.op) {
+    case Op::convertPack: return convertPack;
+    case Op::convertPair:
+      if (key.type == Type::e4m3x2 || key.type == Type::e5m2x2) return key.from == Type::f32 || key.from == Type::f16x2 ? toEightPair : nullptr;
+      if (key.from == Type::e4m3x2 || key.from == Type::e5m2x2) return key.type == Type::f16x2 ? fromEightPair : nullptr;
+      return key.from == Type::f32 ? convertPair : nullptr;
+    case Op::convert:
+      if (key.type == Type::tf32) return toTensorFloat;
+      if (Handler handler = frequent(key)) return handler;
+      if (isNumber(key.from)) return isNumber(key.type) ? integerToInteger : isFloat(key.type) ? integerToFloat : nullptr;
+      if (!isFloat(key.from)) return nullptr;
+      return isNumber(key.type) ? floatToInteger : isFloat(key.type) ? floatToFloat : nullptr;
+    default: return nullptr;
+  }
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES

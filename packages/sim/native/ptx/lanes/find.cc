@@ -1,0 +1,19 @@
+// The loop for a key, in this build for one kind of processor.
+#include "lanes.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+Handler find(const Key& key) {
+  const bool isHalf = key.type == Type::f16 || key.type == Type::f16x2 || key.type == Type::bf16 || key.type == Type::bf16x2;
+  const bool isReal = key.type == Type::f32 || key.type == Type::f64;
+  if (Handler found = isHalf ? findHalf(key) : isReal ? findFloat(key) : findInteger(key)) return found;
+  if (Handler found = findBits(key)) return found;
+  if (Handler found = findCompare(key)) return found;
+  if (Handler found = findConvert(key)) return found;
+  if (Handler found = findMove(key)) return found;
+  if (Handler found = findMemory(key)) return found;
+  if (Handler found = findAtomic(key)) return found;
+  return findWarp(key);
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES

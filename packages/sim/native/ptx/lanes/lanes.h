@@ -1,0 +1,90 @@
+// Loops over the lanes of a warp. The files here are built several times, for different processors: SHOAL_LANES is the
+// namespace of the build. Nothing of the standard library's templates may be used: the linker would keep one copy of them,
+// perhaps one that this processor cannot run.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../machine.h"
+
+#define SHOAL_INLINE inline __attribute__((always_inline))
+#define SHOAL_LAMBDA __attribute__((always_inline))
+#define SHOAL_IVDEP _Pragma("GCC ivdep")
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+template <class T>
+SHOAL_INLINE T* output(Warp& warp, uint32_t operand) {
+  return reinterpret_cast<T*>(__builtin_assume_aligned(warp.registers + operand, 4));
+}
+
+template <class T>
+SHOAL_INLINE const T* input(const Warp& warp, uint32_t operand) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  return reinterpret_cast<const T*>(__builtin_assume_aligned(base + (operand & ~kConstant), 4));
+}
+
+SHOAL_INLINE uint32_t inputPredicate(const Warp& warp, uint32_t operand) { return *input<uint32_t>(warp, operand); }
+
+SHOAL_INLINE void setPredicate(Warp& warp, uint32_t operand, uint32_t mask, uint32_t value) {
+  uint32_t* to = output<uint32_t>(warp, operand);
+  *to = (*to & ~mask) | (value & mask);
+}
+
+// Lanes that have exited may be overwritten, so a loop over all lanes is right whenever all living ones take part.
+// Registers of one size overlap wholly or not at all.
+template <class D, class F>
+SHOAL_INLINE void each(Warp& warp, uint32_t operand, uint32_t mask, F&& of) {
+  D* to = output<D>(warp, operand);
+  if (mask == warp.live) {
+    SHOAL_IVDEP
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = of(lane);
+  } else {
+    SHOAL_IVDEP
+    for (int lane = 0; lane < kLanes; ++lane) to[lane] = (mask >> lane & 1) != 0 ? static_cast<D>(of(lane)) : to[lane];
+  }
+}
+
+// For what is dear, or must not be computed for other lanes.
+template <class F>
+SHOAL_INLINE void eachSet(uint32_t mask, F&& of) {
+  for (; mask != 0; mask &= mask - 1) of(__builtin_ctz(mask));
+}
+
+template <class D, class A, class F>
+void unary(Warp& warp, const Instr& instr, uint32_t mask) {
+  const A* a = input<A>(warp, instr.r[1]);
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane]); });
+}
+
+template <class D, class A, class F>
+void binary(Warp& warp, const Instr& instr, uint32_t mask) {
+  const A *a = input<A>(warp, instr.r[1]), *b = input<A>(warp, instr.r[2]);
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane]); });
+}
+
+template <class D, class A, class F>
+void ternary(Warp& warp, const Instr& instr, uint32_t mask) {
+  const A *a = input<A>(warp, instr.r[1]), *b = input<A>(warp, instr.r[2]);
+  const D* c = input<D>(warp, instr.r[3]);
+  each<D>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA { return F::of(a[lane], b[lane], c[lane]); });
+}
+
+}  // namespace
+
+Handler findInteger(const Key& key);
+Handler findBits(const Key& key);
+Handler findFloat(const Key& key);
+Handler findHalf(const Key& key);
+Handler findCompare(const Key& key);
+Handler findConvert(const Key& key);
+Handler findMove(const Key& key);
+Handler findMemory(const Key& key);
+Handler findAtomic(const Key& key);
+Handler findWarp(const Key& key);
+Handler findMatrix(const Key& key);
+
+}  // namespace shoal::ptx::SHOAL_LANES

@@ -1,0 +1,131 @@
+// ld and st, of single values and of vectors.
+#include "address.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+struct Wide {
+  uint64_t low, high;
+};
+
+template <class R, class M>
+SHOAL_INLINE R extended(M value) {
+  if constexpr (sizeof(M) == 16) return value;
+  else return static_cast<R>(value);
+}
+
+// M in memory, R in the register. r[1] is the address; the registers are r[0], or warp.operands[target...].
+template <class R, class M, Space space>
+void load(Warp& warp, const Instr& instr, uint32_t mask) {
+  if (instr.count == 1) {
+    R* to = output<R>(warp, instr.r[0]);
+    if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], sizeof(M), false)) {
+      M values[kLanes];
+      memcpy(values, from, sizeof values);
+      for (int lane = 0; lane < kLanes; ++lane) to[lane] = extended<R>(values[lane]);
+      return;
+    }
+    eachAddress<space>(warp, instr, mask, instr.r[1], sizeof(M), false, [&](int lane, const uint8_t* from) {
+      M value;
+      memcpy(&value, from, sizeof value);
+      to[lane] = extended<R>(value);
+    });
+    return;
+  }
+  const uint32_t* registers = warp.operands + instr.target;
+  const auto size = static_cast<unsigned>(sizeof(M) * instr.count);
+  // An address register may be one of those that are loaded.
+  M values[kLanes][8];
+  if (const uint8_t* from = contiguous<space>(warp, instr, mask, instr.r[1], size, false)) {
+    for (int lane = 0; lane < kLanes; ++lane) memcpy(values[lane], from + static_cast<size_t>(lane) * size, size);
+  } else {
+    eachAddress<space>(warp, instr, mask, instr.r[1], size, false, [&](int lane, const uint8_t* at) { memcpy(values[lane], at, size); });
+  }
+  for (unsigned index = 0; index < instr.count; ++index) {
+    if (registers[index] == ~0u) continue;
+    R* to = output<R>(warp, registers[index]);
+    if (mask == ~0u) {
+      for (int lane = 0; lane < kLanes; ++lane) to[lane] = extended<R>(values[lane][index]);
+    } else {
+      eachSet(mask, [&](int lane) { to[lane] = extended<R>(values[lane][index]); });
+    }
+  }
+}
+
+template <class R, class M, Space space>
+void store(Warp& warp, const Instr& instr, uint32_t mask) {
+  if (instr.count == 1) {
+    const R* from = input<R>(warp, instr.r[0]);
+    if (uint8_t* to = contiguous<space>(warp, instr, mask, instr.r[1], sizeof(M), true)) {
+      M values[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) values[lane] = extended<M>(from[lane]);
+      memcpy(to, values, sizeof values);
+      return;
+    }
+    eachAddress<space>(warp, instr, mask, instr.r[1], sizeof(M), true, [&](int lane, uint8_t* to) {
+      const M value = extended<M>(from[lane]);
+      memcpy(to, &value, sizeof value);
+    });
+    return;
+  }
+  const uint32_t* registers = warp.operands + instr.target;
+  const auto size = static_cast<unsigned>(sizeof(M) * instr.count);
+  eachAddress<space>(warp, instr, mask, instr.r[1], size, true, [&](int lane, uint8_t* to) {
+    M values[8];
+    for (unsigned index = 0; index < instr.count; ++index) values[index] = extended<M>(input<R>(warp, registers[index])[lane]);
+    memcpy(to, values, size);
+  });
+}
+
+// A parameter of the kernel at a fixed place: the same for all lanes.
+template <class R, class M>
+void loadParam(Warp& warp, const Instr& instr, uint32_t mask) {
+  for (unsigned index = 0; index < instr.count; ++index) {
+    const uint32_t at = instr.count == 1 ? instr.r[0] : warp.operands[instr.target + index];
+    if (at == ~0u) continue;
+    M value;
+    memcpy(&value, warp.parameters + instr.imm + index * sizeof(M), sizeof value);
+    const R wide = extended<R>(value);
+    each<R>(warp, at, mask, [=](int) SHOAL_LAMBDA { return wide; });
+  }
+}
+
+template <class R, class M>
+Handler bySpace(const Key& key) {
+  const bool isLoad = key.op == Op::load;
+  if (key.op == Op::loadParam) return loadParam<R, M>;
+  switch (key.space) {
+    case Space::shared: case Space::cluster: return isLoad ? load<R, M, Space::shared> : store<R, M, Space::shared>;
+    case Space::local: return isLoad ? load<R, M, Space::local> : store<R, M, Space::local>;
+    default: return isLoad ? load<R, M, Space::generic> : store<R, M, Space::generic>;
+  }
+}
+
+// Bytes in the register, for each type in memory.
+template <class M>
+Handler byRegister(const Key& key) {
+  switch (key.extra) {
+    case 2: return sizeof(M) <= 2 ? bySpace<uint16_t, M>(key) : nullptr;
+    case 4: return sizeof(M) <= 4 ? bySpace<uint32_t, M>(key) : nullptr;
+    case 8: return bySpace<uint64_t, M>(key);
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Handler findMemory(const Key& key) {
+  if (key.op != Op::load && key.op != Op::store && key.op != Op::loadParam) return nullptr;
+  const bool isSignKept = key.op != Op::store && isSigned(key.type);
+  switch (bytesOf(key.type)) {
+    case 1: return isSignKept ? byRegister<int8_t>(key) : byRegister<uint8_t>(key);
+    case 2: return isSignKept ? byRegister<int16_t>(key) : byRegister<uint16_t>(key);
+    case 4: return isSignKept ? byRegister<int32_t>(key) : byRegister<uint32_t>(key);
+    case 8: return key.extra == 8 ? bySpace<uint64_t, uint64_t>(key) : nullptr;
+    case 16: return key.extra == 16 ? bySpace<Wide, Wide>(key) : nullptr;
+    default: return nullptr;
+  }
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES

@@ -1,0 +1,101 @@
+// Floating point as the device has it: subnormal numbers flushed where that is asked for, results clamped, one NaN.
+#pragma once
+
+#include <fenv.h>
+
+#include "lanes.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+SHOAL_INLINE float asFloat(uint32_t bits) { float value; memcpy(&value, &bits, 4); return value; }
+SHOAL_INLINE uint32_t bitsOf(float value) { uint32_t bits; memcpy(&bits, &value, 4); return bits; }
+SHOAL_INLINE double asDouble(uint64_t bits) { double value; memcpy(&value, &bits, 8); return value; }
+SHOAL_INLINE uint64_t bitsOf(double value) { uint64_t bits; memcpy(&bits, &value, 8); return bits; }
+
+SHOAL_INLINE float flushed(float value) {
+  const uint32_t bits = bitsOf(value);
+  return asFloat((bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits);
+}
+SHOAL_INLINE float oneNan(float value) { return value != value ? asFloat(0x7fffffff) : value; }
+SHOAL_INLINE float clamped(float value) { return value > 0 ? (value < 1 ? value : 1.0f) : 0.0f; }
+SHOAL_INLINE double clamped(double value) { return value > 0 ? (value < 1 ? value : 1.0) : 0.0; }
+
+// 16-bit floats are computed in float: its 24 bits are more than twice theirs and two, so rounding twice is rounding once.
+SHOAL_INLINE float fromHalf(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
+  if (exponent == 31) return asFloat(sign | 0x7f800000 | fraction << 13);
+  if (exponent != 0) return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
+  const float value = static_cast<float>(static_cast<int32_t>(fraction)) * 0x1p-24f;
+  return asFloat(bitsOf(value) | sign);
+}
+
+// The value between two neighbours that a rounding picks; `above` and `half` describe what is cut off.
+SHOAL_INLINE uint32_t roundUp(Rounding rounding, bool isNegative, bool isOdd, uint64_t rest, uint64_t half) {
+  if (rest == 0) return 0;
+  switch (rounding) {
+    case Rounding::rz: return 0;
+    case Rounding::rm: return isNegative ? 1 : 0;
+    case Rounding::rp: return isNegative ? 0 : 1;
+    case Rounding::rna: return rest >= half ? 1 : 0;
+    default: return rest > half || (rest == half && isOdd) ? 1 : 0;
+  }
+}
+
+// From a double, which holds every float and every product of two of them exactly.
+SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits, int fractionBits, bool isFinite) {
+  const uint64_t bits = bitsOf(value);
+  const bool isNegative = bits >> 63 != 0;
+  const auto sign = static_cast<uint32_t>(isNegative) << (exponentBits + fractionBits);
+  const int bias = (1 << (exponentBits - 1)) - 1;
+  const uint32_t infinity = ((1u << exponentBits) - 1) << fractionBits;
+  if (value != value) return 0x7fff;
+  if ((bits << 1) == 0) return static_cast<uint16_t>(sign);
+  const int exponent = static_cast<int>(bits >> 52 & 0x7ff) - 1023;
+  if (exponent == 1024) return static_cast<uint16_t>(sign | (isFinite ? infinity - 1 : infinity));
+  if (exponent == -1023) {  // a subnormal double is far below
+    const bool isUp = (rounding == Rounding::rp && !isNegative) || (rounding == Rounding::rm && isNegative);
+    return static_cast<uint16_t>(sign | (isUp ? 1 : 0));
+  }
+  const uint64_t fraction = (bits & 0xfffffffffffff) | uint64_t{1} << 52;
+  int drop = 52 - fractionBits;
+  int biased = exponent + bias;
+  if (biased <= 0) {
+    drop += 1 - biased;
+    biased = 0;
+  }
+  if (drop > 63) drop = 63;
+  const uint64_t kept = drop > 53 ? 0 : fraction >> drop;
+  const uint64_t rest = drop > 53 ? 1 : fraction & ((uint64_t{1} << drop) - 1);
+  const uint64_t half = drop > 53 ? 2 : uint64_t{1} << (drop - 1);
+  uint32_t result = static_cast<uint32_t>(kept);
+  result = biased == 0 ? result : (result & ((1u << fractionBits) - 1)) | static_cast<uint32_t>(biased < (1 << exponentBits) - 1 ? biased : 0) << fractionBits;
+  const bool isBeyond = biased >= (1 << exponentBits) - 1;
+  if (!isBeyond) result += roundUp(rounding, isNegative, (kept & 1) != 0, rest, half);
+  if (isBeyond || result >= infinity) {
+    const bool isDown = rounding == Rounding::rz || (rounding == Rounding::rm && !isNegative) || (rounding == Rounding::rp && isNegative);
+    result = isDown || isFinite ? infinity - 1 : infinity;
+  }
+  return static_cast<uint16_t>(sign | result);
+}
+
+SHOAL_INLINE uint16_t toHalf(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 5, 10, false); }
+SHOAL_INLINE float fromBrain(uint16_t bits) { return asFloat(static_cast<uint32_t>(bits) << 16); }
+SHOAL_INLINE uint16_t toBrain(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 8, 7, false); }
+
+// The processor's rounding, for as long as this lives.
+class RoundingScope {
+ public:
+  explicit RoundingScope(Rounding rounding) : previous_(fegetround()) {
+    fesetround(rounding == Rounding::rz ? FE_TOWARDZERO : rounding == Rounding::rm ? FE_DOWNWARD : rounding == Rounding::rp ? FE_UPWARD : FE_TONEAREST);
+  }
+  ~RoundingScope() { fesetround(previous_); }
+
+ private:
+  int previous_;
+};
+
+}  // namespace
+
+}  // namespace shoal::ptx::SHOAL_LANES

@@ -1,0 +1,161 @@
+// What the lanes of a warp do together: shuffles, votes, matches, reductions.
+#include "lanes.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+constexpr uint32_t kNoOperand = ~0u;
+
+// r[0] = d, r[1] = a, r[2] = b, r[3] = c, r[4] = p or none.
+template <ShuffleMode mode>
+void shuffle(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *b = input<uint32_t>(warp, instr.r[2]), *c = input<uint32_t>(warp, instr.r[3]);
+  uint32_t values[kLanes];
+  uint32_t inRange = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int by = static_cast<int>(b[lane] & 31), clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>(c[lane] >> 8 & 31);
+    const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
+    int from;
+    bool is;
+    if (mode == ShuffleMode::up) from = lane - by, is = from >= last;
+    else if (mode == ShuffleMode::down) from = lane + by, is = from <= last;
+    else if (mode == ShuffleMode::butterfly) from = lane ^ by, is = from <= last;
+    else from = first | (by & ~segment), is = from <= last;
+    values[lane] = a[is ? from : lane];
+    inRange |= static_cast<uint32_t>(is) << lane;
+  }
+  if (instr.r[0] != kNoOperand) {
+    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+    eachSet(mask, [&](int lane) { to[lane] = values[lane]; });
+  }
+  if (instr.r[4] != kNoOperand) setPredicate(warp, instr.r[4], mask, inRange);
+}
+
+// r[0] = d, r[1] = the predicate, r[2] = members or none; extra bit 0: the predicate is negated.
+template <VoteMode mode>
+void vote(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t is = inputPredicate(warp, instr.r[1]) ^ ((instr.extra & 1) != 0 ? ~0u : 0);
+  const uint32_t* members = instr.r[2] == kNoOperand ? nullptr : input<uint32_t>(warp, instr.r[2]);
+  uint32_t result = 0;
+  uint32_t ballots[kLanes];
+  eachSet(mask, [&](int lane) {
+    const uint32_t group = (members == nullptr ? ~0u : members[lane]) & mask;
+    const uint32_t votes = is & group;
+    if (mode == VoteMode::ballot) ballots[lane] = votes;
+    const bool yes = mode == VoteMode::all ? votes == group : mode == VoteMode::any ? votes != 0 : votes == 0 || votes == group;
+    result |= static_cast<uint32_t>(yes) << lane;
+  });
+  if (mode == VoteMode::ballot) {
+    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+    eachSet(mask, [&](int lane) { to[lane] = ballots[lane]; });
+  } else {
+    setPredicate(warp, instr.r[0], mask, result);
+  }
+}
+
+// r[0] = d, r[1] = a, r[2] = members, r[3] = p or none.
+template <class T, bool isAll>
+void match(Warp& warp, const Instr& instr, uint32_t mask) {
+  const T* a = input<T>(warp, instr.r[1]);
+  const uint32_t* members = input<uint32_t>(warp, instr.r[2]);
+  uint32_t equal[kLanes], all = 0;
+  eachSet(mask, [&](int lane) {
+    const uint32_t group = members[lane] & mask;
+    uint32_t same = 0;
+    eachSet(group, [&](int other) { same |= static_cast<uint32_t>(a[other] == a[lane]) << other; });
+    equal[lane] = isAll ? (same == group ? group : 0) : same;
+    all |= static_cast<uint32_t>(same == group) << lane;
+  });
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) { to[lane] = equal[lane]; });
+  if (instr.r[3] != kNoOperand) setPredicate(warp, instr.r[3], mask, all);
+}
+
+// r[0] = d, r[1] = a, r[2] = members.
+template <class T, AtomicOp op>
+void redux(Warp& warp, const Instr& instr, uint32_t mask) {
+  const T* a = input<T>(warp, instr.r[1]);
+  const uint32_t* members = input<uint32_t>(warp, instr.r[2]);
+  T results[kLanes];
+  eachSet(mask, [&](int lane) {
+    const uint32_t group = members[lane] & mask;
+    T total = a[lane];
+    if (op == AtomicOp::add || op == AtomicOp::exclusive) total = 0;
+    eachSet(group, [&](int other) {
+      const T value = a[other];
+      if (op == AtomicOp::add) total += value;
+      else if (op == AtomicOp::minimum) total = value < total ? value : total;
+      else if (op == AtomicOp::maximum) total = value > total ? value : total;
+      else if (op == AtomicOp::conjunction) total &= value;
+      else if (op == AtomicOp::disjunction) total |= value;
+      else total ^= value;
+    });
+    results[lane] = total;
+  });
+  T* to = output<T>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
+}
+
+void activeMask(Warp& warp, const Instr& instr, uint32_t mask) {
+  each<uint32_t>(warp, instr.r[0], mask, [=](int) SHOAL_LAMBDA { return mask; });
+}
+
+// r[0] = d or none, r[1] = members, r[2] = p.
+void elect(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t* members = input<uint32_t>(warp, instr.r[1]);
+  uint32_t leaders = 0, firsts[kLanes];
+  eachSet(mask, [&](int lane) {
+    const uint32_t group = members[lane] & mask;
+    const int first = group == 0 ? lane : __builtin_ctz(group);
+    firsts[lane] = static_cast<uint32_t>(first);
+    leaders |= static_cast<uint32_t>(first == lane) << lane;
+  });
+  if (instr.r[0] != kNoOperand) {
+    uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+    eachSet(mask, [&](int lane) { to[lane] = firsts[lane]; });
+  }
+  setPredicate(warp, instr.r[2], mask, leaders);
+}
+
+}  // namespace
+
+Handler findWarp(const Key& key) {
+  const bool isWide = bytesOf(key.type) == 8;
+  switch (key.op) {
+    case Op::shuffle:
+      switch (static_cast<ShuffleMode>(key.extra)) {
+        case ShuffleMode::up: return shuffle<ShuffleMode::up>;
+        case ShuffleMode::down: return shuffle<ShuffleMode::down>;
+        case ShuffleMode::butterfly: return shuffle<ShuffleMode::butterfly>;
+        case ShuffleMode::index: return shuffle<ShuffleMode::index>;
+      }
+      return nullptr;
+    case Op::vote:
+      switch (static_cast<VoteMode>(key.extra)) {
+        case VoteMode::all: return vote<VoteMode::all>;
+        case VoteMode::any: return vote<VoteMode::any>;
+        case VoteMode::uniform: return vote<VoteMode::uniform>;
+        case VoteMode::ballot: return vote<VoteMode::ballot>;
+      }
+      return nullptr;
+    case Op::match:
+      if (key.extra != 0) return isWide ? match<uint64_t, true> : match<uint32_t, true>;
+      return isWide ? match<uint64_t, false> : match<uint32_t, false>;
+    case Op::redux:
+      switch (static_cast<AtomicOp>(key.extra)) {
+        case AtomicOp::add: return redux<uint32_t, AtomicOp::add>;
+        case AtomicOp::minimum: return key.type == Type::s32 ? redux<int32_t, AtomicOp::minimum> : redux<uint32_t, AtomicOp::minimum>;
+        case AtomicOp::maximum: return key.type == Type::s32 ? redux<int32_t, AtomicOp::maximum> : redux<uint32_t, AtomicOp::maximum>;
+        case AtomicOp::conjunction: return redux<uint32_t, AtomicOp::conjunction>;
+        case AtomicOp::disjunction: return redux<uint32_t, AtomicOp::disjunction>;
+        case AtomicOp::exclusive: return redux<uint32_t, AtomicOp::exclusive>;
+        default: return nullptr;
+      }
+    case Op::activeMask: return activeMask;
+    case Op::elect: return elect;
+    default: return nullptr;
+  }
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES

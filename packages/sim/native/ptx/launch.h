@@ -1,0 +1,136 @@
+// One run of a kernel: what all its blocks share, the blocks, and the threads of the host that carry them out.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "core/allocation.h"
+#include "module.h"
+#include "problem.h"
+
+namespace shoal {
+class Context;
+}
+
+namespace shoal::ptx {
+
+class Heap;
+struct Cluster;
+
+struct Dimensions {
+  unsigned x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t{x} * y * z; }
+};
+
+struct LaunchShape {
+  Dimensions grid, block, cluster;
+  unsigned dynamicSharedBytes = 0;
+  bool isCooperative = false;
+};
+
+class Launch {
+ public:
+  Launch(std::shared_ptr<Context> context, std::shared_ptr<Module> module, const Kernel& kernel, const LaunchShape& shape, std::vector<uint8_t> parameters,
+         std::shared_ptr<Heap> heap);
+  ~Launch();
+  // On the calling thread and those of the pool; returns when all blocks have ended.
+  CUresult run();
+
+  void work();  // a thread's part
+  void fail(CUresult status, const std::string& message);
+  bool mustStop();
+  // Finds memory that the kernel may touch, and keeps it until the kernel has ended.
+  void findRange(uint64_t address, unsigned size, bool isWrite, Range& range);
+  void print(const std::string& text);
+
+  const std::shared_ptr<Context> context;
+  const std::shared_ptr<Module> module;
+  const Kernel& kernel;
+  const LaunchShape shape;
+  const std::vector<uint8_t> parameters;
+  const std::shared_ptr<Heap> heap;
+  const uint64_t id;
+  uint64_t clusters = 0;
+  std::vector<uint64_t> gridWorkspace;  // of cooperative launches, where a grid's barrier keeps its count
+
+ private:
+  friend class Worker;
+  std::atomic<uint64_t> next_{0};
+  std::atomic<bool> isStopped_{false};
+  std::mutex mutex_;
+  CUresult status_ = CUDA_SUCCESS;
+  std::map<uint64_t, std::shared_ptr<Allocation>> held_;
+  std::string printed_;
+  std::chrono::steady_clock::time_point end_{};
+};
+
+// A barrier of a block.
+struct BlockBarrier {
+  uint32_t expectedWarps = 0;  // 0: all
+  uint32_t count = 0;
+  bool isAll = true, isAny = false, isUsed = false;
+};
+
+struct Block {
+  Launch* launch = nullptr;
+  Cluster* cluster = nullptr;
+  unsigned rank = 0;  // in the cluster
+  uint64_t number = 0;
+  unsigned x = 0, y = 0, z = 0;
+  unsigned liveWarps = 0;
+  uint8_t* shared = nullptr;
+  uint8_t* local = nullptr;
+  BlockBarrier barriers[16];
+  std::vector<Warp> warps;
+};
+
+struct Cluster {
+  std::vector<Block> blocks;
+  unsigned x = 0, y = 0, z = 0;
+  uint64_t phase = 0;
+  uint32_t arrived = 0, liveThreads = 0;
+  unsigned passes = 0;
+};
+
+enum class Outcome : uint8_t { finished, blocked, yielded };
+
+class Worker {
+ public:
+  explicit Worker(Launch& launch);
+  ~Worker();
+  void run();
+
+  Launch& launch;
+
+ private:
+  std::unique_ptr<Cluster> makeCluster();
+  void start(Cluster& cluster, uint64_t number);
+  Outcome run(Cluster& cluster, int budget);
+  Outcome run(Warp& warp, int budget);
+  int choose(Warp& warp);
+  void merge(Warp& warp);
+  bool runSplit(Warp& warp, size_t index, int& budget);
+  void branchAway(Warp& warp, uint32_t mask, uint32_t pc, const Split& like);
+  void exitLanes(Warp& warp, uint32_t mask);
+  void arrive(Warp& warp, Split& split, const Instr& instr, uint32_t mask);
+  void completeBarrier(Block& block, unsigned number);
+  void checkClusterBarrier(Cluster& cluster);
+  void finishBarrier(Warp& warp, const Instr& instr, uint32_t mask);
+  void call(Warp& warp, Split& split, const Instr& instr, uint32_t& mask, uint32_t& pc);
+  void callBuiltin(Warp& warp, const CallSite& site, uint32_t mask);
+  void returnFrom(Warp& warp, Split& split, uint32_t mask, uint32_t& pc);
+  Frame* makeFrame(const CodeOf& code, Frame* parent);
+  void release(Frame* frame);
+  std::string where() const;
+
+  std::vector<Range> ranges_;
+  std::map<uint32_t, std::vector<Frame*>> freeFrames_;
+  std::vector<std::unique_ptr<Cluster>> spare_;
+  uint32_t localStride_ = 0;
+  const Warp* current_ = nullptr;
+  size_t running_ = 0;  // the split of it
+};
+
+}  // namespace shoal::ptx

@@ -1,0 +1,150 @@
+// What runs: decoded instructions, warps, and what a warp sees of its block.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "key.h"
+
+namespace shoal::ptx {
+
+struct Block;
+struct Instr;
+struct Warp;
+class Worker;
+
+constexpr int kLanes = 32;
+
+// Computes for the lanes of the mask.
+using Handler = void (*)(Warp&, const Instr&, uint32_t mask);
+
+// What the executor itself looks after; everything else is `plain` and is the handler's.
+enum class Flow : uint8_t { plain, branch, branchIndexed, call, ret, exit, warpSync, warpBarrier, barrier, clusterArrive, clusterWait, yield };
+
+// An operand: an offset among the registers of the frame, or, with the top bit, among the constants of the program. A register
+// holds its 32 lanes side by side, a predicate one bit for each lane.
+constexpr uint32_t kConstant = 0x80000000u;
+
+struct Instr {
+  Handler run = nullptr;
+  uint32_t r[6] = {};
+  int64_t imm = 0;
+  uint32_t guard = 0;  // 0: always; else 1 + the offset of the predicate
+  uint32_t line = 0;
+  uint32_t target = 0;  // a program counter, or an index of the program's lists
+  uint32_t slot = 0;    // of memory instructions, where each worker keeps the range it found
+  Flow flow = Flow::plain;
+  bool isGuardNegated = false;
+  bool isFrameRelative = false;  // an address in the local memory of the frame
+  bool isWide = true;            // a 64-bit address
+  bool isPrecise = false;        // atomics whose old value is wanted, and the like
+  uint8_t count = 1;
+  uint8_t extra = 0;
+};
+
+// A parameter or argument of a function: a register, or bytes in the local memory of the frame.
+struct Passed {
+  bool isRegister = false;
+  uint32_t at = 0;  // an operand, or an offset in the frame
+  uint32_t bytes = 0;
+};
+
+struct CallSite {
+  int32_t function = -1;  // -1: by address
+  int32_t builtin = -1;
+  uint32_t address = 0;   // operand of an indirect call
+  std::vector<Passed> results, arguments;
+};
+
+struct CodeOf {
+  std::string name;
+  bool isDefined = false;
+  uint32_t entry = 0;
+  uint32_t registerBytes = 0;
+  uint32_t localBytes = 0;
+  std::vector<Passed> results, parameters;
+};
+
+struct Program {
+  std::vector<Instr> code;
+  std::vector<uint8_t> constantBytes;
+  const uint8_t* constants = nullptr;  // aligned for vectors
+  std::vector<uint32_t> operands;      // of instructions that have more than six
+  std::vector<CallSite> calls;
+  std::vector<std::vector<uint32_t>> tables;  // of indexed branches
+  std::vector<CodeOf> functions;
+  uint32_t slots = 0;
+};
+
+struct Frame {
+  Frame* parent = nullptr;
+  const CodeOf* code = nullptr;
+  uint8_t* registers = nullptr;
+  uint32_t returnTo = 0;
+  uint32_t localBase = 0;
+  uint32_t depth = 0;
+  uint32_t users = 0;  // splits and frames called from here
+};
+
+enum class Wait : uint8_t { ready, warp, barrier, cluster };
+
+// Lanes of a warp that are at the same instruction.
+struct Split {
+  uint32_t mask = 0;
+  uint32_t pc = 0;
+  Frame* frame = nullptr;
+  Wait wait = Wait::ready;
+  bool isReleased = false;  // the barrier it stands at has let it go
+  uint8_t barrier = 0;
+  uint32_t awaited = 0;     // lanes that a warp-wide operation needs
+  uint32_t turn = 0;        // goes up when it has spun while others waited
+};
+
+// Where an address was found to be allowed.
+struct Range {
+  uint64_t base = 0;
+  uint64_t end = 0;
+  bool isWritable = false;
+};
+
+struct Warp {
+  // What handlers use most comes first. These are of the split that runs.
+  uint8_t* registers = nullptr;
+  const uint8_t* constants = nullptr;
+  uint32_t live = 0;  // lanes that have not exited
+  uint32_t localBase = 0;
+  uint8_t* local = nullptr;
+  uint32_t localStride = 0;
+  uint8_t* shared = nullptr;
+  uint32_t sharedBytes = 0;
+  const uint8_t* parameters = nullptr;
+  uint32_t parameterBytes = 0;
+  Range* ranges = nullptr;
+  const uint32_t* operands = nullptr;
+  uint32_t running = 0;  // the lanes of the split, without the guard
+  uint32_t index = 0;
+  uint32_t barrierCount = 0;  // what the last barrier with a reduction gave
+  bool isBarrierAll = false, isBarrierAny = false;
+  uint64_t clusterPhase = 0;  // of the cluster, when this warp arrived at its barrier
+  Block* block = nullptr;
+  Worker* worker = nullptr;
+  std::vector<Split> splits;
+  uint32_t arrived[16] = {};   // lanes that have come to each barrier
+  uint32_t turn = 0;
+  uint32_t threadX[kLanes], threadY[kLanes], threadZ[kLanes];
+};
+
+// The memory behind an address, or a Fault. `size` bytes from there on are allowed.
+uint8_t* resolveGlobal(Warp& warp, Range& cached, uint64_t address, unsigned size, bool isWrite);
+uint8_t* resolveWindow(Warp& warp, int lane, uint64_t address, unsigned size, bool isWrite);
+[[noreturn]] void failMisaligned(uint64_t address, unsigned size);
+[[noreturn]] void failOutOfRange(const char* space, uint64_t address, unsigned size);
+void readSpecial(Warp& warp, const Instr& instr, uint32_t mask);
+void runTrap(Warp& warp, const Instr& instr, uint32_t mask);
+
+// The loop for a key, built for the best instructions this processor has; null when there is none.
+Handler findHandler(const Key& key);
+
+}  // namespace shoal::ptx

@@ -1,0 +1,98 @@
+// PTX as it was read: what a module declares, and the instructions of its functions, not yet understood.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "types.h"
+
+namespace shoal::ptx {
+
+struct Function;
+
+struct Variable {
+  // A symbol's address among the bytes that a variable begins with.
+  struct Reference {
+    uint64_t offset;
+    std::string_view symbol;
+    int64_t addend;
+    unsigned bytes;
+    unsigned shift;  // for a single byte of an address
+    bool isGeneric;
+    unsigned line;
+  };
+  std::string_view name;
+  Space space = Space::global;
+  Type type = Type::none;
+  uint64_t bytes = 0;
+  unsigned alignment = 1;
+  unsigned line = 0;
+  bool isExtern = false;
+  bool isManaged = false;
+  bool isUnsized = false;
+  bool isFunctionScope = false;
+  int32_t reg = -1;  // a parameter that is a register
+  std::vector<uint8_t> bytesAtStart;
+  std::vector<Reference> references;
+  uint64_t address = 0;  // of the memory, in the shared memory, or in the frame of the function
+};
+
+enum class OperandKind : uint8_t { reg, variable, integer, real32, real64, special, name, sink, vector, address, list, pair };
+
+struct Operand {
+  OperandKind kind = OperandKind::sink;
+  bool isNegated = false;
+  bool isUnsigned = false;
+  uint32_t reg = 0;
+  Variable* variable = nullptr;
+  std::string_view name;
+  int64_t value = 0;  // a number, the bits of a float, or what is added to a variable or an address
+  std::vector<Operand> parts;
+};
+
+struct Statement {
+  unsigned line = 0;
+  int32_t guard = -1;
+  bool isGuardNegated = false;
+  std::string_view opcode;
+  std::vector<std::string_view> modifiers;
+  std::vector<Operand> operands;
+};
+
+struct Prototype {
+  std::vector<Variable*> results, parameters;
+};
+
+struct Function {
+  std::string_view name;
+  bool isKernel = false;
+  bool isDefined = false;
+  bool isExtern = false;
+  unsigned line = 0;
+  std::vector<Variable*> results, parameters;
+  std::vector<Type> registers;
+  std::vector<Variable*> locals;  // of .local and .param
+  std::vector<Variable*> shared;
+  std::vector<Statement> statements;
+  std::unordered_map<std::string_view, size_t> labels;  // the statement that follows
+  std::unordered_map<std::string_view, std::vector<std::string_view>> targets;
+  unsigned maxThreads[3] = {0, 0, 0};
+  unsigned requiredThreads[3] = {0, 0, 0};
+  unsigned cluster[3] = {0, 0, 0};
+  unsigned minBlocks = 0, maxRegisters = 0;
+};
+
+struct Syntax {
+  unsigned versionMajor = 0, versionMinor = 0;
+  unsigned target = 0;
+  std::deque<Variable> variables;
+  std::deque<Function> functions;
+  std::vector<Variable*> globals;  // of the module: .global, .const, .shared
+  std::unordered_map<std::string_view, Variable*> variableNames;
+  std::unordered_map<std::string_view, Function*> functionNames;
+};
+
+}  // namespace shoal::ptx
