@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { Device, isSoftwareDevice } from '@shoal/driver'
 import type { CaseContext, ConformanceCase, Requirements, Suite } from './suite.js'
 import { whyNoDelay } from './support/delay.js'
@@ -18,6 +19,13 @@ export interface CaseResult {
 }
 
 const defaultTimeout = 60_000
+const noKernels = 'SHOAL_KERNELS does not name the folder of test kernels'
+
+/** The software device runs the PTX that lies beside the sources. */
+function kernelFolder(): string | undefined {
+  const beside = isSoftwareDevice() ? fileURLToPath(new URL('../../gpu/kernels', import.meta.url)) : undefined
+  return process.env['SHOAL_KERNELS'] ?? beside
+}
 
 /** How a case ends whose question cannot be asked. */
 class Skipped extends Error {}
@@ -31,10 +39,7 @@ export function whySkipped(requires: Requirements = {}): string | undefined {
   if (count < (requires.devices ?? 1)) return `needs ${requires.devices ?? 1} devices, there are ${count}`
   const ranks = requires.ranks ?? 0
   if (!isSoftware && count < ranks) return `needs ${ranks} devices, there are ${count}`
-  if (requires.kernels === true) {
-    if (isSoftware) return 'the software device runs no kernels yet'
-    if (process.env['SHOAL_KERNELS'] === undefined) return 'SHOAL_KERNELS does not name the folder of test kernels'
-  }
+  if (requires.kernels === true && kernelFolder() === undefined) return noKernels
   return requires.delay === true ? whyNoDelay() : undefined
 }
 
@@ -66,8 +71,8 @@ async function runWithCleanup(test: ConformanceCase, random: Random, notes: stri
     isSoftware: isSoftwareDevice(),
     random,
     get kernels() {
-      const folder = process.env['SHOAL_KERNELS']
-      if (folder === undefined) throw new Error('SHOAL_KERNELS is not set')
+      const folder = kernelFolder()
+      if (folder === undefined) throw new Error(noKernels)
       return folder
     },
     own(object) {

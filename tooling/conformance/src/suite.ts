@@ -7,7 +7,7 @@ export interface Requirements {
   readonly devices?: number
   /** Processes with at least so many devices: the software device makes them, GPUs have to be there. */
   readonly ranks?: number
-  /** A device that runs kernels, and the folder SHOAL_KERNELS with the test kernels. */
+  /** Test kernels: on a GPU the folder that SHOAL_KERNELS names. */
   readonly kernels?: boolean
   /** A way to keep a stream busy: the software device, or the spin kernel. */
   readonly delay?: boolean
@@ -23,7 +23,7 @@ export interface CaseContext {
   readonly isSoftware: boolean
   /** Fresh numbers in every run; the seed is printed when the case fails. */
   readonly random: Random
-  /** The folder of test kernels. @throws Error when SHOAL_KERNELS is not set. */
+  /** The folder of test kernels. @throws Error on a GPU when SHOAL_KERNELS is not set. */
   readonly kernels: string
   /** Disposes of an object when the case ends, last made first. */
   own<T extends Disposable>(object: T): T
