@@ -2,7 +2,7 @@ import { DisposedError, StatusError } from '@shoal/types'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { compile, lastOccupancy, shimActiveBlocks, shimEnvironment } from '../../driver/test/support/shim.js'
 
-// The software device runs no kernels: a library in front of it answers, from the numbers of one multiprocessor.
+// A library in front of the software device answers, from the numbers of one multiprocessor.
 Object.assign(process.env, shimEnvironment(compile('kernelShim')), { SHOAL_SIM_DEVICES: '1' })
 const { availableSharedMemory, maxActiveBlocks, searchBlockSize } = await import('@shoal/cuda-base')
 const { TestDevice, throwing } = await import('./support.js')

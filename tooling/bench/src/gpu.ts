@@ -54,7 +54,7 @@ export async function benchGpu(options: RunOptions): Promise<Outcome> {
   const { rows, names, python } = await measureCalls(device, options, Object.keys(titles))
   console.log('Calls of the CUDA driver (median of rounds, each the best of 5 loops), and the ratio to C\n')
   printCalls({ rows, names, python })
-  if (device.isSoftware) console.log('without launches: the software device runs no kernels')
+  if (device.isSoftware) console.log('without launches: those of the software device are computed here')
   const launch = rows.find((row) => row.case === 'launch4')?.ratioToC['driver']
   const what = '4-argument launch through the driver package, ratio to C'
   const details = { ...aboutDevices([device], options), callsPerBurst, python }

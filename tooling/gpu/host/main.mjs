@@ -98,7 +98,7 @@ async function runJob({ name, limit, gpus: needed = 1, kernels = false, command 
     return { name, status: 'not run', seconds: 0, reason: `needs ${needed} GPUs, this host has ${gpus}` }
   }
   if (kernels && software) {
-    return { name, status: 'not run', seconds: 0, reason: 'the software device runs no kernels' }
+    return { name, status: 'not run', seconds: 0, reason: 'its kernels are compiled for a GPU' }
   }
   const scratch = mkdtempSync(join(tmpdir(), 'shoal-job-'))
   const json = join(scratch, 'figures.json')

@@ -8,7 +8,7 @@ import { startPe } from './start.js'
 const elements = 10_007
 const { job, device, session } = await startPe()
 const { pe } = session
-if (device.isSoftware) throw new Error('the software device runs no kernels: this example needs GPUs')
+if (device.isSoftware) throw new Error('the device library of NVSHMEM is machine code: this example needs GPUs')
 
 const path = await job.share('kernel', async () => Buffer.from(await buildKernel(device)), { timeout: 120_000 })
 const cubin = Buffer.from(path).toString()

@@ -20,7 +20,7 @@ export interface DriverCalls {
   readonly event: Event
   readonly from: DeviceBuffer<'f32'>
   readonly to: DeviceBuffer<'f32'>
-  /** Undefined on the software device, which runs no kernels. */
+  /** Undefined on the software device: what its launches take says nothing about a GPU's. */
   readonly kernels:
     | { readonly empty0: Kernel<readonly []>; readonly empty4: Kernel<readonly ['f32', 'ptr', 'ptr', 'i32']> }
     | undefined

@@ -104,7 +104,7 @@ export async function start(checked: CheckedInit, context: PrimaryContext, api: 
   }
 }
 
-/** The software device implements NVSHMEM's atomics and runs no kernels; with GPUs it is the other way round. */
+/** The software device's NVSHMEM implements the atomics of the host; NVIDIA's does not. */
 async function atomicSupport(queue: CallQueue): Promise<AtomicSupport> {
   if (isSoftwareDevice()) return 'library'
   try {

@@ -83,7 +83,7 @@ constexpr Attribute kAttributes[] = {
     {91, 1},           // host pointer usable for registered memory
     {92, 0},           // 92 to 94: the first stream memory operations, retired
     {93, 0}, {94, 0},
-    {95, 0},           // cooperative launch
+    {95, 1},           // cooperative launch
     {96, 0},           // cooperative launch on several devices
     {97, 232448},      // shared memory per block with opt-in, bytes
     {98, 0},           // flush of remote writes
@@ -107,7 +107,7 @@ constexpr Attribute kAttributes[] = {
     {116, 0},          // RDMA
     {117, 0}, {118, 0},
     {119, 1},          // handle types of memory pools: POSIX file descriptors
-    {120, 0},          // cluster launch
+    {120, 1},          // cluster launch
     {121, 0},          // deferred mapping of arrays
     {122, 1},          // 64-bit stream memory operations
     {123, 1},          // waiting with NOR
@@ -116,7 +116,7 @@ constexpr Attribute kAttributes[] = {
     {126, 1},          // memory synchronization domains
     {127, 0},          // tensor maps
     {128, -1},         // fabric handles, where they were asked for
-    {129, 0},          // unified function pointers
+    {129, 1},          // unified function pointers
     {130, 0},          // NUMA configuration
     {131, -1},         // NUMA node of the device: none
     {132, 1},          // multicast

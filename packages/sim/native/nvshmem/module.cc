@@ -1,4 +1,4 @@
-// Modules and libraries whose kernels call NVSHMEM. The software device runs no kernels.
+// Modules and libraries whose kernels call NVSHMEM: there is no device library for the software device.
 #include "report.h"
 #include "session.h"
 
@@ -10,7 +10,7 @@ constexpr char kState[] = "nvshmemi_device_state_d";  // where the device librar
 
 int check(const char* function, CUresult status) {
   if (status == CUDA_SUCCESS) {
-    report("%s: kernels do not run on the software device", function);
+    report("%s: kernels that call NVSHMEM do not run on the software device", function);
     return NVSHMEMX_ERROR_NOT_SUPPORTED;
   }
   const char* name = nullptr;

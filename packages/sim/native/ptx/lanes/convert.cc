@@ -249,7 +249,7 @@ Handler frequent(const Key& key) {
     if (isExact && to == Type::bf16 && from == Type::f32) return unary<uint16_t, float, ToBrain>;
     if (key.rounding == Rounding::rzi && to == Type::s32 && from == Type::f32) return unary<int32_t, float, Truncate32>;
   }
-  if (toBytes == 4 && fromBytes == 4 && bytesOf(to) == 4) {
+  if (toBytes == 4 && fromBytes == 4 && bytesOf(to) == 4 && isInteger(to)) {
     if (from == Type::u8) return narrow<uint32_t, uint8_t, uint32_t>;
     if (from == Type::s8) return narrow<int32_t, int8_t, uint32_t>;
     if (from == Type::u16) return narrow<uint32_t, uint16_t, uint32_t>;
