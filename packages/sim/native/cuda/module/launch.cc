@@ -11,7 +11,7 @@
 using namespace shoal;
 
 // Of what an attribute says, the two that change how blocks run.
-struct CUlaunchAttribute_st {
+struct CUlaunchAttribute {
   int id;
   char padding[4];
   union {

@@ -40,7 +40,7 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, ui
   if (base == 0) return nullptr;
   auto block = std::make_shared<ArenaBlock>(device.arena, base, bytes, false);
   auto made = std::make_shared<Allocation>(Allocation::Description{isManaged ? MemoryKind::managed : MemoryKind::device, base, bytes, Place::device, context,
-                                                                   &device, isManaged ? CU_MEM_ATTACH_GLOBAL : 0u, std::move(block)});
+                                                                   &device, isManaged ? static_cast<unsigned>(CU_MEM_ATTACH_GLOBAL) : 0u, std::move(block)});
   state().allocations.put(made);
   return made;
 }
