@@ -8,14 +8,14 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * The median of the ratio inside each two rounds after one another: machines drift from round to round, ratios less so. In
- * one of the two rounds each subject goes first: memory that another process gave back just before is a quarter dearer.
+ * The median over each two rounds after one another of the geometric mean of their ratios: machines drift from round to round,
+ * ratios less so. In one of the two rounds each subject goes first: memory that another process gave back just before is a
+ * quarter dearer.
  */
 export function medianRatio(ours: readonly number[], theirs: readonly number[]): number {
-  const over = (values: readonly number[], round: number): number =>
-    (values[round] ?? Number.NaN) + (values.length > 1 ? (values[round + 1] ?? Number.NaN) : 0)
-  const ratios = ours.map((_, round) => over(ours, round) / over(theirs, round))
-  return median(ours.length > 1 ? ratios.slice(0, -1) : ratios)
+  const ratios = ours.map((value, round) => value / (theirs[round] ?? Number.NaN))
+  const pairs = ratios.slice(1).map((ratio, round) => Math.sqrt(ratio * (ratios[round] ?? Number.NaN)))
+  return median(pairs.length > 0 ? pairs : ratios)
 }
 
 /** The figures of one subject in one case. */

@@ -275,6 +275,7 @@ async function ncclWorld(): Promise<World> {
   const team = communicator.team('world')
   const sum = await communicator.createPreMulSum(2, { dtype: 'f32' })
   const window = await communicator.registerWindow(windowMemory)
+  const prepared = communicator.prepareAllReduce(buffer, buffer, { stream })
   const deviceCommunicator = await communicator.createDeviceCommunicator({})
   const second = DeviceBuffer.allocate(device, 'f32', 64)
   second.dispose()
@@ -315,6 +316,7 @@ async function ncclWorld(): Promise<World> {
       '#peer': () => 0,
       '#root': () => 0,
       '#color': () => 0,
+      '#collectives': () => [prepared],
       '#exclude': () => [],
       '#scalar': () => 2,
       'Communicator.createPreMulSum#dtype': () => 'f32',
