@@ -129,7 +129,7 @@ function ncclRow(row: Row, layout: Layout, ranks: number): NcclRow {
     operation,
     bytes,
     busBandwidthGBps: ofSubjects((name) => (bytes * factor) / (row.subjects[name]?.median ?? Number.NaN) / 1000),
-    busBandwidthRatio: ofSubjects((name) => ratioBetween(row, 'C', name)),
+    busBandwidthRatio: ofSubjects((name) => 1 / ratioBetween(row, name, 'C')),
   }
 }
 
