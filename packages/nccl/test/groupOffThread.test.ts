@@ -149,8 +149,9 @@ test('a group whose communicator has ended before its turn is refused', async ()
 })
 
 test('what NCCL refuses to take back once the group has ended is a warning', async () => {
-  const { handle } = communicators[0]
-  const op = communicators[0].createPreMulSum(2, { dtype: 'f32' })
+  const [communicator] = communicators as [Communicator]
+  const { handle } = communicator
+  const op = communicator.createPreMulSum(2, { dtype: 'f32' })
   // Somebody else takes it back: whichever number it has, it is the only one.
   const statuses = Array.from({ length: 64 }, (_, index) => ncclRedOpDestroy(ncclRedOp_t.ncclNumOps + index, handle))
   expect(statuses.filter((status) => status === 0)).toHaveLength(1)

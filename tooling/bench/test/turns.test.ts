@@ -30,7 +30,7 @@ test('subjects take turns in every case, after one that is not counted', async (
   ])
   expect(rows[0]?.subjects['C']?.rounds).toEqual([10, 20])
   expect(rows[0]?.subjects['shoal']?.rounds).toEqual([20, 30])
-  expect(rows[0]?.ratioToC).toEqual({ C: 1, shoal: 50 / 30 })
+  expect(rows[0]?.ratioToC).toEqual({ C: 1, shoal: Math.sqrt((20 / 10) * (30 / 20)) })
   expect(rows[1]?.subjects).not.toHaveProperty('shoal')
   expect(ratioBetween(rows[1], 'shoal', 'C')).toBeNaN()
 })

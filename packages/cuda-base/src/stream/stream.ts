@@ -246,7 +246,9 @@ export class Stream extends Resource implements StreamLike {
     requireFunction(fn, 'Stream.hostFunction', 'fn')
     const { handle, context } = this
     return new Promise<void>((resolve, reject) => {
+      let isCalled = false
       const callback = createHostCallback(() => {
+        isCalled = true
         callback.dispose()
         try {
           fn()
@@ -263,7 +265,9 @@ export class Stream extends Resource implements StreamLike {
       }
       // Host functions are forgotten once the context has an error; the event behind this one tells.
       streamStatus(context, handle).then((status) => {
-        if (status === Status.success) return
+        // The call is on its way to this thread, which may have nothing else that keeps it.
+        const untilCalled = (): void => void (isCalled || setImmediate(untilCalled))
+        if (status === Status.success) return untilCalled()
         callback.dispose()
         reject(context._error(status, 'launchHostFunc'))
       }, reject)

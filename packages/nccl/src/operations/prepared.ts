@@ -7,10 +7,10 @@ import {
   loadedFrom,
   type MemoryLike,
   memoryProtocol,
-  requireArrayLike,
   requireInstance,
   type StreamLike,
   streamProtocol,
+  wrongType,
 } from '@shoal/types'
 import { contextError, ncclError } from '../errors.js'
 import { group } from '../group/group.js'
@@ -216,7 +216,8 @@ export class PreparedGroup {
  */
 export function prepareGroup(collectives: readonly PreparedCollective[]): PreparedGroup {
   const api = 'prepareGroup'
-  const list = Array.from(requireArrayLike(collectives, api, 'collectives'))
+  if (!Array.isArray(collectives)) throw wrongType(api, 'collectives', 'an array of prepared collectives', collectives)
+  const list = Array.from(collectives as readonly PreparedCollective[])
   for (const [index, one] of list.entries()) requireInstance(one, api, `collectives[${index}]`, PreparedCollective)
   return new PreparedGroup(list)
 }

@@ -22,6 +22,7 @@ const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string
   [/nvshmem/, /^Session\.globalExit$/, 'ends the process; a test of its own asks it'],
   [/nccl/, /^NcclParameter\./, 'the software device has no parameters'],
   [/driver|runtime|ffi/, /^new DescriptorSocket$/, 'made by its factories'],
+  [/nccl/, /^new PreparedGroup$/, 'made by prepareGroup'],
 ]
 
 /** Why a function is not asked; undefined for one that is. */

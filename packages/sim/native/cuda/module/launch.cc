@@ -10,20 +10,8 @@
 
 using namespace shoal;
 
-// Of what an attribute says, the two that change how blocks run.
-struct CUlaunchAttribute {
-  int id;
-  char padding[4];
-  union {
-    char bytes[64];
-    int cooperative;
-    unsigned clusterSize[3];
-  } value;
-};
-
 namespace {
 
-constexpr int kCooperative = 2, kClusterSize = 4;
 constexpr unsigned kMultiprocessors = 4;
 
 // What the parameters point to, laid out as the kernel has it.
@@ -106,9 +94,10 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   bool hasCluster = false;
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
-    if (attribute.id == kCooperative) shape.isCooperative = attribute.value.cooperative != 0;
-    if (attribute.id != kClusterSize) continue;
-    shape.cluster = {attribute.value.clusterSize[0], attribute.value.clusterSize[1], attribute.value.clusterSize[2]};
+    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) shape.isCooperative = attribute.value.cooperative != 0;
+    if (attribute.id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const auto& [x, y, z] = attribute.value.clusterDim;
+    shape.cluster = {x, y, z};
     hasCluster = true;
   }
   return launch(handle, config->hStream, perThread, shape, hasCluster, pointers, extra);

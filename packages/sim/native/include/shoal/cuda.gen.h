@@ -579,6 +579,26 @@ enum CUmemorytype : int {
   CU_MEMORYTYPE_ARRAY = 3,
   CU_MEMORYTYPE_UNIFIED = 4,
 };
+enum CUlaunchAttributeID : int {
+  CU_LAUNCH_ATTRIBUTE_IGNORE = 0,
+  CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW = 1,
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+  CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY = 3,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
+  CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
+  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP = 9,
+  CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN = 10,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
+  CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12,
+  CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE = 13,
+  CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14,
+  CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING = 16,
+};
+typedef CUlaunchAttributeID CUkernelNodeAttrID;
+typedef CUlaunchAttributeID CUstreamAttrID;
 enum CUdriverProcAddress_flags : int {
   CU_GET_PROC_ADDRESS_DEFAULT = 0,
   CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
@@ -702,7 +722,107 @@ struct CUexecAffinityParam {
   CUexecAffinityParam_param param;
 };
 static_assert(sizeof(CUexecAffinityParam) == 8, "CUexecAffinityParam");
+enum CUaccessProperty : int {
+  CU_ACCESS_PROPERTY_NORMAL = 0,
+  CU_ACCESS_PROPERTY_STREAMING = 1,
+  CU_ACCESS_PROPERTY_PERSISTING = 2,
+};
+struct CUaccessPolicyWindow;
+typedef CUaccessPolicyWindow CUaccessPolicyWindow_v1;
+struct CUaccessPolicyWindow {
+  void *base_ptr;
+  size_t num_bytes;
+  float hitRatio;
+  CUaccessProperty hitProp;
+  CUaccessProperty missProp;
+};
+static_assert(sizeof(CUaccessPolicyWindow) == 32, "CUaccessPolicyWindow");
+struct CUlaunchAttributeValue_clusterDim;
+struct CUlaunchAttributeValue_clusterDim {
+  unsigned int x;
+  unsigned int y;
+  unsigned int z;
+};
+static_assert(sizeof(CUlaunchAttributeValue_clusterDim) == 12, "CUlaunchAttributeValue_clusterDim");
+struct CUlaunchAttributeValue_programmaticEvent;
+struct CUlaunchAttributeValue_programmaticEvent {
+  CUevent event;
+  int flags;
+  int triggerAtBlockStart;
+};
+static_assert(sizeof(CUlaunchAttributeValue_programmaticEvent) == 16, "CUlaunchAttributeValue_programmaticEvent");
+struct CUlaunchAttributeValue_launchCompletionEvent;
+struct CUlaunchAttributeValue_launchCompletionEvent {
+  CUevent event;
+  int flags;
+};
+static_assert(sizeof(CUlaunchAttributeValue_launchCompletionEvent) == 16, "CUlaunchAttributeValue_launchCompletionEvent");
+struct CUlaunchMemSyncDomainMap;
+struct CUlaunchMemSyncDomainMap {
+  unsigned char default_;
+  unsigned char remote;
+};
+static_assert(sizeof(CUlaunchMemSyncDomainMap) == 2, "CUlaunchMemSyncDomainMap");
+struct CUlaunchAttributeValue_preferredClusterDim;
+struct CUlaunchAttributeValue_preferredClusterDim {
+  unsigned int x;
+  unsigned int y;
+  unsigned int z;
+};
+static_assert(sizeof(CUlaunchAttributeValue_preferredClusterDim) == 12, "CUlaunchAttributeValue_preferredClusterDim");
+typedef struct CUgraphDeviceUpdatableNode_st *CUgraphDeviceNode;
+struct CUlaunchAttributeValue_deviceUpdatableKernelNode;
+struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
+  int deviceUpdatable;
+  CUgraphDeviceNode devNode;
+};
+static_assert(sizeof(CUlaunchAttributeValue_deviceUpdatableKernelNode) == 16, "CUlaunchAttributeValue_deviceUpdatableKernelNode");
+enum CUsynchronizationPolicy : int {
+  CU_SYNC_POLICY_AUTO = 1,
+  CU_SYNC_POLICY_SPIN = 2,
+  CU_SYNC_POLICY_YIELD = 3,
+  CU_SYNC_POLICY_BLOCKING_SYNC = 4,
+};
+enum CUclusterSchedulingPolicy : int {
+  CU_CLUSTER_SCHEDULING_POLICY_DEFAULT = 0,
+  CU_CLUSTER_SCHEDULING_POLICY_SPREAD = 1,
+  CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING = 2,
+};
+enum CUlaunchMemSyncDomain : int {
+  CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT = 0,
+  CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE = 1,
+};
+union CUlaunchAttributeValue;
+typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
+typedef CUlaunchAttributeValue CUkernelNodeAttrValue_v1;
+typedef CUlaunchAttributeValue CUstreamAttrValue;
+typedef CUlaunchAttributeValue CUstreamAttrValue_v1;
+union CUlaunchAttributeValue {
+  char pad[64];
+  CUaccessPolicyWindow accessPolicyWindow;
+  int cooperative;
+  CUsynchronizationPolicy syncPolicy;
+  CUlaunchAttributeValue_clusterDim clusterDim;
+  CUclusterSchedulingPolicy clusterSchedulingPolicyPreference;
+  int programmaticStreamSerializationAllowed;
+  CUlaunchAttributeValue_programmaticEvent programmaticEvent;
+  CUlaunchAttributeValue_launchCompletionEvent launchCompletionEvent;
+  int priority;
+  CUlaunchMemSyncDomainMap memSyncDomainMap;
+  CUlaunchMemSyncDomain memSyncDomain;
+  CUlaunchAttributeValue_preferredClusterDim preferredClusterDim;
+  CUlaunchAttributeValue_deviceUpdatableKernelNode deviceUpdatableKernelNode;
+  unsigned int sharedMemCarveout;
+  unsigned int nvlinkUtilCentricScheduling;
+};
+static_assert(sizeof(CUlaunchAttributeValue) == 64, "CUlaunchAttributeValue");
 struct CUlaunchAttribute;
+struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char pad[4];
+  CUlaunchAttributeValue value;
+};
+static_assert(sizeof(CUlaunchAttribute) == 72, "CUlaunchAttribute");
 struct CUlaunchConfig {
   unsigned int gridDimX;
   unsigned int gridDimY;
