@@ -1,5 +1,5 @@
+import { isInstance } from '../anyValue.js'
 import { describeValue } from '../describeValue.js'
-import { isInstance } from './anyValue.js'
 import { wrongType } from './scalars.js'
 
 /**

@@ -1,5 +1,5 @@
+import { isInstance } from '../anyValue.js'
 import { AbortedError } from '../errors/lifetime.js'
-import { isInstance } from './anyValue.js'
 import { outOfRange, wrongType } from './scalars.js'
 
 /** The keys an options object may have. Written as an object, so that the compiler sees that none of `T` is missing. */

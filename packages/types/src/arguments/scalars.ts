@@ -1,5 +1,5 @@
+import { isArray, isRevoked } from '../anyValue.js'
 import { describeValue } from '../describeValue.js'
-import { isArray, isRevoked } from './anyValue.js'
 
 /**
  * The checks of arguments that all safe packages share. Each takes the name of the public function (`api`) and of its

@@ -1,4 +1,4 @@
-import { isInstance, propertyOf } from '../arguments/anyValue.js'
+import { isInstance, propertyOf } from '../anyValue.js'
 import { nameErrorClass, ShoalError } from './base.js'
 
 /** What a {@link DisposedError} says. */

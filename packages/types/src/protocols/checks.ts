@@ -1,4 +1,4 @@
-import { propertyOf } from '../arguments/anyValue.js'
+import { propertyOf } from '../anyValue.js'
 import { requireAddress, requireInteger, wrongType } from '../arguments/scalars.js'
 
 /** Ordinals and -1 for "none" go up to what a C `int` holds. */

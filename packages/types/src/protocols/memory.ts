@@ -1,4 +1,4 @@
-import { isInstance } from '../arguments/anyValue.js'
+import { isInstance } from '../anyValue.js'
 import { requireOptions } from '../arguments/options.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'

@@ -1,4 +1,4 @@
-import { isArray, propertyOf } from '../arguments/anyValue.js'
+import { isArray, propertyOf } from '../anyValue.js'
 import { wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
 import { type DType, dtypeInfo, isDType } from '../dtypes/dtype.js'

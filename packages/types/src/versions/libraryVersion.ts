@@ -1,4 +1,4 @@
-import { propertyOf } from '../arguments/anyValue.js'
+import { propertyOf } from '../anyValue.js'
 import { inspectKey, inspectLine } from '../arguments/instances.js'
 import { outOfRange, requireInteger, wrongType } from '../arguments/scalars.js'
 
