@@ -4,6 +4,7 @@ import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
 import {
   inspectKey,
   inspectLine,
+  isArray,
   loadedFrom,
   type MemoryLike,
   memoryProtocol,
@@ -216,8 +217,8 @@ export class PreparedGroup {
  */
 export function prepareGroup(collectives: readonly PreparedCollective[]): PreparedGroup {
   const api = 'prepareGroup'
-  if (!Array.isArray(collectives)) throw wrongType(api, 'collectives', 'an array of prepared collectives', collectives)
-  const list = Array.from(collectives as readonly PreparedCollective[])
+  if (!isArray(collectives)) throw wrongType(api, 'collectives', 'an array of prepared collectives', collectives)
+  const list = Array.from(collectives)
   for (const [index, one] of list.entries()) requireInstance(one, api, `collectives[${index}]`, PreparedCollective)
   return new PreparedGroup(list)
 }
