@@ -22,12 +22,12 @@ describe('the first failure', () => {
 
   test('kills those who do not listen, after the grace', async () => {
     const began = performance.now()
-    const one = start(['-n', '3', '--grace', '0.7', ranks, 'stubborn'])
+    const one = start(['-n', '3', '--grace', '4', ranks, 'stubborn'])
     const { code, output, errors } = await one.end
     expect(code).toBe(5)
     expect(output.match(/ignored SIGTERM/g)).toHaveLength(2)
-    expect(errors).toContain('ranks 1, 2 did not end within 0.7 s, killed')
-    expect(performance.now() - began).toBeGreaterThan(900)
+    expect(errors).toContain('ranks 1, 2 did not end within 4 s, killed')
+    expect(performance.now() - began).toBeGreaterThan(4200)
     await expectEnded(pidsIn(output))
   })
 
