@@ -24,5 +24,6 @@ export async function copiedPerTurn(work: () => Promise<unknown>): Promise<numbe
     isOver = true
     prototype.set = set
   }
+  if (most === 0) throw new Error('nothing was copied by set(), which is all that is counted here')
   return most
 }

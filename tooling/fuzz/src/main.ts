@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** `npm run fuzz`: one campaign by name, the model when none is named. */
-import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { readOptions, runCampaign, usage } from './model/campaign.js'
 import { rankDeaths } from './ranks/rankDeaths.js'
@@ -30,18 +29,16 @@ const campaigns: Readonly<Record<string, Campaign>> = {
     },
   },
   arguments: {
-    title: 'wrong arguments for every function: --seed N, --packages driver,nccl',
+    title: 'wrong arguments for every function: --packages driver,nccl',
     async run(values) {
-      const text = { type: 'string' } as const
-      const given = parseArgs({ args: [...values], options: { seed: text, packages: text } }).values
-      const seed = Number(given.seed ?? randomInt(2 ** 31))
+      const given = parseArgs({ args: [...values], options: { packages: { type: 'string' } } }).values
       // It reads declarations with the compiler, which the others need not load.
       const { runArgumentSweep } = await import('./arguments/index.js')
       const packages = given.packages?.split(',')
-      const result = await runArgumentSweep({ seed, ...(packages === undefined ? {} : { packages }) })
+      const result = await runArgumentSweep(packages === undefined ? {} : { packages })
       for (const line of [...result.accepted, ...result.failures, ...result.unnamed]) say(line)
       const { asked, refused, typed, named, accepted, failures } = result
-      say(`seed ${seed}: ${asked} asked, ${refused} refused, ${typed} typed, ${named} name function and parameter`)
+      say(`${asked} asked, ${refused} refused, ${typed} typed, ${named} name function and parameter`)
       return accepted.length + failures.length === 0 ? 0 : 1
     },
   },

@@ -4,10 +4,10 @@ import { runArgumentSweep } from '../dist/arguments/index.js'
 let sweep: Awaited<ReturnType<typeof runArgumentSweep>>
 
 beforeAll(async () => {
-  sweep = await runArgumentSweep({ seed: 1 })
+  sweep = await runArgumentSweep({})
 })
 
-describe('every function of every package, with 45 kinds of wrong arguments', () => {
+describe('every function that exclusions.ts does not name, with 45 kinds of wrong arguments', () => {
   test('is asked', () => {
     expect(sweep.asked).toBeGreaterThan(80_000)
     expect(sweep.refused).toBeGreaterThan(0.9 * sweep.asked)

@@ -86,6 +86,8 @@ export class Scratch {
       const broken = results.filter(({ status }) => status !== 'passed').map(({ name }) => name)
       for (const name of broken) console.log(`  left out, since the original fails: ${name.slice(this.root.length)}`)
       const sound = results.filter(({ status }) => status === 'passed')
+      // Nothing could notice a fault then, and all would count as unseen.
+      if (sound.length === 0) throw new Error(`the original passes no test of ${folder}`)
       this.#baselines.set(folder, new Map(sound.map((one) => [one.name, (one.endTime - one.startTime) / 1000])))
     }
   }
@@ -114,7 +116,8 @@ export class Scratch {
     const started = performance.now()
     // `timeout` ends the whole group: workers of vitest, and what the tests started.
     const command = ['--signal=KILL', `${Math.ceil(limit)}`, join(this.root, 'node_modules/.bin/vitest'), ...all]
-    const { status, signal } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
+    const { status, signal, error } = spawnSync('timeout', command, { cwd: this.root, stdio: 'ignore' })
+    if (error !== undefined) throw error
     const report = existsSync(output) ? (JSON.parse(readFileSync(output, 'utf8')) as Report) : undefined
     if (signal !== null) return { verdict: { outcome: 'timeout', share: 1 } }
     const failed = report?.testResults.find((file) => file.status !== 'passed')

@@ -1,4 +1,4 @@
-// Puts module and kernel functions in front of the software device, which runs no kernels: tests see what the driver
+// Puts module and kernel functions in front of the software device's own: tests see what the driver
 // package hands to them. A kernel's name tells its parameters: "args_4_8" has one of 4 and one of 8 bytes.
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -4,14 +4,13 @@ import { ncclGroupEnd, ncclGroupStart, ncclResult_t } from '@shoal/nccl-sys'
 import {
   inspectKey,
   inspectLine,
-  isArray,
   loadedFrom,
   type MemoryLike,
   memoryProtocol,
   requireInstance,
+  requireList,
   type StreamLike,
   streamProtocol,
-  wrongType,
 } from '@shoal/types'
 import { contextError, ncclError } from '../errors.js'
 import { group } from '../group/group.js'
@@ -217,8 +216,7 @@ export class PreparedGroup {
  */
 export function prepareGroup(collectives: readonly PreparedCollective[]): PreparedGroup {
   const api = 'prepareGroup'
-  if (!isArray(collectives)) throw wrongType(api, 'collectives', 'an array of prepared collectives', collectives)
-  const list = Array.from(collectives)
+  const list = requireList(collectives, api, 'collectives', 'an array of prepared collectives')
   for (const [index, one] of list.entries()) requireInstance(one, api, `collectives[${index}]`, PreparedCollective)
   return new PreparedGroup(list)
 }

@@ -53,7 +53,7 @@ class Questions {
       return
     }
     for (const [index, parameter] of parameters.entries()) {
-      if (isConstant(parameter)) continue
+      if (isConstant(parameter, parameters)) continue
       await this.#askParameter(parameter, parameter, (junk) => this.#argumentsWith(index, junk))
       for (const option of parameter.options) {
         await this.#askParameter(option, parameter, (junk) =>
@@ -165,8 +165,9 @@ class Questions {
 }
 
 /** What a caller of the checks writes into its source: names for messages. */
-function isConstant({ name, type }: Parameter): boolean {
-  return /^(?:api|name|parameter|path|expected|syscall)$/.test(name) && /^string/.test(type) && name !== 'path'
+function isConstant({ name, type }: Parameter, all: readonly Parameter[]): boolean {
+  if (!/^string/.test(type)) return false
+  return /^(?:api|parameter|expected|syscall)$/.test(name) || (name === 'name' && all.some((one) => one.name === 'api'))
 }
 
 const unanswered = Symbol('unanswered')

@@ -28,7 +28,6 @@ export interface ArgumentSweepResult {
 }
 
 export interface ArgumentSweepOptions {
-  readonly seed: number
   /** Default: all safe packages. */
   readonly packages?: string[]
 }

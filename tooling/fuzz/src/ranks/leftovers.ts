@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Milliseconds for what ends by itself: the guard of `shoal run` and the process that serves a rendezvous. */
-const patience = 20_000
+const waitLimit = 20_000
 
 /** The processes that have these words in their environment. */
 function processesWith(words: string): string[] {
@@ -38,7 +38,7 @@ export async function leftovers(marker: string, folder: string): Promise<string[
       .filter((name) => name.includes('shoal'))
       .map((name) => `shared memory ${name}`),
   ]
-  const end = performance.now() + patience
+  const end = performance.now() + waitLimit
   for (;;) {
     const left = look()
     if (left.length === 0 || performance.now() > end) return left

@@ -25,7 +25,7 @@ export type Launcher = (typeof launchers)[number]
 export interface Plan {
   readonly seed: number
   readonly worldSize: number
-  readonly victim: number
+  readonly endedRank: number
   readonly way: Way
   readonly stage: Stage
   readonly launcher: Launcher
@@ -46,7 +46,7 @@ export interface Task extends Plan {
 export interface Line {
   readonly rank: number
   readonly pid?: number
-  /** The victim, right before it. */
+  /** The endedRank, right before it. */
   readonly dying?: number
   /** When the wait began that ended with an error, and when it did. */
   readonly since?: number
@@ -93,7 +93,7 @@ export function planOf(seed: number, stoppedLimit: number): Plan {
   const launcher = chosen === 'stop' && (way === 'exit' || way === 'stop') ? 'continue' : chosen
   const isSilent = way === 'stop' || (stage === 'bootstrap' && launcher === 'foreign')
   const limit = isSilent ? stoppedLimit : longLimit
-  return { seed, worldSize, victim: below(worldSize), way, stage, launcher, delay: below(40), limit }
+  return { seed, worldSize, endedRank: below(worldSize), way, stage, launcher, delay: below(40), limit }
 }
 
 /** Whether only the limit of their own waits can tell the others. */
@@ -101,6 +101,6 @@ export function isSilent({ way, stage, launcher }: Plan): boolean {
   return way === 'stop' || (stage === 'bootstrap' && launcher === 'foreign')
 }
 
-export function describePlan({ seed, worldSize, victim, way, stage, launcher }: Plan): string {
-  return `seed ${seed}: rank ${victim} of ${worldSize}, ${way} in ${stage}, launcher ${launcher}`
+export function describePlan({ seed, worldSize, endedRank, way, stage, launcher }: Plan): string {
+  return `seed ${seed}: rank ${endedRank} of ${worldSize}, ${way} in ${stage}, launcher ${launcher}`
 }

@@ -1,4 +1,4 @@
-// One rank of a case. It comes to the stage of the plan with all others; there the victim dies, and the others say what they hear.
+// One rank of a case. It comes to the stage of the plan with all others; there the endedRank dies, and the others say what they hear.
 import { existsSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DescriptorServer, DescriptorSocket, Device, DeviceBuffer } from '@shoal/driver'
@@ -8,9 +8,9 @@ import { UniqueId as NvshmemId, Session } from '@shoal/nvshmem'
 import type { Line, Task } from './plan.js'
 
 const task = JSON.parse(process.argv[2] ?? '') as Task
-const { victim, way, stage, limit: timeout, delay } = task
+const { endedRank, way, stage, limit: timeout, delay } = task
 const rank = Number(process.env['RANK'] ?? process.env['SLURM_PROCID'])
-const isVictim = rank === victim
+const isEndedRank = rank === endedRank
 
 function say(line: Omit<Line, 'rank'>): void {
   writeSync(1, `${JSON.stringify({ rank, ...line })}\n`)
@@ -41,7 +41,7 @@ beats.unref()
 let job: Job | undefined
 
 async function join(): Promise<Job> {
-  if (isVictim && stage === 'bootstrap') await die()
+  if (isEndedRank && stage === 'bootstrap') await die()
   const joined = await bootstrap(stage === 'bootstrap' ? { timeout } : undefined)
   joined.lost.addEventListener('abort', () => {
     alarmAt = Date.now()
@@ -52,7 +52,7 @@ async function join(): Promise<Job> {
 /** All are here; from now on one is missing. */
 async function ready(among: Job): Promise<void> {
   await among.barrier('ready')
-  if (isVictim) await die()
+  if (isEndedRank) await die()
   since = Date.now()
   stall = 0
   beat = since
@@ -75,14 +75,14 @@ async function collective(among: Job): Promise<void> {
   await communicator.synchronize(stream)
   await ready(among)
   if (stage === 'allReduce') communicator.allReduce(from, to, { op: 'sum', stream })
-  else communicator.recv(to, { peer: victim, stream })
+  else communicator.recv(to, { peer: endedRank, stream })
   await communicator.synchronize(stream, { timeout })
 }
 
 async function descriptors(among: Job): Promise<void> {
   const path = `\0${task.socket}`
   const signal = among.lost
-  if (!isVictim) {
+  if (!isEndedRank) {
     await among.barrier('listening')
     const socket = DescriptorSocket.connect(path)
     await socket.receive()
@@ -121,7 +121,7 @@ async function work(): Promise<void> {
     await ready(job)
     if (stage === 'barrier') await job.barrier('never', { timeout })
     else if (stage === 'gather') await job.gather('never', nothing, { timeout })
-    else if (stage === 'share') await job.share('never', () => nothing, { root: victim, timeout })
+    else if (stage === 'share') await job.share('never', () => nothing, { root: endedRank, timeout })
     else await job.get('never', { timeout, signal })
   }
 }

@@ -40,8 +40,8 @@ class Case {
     return this.lines.flatMap(({ pid }) => pid ?? [])
   }
 
-  get victimPid(): number | undefined {
-    return this.lines.find(({ rank, pid }) => rank === this.#plan.victim && pid !== undefined)?.pid
+  get endedPid(): number | undefined {
+    return this.lines.find(({ rank, pid }) => rank === this.#plan.endedRank && pid !== undefined)?.pid
   }
 
   get dying(): number | undefined {
@@ -133,7 +133,7 @@ export async function runCase(plan: Plan, slack: number): Promise<string[]> {
       wrong.push(`${one.reports.length} of ${others} ranks have said how their wait ended`)
     }
     writeFileSync(done, '')
-    if (plan.way === 'stop') kill(one.victimPid)
+    if (plan.way === 'stop') kill(one.endedPid)
     if (!(await one.until(() => one.isOver))) wrong.push('it does not end')
     wrong.push(...(isEnded ? judgeEnded(plan, one) : judge(plan, one, slack)))
     rmSync(done)
@@ -159,7 +159,7 @@ export function isLate(words: string): boolean {
 }
 
 function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number): string[] {
-  const { victim, stage, launcher, worldSize } = plan
+  const { endedRank, stage, launcher, worldSize } = plan
   const wrong: string[] = []
   if (dying === undefined) return ['the rank did not come to where it was to die']
   if (pids.length !== worldSize) wrong.push(`${pids.length} of ${worldSize} ranks began`)
@@ -188,14 +188,15 @@ function judge(plan: Plan, { reports, dying, ends, pids }: Case, slack: number):
     if (silent && stage !== 'bootstrap' && late < -50) say(`${-late} ms before its limit`)
     if (!codesOf(plan).test(code)) say('another error than this')
     // Nobody knows who would have set a key, and without rank 0 a foreign launcher has nobody who knows who came.
-    const isNameless = (stage === 'get' && silent) || (stage === 'bootstrap' && launcher === 'foreign' && victim === 0)
+    const isNameless =
+      (stage === 'get' && silent) || (stage === 'bootstrap' && launcher === 'foreign' && endedRank === 0)
     const isNaming = /RENDEZVOUS_TIMEOUT|RANKS_LOST/.test(code) && !isNameless
     // Whoever gives up in bootstrap leaves, which those who come later are told of too.
-    const isAmong = stage === 'bootstrap' && plan.way === 'exit' && ranks.includes(victim)
-    if (isNaming && !isAmong && String(ranks) !== String(victim))
-      say(`names ${ranks.join(', ') || 'nobody'}, not ${victim}`)
+    const isAmong = stage === 'bootstrap' && plan.way === 'exit' && ranks.includes(endedRank)
+    if (isNaming && !isAmong && String(ranks) !== String(endedRank))
+      say(`names ${ranks.join(', ') || 'nobody'}, not ${endedRank}`)
     if (silent || stage === 'bootstrap') continue
-    if (String(alarmRanks) !== String(victim)) say(`job.lost names ${alarmRanks?.join(', ') || 'nobody'}`)
+    if (String(alarmRanks) !== String(endedRank)) say(`job.lost names ${alarmRanks?.join(', ') || 'nobody'}`)
     else if ((alarmAt ?? 0) - Math.max(since, dying) - stall > slack) {
       say(`job.lost fired ${(alarmAt ?? 0) - dying} ms later, ${stall} ms of them not run`)
     }
