@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { allocationGranularity, GrowableRange } = await import('@shoal/cuda-base')
+const { keepWhile } = await import('@shoal/cuda-base/basics')
 const { TestDevice } = await import('./support.js')
 
 const device = new TestDevice(0)
@@ -106,4 +107,24 @@ test('GrowableRange is printed in one line, also after dispose()', () => {
   expect(inspect(range)).toBe(
     `GrowableRange { address: ${address}, byteLength: 5, capacity: 0, maximumBytes: ${unit * 4}, disposed: true }`,
   )
+})
+
+test('memory that a call on a native thread works with stays until it has returned', async () => {
+  using range = GrowableRange.reserve(device, { maximumBytes: unit * 8, stepBytes: unit })
+  range.resize(1)
+  // A second piece.
+  range.resize(range.capacity + 1)
+  const full = range.capacity
+  let end: () => void = () => undefined
+  const call = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  keepWhile([range], call)
+  range.resize(1)
+  expect([range.byteLength, range.capacity]).toEqual([1, full])
+  end()
+  await call
+  await new Promise((resolve) => setImmediate(resolve))
+  range.resize(0)
+  expect(range.capacity).toBe(0)
 })

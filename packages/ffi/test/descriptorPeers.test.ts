@@ -64,6 +64,19 @@ test('another user is turned away by default, and the wait goes on', async (cont
   expect((await owned(await accepting).receive()).bytes).toEqual(Uint8Array.of(7))
 })
 
+test('another user who connects again and again does not keep the wait from its end', async (context) => {
+  mayBecomeOthers(context)
+  const name = nameless()
+  const server = owned(DescriptorServer.listen(`\0${name}`, { onRefused: () => undefined }))
+  expect(await startStranger('storm', name, [own]).next()).toBe('connecting')
+  const error: unknown = await server.accept({ timeout: 200 }).catch((reason) => reason)
+  expect(error).toBeInstanceOf(TimeoutError)
+  expect(error).toMatchObject({ timeout: 200 })
+  const ending = new AbortController()
+  setTimeout(() => ending.abort(), 100)
+  await expect(server.accept({ signal: ending.signal })).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
+})
+
 test('another user who was named gets descriptors', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()

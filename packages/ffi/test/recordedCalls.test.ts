@@ -41,6 +41,9 @@ test('the first status that counts is told, and the calls behind it are made', (
 
 test('what is refused leaves no recording behind', () => {
   expect(() => recordCalls(5 as never)).toThrow('recordCalls: record must be a function, not 5')
+  expect(() => recordCalls(async () => undefined)).toThrow(
+    'recordCalls: record must be a function that is not asynchronous',
+  )
   expect(() => recordCalls(() => putPointer(0, new Float32Array(1), 'f', 'p'))).toThrow(TypeError)
   expect(() => recordCalls(() => recordCalls(() => undefined))).toThrow('recorded already')
   expect(failWith(6)).toBe(6)

@@ -50,6 +50,18 @@ describe('copies of much memory', () => {
     await expect(gone).rejects.toThrow('SymmetricBuffer.copyTo: target must stay as long as it is')
   })
 
+  test('that are given up before they began do not leave the session stuck', async () => {
+    await using buffer = await pe.session.allocate('f32', length)
+    const ending = new AbortController()
+    // Its bytes are still being taken over, a part a turn.
+    const copied = buffer.copyFrom(numbers(1), { signal: ending.signal })
+    const behind = pe.session.barrierAll()
+    ending.abort()
+    await expect(copied).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
+    await behind
+    expect(await buffer.fill(4)).toBe(buffer)
+  })
+
   test('that were given up leave nothing behind', async () => {
     await using buffer = await pe.session.allocate('f32', length)
     const ending = new AbortController()

@@ -131,9 +131,9 @@ export class Allocation implements ShortLived {
 
   /** Like {@link free}, without blocking this thread while work still uses the memory. */
   async freeOffThread(): Promise<void> {
-    if (this.#stream !== undefined && !this.#stream._isGone) return this.free()
     if (!this.#markFreed()) return
     if (isAnythingInUse()) await whenMemoryUnused(this.address, this.byteLength)
+    if (this.#stream !== undefined && !this.#stream._isGone) return this.#giveBack(this.#stream)
     try {
       await freeLater(this.context, this.address, this.#stream !== undefined)
     } finally {

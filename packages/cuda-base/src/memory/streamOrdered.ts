@@ -6,10 +6,9 @@ import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 
-/**
- * Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
- * without a bigint for the address: a program that allocates on streams does it all the time.
- */
+// Allocation and free on a stream without the checks of the generated functions, which this package has made already, and
+// without a bigint for the address: a program that allocates on streams does it all the time.
+
 /** The library whose functions these are: that of the stream used last, so that most calls find them here. */
 let library: CudaLibrary | undefined
 let allocate: NativeCall

@@ -240,6 +240,9 @@ export class GrowableRange extends Resource implements MemoryLike, ShortLived {
     const { words, ends, users } = this.#pieces
     let start = ends.at(-2) ?? 0
     if (ends.length === 0 || start < byteLength) return
+    // A call on a native thread works with it: what is not needed any more goes when the range shrinks the next time.
+    const from = this.#pieces.address + BigInt(byteLength)
+    if (isAnythingInUse() && whenMemoryUnused(from, this.#capacity - byteLength) !== undefined) return
     waitFor(users)
     while (ends.length > 0 && start >= byteLength) {
       unmapPiece(words, start, this.#capacity - start)

@@ -2,7 +2,7 @@ import { inspectKey, loadedFrom, requireFunction } from '@shoal/types'
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, NativeRecording } from '../addon/contract.js'
 import { addon } from '../addon/load.js'
-import { recording } from './recording.js'
+import { recording, refuseAsynchronous } from './recording.js'
 
 /** C calls with their arguments, to be made again and again in one crossing. Made by {@link recordCalls}. */
 export class RecordedCalls {
@@ -41,12 +41,13 @@ export class RecordedCalls {
  * @throws TypeError for an argument in the JavaScript heap; what `record` throws.
  */
 export function recordCalls(record: () => void): RecordedCalls {
-  requireFunction(record, 'recordCalls', 'record')
+  const api = 'recordCalls'
+  requireFunction(record, api, 'record')
   const native = addon()
   native.startRecording()
   recording.addon = native
   try {
-    record()
+    refuseAsynchronous(record(), api)
     return new RecordedCalls(native, native.takeRecording())
   } catch (error) {
     native.dropRecording()

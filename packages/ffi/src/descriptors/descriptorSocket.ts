@@ -1,6 +1,7 @@
 import { closeSync, rmSync } from 'node:fs'
 import { getSystemErrorName } from 'node:util'
 import {
+  AbortedError,
   DisposedError,
   inspectKey,
   inspectLine,
@@ -16,6 +17,7 @@ import {
   requireInteger,
   requireOptions,
   type SystemError,
+  TimeoutError,
   usersWith,
   wrongType,
 } from '@shoal/types'
@@ -47,6 +49,8 @@ const notReady = 600
 
 const sending = { api: 'DescriptorSocket.send', syscall: 'sendmsg' }
 const receiving = { api: 'DescriptorSocket.receive', syscall: 'recvmsg' }
+/** What waits are for, in errors. */
+const incoming = 'a message on a socket'
 const accepting = { api: 'DescriptorServer.accept', syscall: 'accept' }
 
 function failed({ api, syscall }: typeof sending, code: string): SystemError {
@@ -119,7 +123,7 @@ abstract class UnixSocket {
       const signals = [this.#whenClosed.signal, ...(options.signal === undefined ? [] : [options.signal])]
       const event = BigInt(this.#descriptor)
       try {
-        const what = direction === 'read' ? 'a message on a socket' : 'room in a socket'
+        const what = direction === 'read' ? incoming : 'room in a socket'
         await waitForEvent(
           { context: 0n, event, query, notReady, what },
           { ...options, signal: AbortSignal.any(signals) },
@@ -346,10 +350,10 @@ export class DescriptorServer extends UnixSocket {
   async accept(options?: WaitOptions): Promise<DescriptorSocket> {
     const native = socketAddon()
     const wait = readWaitOptions(options, accepting.api)
-    const end = wait.timeout === undefined ? undefined : performance.now() + wait.timeout
+    const { timeout = Number.POSITIVE_INFINITY } = wait
+    const end = timeout === Number.POSITIVE_INFINITY ? undefined : performance.now() + timeout
     for (;;) {
-      const left = end === undefined ? {} : { timeout: Math.max(end - performance.now(), 0) }
-      const accepted = await this.retry((own) => native.acceptSocket(own), 'read', accepting, { ...wait, ...left })
+      const accepted = await this.#next(wait, end)
       try {
         requirePeer(accepted, this.#users, accepting.api)
         return DescriptorSocket._accepted(accepted)
@@ -358,6 +362,21 @@ export class DescriptorServer extends UnixSocket {
         // What else fails has to do with a connection that is gone already.
         if (error instanceof PeerRefusedError) this.#onRefused(error)
       }
+      // One that connects again and again must hold up neither the event loop nor what ends the wait.
+      await new Promise<void>((resolve) => setImmediate(resolve))
+      if (wait.signal?.aborted === true) throw new AbortedError({ operation: incoming, cause: wait.signal.reason })
+      if (end !== undefined && performance.now() >= end) throw new TimeoutError({ operation: incoming, timeout })
+    }
+  }
+
+  /** The next connection, whoever's, within what is left of the limit. */
+  async #next(wait: WaitOptions, end: number | undefined): Promise<number> {
+    const limits = end === undefined ? wait : { ...wait, timeout: Math.max(end - performance.now(), 0) }
+    try {
+      return await this.retry((own) => socketAddon().acceptSocket(own), 'read', accepting, limits)
+    } catch (error) {
+      if (!(error instanceof TimeoutError) || wait.timeout === undefined) throw error
+      throw new TimeoutError({ operation: incoming, timeout: wait.timeout })
     }
   }
 

@@ -47,7 +47,9 @@ function cached(name: string, file = '/etc/ld.so.cache'): string[] {
     return [] // a system without one
   }
   const start = cache.indexOf(magic, 0, 'latin1')
-  if (start < 0) return []
+  // One that ends too early says nothing.
+  if (start < 0 || cache.length < start + headerBytes) return []
+  if (cache.length < start + headerBytes + cache.readUInt32LE(start + 20) * entryBytes) return []
   const text = (at: number): string => cache.toString('utf8', start + at, cache.indexOf(0, start + at))
   const found: string[] = []
   for (let left = cache.readUInt32LE(start + 20), at = start + headerBytes; left > 0; left -= 1, at += entryBytes) {

@@ -16,7 +16,7 @@ import {
 import { dropCallContext } from '../addon/block.js'
 import type { Addon, CallResult, NativeLane } from '../addon/contract.js'
 import { addon, pending } from '../addon/load.js'
-import { recording } from '../calls/recording.js'
+import { recording, refuseAsynchronous } from '../calls/recording.js'
 import { contextError } from '../context.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type BackgroundWork, holdEventLoop, noMoreThreads } from './hold.js'
@@ -130,7 +130,7 @@ export function offThread(options: OffThreadOptions, record: () => unknown): Pro
   native.startRecording()
   recording.addon = native
   try {
-    refuseAsynchronous(record())
+    refuseAsynchronous(record(), api)
     for (const object of keep) if (object instanceof NativeMemory) native.keep(object.address)
   } catch (error) {
     native.dropRecording()
@@ -178,9 +178,12 @@ function deliverSoon(native: Addon): void {
   if (isAsking) return
   isAsking = true
   const turn = (): void => {
-    native.deliver()
-    isAsking = pending.jobs.size > 0 && performance.now() < askUntil
-    if (isAsking) setImmediate(turn)
+    try {
+      native.deliver()
+    } finally {
+      isAsking = pending.jobs.size > 0 && performance.now() < askUntil
+      if (isAsking) setImmediate(turn)
+    }
   }
   setImmediate(turn)
 }
@@ -206,11 +209,4 @@ function checkOptions(options: OffThreadOptions): CheckedOptions {
     stopOnError: optionalBoolean(stopOnError, api, 'stopOnError', true),
     results: results === undefined ? 'status' : requireOneOf(results, api, 'results', ['status', 'value']),
   }
-}
-
-/** What an asynchronous function does after its first `await` would no longer be recorded. */
-function refuseAsynchronous(result: unknown): void {
-  if (!(result instanceof Promise)) return
-  result.catch(() => undefined)
-  throw new TypeError('offThread: record must be a function that is not asynchronous')
 }

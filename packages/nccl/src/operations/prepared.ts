@@ -195,10 +195,10 @@ export class PreparedGroup {
     this.#context = context
   }
 
-  #fail(status: number): never {
+  #fail(status: number): void {
     const lost = contextError(this.#context)
     // Then the group was not ended. Where it was, NCCL says that there is none.
-    if (lost !== undefined) ncclGroupEnd()
+    if (lost !== undefined && ncclGroupEnd() === 0) return
     throw lost ?? ncclError(status, 'ncclGroupEnd')
   }
 }

@@ -95,7 +95,7 @@ export class CallQueue {
     const onAbort = (): void => {
       this.#aborted = { reason: signal.reason }
       const [running] = this.#entries
-      if (running !== undefined) {
+      if (running !== undefined && !this.#waiting.has(running)) {
         this.#stuck ??= { entry: running, cause: aborted(running.operation, signal.reason) }
         staysInNvshmem(this)
       }
@@ -396,7 +396,7 @@ export class CallQueue {
   }
 
   #giveUp(entry: Entry, error: unknown): void {
-    const isRunning = this.#entries.values().next().value === entry
+    const isRunning = this.#entries.values().next().value === entry && !this.#waiting.has(entry)
     entry.giveUp?.(error)
     // A call that had not begun blocks no other: it will run in its turn, without a caller that waits.
     if (!isRunning) return

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBudget = 4096;       // backward branches and calls of a warp before the next warp runs
 constexpr int kSmallBudget = 512;   // where several blocks take turns
 constexpr unsigned kPatience = 16;  // rounds until another block is started beside one that does not end
-constexpr size_t kMostResident = 64;
+constexpr size_t kMostResident = 128;  // as many as a cooperative launch may have
 constexpr uint32_t kStackOfRecursion = 64 << 10;
 
 uint8_t* mapZeroes(size_t bytes) {
@@ -126,7 +126,7 @@ void Worker::start(Cluster& cluster, uint64_t number) {
 }
 
 Outcome Worker::run(Cluster& cluster, int budget) {
-  for (;;) {
+  for (int rounds = 0;; ++rounds) {
     bool hasYielded = false, isLeft = false, hasMoved = false;
     for (Block& block : cluster.blocks) {
       for (Warp& warp : block.warps) {
@@ -144,7 +144,8 @@ Outcome Worker::run(Cluster& cluster, int budget) {
       }
     }
     if (!isLeft) return Outcome::finished;
-    if (hasYielded) return Outcome::yielded;
+    // Warps that go from barrier to barrier use up no budget of their own.
+    if (hasYielded || rounds >= kSmallBudget) return Outcome::yielded;
     if (hasMoved) continue;
     // Whoever came last has let the others go, even if it stands where it stood.
     bool isReady = false;

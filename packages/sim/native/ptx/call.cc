@@ -86,7 +86,7 @@ void Worker::call(Warp& warp, Split& split, const Instr& instr, uint32_t& mask, 
     if (same != mask) branchAway(warp, mask & ~same, pc, split);
     mask = same;
     number = wanted < kCodeWindow + 16 ? functions.size() : (wanted - kCodeWindow) / 16 - 1;
-    if (wanted % 16 != 0 || number >= functions.size() || !functions[number].isDefined || functions[number].parameters.size() != site.arguments.size() ||
+    if (wanted % 16 != 0 || number >= functions.size() || !functions[number].isDefined || functions[number].isKernel || functions[number].parameters.size() != site.arguments.size() ||
         functions[number].results.size() != site.results.size()) {
       throw Fault{CUDA_ERROR_INVALID_PC, "a call of something that is no such function"};
     }

@@ -171,6 +171,7 @@ void Decoder::convert() {
   requireOperands(2, 2);
   finishModifiers();
   if (key.type == Type::tf32) {
+    key.saturate = isFiniteOnly;
     requireType(key.from, bit(Type::f32));
     const uint32_t a = input(operand(1), Type::b32), d = output(operand(0), Type::b32), packed = packKey(key);
     Instr& made = emit(key);

@@ -32,7 +32,11 @@ class Pool {
       std::lock_guard lock(mutex_);
       jobs_.push_back(&job);
       while (threads_ < helpers_ && threads_ < wanted + busy_) {
-        std::thread([this] { loop(); }).detach();
+        try {
+          std::thread([this] { loop(); }).detach();
+        } catch (const std::system_error&) {
+          break;  // this thread does it, with those that are there
+        }
         ++threads_;
       }
     }

@@ -63,6 +63,7 @@ class Loader {
     CodeOf& code = module_->program.functions.back();
     code.name = std::string(function.name);
     code.isDefined = function.isDefined;
+    code.isKernel = function.isKernel;
     uint64_t at = 0;
     for (auto* list : {&function.parameters, &function.results}) {
       for (Variable* each : *list) {

@@ -60,7 +60,7 @@ struct CallSite {
 
 struct CodeOf {
   std::string name;
-  bool isDefined = false;
+  bool isDefined = false, isKernel = false;
   uint32_t entry = 0;
   uint32_t registerBytes = 0;
   uint32_t localBytes = 0;

@@ -146,8 +146,12 @@ void Parser::linkage() {
     else if (token.is(".func")) return function(false, isExtern);
     else if (token.is(".global") || token.is(".const") || token.is(".shared")) {
       const Space space = token.is(".global") ? Space::global : token.is(".const") ? Space::constant : Space::shared;
-      do syntax_.globals.push_back(variable(space, isExtern, false));
-      while (accept(","));
+      do {
+        // What was declared before is listed already.
+        const size_t known = syntax_.variableNames.size();
+        Variable* made = variable(space, isExtern, false);
+        if (syntax_.variableNames.size() != known) syntax_.globals.push_back(made);
+      } while (accept(","));
       expect(";");
       return;
     } else {

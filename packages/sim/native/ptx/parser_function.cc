@@ -81,14 +81,14 @@ Variable* Parser::parameter() {
   if (first.is(".reg")) {
     const Token word = lexer_.next();
     const Type type = typeNamed(word.text);
-    if (type == Type::none) unexpected(word);
+    if (type == Type::none || type == Type::pred) unexpected(word);
     const Token named = name();
     syntax_.variables.emplace_back();
     Variable& made = syntax_.variables.back();
     made.name = named.text;
     made.type = type;
     made.space = Space::param;
-    made.bytes = bytesOf(type) < 4 ? 4 : bytesOf(type);
+    made.bytes = bytesOf(type) < 2 ? 2 : bytesOf(type);  // as far apart as lanes are in the register
     made.alignment = static_cast<unsigned>(made.bytes);
     made.line = named.line;
     made.reg = static_cast<int32_t>(addRegisters(type, 1));

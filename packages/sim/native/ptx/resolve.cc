@@ -69,8 +69,8 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
   auto each = [&](auto&& of) {
     for (; mask != 0; mask &= mask - 1) {
       const int lane = __builtin_ctz(mask);
-      const uint64_t value = of(lane);
-      memcpy(to + static_cast<size_t>(lane) * bytes, &value, bytes);
+      const uint64_t value[2] = {static_cast<uint64_t>(of(lane)), 0};
+      memcpy(to + static_cast<size_t>(lane) * bytes, value, bytes);
     }
   };
   auto all = [&](uint64_t value) { each([value](int) { return value; }); };

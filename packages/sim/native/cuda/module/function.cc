@@ -76,6 +76,7 @@ CUresult writeAttribute(LoadedFunction& function, int attribute, int value) {
 int activeBlocks(const ptx::Kernel& kernel, int blockSize, size_t dynamicBytes) {
   const auto threads = (static_cast<unsigned>(blockSize) + 31) / 32 * 32;
   if (static_cast<unsigned>(blockSize) > kernel.maxThreads) return 0;
+  if (dynamicBytes > kSharedBytes) return 0;
   const uint64_t shared = kernel.sharedBytes + dynamicBytes + kReservedShared;
   if (shared > kSharedBytes) return 0;
   const uint64_t byRegisters = kRegisters / (uint64_t{(kernel.registers + 7) / 8 * 8} * threads);

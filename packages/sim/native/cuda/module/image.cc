@@ -74,12 +74,13 @@ bool decompress(const uint8_t* from, size_t size, std::string& to, size_t most) 
 }
 
 // The entries of a fat binary: the first with PTX that can be read counts.
-CUresult findInFatbin(const uint8_t* fatbin, std::string& ptx, std::string& problem) {
+CUresult findInFatbin(const uint8_t* fatbin, size_t available, std::string& ptx, std::string& problem) {
   constexpr uint16_t kPtx = 1;
   constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000;
   constexpr size_t kMost = size_t{1} << 30;
   const uint16_t header = read<uint16_t>(fatbin + 6);
   const uint64_t total = read<uint64_t>(fatbin + 8);
+  if (available != SIZE_MAX && (available < header || total > available - header)) return CUDA_ERROR_INVALID_IMAGE;
   bool isPacked = false;
   for (uint64_t at = 0; at + 64 <= total;) {
     const uint8_t* entry = fatbin + header + at;
@@ -92,8 +93,9 @@ CUresult findInFatbin(const uint8_t* fatbin, std::string& ptx, std::string& prob
       if ((flags & kZstd) != 0) {
         isPacked = true;
       } else if ((flags & kLz4) != 0) {
-        if (packed <= size && whole < kMost && decompress(entry + entryHeader, packed, ptx, whole)) return CUDA_SUCCESS;
-        return CUDA_ERROR_INVALID_IMAGE;
+        if (packed > size || whole >= kMost || !decompress(entry + entryHeader, packed, ptx, whole)) return CUDA_ERROR_INVALID_IMAGE;
+        ptx.resize(strnlen(ptx.data(), ptx.size()));
+        return CUDA_SUCCESS;
       } else {
         ptx.assign(reinterpret_cast<const char*>(entry + entryHeader), strnlen(reinterpret_cast<const char*>(entry + entryHeader), size));
         return CUDA_SUCCESS;
@@ -123,7 +125,7 @@ void writeErrorLog(const JitOptions& options, const std::string& message) {
   if (sizeSlot != nullptr) *sizeSlot = reinterpret_cast<void*>(std::min<size_t>(static_cast<size_t>(length), size - 1));
 }
 
-CUresult findPtx(const void* data, std::string& ptx, std::string& problem) {
+CUresult findPtx(const void* data, size_t available, std::string& ptx, std::string& problem) {
   constexpr unsigned kCudaMachine = 190;
   const auto* image = static_cast<const char*>(data);
   // Images carry no length: a text ends in a NUL, and nothing behind one may be read.
@@ -135,10 +137,12 @@ CUresult findPtx(const void* data, std::string& ptx, std::string& problem) {
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   if (magic == kFatbinWrapperMagic) {
+    // It holds a pointer, which a file cannot have.
+    if (available != SIZE_MAX) return CUDA_ERROR_INVALID_IMAGE;
     const auto* inner = read<const uint8_t*>(reinterpret_cast<const uint8_t*>(image) + 8);
-    return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE : findInFatbin(inner, ptx, problem);
+    return inner == nullptr || read<uint32_t>(inner) != kFatbinMagic ? CUDA_ERROR_INVALID_IMAGE : findInFatbin(inner, available, ptx, problem);
   }
-  if (magic == kFatbinMagic) return findInFatbin(reinterpret_cast<const uint8_t*>(image), ptx, problem);
+  if (magic == kFatbinMagic) return findInFatbin(reinterpret_cast<const uint8_t*>(image), available, ptx, problem);
   if (strncmp(skipBlanks(image), ".version", 8) != 0) return CUDA_ERROR_INVALID_IMAGE;
   ptx = image;
   return CUDA_SUCCESS;

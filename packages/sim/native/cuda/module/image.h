@@ -16,7 +16,7 @@ struct JitOptions {
 // Writes to the buffer that the options name, and its length to them.
 void writeErrorLog(const JitOptions& options, const std::string& message);
 
-// Finds the PTX of an image, or says in `problem` why there is none.
-CUresult findPtx(const void* image, std::string& ptx, std::string& problem);
+// Finds the PTX of an image, or says in `problem` why there is none. An image in memory carries no length: `available` is SIZE_MAX then.
+CUresult findPtx(const void* image, size_t available, std::string& ptx, std::string& problem);
 
 }  // namespace shoal

@@ -72,10 +72,11 @@ CUresult refuse(const JitOptions& options, CUresult status, const std::string& p
   return status;
 }
 
-CUresult loadImage(uint64_t* out, HandleTable<LoadedModule>& table, const std::shared_ptr<Context>& context, const void* image, const JitOptions& options) {
+CUresult loadImage(uint64_t* out, HandleTable<LoadedModule>& table, const std::shared_ptr<Context>& context, const void* image, size_t available,
+                   const JitOptions& options) {
   if (image == nullptr || (options.count != 0 && (options.names == nullptr || options.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
   std::string text, problem;
-  if (const CUresult status = findPtx(image, text, problem)) return refuse(options, status, problem);
+  if (const CUresult status = findPtx(image, available, text, problem)) return refuse(options, status, problem);
   auto module = std::make_shared<LoadedModule>();
   if (const CUresult status = module->load(context, text, problem)) return refuse(options, status, problem);
   module->handle = table.reserve();
@@ -85,7 +86,7 @@ CUresult loadImage(uint64_t* out, HandleTable<LoadedModule>& table, const std::s
 }
 
 CUresult load(void* out, HandleTable<LoadedModule>& table, const void* image, const JitOptions& options) {
-  return inContext([&](auto& context) { return out == nullptr ? CUDA_ERROR_INVALID_VALUE : loadImage(static_cast<uint64_t*>(out), table, context, image, options); });
+  return inContext([&](auto& context) { return out == nullptr ? CUDA_ERROR_INVALID_VALUE : loadImage(static_cast<uint64_t*>(out), table, context, image, SIZE_MAX, options); });
 }
 
 CUresult loadFile(void* out, HandleTable<LoadedModule>& table, const char* name, const JitOptions& options) {
@@ -97,7 +98,7 @@ CUresult loadFile(void* out, HandleTable<LoadedModule>& table, const char* name,
     // What is too short for its header ends in zeroes here.
     std::string bytes = image.str();
     bytes.append(64, '\0');
-    return loadImage(static_cast<uint64_t*>(out), table, context, bytes.data(), options);
+    return loadImage(static_cast<uint64_t*>(out), table, context, bytes.data(), bytes.size(), options);
   });
 }
 

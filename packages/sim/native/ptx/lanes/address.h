@@ -24,7 +24,7 @@ SHOAL_INLINE uint8_t* memoryOf(Warp& warp, const Instr& instr, Range& range, int
     if (__builtin_expect(address + size > warp.localStride || address > warp.localStride, 0)) failOutOfRange("local", address, size);
     return warp.local + static_cast<size_t>(lane) * warp.localStride + address;
   }
-  if (__builtin_expect(address >= range.base && address + size <= range.end && (!isWrite || range.isWritable), 1)) return reinterpret_cast<uint8_t*>(address);
+  if (__builtin_expect(address >= range.base && address <= range.end && size <= range.end - address && (!isWrite || range.isWritable), 1)) return reinterpret_cast<uint8_t*>(address);
   (void)instr;
   if ((address & kWindowMask) != 0) return resolveWindow(warp, lane, address, size, isWrite);
   return resolveGlobal(warp, range, address, size, isWrite);
@@ -54,7 +54,7 @@ SHOAL_INLINE uint8_t* contiguous(Warp& warp, const Instr& instr, uint32_t mask, 
   if ((address & (size - 1)) != 0) return nullptr;
   if (space == Space::shared) return address + uint64_t{size} * kLanes <= warp.sharedBytes && address < warp.sharedBytes ? warp.shared + address : nullptr;
   const Range& range = warp.ranges[instr.slot];
-  if (address < range.base || address + uint64_t{size} * kLanes > range.end || (isWrite && !range.isWritable)) return nullptr;
+  if (address < range.base || address > range.end || uint64_t{size} * kLanes > range.end - address || (isWrite && !range.isWritable)) return nullptr;
   return reinterpret_cast<uint8_t*>(address);
 }
 

@@ -352,6 +352,7 @@ void toTensorFloat(Warp& warp, const Instr& instr, uint32_t mask) {
       const uint32_t up = roundUp(key.rounding, bits >> 31 != 0, (bits >> 13 & 1) != 0, bits & 0x1fff, 0x1000);
       result = (bits & ~0x1fffu) + (up << 13);
     }
+    if (key.saturate && (result & 0x7fffffff) == 0x7f800000) result = (result & 0x80000000) | 0x7f7fe000;
     if (key.isRelu && result >> 31 != 0) result = 0;
     to[lane] = result;
   });
