@@ -15,6 +15,7 @@ export default defineConfig({
         external: [/\/dist\/.*\.js$/],
       },
     },
+    setupFiles: ['./tooling/config/src/namedLibraries.ts'],
     reporters: ['default', './tooling/config/src/skipReporter.ts'],
   },
 })

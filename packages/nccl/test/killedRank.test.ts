@@ -69,7 +69,7 @@ async function run(plan: Plan): Promise<Map<number, End>> {
   let killedRankEnded = Promise.resolve()
   for (let rank = 0; rank < worldSize; rank += 1) {
     const child = fork(script, [JSON.stringify({ ...plan, rank, worldSize })], {
-      env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(worldSize), SHOAL_NCCL_LIBRARY: '' },
+      env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: String(worldSize) },
       execArgv: [],
     })
     children.push(child)

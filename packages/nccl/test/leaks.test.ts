@@ -28,7 +28,6 @@ function run(which: 'one' | 'both', environment: NodeJS.ProcessEnv = {}): string
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: '2',
       NODE_OPTIONS: '',
-      SHOAL_NCCL_LIBRARY: '',
       ...environment,
     },
     encoding: 'utf8',

@@ -26,7 +26,6 @@ async function run(worldSize: number): Promise<Results[]> {
       ...process.env,
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: String(worldSize),
-      SHOAL_NCCL_LIBRARY: '',
     }
     const child = fork(script, [JSON.stringify([rank, worldSize])], { env, execArgv: [] })
     children.push(child)

@@ -27,7 +27,6 @@ function start(endings: readonly ('destroy' | 'abort' | 'leave' | 'die')[]): Pro
       ...process.env,
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: String(endings.length),
-      SHOAL_NCCL_LIBRARY: '',
     }
     const child = fork(script, [JSON.stringify([rank, endings.length, ending])], { env, execArgv: [] })
     children.push(child)
@@ -75,7 +74,7 @@ test('an init that was given up keeps no process alive', async () => {
   `
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', SHOAL_NCCL_LIBRARY: '' },
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' },
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   children.push(child)

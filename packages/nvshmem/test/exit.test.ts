@@ -16,7 +16,7 @@ function run(program: string): Ended {
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     encoding: 'utf8',
     timeout: 20_000,
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', NODE_OPTIONS: '', SHOAL_NVSHMEM_LIBRARY: '' },
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2', NODE_OPTIONS: '' },
   })
   return { status, signal, stdout, stderr, took: performance.now() - from }
 }

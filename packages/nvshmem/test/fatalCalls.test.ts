@@ -4,7 +4,6 @@ import { Session, SessionExistsError, type SymmetricBuffer, type Team, UniqueId 
 import { DisposedError, memoryProtocol } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-delete process.env['SHOAL_NVSHMEM_LIBRARY']
 useSoftwareDevice({ devices: 1 })
 
 let session: Session

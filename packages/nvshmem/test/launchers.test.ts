@@ -25,7 +25,6 @@ test('PEs that mpirun started', ({ skip }) => {
       ...process.env,
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: '3',
-      SHOAL_NVSHMEM_LIBRARY: '',
       NODE_OPTIONS: '',
       // mpirun asks root to say so.
       OMPI_ALLOW_RUN_AS_ROOT: '1',

@@ -36,7 +36,6 @@ function run(which: 'tidy' | 'untidy', environment: NodeJS.ProcessEnv = {}): str
       SHOAL_DEVICE: 'sim',
       SHOAL_SIM_DEVICES: '1',
       NODE_OPTIONS: '',
-      SHOAL_NVSHMEM_LIBRARY: '',
       ...environment,
     },
     encoding: 'utf8',

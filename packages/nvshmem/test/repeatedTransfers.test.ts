@@ -5,7 +5,6 @@ import { Session, type SymmetricBuffer, UniqueId } from '@shoal/nvshmem'
 import { DisposedError, type StreamLike, streamProtocol } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-delete process.env['SHOAL_NVSHMEM_LIBRARY']
 useSoftwareDevice({ devices: 1 })
 
 let session: Session

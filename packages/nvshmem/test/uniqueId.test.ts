@@ -5,7 +5,6 @@ import { useSoftwareDevice } from '@shoal/ffi'
 import { UniqueId } from '@shoal/nvshmem'
 import { describe, expect, test } from 'vitest'
 
-delete process.env['SHOAL_NVSHMEM_LIBRARY']
 useSoftwareDevice({ devices: 1 })
 
 const bytes = UniqueId.create().toBytes()
@@ -72,7 +71,7 @@ describe('UniqueId', () => {
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
       cwd: fileURLToPath(new URL('..', import.meta.url)),
       encoding: 'utf8',
-      env: { ...process.env, SHOAL_DEVICE: 'sim', NODE_OPTIONS: '', SHOAL_NVSHMEM_LIBRARY: '' },
+      env: { ...process.env, SHOAL_DEVICE: 'sim', NODE_OPTIONS: '' },
     })
     expect(stderr.replace(/^shoal: software device.*\n/, '')).toBe('')
     expect(stdout).toMatch(

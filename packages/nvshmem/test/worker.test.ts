@@ -29,7 +29,7 @@ const run = (source: string): SpawnSyncReturns<string> =>
     cwd: fileURLToPath(new URL('..', import.meta.url)),
     encoding: 'utf8',
     timeout: 20_000,
-    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1', NODE_OPTIONS: '', SHOAL_NVSHMEM_LIBRARY: '' },
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1', NODE_OPTIONS: '' },
   })
 
 test('a session in a worker works, and is the only one of the process', () => {

@@ -14,9 +14,6 @@ function run(...options: string[]) {
   const env = {
     ...process.env,
     SHOAL_DEVICE: '',
-    SHOAL_CUDA_LIBRARY: '',
-    SHOAL_NCCL_LIBRARY: '',
-    SHOAL_NVSHMEM_LIBRARY: '',
   }
   return spawnSync(process.execPath, [main, ...options], { encoding: 'utf8', env })
 }

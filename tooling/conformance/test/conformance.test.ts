@@ -1,12 +1,6 @@
 import { describe, test } from 'vitest'
 
 process.env['SHOAL_DEVICE'] ??= 'sim'
-// A library that is named would be taken even so: the software device is meant here.
-if (process.env['SHOAL_DEVICE'] === 'sim') {
-  delete process.env['SHOAL_NCCL_LIBRARY']
-  delete process.env['SHOAL_CUDART_LIBRARY']
-  delete process.env['SHOAL_NVSHMEM_LIBRARY']
-}
 const { runCase, suites } = await import('@shoal/conformance')
 
 for (const suite of suites) {
