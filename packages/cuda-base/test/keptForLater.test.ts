@@ -43,9 +43,16 @@ test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goe
   expect(beyond.bytes.length).toBe(65 * MiB)
   pool.give(beyond)
   expect(addresses().at(-1)).toBe(beyond.address)
+  // Beside these, one block for copies in parts.
+  const parts = [pool.take(4 * MiB), pool.take(4 * MiB)] as const
+  freed.mockClear()
+  for (const part of parts) pool.give(part)
+  expect(addresses()).toEqual([parts[1].address])
+  expect(pool.take(3 * MiB)).toBe(parts[0])
+  pool.give(parts[0])
   freed.mockClear()
   device.dispose()
-  expect(addresses()).toEqual(halves.map(({ address }) => address))
+  expect(addresses()).toEqual([...halves, parts[0]].map(({ address }) => address))
 })
 
 test('events of waits are used again, and go with the context', () => {

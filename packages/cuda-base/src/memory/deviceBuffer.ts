@@ -292,9 +292,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
 
   /**
    * Queues a copy of the whole of `source`, which must be as long as this memory; use `slice` for parts
-   * (`cuMemcpyHtoDAsync`, `cuMemcpyPeerAsync` and their kin, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). Of an ordinary
-   * array the present contents arrive, whatever becomes of it; a page-locked one must stay unchanged until the copy ends
-   * and is kept alive until then. Device memory may be another device's, with or without peer access.
+   * (`cuMemcpyHtoDAsync`, `cuMemcpyPeerAsync` and their kin, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host array, page-locked
+   * or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what arrives of one that is changed
+   * or detached before is undefined. It is kept alive until then. Device memory may be another device's, with or without peer
+   * access.
    * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError
    */
   copyFrom(source: CopySource<E>, options?: QueueOptions): this {

@@ -1,12 +1,16 @@
 import type { CUdeviceptr, CUstream } from '@shoal/cuda-sys/driver'
-import { callInContext } from '@shoal/ffi'
+import { callInContext, NativeMemory } from '@shoal/ffi'
+import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
 import { queueHostCopy } from '../waiting/wait.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
 import { copyInSlices } from './copyInSlices.js'
 import { type PinnedOwner, pinnedOwnerOf } from './pinnedRegistry.js'
-import { StagingPool } from './staging.js'
+import { keptBytes, partBytes, type StagingBlock, StagingPool } from './staging.js'
+
+/** What this thread copies at once takes a tenth of a millisecond. */
+const mostAtOnce = 1024 * 1024
 
 /** Queues a copy from host memory (`cuMemcpyHtoDAsync`, `cudaMemcpyAsync`). */
 function toDevice(
@@ -34,7 +38,7 @@ function toHost(
   if (status !== Status.success) throw context._error(status, 'memcpyDtoHAsync')
 }
 
-/** Queues a copy to the device. What the array holds now is what arrives, except for page-locked arrays. */
+/** Queues a copy to the device. The array must stay as it is until the copy has ended. */
 export function queueUpload(context: Context, stream: CUstream, target: bigint, source: ArrayBufferView): void {
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
@@ -45,16 +49,66 @@ export function queueUpload(context: Context, stream: CUstream, target: bigint, 
     const queue = (): void => toDevice(context, stream, target, source, byteLength)
     copy = queueHostCopy(context, stream, queue, () => pinned._unhold(), ignoreStatus)
   } else {
-    const pool = StagingPool.of(context)
-    const block = pool.take(byteLength)
-    const queue = (): void => {
-      block.bytes.set(bytesOf(source))
-      toDevice(context, stream, target, block.address, byteLength)
-    }
-    copy = queueHostCopy(context, stream, queue, () => pool.give(block), ignoreStatus)
+    copy = uploadStaged(context, stream, target, bytesOf(source))
   }
   // Nobody was given this promise: the next wait on the stream reports what went wrong.
   copy.catch(() => undefined)
+}
+
+function uploadStaged(context: Context, stream: CUstream, target: bigint, source: Uint8Array): Promise<void> {
+  const byteLength = source.length
+  const pool = StagingPool.of(context)
+  if (byteLength > mostAtOnce) {
+    const block = pool.take(partBytes)
+    const parts = stagedCopyFrom(block.address, source, byteLength, partBytes)
+    if (parts !== undefined) {
+      const toNext = (start: number, bytes: number): void => {
+        context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
+        toDevice(context, stream, target + BigInt(start), block.address, bytes)
+      }
+      return queueParts({ context, stream, byteLength, block, parts, memory: source }, toNext, ignoreStatus)
+    }
+    pool.give(block)
+  }
+  const block = pool.take(byteLength)
+  const queue = (): void => {
+    block.bytes.set(source)
+    toDevice(context, stream, target, block.address, byteLength)
+  }
+  return queueHostCopy(context, stream, queue, () => pool.give(block), ignoreStatus)
+}
+
+/** A copy of much memory through one block, which the stream uses for one part after the other. */
+interface CopyInParts {
+  readonly context: Context
+  readonly stream: CUstream
+  readonly byteLength: number
+  readonly block: StagingBlock
+  readonly parts: StagedCopy
+  /** What the stream reads or writes: it stays reachable until the end. */
+  readonly memory: Uint8Array | NativeMemory
+}
+
+function queueParts<T>(
+  { context, stream, byteLength, block, parts, memory }: CopyInParts,
+  queuePart: (start: number, bytes: number) => void,
+  whenOver: (status: number) => T | Promise<T>,
+): Promise<T> {
+  const held: unknown[] = [memory]
+  const queue = (begun: () => void): void => {
+    begun()
+    for (let start = 0; start < byteLength; start += partBytes) {
+      queuePart(start, Math.min(partBytes, byteLength - start))
+    }
+  }
+  const giveBack = (): void => {
+    // Before the end, which then has the last hold on it.
+    if (memory instanceof NativeMemory) memory.dispose()
+    parts.end()
+    held.length = 0
+    StagingPool.of(context).give(block)
+  }
+  return queueHostCopy(context, stream, queue, giveBack, whenOver)
 }
 
 function ignoreStatus(): void {}
@@ -111,20 +165,48 @@ function downloadStaged<T>(
 ): Promise<T> {
   const bytes = bytesOf(target)
   const byteLength = bytes.length
+  if (byteLength > keptBytes) return downloadInParts(context, stream, from, bytes, result)
   const pool = StagingPool.of(context)
   const block = pool.take(byteLength)
   const queue = (): void => toHost(context, stream, block.address, from, byteLength)
-  return queueHostCopy(
-    context,
-    stream,
-    queue,
-    () => pool.give(block),
-    async (status) => {
-      requireArrived(context, status)
-      await copyInSlices(bytes, block.bytes.subarray(0, byteLength), 'DeviceBuffer.copyTo: target')
-      return result
-    },
-  )
+  const arrive = arrival(bytes, () => block.bytes.subarray(0, byteLength), context, result)
+  return queueHostCopy(context, stream, queue, () => pool.give(block), arrive)
+}
+
+/**
+ * So much page-locked memory would be made for this copy alone, on this thread. What the stream writes is memory of ours: only
+ * this thread can tell that the array is still there.
+ */
+async function downloadInParts<T>(
+  context: Context,
+  stream: CUstream,
+  from: bigint,
+  target: Uint8Array,
+  result: T,
+): Promise<T> {
+  const byteLength = target.length
+  const memory = NativeMemory.allocate(byteLength)
+  try {
+    const block = StagingPool.of(context).take(partBytes)
+    const parts = stagedCopyTo(block.address, memory, byteLength, partBytes)
+    const fromNext = (start: number, bytes: number): void => {
+      toHost(context, stream, block.address, from + BigInt(start), bytes)
+      context._call('launchHostFunc', stream, parts.functionAddress, parts.userData)
+    }
+    const arrive = arrival(target, () => memory.bytes, context, result)
+    return await queueParts({ context, stream, byteLength, block, parts, memory }, fromNext, arrive)
+  } finally {
+    memory.dispose()
+  }
+}
+
+/** What is done with bytes that the stream has brought: they go on into the array of the program's. */
+function arrival<T>(target: Uint8Array, arrived: () => Uint8Array, context: Context, result: T) {
+  return async (status: number): Promise<T> => {
+    requireArrived(context, status)
+    await copyInSlices(target, arrived(), 'DeviceBuffer.copyTo: target')
+    return result
+  }
 }
 
 function requireArrived({ _cuda: cuda }: Context, status: number): void {

@@ -6,7 +6,9 @@ import { scratch } from '../native.js'
 const portable = 1
 const smallest = 64 * 1024
 /** Idle staging memory kept for later copies, in bytes a context. */
-const keptBytes = 64 * 1024 * 1024
+export const keptBytes = 64 * 1024 * 1024
+/** Much memory is copied through a block of so many bytes. One such is kept beside the others. */
+export const partBytes = 4 * 1024 * 1024
 
 /** Page-locked memory between a JavaScript array and the device. */
 export interface StagingBlock {
@@ -24,11 +26,15 @@ export class StagingPool {
   readonly #context: Context
   readonly #idle: StagingBlock[] = []
   #idleBytes = 0
+  #idleForParts: StagingBlock | undefined
 
   private constructor(context: Context) {
     this.#context = context
     context._beforeClose((reason) => {
-      for (const block of this.#idle.splice(0)) {
+      const blocks = this.#idle.splice(0)
+      if (this.#idleForParts !== undefined) blocks.push(this.#idleForParts)
+      this.#idleForParts = undefined
+      for (const block of blocks) {
         if (reason === 'reset') block.detach()
         else this.#free(block)
       }
@@ -50,6 +56,11 @@ export class StagingPool {
   take(byteLength: number): StagingBlock {
     // A block too large to be kept needs no size that others may have too.
     const size = byteLength > keptBytes ? byteLength : Math.max(smallest, 2 ** Math.ceil(Math.log2(byteLength)))
+    if (size === partBytes && this.#idleForParts !== undefined) {
+      const block = this.#idleForParts
+      this.#idleForParts = undefined
+      return block
+    }
     const index = this.#idle.findIndex((block) => block.bytes.length === size)
     const idle = this.#idle[index]
     if (idle !== undefined) {
@@ -73,6 +84,10 @@ export class StagingPool {
   give(block: StagingBlock): void {
     const size = block.bytes.length
     if (this.#context.disposed) return
+    if (size === partBytes && this.#idleForParts === undefined) {
+      this.#idleForParts = block
+      return
+    }
     if (this.#idleBytes + size > keptBytes) {
       this.#free(block)
       return

@@ -55,12 +55,12 @@ export function streamStatus(context: Context, stream: CUstream, background?: Ba
 /**
  * Queues a copy that reads or writes host memory and calls `whenOver` once the copy uses that memory no more, with its
  * status: `CUDA_SUCCESS`, or why its context failed. The context is neither released nor reset before `whenOver`, and
- * the promise it may give, have ended. Where nobody can tell whether the copy has ended, the memory is never given back.
+ * the promise it may give, have ended. What `queue` throws after `begun` leaves work behind. Where nobody can tell whether the copy has ended, the memory is never given back.
  */
 export function queueHostCopy<T>(
   context: Context,
   stream: CUstream,
-  queue: () => void,
+  queue: (begun: () => void) => void,
   giveBack: () => void,
   whenOver: (status: number) => T | Promise<T>,
 ): Promise<T> {
@@ -71,8 +71,9 @@ export function queueHostCopy<T>(
     // Before the copy: without an event nobody would learn when it has ended.
     const mark = context._takeEvent()
     event = mark
-    queue()
-    isQueued = true
+    const begun = (): void => void (isQueued = true)
+    queue(begun)
+    begun()
     context._callDriver('cuEventRecord', () => cuEventRecord(mark, stream))
   } catch (error) {
     try {

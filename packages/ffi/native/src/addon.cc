@@ -5,6 +5,7 @@
 #include "context.h"
 #include "descriptors.h"
 #include "environment.h"
+#include "hostcopy.h"
 #include "library.h"
 #include "memory.h"
 #include "offthread.h"
@@ -55,6 +56,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   DefineWaiter(env, exports);
   DefineCallbacks(env, exports);
   DefineDescriptors(env, exports);
+  DefineHostCopy(env, exports);
   return exports;
 }
 

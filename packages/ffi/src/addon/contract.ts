@@ -65,6 +65,14 @@ export interface Addon {
   readonly readyToReadAddress: bigint
   readonly readyToWriteAddress: bigint
 
+  /** Whether memory of an array can be read although another thread may let go of it. */
+  readonly canReadArrays: boolean
+  readonly copyPartAddress: bigint
+  startHostCopy(block: bigint, memory: bigint, byteLength: number, part: number, isUpload: boolean): NativeHostCopy
+  hostCopyData(copy: NativeHostCopy): bigint
+  /** The stream calls the host function no more. */
+  endHostCopy(copy: NativeHostCopy): void
+
   readonly hostFunctionAddress: bigint
   readonly streamCallbackAddress: bigint
 }
@@ -74,6 +82,9 @@ export type CallResult = number | bigint | boolean | OwnedArrayOf<'u8'> | undefi
 
 /** Recorded calls. */
 export type NativeRecording = object & { readonly __brand: 'NativeRecording' }
+
+/** A copy that a stream makes part by part. */
+export type NativeHostCopy = object & { readonly __brand: 'NativeHostCopy' }
 
 /** An opaque handle of a native thread of one's own. */
 export type NativeLane = object & { readonly __brand: 'NativeLane' }

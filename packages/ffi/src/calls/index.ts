@@ -11,6 +11,7 @@ export {
   slots32,
   slots64,
 } from '../addon/block.js'
+export { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '../waiting/stagedCopy.js'
 export * from './arguments.js'
 export {
   type BigNativeCall,

@@ -62,8 +62,8 @@ const copyFromHost: Operation = {
     }
     const written = bytes.slice()
     copy()
-    // The present contents arrive, whatever becomes of the array.
-    bytes.fill(0xee)
+    // It may be changed once the copy has ended, and not before.
+    if (blocks) bytes.fill(0xee)
     world.use(stream.queue, uses)
     if (blocks) world.clocks.seen(stream.queue)
     memory.root.block.write(memory.offset, written)
