@@ -14,46 +14,68 @@ for (const target of Object.values(entryPoints)) {
   input[name] = join('src', `${name}.ts`)
 }
 
-// A part of another entry's generated code is bundled alone, as parts that entries share are whole source files. What keeps
-// state is shared with that entry all the same.
-const isGenerated = (file) => file.includes('/generated/')
-const alone = Object.keys(input).filter((name) => name.endsWith('/common'))
-const kept = new Set()
+// A part of another entry's generated code is bundled alone, as parts that entries share are whole source files. The state that
+// both need stands in that part, and what the entry points around it need of the state comes from there.
+const common = Object.keys(input).filter((name) => name.endsWith('/common'))
 const output = []
 
-async function write(entries, options) {
-  const external = /^(?:node:|[^./])/
-  const bundle = await rolldown({ input: entries, platform: 'node', external, treeshake: true, ...options })
+async function write(entries, plugins = []) {
+  const external = /^(?:node:|[^./])(?!.*\/public$)/
+  const preserveEntrySignatures = 'allow-extension'
+  const bundle = await rolldown({
+    input: entries,
+    platform: 'node',
+    external,
+    preserveEntrySignatures,
+    plugins: [...plugins, passedOn],
+  })
   const written = await bundle.write({
     dir: 'dist',
     format: 'esm',
     chunkFileNames: 'shared/[name]-[hash].js',
     minify: false,
     comments: false, // they are in the types, where editors look for them
+    plugins: [builtinsWithoutFacades],
   })
   await bundle.close()
   output.push(...written.output)
 }
 
-for (const name of alone) {
-  const entry = resolve(input[name])
-  delete input[name]
-  const keepState = {
-    name: 'keep-state',
-    resolveId(source, importer) {
-      if (importer === undefined || !source.startsWith('.')) return null
-      const file = resolve(dirname(importer), source).replace(/\.js$/, '.ts')
-      if (isGenerated(file)) return null
-      const part = relative(resolve('src'), file).replace(/\.ts$/, '')
-      kept.add(part)
-      return { id: `./${relative(dirname(name), part)}.js`, external: true }
-    },
-  }
-  await write({ [name]: entry }, { plugins: [keepState] })
+// An import of a part of Node makes a module with all its exports first, which takes longer than to load the part.
+const builtinsWithoutFacades = {
+  name: 'builtins-without-facades',
+  renderChunk: (code) =>
+    code.replaceAll(/^import \{ (.*) \} from "(node:[\w/]+)";$/gm, (_, names, part) => {
+      return `const { ${names.replaceAll(' as ', ': ')} } = process.getBuiltinModule("${part}");`
+    }),
 }
-const keptInput = Object.fromEntries([...kept].map((part) => [part, join('src', `${part}.ts`)]))
-// Parts that are entries for that reason alone may hold what other entries need of them.
-await write({ ...input, ...keptInput }, kept.size > 0 ? { preserveEntrySignatures: 'allow-extension' } : {})
+
+// An entry point that passes on what others have, in the package that passes it on once more: one module less to load.
+const passedOn = {
+  name: 'passed-on',
+  resolveId(source, importer) {
+    if (source.startsWith('@') && source.endsWith('/public'))
+      return resolve('node_modules', dirname(source), 'dist/public.js')
+    const [, name] = /node_modules\/(@\w+\/[\w-]+)\/dist\/public\.js$/.exec(importer ?? '') ?? []
+    return name !== undefined && source === './index.js' ? { id: name, external: true } : null
+  },
+}
+
+const stateFromCommon = {
+  name: 'state-from-common',
+  resolveId(source, importer) {
+    if (importer === undefined || !source.startsWith('.')) return null
+    const file = relative(resolve('src'), resolve(dirname(importer), source))
+    const part = common.find((name) => dirname(name) === dirname(file))
+    return part === undefined ? null : { id: resolve('src', `${part}.js`), external: 'relative' }
+  },
+}
+
+for (const name of common) {
+  await write({ [name]: input[name] })
+  delete input[name]
+}
+await write(input, [stateFromCommon])
 
 // What an earlier build left: JavaScript that this one did not write, types of sources that are no longer there.
 const written = new Set(output.map(({ fileName }) => join('dist', fileName)))

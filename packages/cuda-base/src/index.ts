@@ -1,4 +1,5 @@
 /** What the safe CUDA packages share. Programs use `@shoal/driver` or `@shoal/runtime`. */
+export * from './basics.js'
 export * from './calls/cudaLibrary.js'
 export type { PairedCalls } from './calls/driverCalls.gen.js'
 export { driverLibrary } from './calls/driverLibrary.js'

@@ -1,4 +1,3 @@
-import { isMainThread } from 'node:worker_threads'
 import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 
 let isEnding = false
@@ -18,7 +17,7 @@ let isWatching = false
 export function watchForEnd(): void {
   if (isWatching) return
   isWatching = true
-  if (isMainThread) {
+  if (process.getBuiltinModule('node:worker_threads').isMainThread) {
     process.prependListener('exit', () => {
       for (const handler of atEnd) handler(true)
       isEnding = true

@@ -38,36 +38,57 @@ export {
   VersionTooOldError,
   type WaitOptions,
 } from '@shoal/types'
-export { DeviceInUseError } from './context/deviceInUse.js'
-export type { StatusText } from './errors.js'
-export { elapsedMs } from './event/event.js'
-export type { EventLike } from './event/eventLike.js'
-export { type IpcEventHandle, ipcEventHandle } from './ipc/ipcEvent.js'
-export { type IpcMemoryHandle, ipcMemoryHandle } from './ipc/ipcMemory.js'
-export type { Resource } from './lifetime.js'
-export type { CopySource, CopyTarget, QueueOptions } from './memory/deviceBuffer.js'
-export type { ElementValue } from './memory/elements.js'
-export type { HostArrayOf } from './memory/elementType.js'
-export type { ManagedAdvice, ManagedAttachment, ManagedAttributes, ManagedPlace } from './memory/managedBuffer.js'
-export type { PoolPointer, PoolUsage, ReusePolicy } from './memory/poolTypes.js'
-export { type MulticastProperties, multicastGranularity } from './multicast/granularity.js'
-export { type BindOptions, MulticastObject } from './multicast/multicastObject.js'
-export type { KernelHandle } from './occupancy/occupancy.js'
-export type { PointerInfo } from './pointer/pointerInfo.js'
-export { type HandleKind, platformHandleKind } from './share/handleKinds.js'
+// From the whole, so that both are one file.
 export {
+  type AccessGrant,
+  AddressRange,
+  type AllocationOptions,
+  type AllocationProperties,
+  type BindOptions,
+  type CopySource,
+  type CopyTarget,
   DescriptorHandle,
+  DeviceInUseError,
+  type ElementValue,
+  type EventLike,
+  elapsedMs,
   FabricHandle,
+  type Granularity,
   type HandleContent,
   type HandleDescription,
   type HandleFacts,
+  type HandleKind,
+  type HostArrayOf,
+  type HostNode,
+  type IpcEventHandle,
+  type IpcMemoryHandle,
+  ipcEventHandle,
+  ipcMemoryHandle,
+  type KernelHandle,
+  type ManagedAdvice,
+  type ManagedAttachment,
+  type ManagedAttributes,
+  type ManagedPlace,
+  type MapOptions,
+  MappedRange,
+  type MemoryAccess,
+  type MemoryLocation,
+  type MemoryPlace,
+  MulticastObject,
+  type MulticastProperties,
+  multicastGranularity,
+  type PointerInfo,
+  type PoolPointer,
+  type PoolUsage,
+  platformHandleKind,
+  type QueueOptions,
+  type ReserveOptions,
+  type Resource,
+  type ReusePolicy,
+  receiveHandle,
   type ShareableHandle,
   type ShareableHandleOf,
+  type StatusText,
+  sendHandle,
   WindowsHandle,
-} from './share/handles.js'
-export { receiveHandle, sendHandle } from './share/handleTransfer.js'
-export type { AccessGrant, MemoryAccess } from './vmm/access.js'
-export { AddressRange, type ReserveOptions } from './vmm/addressRange.js'
-export type { HostNode, MemoryLocation, MemoryPlace } from './vmm/location.js'
-export { type MapOptions, MappedRange } from './vmm/mappedRange.js'
-export type { AllocationOptions, AllocationProperties, Granularity } from './vmm/properties.js'
+} from './index.js'

@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads'
 import {
   AlreadyInUseError,
   FeatureNotSupportedError,
@@ -51,7 +50,7 @@ export function useSoftwareDevice(options?: SoftwareDeviceOptions): void {
   }
   if (devices !== undefined) {
     // A worker's process.env is a copy that C code does not see.
-    if (!isMainThread) {
+    if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
       throw new FeatureNotSupportedError({
         library: 'software device',
         api: 'useSoftwareDevice',
@@ -70,7 +69,9 @@ export function markLibraryUsed(): void {
 
 /** Says once, on stderr, that no GPU is at work. */
 export function announceSoftwareDevice(): void {
-  if (announced || getEnvironmentData(announcedKey) === true) return
+  if (announced) return
+  const { getEnvironmentData, setEnvironmentData } = process.getBuiltinModule('node:worker_threads')
+  if (getEnvironmentData(announcedKey) === true) return
   announced = true
   setEnvironmentData(announcedKey, true) // workers that start from here on inherit it
   process.stderr.write('shoal: software device in use (SHOAL_DEVICE=sim): computed on this CPU, no GPU involved\n')

@@ -1,4 +1,3 @@
-import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { requireOneOf } from './arguments/scalars.js'
 import { AlreadyInUseError } from './errors/busy.js'
 
@@ -32,7 +31,7 @@ export function streamMode(): StreamMode {
   if (!state.wasRead) {
     state.mode ??= inheritedMode() ?? modeFromEnvironment()
     state.wasRead = true
-    setEnvironmentData(workerDataKey, state.mode)
+    workerThreads().setEnvironmentData(workerDataKey, state.mode)
   }
   return state.mode as StreamMode
 }
@@ -60,8 +59,11 @@ export function setStreamMode(mode: StreamMode): void {
   state.mode = mode
 }
 
+// Loaded when it is asked, as that takes a millisecond.
+const workerThreads = () => process.getBuiltinModule('node:worker_threads')
+
 function inheritedMode(): StreamMode | undefined {
-  const value = getEnvironmentData(workerDataKey)
+  const value = workerThreads().getEnvironmentData(workerDataKey)
   return isStreamMode(value) ? value : undefined
 }
 

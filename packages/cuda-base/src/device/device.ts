@@ -1,4 +1,3 @@
-import { isMainThread } from 'node:worker_threads'
 import {
   type CUdevice,
   CUdevice_attribute,
@@ -386,7 +385,7 @@ export class Device implements DeviceWithContext, DeviceLike {
    * the `ArrayBuffer` of page-locked memory that was moved away can still be read.
    */
   async reset(): Promise<void> {
-    if (!isMainThread) {
+    if (!process.getBuiltinModule('node:worker_threads').isMainThread) {
       throw new DeviceInUseError({
         deviceOrdinal: this.ordinal,
         reason: 'cannot be reset from a worker, where nobody knows what other threads do with it',

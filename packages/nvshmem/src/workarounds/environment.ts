@@ -1,4 +1,3 @@
-import { isMainThread } from 'node:worker_threads'
 import { readCString } from '@shoal/ffi'
 import { putCString } from '@shoal/ffi/calls'
 import { nvshmem } from '@shoal/nvshmem-sys'
@@ -31,7 +30,7 @@ export function environmentOfNvshmem(): Environment {
 }
 
 function variableReader(): (name: string) => string | undefined {
-  if (isMainThread) return (name) => process.env[name]
+  if (process.getBuiltinModule('node:worker_threads').isMainThread) return (name) => process.env[name]
   // A worker's process.env is a copy that may differ from what C code sees.
   const getenv = nvshmem.bindBig('getenv', 0, 1, 'pointer')
   return (name) => {

@@ -155,11 +155,17 @@ const nvshmem: { readonly [feature: string]: Row } = {
 
 const libraryTitle: { readonly [L in VersionedLibrary]: string } = { cuda: 'CUDA', nccl: 'NCCL', nvshmem: 'NVSHMEM' }
 
-const table: ReadonlyMap<Feature, FeatureInfo> = new Map([
-  ...rows('cuda', cuda, ([major, minor]) => CudaVersion.of(major, minor)),
-  ...rows('nccl', nccl, (parts) => NcclVersion.of(...parts)),
-  ...rows('nvshmem', nvshmem, (parts) => NvshmemVersion.of(...parts)),
-])
+let table: ReadonlyMap<Feature, FeatureInfo> | undefined
+
+// Made when it is asked, as that is work that an import does without.
+function features(): ReadonlyMap<Feature, FeatureInfo> {
+  table ??= new Map([
+    ...rows('cuda', cuda, ([major, minor]) => CudaVersion.of(major, minor)),
+    ...rows('nccl', nccl, (parts) => NcclVersion.of(...parts)),
+    ...rows('nvshmem', nvshmem, (parts) => NvshmemVersion.of(...parts)),
+  ])
+  return table
+}
 
 function rows(
   library: VersionedLibrary,
@@ -185,9 +191,9 @@ export function featureInfo(feature: Feature): FeatureInfo {
 }
 
 function infoOf(feature: Feature, api: string): FeatureInfo {
-  const info = table.get(feature)
+  const info = features().get(feature)
   if (info === undefined) {
-    throw wrongType(api, 'feature', `one of ${[...table.keys()].join(', ')}`, feature)
+    throw wrongType(api, 'feature', `one of ${[...features().keys()].join(', ')}`, feature)
   }
   return info
 }
