@@ -12,6 +12,7 @@ export {
 export {
   AbortedError,
   AddonLoadError,
+  AlreadyInUseError,
   CudaVersion,
   type DeviceLike,
   DisposedError,

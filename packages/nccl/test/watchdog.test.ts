@@ -81,6 +81,35 @@ test('many waits of one stream, and of the default stream', async () => {
   expect(memory[0].floats()).toEqual([3])
 })
 
+describe.each(['destroy', 'finalize'] as const)('%s that is called again', (end) => {
+  test('has a time limit of its own', async () => {
+    allReduceAlone()
+    const [first, second] = [rejection(communicators[0][end]()), rejection(communicators[0][end]({ timeout: 20 }))]
+    for (const error of await Promise.all([first, second])) {
+      expect(error).toMatchObject({ code: 'SHOAL_COMMUNICATOR_ABORTED', reason: 'timeout', operation: end })
+      expect((error as Error).cause).toMatchObject({ operation: `Communicator.${end}`, timeout: 20 })
+    }
+  })
+
+  test('has a signal of its own', async () => {
+    allReduceAlone()
+    const controller = new AbortController()
+    const ends = [communicators[0][end](), communicators[0][end]({ signal: controller.signal })].map(rejection)
+    controller.abort('enough')
+    for (const error of await Promise.all(ends)) expect(error).toMatchObject({ reason: 'signal', cause: 'enough' })
+  })
+
+  test('refuses options that are none, and goes with the first where there are none', async () => {
+    const first = Promise.all(communicators.map((communicator) => communicator[end]()))
+    await expect(communicators[0][end]({ timeout: -1 })).rejects.toThrow(`Communicator.${end}: timeout must be`)
+    await expect(communicators[0][end]('now' as never)).rejects.toThrow(`Communicator.${end}: options must be`)
+    await Promise.all([first, communicators[0][end](), communicators[1][end]({ timeout: 30_000 })])
+    if (end === 'finalize') await Promise.all(communicators.map((communicator) => communicator.destroy()))
+    // It is over: no limit has anything left to end.
+    await communicators[0].destroy({ signal: AbortSignal.abort(), timeout: 0 })
+  })
+})
+
 test.each([
   ['without a text', Object.create(null)],
   [

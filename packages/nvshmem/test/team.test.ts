@@ -105,6 +105,21 @@ describe('Team', () => {
     expect(team.disposed).toBe(true)
   })
 
+  test('has limits of its own where its disposal is under way', async () => {
+    const team = (await pe.session.world.splitStrided({ start: 0, size: 1 })) as Team
+    const controller = new AbortController()
+    const before = pe.session.barrierAll()
+    const ending = team.dispose()
+    await expect(team.dispose({ timeout: -1 })).rejects.toThrow('Team.dispose: timeout must be')
+    const second = team.dispose({ signal: controller.signal })
+    const third = team.dispose({ signal: new AbortController().signal, timeout: 60_000 })
+    controller.abort('enough')
+    await expect(second).rejects.toMatchObject({ code: 'SHOAL_ABORTED', cause: 'enough' })
+    await Promise.all([before, ending, third, team.dispose()])
+    // What is over waits for nothing.
+    await team.dispose({ timeout: 60_000 })
+  })
+
   test('is destroyed after the calls that were made before', async () => {
     const { session } = pe
     const team = (await session.world.splitStrided({ start: 0, size: 1 })) as Team

@@ -383,7 +383,6 @@ export class Communicator extends CommunicatorOperations {
    * @throws CommunicatorAbortedError when the communicator is aborted meanwhile, StatusError when NCCL refuses.
    */
   destroy(options?: CommunicatorWaitOptions): Promise<void> {
-    if (this.#lifecycle.ending !== undefined) return this.#lifecycle.ending
     try {
       return this.#lifecycle.destroy(requireWait(options, 'Communicator.destroy'))
     } catch (error) {

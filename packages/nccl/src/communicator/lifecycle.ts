@@ -196,7 +196,9 @@ export class CommunicatorLifecycle {
     if (this.#state !== 'finalized') this.requireUsable('finalize')
     else this.requireAlive('finalize')
     this.#state = 'finalized'
-    this.#finalizing ??= this.watchdog.guard('finalize', waitOptions, async (background) => {
+    const finalizing = this.#finalizing
+    if (finalizing !== undefined) return this.watchdog.guard('finalize', waitOptions, () => finalizing)
+    this.#finalizing = this.watchdog.guard('finalize', waitOptions, async (background) => {
       await this.#closeChildren('finalize')
       await inTurn([this.live], 'finalize', () => this.#finalizeNow(background))
     })
@@ -205,7 +207,13 @@ export class CommunicatorLifecycle {
 
   /** See `Communicator.destroy`. */
   destroy(waitOptions: CommunicatorWaitOptions): Promise<void> {
-    if (this.#ending !== undefined) return this.#ending
+    const ending = this.#ending
+    if (ending !== undefined) {
+      // Whoever comes while it ends waits with limits of its own.
+      const isLimited = waitOptions.signal !== undefined || waitOptions.timeout !== undefined
+      const isOver = this.#isFreed || this.watchdog.failure !== undefined
+      return isLimited && !isOver ? this.watchdog.guard('destroy', waitOptions, () => ending) : ending
+    }
     const isIdle = this.#state === 'finalized' || this.#state === 'revoked' || this.#state === 'suspended'
     this.#state = 'destroyed'
     forgetLeak(this.#owner)

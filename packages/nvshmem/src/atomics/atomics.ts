@@ -313,7 +313,8 @@ export class AtomicOperations {
 
   /** @internal */
   [inspectKey](): string {
-    const kernels = this.#kernels instanceof Error ? 'none' : this.#kernels === 'library' ? 'library' : 'kernels'
+    const kernels =
+      this.#kernels === 'library' ? 'library' : this.#kernels instanceof AtomicKernels ? 'kernels' : 'none'
     return inspectLine('AtomicOperations', { pe: this.#live.pe, madeBy: kernels })
   }
 
@@ -376,7 +377,7 @@ export class AtomicOperations {
 
   #kernelsOf({ pe }: Checked, api: string): AtomicKernels {
     if (this.#kernels instanceof AtomicKernels) return this.#kernels
-    const cause = this.#kernels instanceof Error ? this.#kernels : undefined
+    const cause = this.#kernels === 'library' ? undefined : this.#kernels.cause
     throw notSupported(pe, api, 'the kernels that take their place could not be loaded', cause)
   }
 
@@ -396,7 +397,7 @@ export class AtomicOperations {
 }
 
 /** What atomics are made with: NVSHMEM's own functions, kernels, or the reason why there are none. */
-export type AtomicSupport = 'library' | AtomicKernels | Error
+export type AtomicSupport = 'library' | AtomicKernels | { readonly cause: unknown }
 
 interface Checked {
   readonly dtype: DType
@@ -430,7 +431,7 @@ function kernelValues(operation: Operation, natives: readonly Native[]): [Native
   return operation === 'compareSwap' ? [natives[1], natives[0]] : [natives[0], undefined]
 }
 
-function notSupported(pe: number, api: string, reason: string, cause?: Error): FeatureNotSupportedError {
+function notSupported(pe: number, api: string, reason: string, cause?: unknown): FeatureNotSupportedError {
   return new FeatureNotSupportedError({
     library: 'NVSHMEM',
     api: `${api} on PE ${pe}`,

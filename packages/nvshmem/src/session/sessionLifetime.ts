@@ -4,6 +4,7 @@ import { nvshmemx_hostlib_finalize } from '@shoal/nvshmem-sys'
 import { DisposedError, type WaitOptions } from '@shoal/types'
 import { AtomicKernels } from '../atomics/atomicKernels.js'
 import type { CallQueue } from '../queue/callQueue.js'
+import { joinEnd } from '../queue/joinEnd.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { noRecentTransfers } from '../rma/recentTransfers.js'
 import { environmentOfNvshmem } from '../workarounds/environment.js'
@@ -68,11 +69,10 @@ export class SessionLifetime {
 
   /** Ends NVSHMEM together with the other PEs. Again does nothing; a refusal leaves the session as it is. */
   finalize(wait: WaitOptions | undefined, api = 'Session.finalize'): Promise<void> {
-    if (this.#ending === undefined) {
-      const refusal = this.#queue.refusal(api, wait)
-      if (refusal !== undefined) return Promise.reject(refusal)
-      this.#ending = this.#finalize(wait)
-    }
+    if (this.#ending !== undefined) return joinEnd(this.#ending, wait, api)
+    const refusal = this.#queue.refusal(api, wait)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    this.#ending = this.#finalize(wait)
     return this.#ending
   }
 

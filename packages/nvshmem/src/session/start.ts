@@ -111,7 +111,7 @@ async function atomicSupport(queue: CallQueue): Promise<AtomicSupport> {
     return await AtomicKernels.load(queue)
   } catch (error) {
     // Told when an atomic is asked for: most programs ask for none.
-    return error instanceof Error ? error : new Error(String(error))
+    return { cause: error }
   }
 }
 

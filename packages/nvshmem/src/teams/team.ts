@@ -42,6 +42,7 @@ import {
   synchronizeSync,
 } from '../collectives/synchronization.js'
 import type { SymmetricBuffer } from '../heap/symmetricBuffer.js'
+import { joinEnd } from '../queue/joinEnd.js'
 import type { LiveSession } from '../queue/liveSession.js'
 import { type Parent, type Split2dOptions, type SplitStridedOptions, split2d, splitStrided } from './split.js'
 import type { SessionTeam, TeamParts } from './teamParts.js'
@@ -331,11 +332,10 @@ export class Team implements SessionTeam {
         new TypeError(`Team.dispose: the team ${this.name} is NVSHMEM's own and lives as long as the session`),
       )
     }
-    if (this.#ending === undefined) {
-      const refusal = this.#live.isOver() ? undefined : this.#live.queue.refusal('Team.dispose', wait)
-      if (refusal !== undefined) return Promise.reject(refusal)
-      this.#ending = this.#destroy(wait)
-    }
+    if (this.#ending !== undefined) return joinEnd(this.#ending, wait, 'Team.dispose')
+    const refusal = this.#live.isOver() ? undefined : this.#live.queue.refusal('Team.dispose', wait)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    this.#ending = this.#destroy(wait)
     return this.#ending
   }
 
