@@ -7,6 +7,8 @@ export interface Spec {
   functions: {
     name: string
     symbol: string
+    lookup: string
+    since: number
     header: string
     supersededBy?: string
     platform?: string

@@ -120,9 +120,11 @@ export class Workspace {
     const sources = files
       .filter((file) => /\.(cc|h)$/.test(file) && !file.endsWith('.gen.h'))
       .map((file) => ({ file, text: readText(file) ?? '' }))
-    const driver = sources.filter(({ file }) => /\/native\/cuda\/.*\.cc$/.test(file))
+    const cuda = sources.filter(({ file }) => /\/native\/cuda(rt)?\/.*\.cc$/.test(file))
     // A definition, or a macro that makes one, begins its line.
-    const definitions = driver.flatMap(({ text }) => [...text.matchAll(/^\w[\w ]*[ (](cu[A-Z]\w*)[(,]/gm)])
+    const definitions = cuda.flatMap(({ text }) => [
+      ...text.matchAll(/^\w[\w ]*(?:[ (]|\* ?)(cu(?:da)?[A-Z]\w*)[(,]/gm),
+    ])
     return {
       names: new Set(sources.flatMap(({ text }) => text.match(/\w+/g) ?? [])),
       defined: new Set(definitions.map(([, name]) => name as string)),

@@ -5,7 +5,7 @@ import { count } from './coverage/count.js'
 import { coveragePage } from './coverage/page.js'
 import { emitCallTables } from './emit/callTables.js'
 import { emitLibrary } from './emit/library.js'
-import { emitEntryPoints, emitHeaders } from './emit/softwareDevice.js'
+import { emitEntryPoints, emitHeaders, emitUnsupported } from './emit/softwareDevice.js'
 import { versionText } from './emit/versions.js'
 import { compareFolder, firstDifference, readText, syncFolder, writeText } from './files.js'
 import { type Library, Workspace } from './libraries.js'
@@ -90,7 +90,12 @@ function processShared(workspace: Workspace, check: boolean): boolean {
   const specs = workspace.libraries.map((library) => workspace.readSpec(library))
   const [driver, runtime] = specs as [LibrarySpecFile, LibrarySpecFile]
   const { names, defined } = workspace.readSoftwareDevice()
-  const headers = [...emitHeaders(specs, names), ...emitEntryPoints(driver, defined)]
+  const headers = [
+    ...emitHeaders(specs, names),
+    ...emitEntryPoints(driver, defined),
+    ...emitUnsupported(driver, 'driver', defined),
+    ...emitUnsupported(runtime, 'runtime', defined),
+  ]
   let isSame = true
   for (const [path, text] of [...emitCallTables(driver, runtime), ...headers]) {
     const file = join(workspace.packagesFolder, path)

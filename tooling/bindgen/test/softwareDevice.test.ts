@@ -1,20 +1,25 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { emitEntryPoints, emitHeaders, headerFiles } from '../src/emit/softwareDevice.js'
+import { emitEntryPoints, emitHeaders, emitUnsupported, headerFiles } from '../src/emit/softwareDevice.js'
 import type { LibrarySpecFile } from '../src/spec/types.js'
 import { libraryNames, readSpec, root, workspace } from './environment.js'
 
 const specs = libraryNames.map(readSpec)
-const [driver] = specs as [LibrarySpecFile]
+const [driver, runtime] = specs as [LibrarySpecFile, LibrarySpecFile]
 const { names, defined } = workspace.readSoftwareDevice()
 
 const textOf = (library: (typeof libraryNames)[number], words: readonly string[]): string =>
   emitHeaders(specs, new Set(words)).get(headerFiles[library]) as string
 
 test('the committed headers and entry points are what the specs and the sources of the software device give', () => {
-  const files = [...emitHeaders(specs, names), ...emitEntryPoints(driver, defined)]
-  expect(files.length).toBe(5)
+  const files = [
+    ...emitHeaders(specs, names),
+    ...emitEntryPoints(driver, defined),
+    ...emitUnsupported(driver, 'driver', defined),
+    ...emitUnsupported(runtime, 'runtime', defined),
+  ]
+  expect(files.length).toBe(7)
   for (const [path, text] of files) expect(readFileSync(join(root, 'packages', path), 'utf8')).toBe(text)
 })
 
@@ -54,13 +59,28 @@ test('the runtime uses the types of the driver, NCCL its own initializers', () =
   )
 })
 
-test('entry points are the ABIs that are defined, with the versions of the spec', () => {
-  const rows = [
-    ...emitEntryPoints(driver, new Set(['cuCtxDestroy', 'cuCtxDestroy_v2', 'cuMemcpyAsync', 'cuNothing'])).values(),
-  ]
-  expect(rows.join('').split('\n').slice(1, -1).sort()).toEqual([
+test('entry points are all ABIs of Linux, with the versions of the spec; what is not defined is said to be none', () => {
+  const defined = new Set(['cuCtxDestroy', 'cuCtxDestroy_v2', 'cuMemcpyAsync', 'cuNothing'])
+  const rows = [...emitEntryPoints(driver, defined).values()].join('').split('\n').slice(1, -1)
+  expect(rows.filter((row) => !row.startsWith('SHOAL_NONE')).sort()).toEqual([
     'SHOAL_ONE("cuCtxDestroy", 2000, cuCtxDestroy)',
     'SHOAL_ONE("cuCtxDestroy", 4000, cuCtxDestroy_v2)',
     'SHOAL_TWO("cuMemcpyAsync", 4000, cuMemcpyAsync, 7000, cuMemcpyAsync_ptsz)',
   ])
+  expect(rows).toContain('SHOAL_NONE("cuArrayCreate", 3020, 0)')
+  expect(rows).toContain('SHOAL_NONE("cuGraphLaunch", 10000, 10000)')
+  expect(rows.join()).not.toContain('cuWGLGetDevice')
+  expect(rows.length).toBe(driver.functions.length - 1)
+})
+
+test('what is not defined has a name each, and a name for per-thread default streams', () => {
+  const [text] = [...emitUnsupported(runtime, 'runtime', new Set(['cudaMalloc', 'cudaMemcpyAsync'])).values()] as [
+    string,
+  ]
+  const names = text.split('\n').slice(1, -1)
+  expect(new Set(names).size).toBe(names.length)
+  expect(names).toContain('SHOAL_UNSUPPORTED(cudaMemcpy)')
+  expect(names).toContain('SHOAL_UNSUPPORTED(cudaMemcpy_ptds)')
+  for (const defined of ['cudaMalloc', 'cudaMemcpyAsync', 'cudaMemcpyAsync_ptsz', 'cudaWGLGetDevice'])
+    expect(names).not.toContain(`SHOAL_UNSUPPORTED(${defined})`)
 })

@@ -17,6 +17,7 @@ const disableTiming = 2
 const notReady = 600
 const out = new BigUint64Array(1)
 const firstWithContextEvents = 12050
+const notSupported = 801
 
 /**
  * Resolves when the work queued on a stream until now has ended. `ending` ends the wait early; the event is then
@@ -37,16 +38,21 @@ export function whenStreamDone(
 }
 
 /**
- * Resolves when all work of a context has ended. Before CUDA 12.5 a thread waits for that, which goes on when the wait is
- * ended early: an abort ends the work.
+ * Resolves when all work of a context has ended. Before CUDA 12.5, and where the driver says that it cannot tell, a thread waits
+ * for that, which goes on when the wait is ended early: an abort ends the work.
  *
  * @throws StatusError of the driver when the context has failed.
  */
-export function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
-  if (!driver.has('cuCtxRecordEvent', firstWithContextEvents)) return whenSynchronized(context, background, ending)
-  return whenRecorded(context, background, ending, (event) => {
-    checkCuda(cuCtxRecordEvent(context as CUcontext, event), 'cuCtxRecordEvent')
-  })
+export async function whenContextDone(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {
+  let status: number = notSupported
+  if (driver.has('cuCtxRecordEvent', firstWithContextEvents)) {
+    await whenRecorded(context, background, ending, (event) => {
+      status = cuCtxRecordEvent(context as CUcontext, event)
+      if (status !== notSupported) checkCuda(status, 'cuCtxRecordEvent')
+    })
+  }
+  // An event that was not recorded is reached at once.
+  if (status === notSupported) await whenSynchronized(context, background, ending)
 }
 
 async function whenSynchronized(context: bigint, background: BackgroundWork, ending: AbortSignal): Promise<void> {

@@ -6,6 +6,8 @@
 
 using namespace shoal;
 
+extern "C" __attribute__((visibility("hidden"))) CUresult shoalSimUnsupported(void);
+
 namespace {
 
 // One ABI of a function, since the version that brought it. With `ownVersion` there is a twin for per-thread default streams.
@@ -21,7 +23,11 @@ struct Variant {
 #define SHOAL_TWO(name, version, function, ownVersion, own) \
   {name, version, reinterpret_cast<void*>(&function), ownVersion, reinterpret_cast<void*>(&own)},
 
-// Generated from the spec: the functions that the sources here define.
+// A function that the device lacks; `ownVersion` is 0 where it has no twin.
+#define SHOAL_UNSUPPORTED_AT reinterpret_cast<void*>(&shoalSimUnsupported)
+#define SHOAL_NONE(name, version, ownVersion) {name, version, SHOAL_UNSUPPORTED_AT, ownVersion, ownVersion == 0 ? nullptr : SHOAL_UNSUPPORTED_AT},
+
+// Generated from the spec.
 const Variant kVariants[] = {
 #include "entryPoints.gen.h"
 };
@@ -33,9 +39,13 @@ CUresult find(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
   const Variant* best = nullptr;
   int bestVersion = 0;
   bool isNameKnown = false;
+  // Of a function with twins, an ABI from before them has none.
+  bool hasTwin = false;
+  for (const Variant& variant : kVariants) hasTwin = hasTwin || (variant.own != nullptr && strcmp(variant.name, symbol) == 0);
   for (const Variant& variant : kVariants) {
     if (strcmp(variant.name, symbol) != 0) continue;
     isNameKnown = true;
+    if (wantsOwn && hasTwin && variant.own == nullptr) continue;
     const int version = wantsOwn && variant.own != nullptr ? variant.ownVersion : variant.version;
     if (version > cudaVersion || version <= bestVersion) continue;
     best = &variant;

@@ -161,3 +161,6 @@ SHOAL_RT_TWIN(cudaMemset2D, _ptds, (void* devPtr, size_t pitch, int value, size_
 SHOAL_RT_TWIN(cudaMemset2DAsync, _ptsz, (void* devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
               cuMemsetD2D8Async(address(devPtr), pitch, SHOAL_BYTE, width, height, stream),
               cuMemsetD2D8Async_ptsz(address(devPtr), pitch, SHOAL_BYTE, width, height, stream))
+
+// The one function that gives a structure, and has no status.
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) { return {x, y, z, w, f}; }

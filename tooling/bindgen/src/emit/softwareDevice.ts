@@ -4,6 +4,7 @@ import type {
   CallbackSpec,
   EnumSpec,
   FieldSpec,
+  FunctionSpec,
   HandleSpec,
   IntegerKind,
   LibraryName,
@@ -50,16 +51,39 @@ const integers: Readonly<Record<IntegerKind, string>> = {
   u64: 'uint64_t',
 }
 
-/** What `cuGetProcAddress` of the software device finds: every ABI that it defines, with its version. */
+const isOfLinux = ({ platform }: FunctionSpec): boolean => platform !== 'win32'
+
+const unsupportedFiles = {
+  driver: 'sim/native/cuda/unsupported.gen.h',
+  runtime: 'sim/native/cudart/unsupported.gen.h',
+} as const
+
+/**
+ * What `cuGetProcAddress` of the software device finds: every ABI, with its version. Those that its sources do not define answer
+ * that they are not supported.
+ */
 export function emitEntryPoints({ functions }: LibrarySpecFile, defined: ReadonlySet<string>): Map<string, string> {
-  const rows = functions
-    .filter(({ symbol }) => defined.has(symbol))
-    .map(({ lookup, since, symbol, perThreadSymbol, perThreadSince = since }) =>
-      perThreadSymbol === undefined
-        ? `SHOAL_ONE("${lookup}", ${since}, ${symbol})`
-        : `SHOAL_TWO("${lookup}", ${since}, ${symbol}, ${perThreadSince}, ${perThreadSymbol})`,
-    )
+  const rows = functions.filter(isOfLinux).map(({ lookup, since, symbol, perThreadSymbol, perThreadSince = since }) => {
+    if (!defined.has(symbol))
+      return `SHOAL_NONE("${lookup}", ${since}, ${perThreadSymbol === undefined ? 0 : perThreadSince})`
+    return perThreadSymbol === undefined
+      ? `SHOAL_ONE("${lookup}", ${since}, ${symbol})`
+      : `SHOAL_TWO("${lookup}", ${since}, ${symbol}, ${perThreadSince}, ${perThreadSymbol})`
+  })
   return new Map([[entryPointsFile, `${[generated, ...rows].join('\n')}\n`]])
+}
+
+/** The symbols of a library that the sources of the software device do not define. One body answers under all these names. */
+export function emitUnsupported(
+  { functions }: LibrarySpecFile,
+  library: keyof typeof unsupportedFiles,
+  defined: ReadonlySet<string>,
+): Map<string, string> {
+  const symbols = functions
+    .filter((one) => isOfLinux(one) && !defined.has(one.symbol))
+    .flatMap(({ symbol, perThreadSymbol }) => [symbol, ...(perThreadSymbol === undefined ? [] : [perThreadSymbol])])
+  const rows = [...new Set(symbols)].map((symbol) => `SHOAL_UNSUPPORTED(${symbol})`)
+  return new Map([[unsupportedFiles[library], `${[generated, ...rows].join('\n')}\n`]])
 }
 
 class CHeader {
