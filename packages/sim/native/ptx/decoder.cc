@@ -42,6 +42,8 @@ const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
       {"bar", {&D::barrier, Op::nothing}}, {"barrier", {&D::barrier, Op::nothing}}, {"membar", {&D::fence, Op::fence}}, {"fence", {&D::fence, Op::fence}},
       {"griddepcontrol", {&D::nothing, Op::nothing}}, {"pmevent", {&D::nothing, Op::nothing}}, {"setmaxnreg", {&D::nothing, Op::nothing}},
       {"trap", {&D::trap, Op::trap}}, {"brkpt", {&D::trap, Op::trap}}, {"nanosleep", {&D::nanosleep, Op::nanosleep}},
+      {"mma", {&D::matrix, Op::mma}}, {"wmma", {&D::matrix, Op::mma}}, {"ldmatrix", {&D::loadMatrix, Op::loadMatrix}},
+      {"stmatrix", {&D::loadMatrix, Op::storeMatrix}}, {"movmatrix", {&D::moveMatrix, Op::moveMatrix}},
   };
   return all;
 }
@@ -105,25 +107,18 @@ void Decoder::function(Function& from, CodeOf& to) {
 void Decoder::statement(const Statement& from) {
   statement_ = &from;
   isTaken_.assign(from.modifiers.size(), false);
-  // Two words make one instruction in some families.
   const auto& table = entries();
   const auto found = table.find(from.opcode);
-  constexpr std::string_view matrixWords[] = {"mma", "ldmatrix", "movmatrix", "cp", "mbarrier"};
-  if (from.opcode == matrixWords[0]) return matrix();
-  if (from.opcode == matrixWords[1] || from.opcode == "stmatrix") return loadMatrix();
-  if (from.opcode == matrixWords[2]) return moveMatrix();
-  if (from.opcode == matrixWords[3]) return asyncCopy();
-  if (from.opcode == matrixWords[4]) return asyncBarrier();
   if (found == table.end()) return unsupported();
   (this->*found->second.method)();
 }
 
 void Decoder::unsupported() {
   constexpr std::string_view known[] = {
-      "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "wmma", "multimem", "tensormap", "createpolicy", "getctarank",
+      "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap", "createpolicy", "getctarank",
       "stacksave", "stackrestore", "alloca", "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2",
       "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "st.async", "red.async",
-      "clusterlaunchcontrol", "cp", "mbarrier", "mma", "ldmatrix", "stmatrix", "movmatrix"};
+      "clusterlaunchcontrol", "cp", "mbarrier"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();
   }

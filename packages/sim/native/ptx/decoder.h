@@ -77,6 +77,9 @@ class Decoder {
   uint32_t special(Special which, unsigned component, unsigned bytes);
   uint64_t bitsOf(const Operand& from, Type type) const;
 
+  int takeShape();
+  void fragmentRegisters(const Operand& from, Type type, size_t count, bool isOutput, std::vector<uint32_t>& to);
+
   // what comes out
   Instr& emit(const Key& key, bool isLast = true);
   Instr& emitFlow(Flow flow);
@@ -135,6 +138,7 @@ class Decoder {
   void trap();
   void nanosleep();
   void matrix();
+  void fragment();
   void loadMatrix();
   void moveMatrix();
   void asyncCopy();

@@ -8,7 +8,7 @@ namespace shoal::ptx {
 
 enum class Type : uint8_t {
   none, pred, u8, u16, u32, u64, s8, s16, s32, s64, b8, b16, b32, b64, b128,
-  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2, f32x2, e4m3x2, e5m2x2, e4m3, e5m2,
+  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2, f32x2, e4m3x2, e5m2x2, e4m3, e5m2, s4, u4, b1,
   texref, samplerref, surfref,
 };
 

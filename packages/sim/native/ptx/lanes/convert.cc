@@ -278,18 +278,6 @@ void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-// Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
-SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
-  const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
-  const int exponent = (bits & 0x7f) >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
-  const bool isNan = isE4m3 ? (bits & 0x7f) == 0x7f : (bits & 0x7f) > 0x7c;
-  float value;
-  if (isNan) return asFloat(0x7fffffff);
-  if (!isE4m3 && (bits & 0x7f) == 0x7c) value = __builtin_inff();
-  else if (exponent == 0) value = static_cast<float>(fraction) * (isE4m3 ? 0x1p-9f : 0x1p-16f);
-  else value = asFloat(static_cast<uint32_t>(exponent - bias + 127) << 23 | static_cast<uint32_t>(fraction) << (23 - fractionBits));
-  return (bits & 0x80) != 0 ? -value : value;
-}
 SHOAL_INLINE uint8_t toEight(double value, bool isE4m3, bool isRelu) {
   if (value != value) return 0x7f;
   if (isRelu && !(value > 0)) return 0;

@@ -13,6 +13,8 @@ Handler find(const Key& key) {
   if (Handler found = findMove(key)) return found;
   if (Handler found = findMemory(key)) return found;
   if (Handler found = findAtomic(key)) return found;
+  if (Handler found = findMatrix(key)) return found;
+  if (Handler found = findFragment(key)) return found;
   return findWarp(key);
 }
 

@@ -86,5 +86,6 @@ Handler findMemory(const Key& key);
 Handler findAtomic(const Key& key);
 Handler findWarp(const Key& key);
 Handler findMatrix(const Key& key);
+Handler findFragment(const Key& key);
 
 }  // namespace shoal::ptx::SHOAL_LANES

@@ -24,11 +24,9 @@ SHOAL_INLINE double clamped(double value) { return value > 0 ? (value < 1 ? valu
 
 // 16-bit floats are computed in float: its 24 bits are more than twice theirs and two, so rounding twice is rounding once.
 SHOAL_INLINE float fromHalf(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
-  if (exponent == 31) return asFloat(sign | 0x7f800000 | fraction << 13);
-  if (exponent != 0) return asFloat(sign | (exponent + 112) << 23 | fraction << 13);
-  const float value = static_cast<float>(static_cast<int32_t>(fraction)) * 0x1p-24f;
-  return asFloat(bitsOf(value) | sign);
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16, size = static_cast<uint32_t>(half & 0x7fff) << 13;
+  const uint32_t finite = bitsOf(asFloat(size) * 0x1p112f);
+  return asFloat(sign | ((half & 0x7c00) == 0x7c00 ? size | 0x7f800000 : finite));
 }
 
 // The value between two neighbours that a rounding picks; `above` and `half` describe what is cut off.
@@ -83,6 +81,19 @@ SHOAL_INLINE uint16_t toSmall(double value, Rounding rounding, int exponentBits,
 SHOAL_INLINE uint16_t toHalf(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 5, 10, false); }
 SHOAL_INLINE float fromBrain(uint16_t bits) { return asFloat(static_cast<uint32_t>(bits) << 16); }
 SHOAL_INLINE uint16_t toBrain(double value, Rounding rounding = Rounding::rn) { return toSmall(value, rounding, 8, 7, false); }
+
+// Floats of 8 bits: e4m3 has no infinity and one NaN for each sign.
+SHOAL_INLINE float fromEight(uint8_t bits, bool isE4m3) {
+  const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
+  const int exponent = (bits & 0x7f) >> fractionBits, fraction = bits & ((1 << fractionBits) - 1);
+  const bool isNan = isE4m3 ? (bits & 0x7f) == 0x7f : (bits & 0x7f) > 0x7c;
+  float value;
+  if (isNan) return asFloat(0x7fffffff);
+  if (!isE4m3 && (bits & 0x7f) == 0x7c) value = __builtin_inff();
+  else if (exponent == 0) value = static_cast<float>(fraction) * (isE4m3 ? 0x1p-9f : 0x1p-16f);
+  else value = asFloat(static_cast<uint32_t>(exponent - bias + 127) << 23 | static_cast<uint32_t>(fraction) << (23 - fractionBits));
+  return (bits & 0x80) != 0 ? -value : value;
+}
 
 // The processor's rounding, for as long as this lives.
 class RoundingScope {

@@ -1,0 +1,342 @@
+// Products of matrices that the lanes of a warp hold together: mma and wmma. Sums of floats are as the published models of
+// Hopper's units have them: sixteen products (of tf32 eight) and the sum so far are aligned to the greatest exponent among
+// them, what lies more than 25 bits below it is cut off, and what comes out is cut to f32, or rounded to the nearest f16.
+#include <math.h>
+
+#include "../matrix.h"
+#include "real.h"
+
+namespace shoal::ptx::SHOAL_LANES {
+
+namespace {
+
+constexpr int kMost = 1024;  // elements of a matrix: 16 rows of 64
+constexpr int kWide = 8;     // columns that are computed together
+
+struct Matrices {
+  const uint32_t* words;
+  int m, n, k;
+  Type a, b, c, d;
+  uint32_t flags;
+  const uint32_t *dRegisters, *aRegisters, *bRegisters, *cRegisters;
+  int aCount, bCount, cCount, dCount;
+
+  Matrices(const Warp& warp, const Instr& instr) : words(warp.operands + instr.target) {
+    m = static_cast<int>(words[matrixM]), n = static_cast<int>(words[matrixN]), k = static_cast<int>(words[matrixK]);
+    a = static_cast<Type>(words[matrixTypeA]), b = static_cast<Type>(words[matrixTypeB]);
+    c = static_cast<Type>(words[matrixTypeC]), d = static_cast<Type>(words[matrixTypeD]);
+    flags = words[matrixFlags];
+    // Quads of lanes have a product each: a quarter of the warp's registers.
+    const int lanes = (flags & matrixIsQuads) != 0 ? 8 : kLanes;
+    aCount = m * k / (lanes * perRegister(a)), bCount = k * n / (lanes * perRegister(b));
+    cCount = m * n / (lanes * perRegister(c)), dCount = m * n / (lanes * perRegister(d));
+    dRegisters = words + matrixRegisters, aRegisters = dRegisters + dCount, bRegisters = aRegisters + aCount, cRegisters = bRegisters + bCount;
+  }
+};
+
+template <Type type>
+SHOAL_INLINE float floatOf(uint32_t word, int part) {
+  switch (type) {
+    case Type::f16: return fromHalf(static_cast<uint16_t>(word >> 16 * part));
+    case Type::bf16: return fromBrain(static_cast<uint16_t>(word >> 16 * part));
+    case Type::tf32: return asFloat(word & 0xffffe000);
+    case Type::e4m3: return fromEight(static_cast<uint8_t>(word >> 8 * part), true);
+    case Type::e5m2: return fromEight(static_cast<uint8_t>(word >> 8 * part), false);
+    default: return asFloat(word);
+  }
+}
+template <Type type>
+SHOAL_INLINE int32_t integerOf(uint32_t word, int part) {
+  switch (type) {
+    case Type::u8: return static_cast<uint8_t>(word >> 8 * part);
+    case Type::s8: return static_cast<int8_t>(word >> 8 * part);
+    case Type::u4: return static_cast<int32_t>(word >> 4 * part & 15);
+    default: return static_cast<int32_t>(word >> 4 * part << 28) >> 28;
+  }
+}
+
+// An operand's matrix, row by row.
+template <Type type, class T>
+void gather(const Warp& warp, const uint32_t* registers, int count, Role role, int rows, int columns, T* to) {
+  constexpr int per = perRegister(type);
+  const int down = role == Role::right ? 1 : columns, inner = role == Role::right ? columns : 1;  // steps of a lane's group and of its place in it
+  for (int index = 0; index < count; ++index) {
+    const uint32_t* from = input<uint32_t>(warp, registers[index]);
+    const Place start = placeOf(role, rows, columns, per, index, 0, 0);
+    T* at = to + start.row * columns + start.column;
+    for (int part = 0; part < per; ++part) {
+      T values[kLanes];
+      for (int lane = 0; lane < kLanes; ++lane) {
+        if constexpr (type == Type::u8 || type == Type::s8 || type == Type::u4 || type == Type::s4) values[lane] = integerOf<type>(from[lane], part);
+        else values[lane] = floatOf<type>(from[lane], part);
+      }
+      for (int lane = 0; lane < kLanes; ++lane) at[(lane >> 2) * down + ((lane & 3) * per + part) * inner] = values[lane];
+    }
+  }
+}
+
+// One product of quads of lanes, as Volta's: lanes 4 quad.. and 16 + 4 quad...
+Place quadPlace(Role role, int bits, bool isSideways, int lane, int element) {
+  const int upper = lane >= 16 ? 4 : 0, within = lane & 3;
+  if (role == Role::sum) {
+    if (bits == 16) return {within + upper, element};
+    return {(lane & 1) + (element & 2) + upper, (element & 4) + (lane & 2) + (element & 1)};
+  }
+  if (role == Role::left) return isSideways ? Place{(element & 3) + upper, within} : Place{within + upper, element};
+  return isSideways ? Place{within, element + upper} : Place{element, within + upper};
+}
+int quadLane(int quad, int index) { return 4 * quad + (index & 3) + (index >> 2) * 16; }
+
+// Every lane's elements of the sums that are read or written, and where they lie row by row.
+template <class F>
+SHOAL_INLINE void eachSum(const Matrices& all, int quad, int count, int per, F&& of) {
+  for (int index = 0; index < count; ++index) {
+    for (int part = 0; part < per; ++part) {
+      const Place start = placeOf(Role::sum, all.m, all.n, per, index, part, 0);
+      for (int each = 0; each < (quad < 0 ? kLanes : 8); ++each) {
+        const int lane = quad < 0 ? each : quadLane(quad, each);
+        const Place at = quad < 0 ? Place{start.row + (lane >> 2), start.column + 2 * (lane & 3)} : quadPlace(Role::sum, 32 / per, false, lane, index * per + part);
+        of(index, part, lane, at.row * all.n + at.column);
+      }
+    }
+  }
+}
+void readSums(const Warp& warp, const Matrices& all, int quad, float* to) {
+  if (all.c == Type::f16) eachSum(all, quad, all.cCount, 2, [&](int index, int part, int lane, int at) SHOAL_LAMBDA { to[at] = floatOf<Type::f16>(input<uint32_t>(warp, all.cRegisters[index])[lane], part); });
+  else eachSum(all, quad, all.cCount, 1, [&](int index, int, int lane, int at) SHOAL_LAMBDA { to[at] = input<float>(warp, all.cRegisters[index])[lane]; });
+}
+void writeSums(Warp& warp, const Matrices& all, uint32_t mask, int quad, const float* from) {
+  if (all.d == Type::f16) {
+    eachSum(all, quad, all.dCount, 2, [&](int index, int part, int lane, int at) SHOAL_LAMBDA {
+      if ((mask >> lane & 1) != 0) output<uint16_t>(warp, all.dRegisters[index])[2 * lane + part] = toHalf(static_cast<double>(from[at]));
+    });
+  } else {
+    eachSum(all, quad, all.dCount, 1, [&](int index, int, int lane, int at) SHOAL_LAMBDA {
+      if ((mask >> lane & 1) != 0) output<float>(warp, all.dRegisters[index])[lane] = oneNan(from[at]);
+    });
+  }
+}
+
+constexpr int kNoExponent = -1000;
+SHOAL_INLINE int32_t exponentOf(float value, int least) {
+  const int32_t biased = static_cast<int32_t>(bitsOf(value) >> 23 & 255) - 127;
+  const int32_t exponent = biased < least ? least : biased;
+  return (bitsOf(value) << 1) == 0 ? kNoExponent : exponent;
+}
+SHOAL_INLINE float powerOf2(float, int exponent) { return asFloat(static_cast<uint32_t>(exponent + 127) << 23); }
+SHOAL_INLINE double powerOf2(double, int exponent) { return asDouble(static_cast<uint64_t>(exponent + 1023) << 52); }
+
+// Towards zero; what is beyond all floats is infinite.
+SHOAL_INLINE float cutToFloat(double value) {
+  const float near = static_cast<float>(asDouble(bitsOf(value) & ~uint64_t{0x1fffffff}));
+  return __builtin_fabs(static_cast<double>(near)) > __builtin_fabs(value) && __builtin_isfinite(near) ? asFloat(bitsOf(near) - 1) : near;
+}
+
+bool areFinite(const float* values, int count) {
+  uint32_t all = 0;
+  for (int index = 0; index < count; ++index) all |= static_cast<uint32_t>((bitsOf(values[index]) & 0x7f800000) == 0x7f800000);
+  return all == 0;
+}
+
+// T holds the products without rounding: of 11 bits and 5 of exponent a float does, of others a double. `least` is the least
+// exponent of their type.
+template <class T>
+void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, const float* a, const float* b, float* sums) {
+  const bool areFactorsFinite = areFinite(a, m * k) && areFinite(b, k * n);
+  constexpr int kKept = 25;
+  constexpr bool isNarrow = sizeof(T) == 4;
+  int32_t exponentsA[kMost], exponentsB[kMost];
+  T wideA[kMost], wideB[kMost];
+  for (int index = 0; index < m * k; ++index) exponentsA[index] = exponentOf(a[index], least), wideA[index] = static_cast<T>(a[index]);
+  for (int index = 0; index < k * n; ++index) exponentsB[index] = exponentOf(b[index], least), wideB[index] = static_cast<T>(b[index]);
+  for (int row = 0; row < m; ++row) {
+    for (int left = 0; left < n; left += kWide) {
+      float* sum = sums + row * n + left;
+      float before[kWide];
+      for (int start = 0; start < k; start += together) {
+        const int end = start + together < k ? start + together : k;
+        int32_t greatest[kWide], total[kWide] = {};
+        T scale[kWide];
+        for (int column = 0; column < kWide; ++column) greatest[column] = exponentOf(sum[column], -126);
+        for (int at = start; at < end; ++at) {
+          const int32_t* other = exponentsB + at * n + left;
+          for (int column = 0; column < kWide; ++column) {
+            const int32_t exponent = exponentsA[row * k + at] + other[column];
+            greatest[column] = exponent > greatest[column] ? exponent : greatest[column];
+          }
+        }
+        // Where nothing is to be scaled, by anything that can be written; what is not finite is made afterwards.
+        constexpr int lowest = isNarrow ? -100 : -300, highest = isNarrow ? 150 : 600;
+        for (int column = 0; column < kWide; ++column) {
+          const int32_t limited = greatest[column] < lowest ? lowest : greatest[column] > highest ? highest : greatest[column];
+          greatest[column] = greatest[column] < -300 ? -300 : greatest[column] > 600 ? 600 : greatest[column];
+          scale[column] = powerOf2(T(), kKept - limited);
+        }
+        for (int at = start; at < end; ++at) {
+          const T x = wideA[row * k + at];
+          const T* y = wideB + at * n + left;
+          for (int column = 0; column < kWide; ++column) total[column] += static_cast<int32_t>(x * y[column] * scale[column]);
+        }
+        memcpy(before, sum, sizeof before);
+        for (int column = 0; column < kWide; ++column) {
+          const auto cut = static_cast<int32_t>(static_cast<double>(sum[column]) * powerOf2(0.0, kKept - greatest[column]));
+          const double exact = (static_cast<double>(total[column]) + static_cast<double>(cut)) * powerOf2(0.0, greatest[column] - kKept);
+          sum[column] = isHalfSum ? fromHalf(toHalf(exact)) : cutToFloat(exact);
+        }
+        if (areFactorsFinite && areFinite(before, kWide)) continue;
+        for (int column = 0; column < kWide; ++column) {
+          double plain = static_cast<double>(before[column]);
+          for (int at = start; at < end; ++at) plain += static_cast<double>(a[row * k + at]) * static_cast<double>(b[at * n + left + column]);
+          if (!__builtin_isfinite(plain)) sum[column] = static_cast<float>(plain);
+        }
+      }
+    }
+  }
+}
+
+template <Type type>
+void readFactor(const Warp& warp, const Matrices& all, Role role, int quad, float* to) {
+  const bool isLeft = role == Role::left;
+  const int rows = isLeft ? all.m : all.k, columns = isLeft ? all.k : all.n, count = isLeft ? all.aCount : all.bCount;
+  const uint32_t* registers = isLeft ? all.aRegisters : all.bRegisters;
+  if (quad < 0) return gather<type>(warp, registers, count, role, rows, columns, to);
+  const bool isSideways = (all.flags & (isLeft ? matrixIsLeftColumns : matrixIsRightRows)) != 0;
+  for (int each = 0; each < 8; ++each) {
+    const int lane = quadLane(quad, each);
+    for (int element = 0; element < 4; ++element) {
+      const Place at = quadPlace(role, 16, isSideways, lane, element);
+      to[at.row * columns + at.column] = floatOf<type>(input<uint32_t>(warp, registers[element / 2])[lane], element & 1);
+    }
+  }
+}
+void readFactor(const Warp& warp, const Matrices& all, Role role, int quad, float* to) {
+  switch (role == Role::left ? all.a : all.b) {
+    case Type::f16: return readFactor<Type::f16>(warp, all, role, quad, to);
+    case Type::bf16: return readFactor<Type::bf16>(warp, all, role, quad, to);
+    case Type::tf32: return readFactor<Type::tf32>(warp, all, role, quad, to);
+    case Type::e4m3: return readFactor<Type::e4m3>(warp, all, role, quad, to);
+    default: return readFactor<Type::e5m2>(warp, all, role, quad, to);
+  }
+}
+
+void multiplyFloats(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Matrices all(warp, instr);
+  const int m = all.m, n = all.n, k = all.k;
+  float a[kMost], b[kMost], sums[kMost];
+  const bool isQuads = (all.flags & matrixIsQuads) != 0;
+  for (int quad = isQuads ? 0 : -1; quad < (isQuads ? 4 : 0); ++quad) {
+    readFactor(warp, all, Role::left, quad, a);
+    readFactor(warp, all, Role::right, quad, b);
+    readSums(warp, all, quad, sums);
+    const bool isHalfSum = all.d == Type::f16;
+    if (all.a == Type::bf16 || all.a == Type::tf32) addProducts<double>(m, n, k, all.a == Type::tf32 ? 8 : 16, -126, isHalfSum, a, b, sums);
+    else addProducts<float>(m, n, k, 16, -14, isHalfSum, a, b, sums);
+    writeSums(warp, all, mask, quad, sums);
+  }
+}
+
+// Fused, one product after the other.
+void multiplyDoubles(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Matrices all(warp, instr);
+  double a[256], b[256], sums[256];
+  auto each = [&](const uint32_t* registers, int count, Role role, int rows, int columns, auto&& of) {
+    for (int index = 0; index < count; ++index) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        const Place at = placeOf(role, rows, columns, 1, index, 0, lane);
+        of(registers[index], lane, at.row * columns + at.column);
+      }
+    }
+  };
+  each(all.aRegisters, all.aCount, Role::left, all.m, all.k, [&](uint32_t operand, int lane, int at) { a[at] = input<double>(warp, operand)[lane]; });
+  each(all.bRegisters, all.bCount, Role::right, all.k, all.n, [&](uint32_t operand, int lane, int at) { b[at] = input<double>(warp, operand)[lane]; });
+  each(all.cRegisters, all.cCount, Role::sum, all.m, all.n, [&](uint32_t operand, int lane, int at) { sums[at] = input<double>(warp, operand)[lane]; });
+  {
+    RoundingScope scope(static_cast<Rounding>(instr.extra));
+    for (int row = 0; row < all.m; ++row) {
+      for (int column = 0; column < all.n; ++column) {
+        double sum = sums[row * all.n + column];
+        for (int index = 0; index < all.k; ++index) sum = fma(a[row * all.k + index], b[index * all.n + column], sum);
+        sums[row * all.n + column] = sum;
+      }
+    }
+  }
+  each(all.dRegisters, all.dCount, Role::sum, all.m, all.n, [&](uint32_t operand, int lane, int at) {
+    if ((mask >> lane & 1) != 0) output<double>(warp, operand)[lane] = sums[at];
+  });
+}
+
+void gatherIntegers(const Warp& warp, const Matrices& all, Role role, int32_t* to) {
+  const bool isLeft = role == Role::left;
+  const int rows = isLeft ? all.m : all.k, columns = isLeft ? all.k : all.n, count = isLeft ? all.aCount : all.bCount;
+  const uint32_t* registers = isLeft ? all.aRegisters : all.bRegisters;
+  switch (isLeft ? all.a : all.b) {
+    case Type::u8: return gather<Type::u8>(warp, registers, count, role, rows, columns, to);
+    case Type::s8: return gather<Type::s8>(warp, registers, count, role, rows, columns, to);
+    case Type::u4: return gather<Type::u4>(warp, registers, count, role, rows, columns, to);
+    default: return gather<Type::s4>(warp, registers, count, role, rows, columns, to);
+  }
+}
+
+// Single bits stay in words: what is counted are those of a word of each.
+template <bool isBits>
+void multiplyIntegers(Warp& warp, const Instr& instr, uint32_t mask) {
+  const Matrices all(warp, instr);
+  const int k = isBits ? all.k / 32 : all.k, n = all.n;
+  int32_t a[kMost], b[kMost];
+  if constexpr (isBits) {
+    for (int which = 0; which < 2; ++which) {
+      const bool isLeft = which == 0;
+      const Role role = isLeft ? Role::left : Role::right;
+      for (int index = 0; index < (isLeft ? all.aCount : all.bCount); ++index) {
+        const int32_t* from = input<int32_t>(warp, (isLeft ? all.aRegisters : all.bRegisters)[index]);
+        for (int lane = 0; lane < kLanes; ++lane) {
+          const Place at = placeOf(role, isLeft ? all.m : all.k, isLeft ? all.k : n, 32, index, 0, lane);
+          if (isLeft) a[at.row * k + at.column / 32] = from[lane];
+          else b[at.row / 32 * n + at.column] = from[lane];
+        }
+      }
+    }
+  } else {
+    gatherIntegers(warp, all, Role::left, a);
+    gatherIntegers(warp, all, Role::right, b);
+  }
+  const bool isAnd = (all.flags & matrixIsAnd) != 0, isSaturated = (all.flags & matrixSaturates) != 0;
+  int32_t products[kMost];
+  for (int row = 0; row < all.m; ++row) {
+    int32_t* sum = products + row * n;
+    for (int column = 0; column < n; ++column) sum[column] = 0;
+    for (int index = 0; index < k; ++index) {
+      const int32_t x = a[row * k + index];
+      for (int column = 0; column < n; ++column) {
+        const int32_t y = b[index * n + column];
+        sum[column] += isBits ? __builtin_popcount(static_cast<uint32_t>(isAnd ? x & y : x ^ y)) : x * y;
+      }
+    }
+  }
+  for (int index = 0; index < all.dCount; ++index) {
+    const int32_t* from = input<int32_t>(warp, all.cRegisters[index]);
+    int32_t* to = output<int32_t>(warp, all.dRegisters[index]);
+    int32_t values[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const Place at = placeOf(Role::sum, all.m, n, 1, index, 0, lane);
+      const int64_t wide = int64_t{from[lane]} + products[at.row * n + at.column];
+      values[lane] = static_cast<int32_t>(!isSaturated ? wide : wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : wide);
+    }
+    eachSet(mask, [&](int lane) { to[lane] = values[lane]; });
+  }
+}
+
+}  // namespace
+
+Handler findMatrix(const Key& key) {
+  if (key.op != Op::mma) return nullptr;
+  switch (key.type) {
+    case Type::f16: case Type::bf16: case Type::tf32: case Type::e4m3: case Type::e5m2: return multiplyFloats;
+    case Type::f64: return multiplyDoubles;
+    case Type::s8: case Type::u8: case Type::s4: case Type::u4: return multiplyIntegers<false>;
+    case Type::b1: return multiplyIntegers<true>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace shoal::ptx::SHOAL_LANES
