@@ -3,6 +3,7 @@
 
 #include "core/device.h"
 #include "core/entry.h"
+#include "graph/capture.h"
 #include "core/event.h"
 #include "core/stream.h"
 
@@ -150,13 +151,17 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 }
 
 CUresult cuCtxSynchronize(void) {
-  return inContext([](auto& context) { return context->synchronize(); });
+  return inContext([](auto& context) -> CUresult {
+    if (const CUresult status = checkSynchronization(*context)) return status;
+    return context->synchronize();
+  });
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   return initialised([&]() -> CUresult {
     std::shared_ptr<Context> context;
     if (const CUresult status = givenOrCurrent(ctx, context)) return status;
+    if (const CUresult status = checkSynchronization(*context)) return status;
     return context->synchronize();
   });
 }

@@ -6,6 +6,8 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
+#include "graph/eventwork.h"
 #include "ipc/sharedevent.h"
 #include "pool/pool.h"
 
@@ -19,30 +21,45 @@ uint64_t nanosecondsNow() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+}  // namespace
+
+CUresult shoal::prepareRecord(const std::shared_ptr<Event>& event, Operation& stamp) {
+  auto recording = std::make_shared<Recording>();
+  stamp.run = [recording] {
+    recording->nanoseconds = nanosecondsNow();
+    return CUDA_SUCCESS;
+  };
+  if (event->shared) {
+    stamp.run = [shared = event->shared, number = event->shared->record()] {
+      shared->pass(number);
+      return CUDA_SUCCESS;
+    };
+  }
+  stamp.runsAfterErrors = true;
+  stamp.queued = [event, recording](const std::shared_ptr<Stream>& stream, uint64_t sequence) {
+    recording->point = {stream, sequence};
+    event->set(recording);
+  };
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
 // Like a query, real drivers allow it inside a host function, on a created stream.
 CUresult record(CUevent eventHandle, CUstream streamHandle, unsigned flags, bool perThread) {
   return onStream<true>(streamHandle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may record so
+    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may record so
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
     if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-    auto recording = std::make_shared<Recording>();
-    recording->point.stream = stream;
+    if (stream->isCaptured) return flags != 0 ? captureWork(stream, std::make_shared<EventRecordWork>(event, eventHandle)) : recordCaptured(stream, *event);
     Operation stamp;
-    stamp.run = [recording] {
-      recording->nanoseconds = nanosecondsNow();
-      return CUDA_SUCCESS;
-    };
-    if (event->shared) {
-      stamp.run = [shared = event->shared, number = event->shared->record()] {
-        shared->pass(number);
-        return CUDA_SUCCESS;
-      };
-    }
-    stamp.runsAfterErrors = true;
-    const CUresult status = stream->runOrEnqueue(std::move(stamp), recording->point.sequence);
-    event->set(std::move(recording));
+    prepareRecord(event, stamp);
+    auto queued = std::move(stamp.queued);
+    uint64_t sequence = 0;
+    const CUresult status = stream->runOrEnqueue(std::move(stamp), sequence);
+    queued(stream, sequence);
     return status;
   });
 }
@@ -57,6 +74,9 @@ CUresult elapsed(float* milliseconds, CUevent startHandle, CUevent endHandle) {
     if (start->context != end->context) return CUDA_ERROR_INVALID_HANDLE;
     auto first = start->last(), second = end->last();
     if (!first || !second) return CUDA_ERROR_INVALID_HANDLE;
+    for (auto& recorded : {start, end}) {
+      if (const CUresult status = checkCapturedEvent(*recorded)) return status;
+    }
     for (auto& recording : {first, second}) {
       if (!recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_ERROR_NOT_READY;
     }
@@ -107,6 +127,8 @@ CUresult cuEventQuery(CUevent hEvent) {
   return initialised<true>([&]() -> CUresult {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
+    if (const CUresult status = checkCapturedEvent(*event)) return status;
+    if (const CUresult status = checkUnsafeCall()) return status;
     if (event->shared) return event->shared->hasPassed(event->shared->last()) ? event->context->status() : CUDA_ERROR_NOT_READY;
     auto recording = event->last();
     if (recording && !recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_ERROR_NOT_READY;
@@ -118,6 +140,8 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   return initialised([&]() -> CUresult {
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(hEvent, event)) return status;
+    if (const CUresult status = checkCapturedEvent(*event)) return status;
+    if (const CUresult status = checkUnsafeCall()) return status;
     if (event->shared) {
       event->shared->waitFor(event->shared->last(), [&] { return event->context->isEnding || event->context->error != CUDA_SUCCESS; });
     } else if (auto recording = event->last()) {

@@ -3,6 +3,8 @@
 #include "core/entry.h"
 #include "core/stream.h"
 #include "core/thread.h"
+#include "graph/capture.h"
+#include "graph/hostwork.h"
 
 using namespace shoal;
 
@@ -18,21 +20,16 @@ void callUser(Call&& call) {
 }
 
 CUresult launch(CUstream handle, CUhostFn function, void* userData, bool perThread) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) {
-    if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Operation operation;
-    operation.run = [function, userData] {
-      callUser([&] { function(userData); });
-      return CUDA_SUCCESS;
-    };
-    stream->enqueue(std::move(operation));
-    return CUDA_SUCCESS;
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (const CUresult status = checkImplicit(stream)) return status;
+    return submit(stream, std::make_shared<HostWork>(CUDA_HOST_NODE_PARAMS{function, userData}));
   });
 }
 
 CUresult addCallback(CUstream handle, CUstreamCallback callback, void* userData, unsigned flags, bool perThread) {
-  return onStream(handle, perThread, [&](auto& stream, auto& context) {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = refuseCaptured(stream)) return status;
     // Unlike a host function, a callback is called after an error too, and is told about it.
     Operation operation;
     operation.runsAfterErrors = true;
@@ -48,6 +45,15 @@ CUresult addCallback(CUstream handle, CUstreamCallback callback, void* userData,
 }
 
 }  // namespace
+
+CUresult HostWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  if (parameters.fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  operation.run = [parameters = parameters] {
+    callUser([&] { parameters.fn(parameters.userData); });
+    return CUDA_SUCCESS;
+  };
+  return CUDA_SUCCESS;
+}
 
 SHOAL_TWIN(cuLaunchHostFunc, _ptsz, (CUstream hStream, CUhostFn fn, void* userData), launch(hStream, fn, userData, perThread))
 SHOAL_TWIN(cuStreamAddCallback, _ptsz, (CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags),

@@ -6,6 +6,8 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
+#include "graph/copywork.h"
 
 using namespace shoal;
 
@@ -17,28 +19,32 @@ constexpr size_t kMaxPitch = 2147483647;
 
 struct Rows {
   MemoryRange range;
-  size_t pitch = 0;
+  size_t pitch = 0;  // from row to row
+  size_t slice = 0;  // from slice to slice
 };
 
-// `height` rows of `width` bytes; a plain copy is one row.
+// `depth` slices of `height` rows of `width` bytes; a plain copy is one row.
 struct Copy {
   Rows from, to;
   size_t width = 0;
   size_t height = 1;
+  size_t depth = 1;
   std::shared_ptr<Context> toUser, fromUser;  // whose rights count, where that is not the stream's context
 
   CUresult run() const {
     Held held;
     if (const CUresult status = held.add(from.range)) return status;
     if (const CUresult status = held.add(to.range)) return status;
-    if (height == 1 || (from.pitch == width && to.pitch == width)) {
+    if (depth == 1 && (height == 1 || (from.pitch == width && to.pitch == width))) {
       memmove(to.range.data, from.range.data, width * height);
       return held.wrote(to.range, 0, width * height);
     }
     CUresult result = CUDA_SUCCESS;
-    for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
-      memmove(to.range.data + row * to.pitch, from.range.data + row * from.pitch, width);
-      result = held.wrote(to.range, row * to.pitch, width);
+    for (size_t index = 0; index < height * depth && result == CUDA_SUCCESS; ++index) {
+      const size_t row = index % height, slice = index / height;
+      const size_t at = slice * to.slice + row * to.pitch;
+      memmove(to.range.data + at, from.range.data + slice * from.slice + row * from.pitch, width);
+      result = held.wrote(to.range, at, width);
     }
     return result;
   }
@@ -52,12 +58,14 @@ Operation operationOf(std::shared_ptr<Copy> copy) {
 
 // Takes the source's rows now, so that the caller may change them at once.
 std::shared_ptr<char[]> stage(Copy& copy) {
-  std::shared_ptr<char[]> staged(new char[copy.width * copy.height]);
-  for (size_t row = 0; row < copy.height; ++row) {
-    memcpy(staged.get() + row * copy.width, copy.from.range.data + row * copy.from.pitch, copy.width);
+  std::shared_ptr<char[]> staged(new char[copy.width * copy.height * copy.depth]);
+  for (size_t index = 0; index < copy.height * copy.depth; ++index) {
+    const size_t row = index % copy.height, slice = index / copy.height;
+    memcpy(staged.get() + index * copy.width, copy.from.range.data + slice * copy.from.slice + row * copy.from.pitch, copy.width);
   }
   copy.from.range.data = staged.get();
   copy.from.pitch = copy.width;
+  copy.from.slice = copy.width * copy.height;
   return staged;
 }
 
@@ -77,7 +85,7 @@ CUresult queue(const std::shared_ptr<Stream>& stream, const Copy& described, boo
     stream->enqueue(operationOf(std::move(copy)));
     return CUDA_SUCCESS;
   }
-  if (copy->width * copy->height > kLargestStaged) return stream->runAndWait(operationOf(std::move(copy)));
+  if (copy->width * copy->height * copy->depth > kLargestStaged) return stream->runAndWait(operationOf(std::move(copy)));
   auto staged = stage(*copy);
   Operation operation;
   operation.run = [copy = std::move(copy), staged = std::move(staged)] { return copy->run(); };
@@ -92,14 +100,26 @@ CUresult check(Side side, Context& context, Access access, uint64_t address, siz
   return side == Side::device ? checkKnownRange(use, address, length, range) : checkRange(use, address, length, range);
 }
 
-struct PeerContexts {
-  std::shared_ptr<Context> to, from;
-};
+// A call that waits, or uses the default stream, may not be allowed beside a capture.
+CUresult checkCapture(const std::shared_ptr<Stream>& stream, bool isAsynchronous) {
+  if (const CUresult status = checkImplicit(stream)) return status;
+  return isAsynchronous ? CUDA_SUCCESS : checkUnsafeCall();
+}
 
 CUresult copy(Side toSide, uint64_t to, Side fromSide, uint64_t from, size_t bytes, CUstream handle, bool perThread, bool isAsynchronous,
               PeerContexts users = {}) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
+    if (const CUresult status = checkCapture(stream, isAsynchronous)) return status;
     if (bytes == 0) return CUDA_SUCCESS;
+    if (stream->isCaptured) {
+      CUDA_MEMCPY3D described{};
+      described.srcMemoryType = described.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+      described.srcDevice = from;
+      described.dstDevice = to;
+      described.WidthInBytes = bytes;
+      described.Height = described.Depth = 1;
+      return captureWork(stream, std::make_shared<CopyWork>(described, context, users));
+    }
     Copy wanted;
     wanted.width = bytes;
     wanted.toUser = users.to;
@@ -131,43 +151,92 @@ CUresult copyPeer(CUdeviceptr to, CUcontext toContext, CUdeviceptr from, CUconte
   });
 }
 
-// One side of a two-dimensional copy: which address it starts at, and whether its rows are inside live memory.
-CUresult checkRows(Context& context, Access access, CUmemorytype type, const void* host, CUdeviceptr device, size_t x, size_t y, size_t pitch, size_t width,
-                   size_t height, Rows& rows) {
-  if (type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
-  if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
-  if (pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
-  if (pitch == 0) pitch = x + width;  // rows without gaps
-  if (x > pitch || width > pitch - x) return CUDA_ERROR_INVALID_VALUE;
-  size_t start = 0, length = 0;
-  if (__builtin_mul_overflow(y, pitch, &start) || __builtin_add_overflow(start, x, &start)) return CUDA_ERROR_INVALID_VALUE;
-  if (__builtin_mul_overflow(height - 1, pitch, &length) || __builtin_add_overflow(length, width, &length)) return CUDA_ERROR_INVALID_VALUE;
-  uint64_t base = type == CU_MEMORYTYPE_HOST ? addressOf(host) : device;
+// One side of a copy in dimensions: where it lies, and how its rows and slices follow each other.
+struct Side3D {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  size_t x, y, z, pitch, height;
+};
+
+CUresult checkRows(Context& context, Access access, const Side3D& side, const Copy& wanted, Rows& rows) {
+  if (side.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
+  if (side.type != CU_MEMORYTYPE_HOST && side.type != CU_MEMORYTYPE_DEVICE && side.type != CU_MEMORYTYPE_UNIFIED) return CUDA_ERROR_INVALID_VALUE;
+  if (side.pitch > kMaxPitch) return CUDA_ERROR_INVALID_VALUE;
+  const size_t pitch = side.pitch == 0 ? side.x + wanted.width : side.pitch;  // 0: rows without gaps
+  const size_t height = side.height == 0 ? side.y + wanted.height : side.height;
+  if (side.x > pitch || wanted.width > pitch - side.x) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted.depth > 1 && (side.y > height || wanted.height > height - side.y)) return CUDA_ERROR_INVALID_VALUE;
+  size_t slice = 0, start = 0, rowStart = 0, length = 0, rowLength = 0;
+  if (__builtin_mul_overflow(pitch, height, &slice)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(side.z, slice, &start) || __builtin_mul_overflow(side.y, pitch, &rowStart)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_add_overflow(start, rowStart, &start) || __builtin_add_overflow(start, side.x, &start)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(wanted.depth - 1, slice, &length) || __builtin_mul_overflow(wanted.height - 1, pitch, &rowLength)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_add_overflow(length, rowLength, &length) || __builtin_add_overflow(length, wanted.width, &length)) return CUDA_ERROR_INVALID_VALUE;
+  uint64_t base = side.type == CU_MEMORYTYPE_HOST ? addressOf(side.host) : side.device;
   if (base == 0 || __builtin_add_overflow(base, start, &base)) return CUDA_ERROR_INVALID_VALUE;
   rows.pitch = pitch;
-  return check(type == CU_MEMORYTYPE_DEVICE ? Side::device : Side::any, context, access, base, length, rows.range);
+  rows.slice = slice;
+  return check(side.type == CU_MEMORYTYPE_DEVICE ? Side::device : Side::any, context, access, base, length, rows.range);
 }
 
-CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool isAsynchronous) {
+CUresult describeCopy(Context& context, const PeerContexts& users, const CUDA_MEMCPY3D& c, Copy& wanted) {
+  wanted.width = c.WidthInBytes;
+  wanted.height = c.Height;
+  wanted.depth = c.Depth;
+  wanted.toUser = users.to;
+  wanted.fromUser = users.from;
+  if (c.srcLOD != 0 || c.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  const Side3D from{c.srcMemoryType, c.srcHost, c.srcDevice, c.srcXInBytes, c.srcY, c.srcZ, c.srcPitch, c.srcHeight};
+  const Side3D to{c.dstMemoryType, c.dstHost, c.dstDevice, c.dstXInBytes, c.dstY, c.dstZ, c.dstPitch, c.dstHeight};
+  if (const CUresult status = checkRows(users.from ? *users.from : context, Access::read, from, wanted, wanted.from)) return status;
+  return checkRows(users.to ? *users.to : context, Access::write, to, wanted, wanted.to);
+}
+
+CUresult copy3D(const CUDA_MEMCPY3D* c, CUstream handle, bool perThread, bool isAsynchronous) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (c == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (c->WidthInBytes == 0 || c->Height == 0) return CUDA_SUCCESS;
+    if (const CUresult status = checkCapture(stream, isAsynchronous)) return status;
+    if (c->WidthInBytes == 0 || c->Height == 0 || c->Depth == 0) return CUDA_SUCCESS;
+    if (stream->isCaptured) return captureWork(stream, std::make_shared<CopyWork>(*c, context));
     Copy wanted;
-    wanted.width = c->WidthInBytes;
-    wanted.height = c->Height;
-    if (const CUresult status = checkRows(*context, Access::read, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
-                                          c->srcPitch, c->WidthInBytes, c->Height, wanted.from)) {
-      return status;
-    }
-    if (const CUresult status = checkRows(*context, Access::write, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes, c->dstY,
-                                          c->dstPitch, c->WidthInBytes, c->Height, wanted.to)) {
-      return status;
-    }
+    if (const CUresult status = describeCopy(*context, {}, *c, wanted)) return status;
     return queue(stream, wanted, isAsynchronous);
   });
 }
 
+CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool isAsynchronous) {
+  if (c == nullptr) return copy3D(nullptr, handle, perThread, isAsynchronous);
+  CUDA_MEMCPY3D described{};
+  described.srcXInBytes = c->srcXInBytes;
+  described.srcY = c->srcY;
+  described.srcMemoryType = c->srcMemoryType;
+  described.srcHost = c->srcHost;
+  described.srcDevice = c->srcDevice;
+  described.srcArray = c->srcArray;
+  described.srcPitch = c->srcPitch;
+  described.dstXInBytes = c->dstXInBytes;
+  described.dstY = c->dstY;
+  described.dstMemoryType = c->dstMemoryType;
+  described.dstHost = c->dstHost;
+  described.dstDevice = c->dstDevice;
+  described.dstArray = c->dstArray;
+  described.dstPitch = c->dstPitch;
+  described.WidthInBytes = c->WidthInBytes;
+  described.Height = c->Height;
+  described.Depth = 1;
+  return copy3D(&described, handle, perThread, isAsynchronous);
+}
+
 }  // namespace
+
+CUresult CopyWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  if (parameters.WidthInBytes == 0 || parameters.Height == 0 || parameters.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  auto copy = std::make_shared<Copy>();
+  if (const CUresult status = describeCopy(*owner_, users_, parameters, *copy)) return status;
+  operation = operationOf(std::move(copy));
+  return CUDA_SUCCESS;
+}
 
 SHOAL_TWIN(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount),
            copy(Side::any, dst, Side::any, src, ByteCount, nullptr, perThread, false))
@@ -194,3 +263,5 @@ SHOAL_TWIN(cuMemcpyDtoDAsync_v2, _ptsz, (CUdeviceptr dstDevice, CUdeviceptr srcD
 SHOAL_TWIN(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(pCopy, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(pCopy, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* pCopy, CUstream hStream), copy2D(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* pCopy), copy3D(pCopy, nullptr, perThread, false))
+SHOAL_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* pCopy, CUstream hStream), copy3D(pCopy, hStream, perThread, true))

@@ -9,6 +9,8 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
+#include "graph/memory.h"
 #include "ipc/exchange.h"
 #include "pool/pool.h"
 
@@ -21,6 +23,7 @@ constexpr size_t kMaxPitch = 2147483647;
 
 CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes, MemoryKind kind, unsigned flags, CUdeviceptr* out) {
   if (out == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult status = checkUnsafeCall()) return status;
   Device& device = context->device;
   uint64_t base = device.arena.allocate(bytes);
   if (base == 0) {
@@ -47,7 +50,7 @@ class HostPages : public Backing {
 };
 
 CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
-  return inContext([&](auto& context) {
+  return inContext([&](auto& context) -> CUresult {
     constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (out == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes == 0) {
@@ -55,6 +58,7 @@ CUresult allocateOnHost(void** out, size_t bytes, unsigned flags) {
       return CUDA_SUCCESS;
     }
     if (bytes > (size_t{1} << 47)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (const CUresult status = checkUnsafeCall()) return status;
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     // With unified addressing pinned memory is always mapped, whatever was asked for.
@@ -137,6 +141,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInByt
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return inCurrentIfAny([&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
+    if (const CUresult status = checkUnsafeCall()) return status;
+    CUresult freed = CUDA_SUCCESS;
+    if (freeGraphMemory(dptr, freed)) return freed;
     return release(dptr, CUDA_ERROR_INVALID_VALUE,
                    [](auto& allocation) { return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pooled; });
   });

@@ -6,6 +6,8 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
+#include "graph/fillwork.h"
 
 using namespace shoal;
 
@@ -18,29 +20,41 @@ void fillRow(char* at, Value value, size_t count) {
 }
 
 template <class Value>
-CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height, CUstream handle, bool perThread, bool isAsynchronous) {
-  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
-    if (width == 0 || height == 0) return CUDA_SUCCESS;
-    size_t rowBytes = 0, length = 0;
-    if (to % sizeof(Value) != 0 || __builtin_mul_overflow(width, sizeof(Value), &rowBytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (height == 1) pitch = rowBytes;
-    if (pitch < rowBytes || pitch % sizeof(Value) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(height - 1, pitch, &length) || __builtin_add_overflow(length, rowBytes, &length)) {
-      return CUDA_ERROR_INVALID_VALUE;
+CUresult prepareFill(Context& context, CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height, Operation& operation, bool& toHost) {
+  size_t rowBytes = 0, length = 0;
+  if (to % sizeof(Value) != 0 || __builtin_mul_overflow(width, sizeof(Value), &rowBytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (height == 1) pitch = rowBytes;
+  if (pitch < rowBytes || pitch % sizeof(Value) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(height - 1, pitch, &length) || __builtin_add_overflow(length, rowBytes, &length)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  MemoryRange range;
+  if (const CUresult status = checkKnownRange({context, Access::write}, to, length, range)) return status;
+  toHost = range.isHost();
+  operation.run = [range = std::move(range), pitch, value, width, height] {
+    Held held;
+    CUresult result = held.add(range);
+    for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
+      fillRow(range.data + row * pitch, value, width);
+      result = held.wrote(range, row * pitch, width * sizeof value);
     }
-    MemoryRange range;
-    if (const CUresult status = checkKnownRange({*stream->context, Access::write}, to, length, range)) return status;
-    const bool toHost = range.isHost();
+    return result;
+  };
+  return CUDA_SUCCESS;
+}
+
+template <class Value>
+CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t height, CUstream handle, bool perThread, bool isAsynchronous) {
+  return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
+    if (const CUresult status = checkImplicit(stream)) return status;
+    if (!isAsynchronous) {
+      if (const CUresult status = checkUnsafeCall()) return status;
+    }
+    if (width == 0 || height == 0) return CUDA_SUCCESS;
+    if (stream->isCaptured) return captureWork(stream, std::make_shared<FillWork>(CUDA_MEMSET_NODE_PARAMS{to, pitch, value, sizeof value, width, height}, context));
+    bool toHost = false;
     Operation operation;
-    operation.run = [range = std::move(range), pitch, value, width, height] {
-      Held held;
-      CUresult result = held.add(range);
-      for (size_t row = 0; row < height && result == CUDA_SUCCESS; ++row) {
-        fillRow(range.data + row * pitch, value, width);
-        result = held.wrote(range, row * pitch, width * sizeof value);
-      }
-      return result;
-    };
+    if (const CUresult status = prepareFill(*context, to, pitch, value, width, height, operation, toHost)) return status;
     // Only a fill of host memory makes the form without a stream wait.
     if (!isAsynchronous && toHost) return stream->runAndWait(std::move(operation));
     if (!isAsynchronous) {
@@ -53,6 +67,18 @@ CUresult fill(CUdeviceptr to, size_t pitch, Value value, size_t width, size_t he
 }
 
 }  // namespace
+
+CUresult FillWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  bool toHost = false;
+  const auto& [to, pitch, value, elementSize, width, height] = parameters;
+  if (width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+  switch (elementSize) {
+    case 1: return value > 0xff ? CUDA_ERROR_INVALID_VALUE : prepareFill(*owner_, to, pitch, static_cast<uint8_t>(value), width, height, operation, toHost);
+    case 2: return value > 0xffff ? CUDA_ERROR_INVALID_VALUE : prepareFill(*owner_, to, pitch, static_cast<uint16_t>(value), width, height, operation, toHost);
+    case 4: return prepareFill(*owner_, to, pitch, value, width, height, operation, toHost);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
 
 SHOAL_TWIN(cuMemsetD8_v2, _ptds, (CUdeviceptr dstDevice, unsigned char uc, size_t N), fill(dstDevice, 0, uc, N, 1, nullptr, perThread, false))
 SHOAL_TWIN(cuMemsetD16_v2, _ptds, (CUdeviceptr dstDevice, unsigned short us, size_t N), fill(dstDevice, 0, us, N, 1, nullptr, perThread, false))

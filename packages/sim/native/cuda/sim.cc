@@ -11,6 +11,7 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
 
 using namespace shoal;
 
@@ -51,35 +52,98 @@ CUresult shoalSimStreamDelay(CUstream handle, uint64_t nanoseconds) {
   });
 }
 
-CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData, const ShoalSimRange* ranges,
-                         size_t rangeCount) {
-  return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
-    if (run == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<MemoryRange> read, written;
-    for (size_t index = 0; index < rangeCount; ++index) {
+namespace {
+
+using Run = CUresult (*)(void*);
+using Callback = void (*)(void*);
+
+struct Ranges {
+  std::vector<MemoryRange> read, written;
+
+  CUresult check(Context& context, const ShoalSimRange* ranges, size_t count) {
+    for (size_t index = 0; index < count; ++index) {
       const ShoalSimRange& wanted = ranges[index];
-      const Use use{*context, wanted.isWritten != 0 ? Access::write : Access::read, true};
+      const Use use{context, wanted.isWritten != 0 ? Access::write : Access::read, true};
       MemoryRange range;
       if (const CUresult status = checkKnownRange(use, wanted.address, wanted.length, range)) return status;
       (wanted.isWritten != 0 ? written : read).push_back(std::move(range));
     }
-    Operation operation;
-    operation.run = [run, discard, userData, read = std::move(read), written = std::move(written)] {
-      Held held;
-      CUresult result = CUDA_SUCCESS;
-      for (auto* kind : {&read, &written}) {
-        for (auto& each : *kind) result = result != CUDA_SUCCESS ? result : held.add(each);
-      }
-      if (result != CUDA_SUCCESS) {
-        if (discard != nullptr) discard(userData);
-        return result;
-      }
-      result = run(userData);
-      for (auto& each : written) result = result != CUDA_SUCCESS ? result : held.wrote(each, 0, each.length);
-      return result;
-    };
-    if (discard != nullptr) operation.discard = [discard, userData] { discard(userData); };
-    stream->enqueue(std::move(operation));
     return CUDA_SUCCESS;
+  }
+};
+
+Operation deviceWork(Run run, Callback discard, void* userData, Ranges ranges) {
+  Operation operation;
+  operation.run = [run, discard, userData, ranges = std::move(ranges)] {
+    Held held;
+    CUresult result = CUDA_SUCCESS;
+    for (auto* kind : {&ranges.read, &ranges.written}) {
+      for (auto& each : *kind) result = result != CUDA_SUCCESS ? result : held.add(each);
+    }
+    if (result != CUDA_SUCCESS) {
+      if (discard != nullptr) discard(userData);
+      return result;
+    }
+    result = run(userData);
+    for (auto& each : ranges.written) result = result != CUDA_SUCCESS ? result : held.wrote(each, 0, each.length);
+    return result;
+  };
+  if (discard != nullptr) operation.discard = [discard, userData] { discard(userData); };
+  return operation;
+}
+
+// Work of NCCL and NVSHMEM, which are kernels on a GPU.
+class DeviceWork : public Work {
+ public:
+  DeviceWork(std::shared_ptr<Context> owner, void* (*start)(void*), Run run, Callback discard, Callback release, void* userData,
+             std::vector<ShoalSimRange> ranges)
+      : owner_(std::move(owner)), start_(start), run_(run), discard_(discard), release_(release), userData_(userData), ranges_(std::move(ranges)) {}
+  ~DeviceWork() override {
+    if (isOwner) release_(userData_);
+  }
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+  std::shared_ptr<Context> context() const override { return owner_; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override {
+    Ranges ranges;
+    if (const CUresult status = ranges.check(*owner_, ranges_.data(), ranges_.size())) return status;
+    if (!stream) return CUDA_SUCCESS;
+    void* data = start_(userData_);
+    if (data == nullptr) return CUDA_ERROR_LAUNCH_FAILED;
+    operation = deviceWork(run_, discard_, data, std::move(ranges));
+    return CUDA_SUCCESS;
+  }
+  bool isOwner = false;  // once the node is there
+
+ private:
+  const std::shared_ptr<Context> owner_;
+  void* (*const start_)(void*);
+  const Run run_;
+  const Callback discard_, release_;
+  void* const userData_;
+  const std::vector<ShoalSimRange> ranges_;
+};
+
+}  // namespace
+
+CUresult shoalSimEnqueue(CUstream handle, CUresult (*run)(void*), void (*discard)(void*), void* userData, const ShoalSimRange* ranges,
+                         size_t rangeCount) {
+  return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
+    if (run == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = refuseCaptured(stream)) return status;
+    Ranges checked;
+    if (const CUresult status = checked.check(*context, ranges, rangeCount)) return status;
+    stream->enqueue(deviceWork(run, discard, userData, std::move(checked)));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult shoalSimCapture(CUstream handle, void* (*start)(void*), CUresult (*run)(void*), void (*discard)(void*), void (*release)(void*), void* userData,
+                         const ShoalSimRange* ranges, size_t rangeCount) {
+  return onStream(handle, false, [&](auto& stream, auto& context) -> CUresult {
+    if (start == nullptr || run == nullptr || release == nullptr || (rangeCount != 0 && ranges == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    auto work = std::make_shared<DeviceWork>(context, start, run, discard, release, userData, std::vector(ranges, ranges + rangeCount));
+    const CUresult status = captureWork(stream, work);
+    work->isOwner = status == CUDA_SUCCESS;
+    return status;
   });
 }

@@ -7,6 +7,8 @@
 #include "core/device.h"
 #include "core/entry.h"
 #include "core/event.h"
+#include "graph/capture.h"
+#include "graph/eventwork.h"
 #include "ipc/sharedevent.h"
 
 using namespace shoal;
@@ -28,7 +30,9 @@ CUresult createStream(CUstream* created, unsigned flags, int priority) {
 
 // Real drivers answer this one inside a host function too, for a created stream.
 CUresult queryStream(CUstream handle, bool perThread) {
-  return onStream<true>(handle, perThread, [](auto& stream, auto& context) {
+  return onStream<true>(handle, perThread, [](auto& stream, auto& context) -> CUresult {
+    if (const CUresult status = refuseCaptured(stream)) return status;
+    if (const CUresult status = checkImplicit(stream)) return status;
     bool idle = stream->isIdle();
     if (stream->kind == StreamKind::legacyDefault) {
       for (auto& other : context->streams()) idle = idle && (!other->isBlocking() || other->isIdle());
@@ -40,30 +44,42 @@ CUresult queryStream(CUstream handle, bool perThread) {
 CUresult waitForEvent(CUstream handle, CUevent eventHandle, unsigned flags, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if ((flags & ~CU_EVENT_WAIT_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != 0) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may wait so
+    if (flags != 0 && !stream->isCaptured) return CUDA_ERROR_ILLEGAL_STATE;  // only a capture may wait so
     std::shared_ptr<Event> event;
     if (const CUresult status = resolveEvent(eventHandle, event)) return status;
-    if (event->shared) {
-      const uint64_t number = event->shared->last();
-      if (event->shared->hasPassed(number)) return CUDA_SUCCESS;
-      Operation wait;
-      wait.run = [shared = event->shared, number, context = stream->context] {
-        shared->waitFor(number, [&] { return context->isEnding || context->error != CUDA_SUCCESS; });
-        return CUDA_SUCCESS;
-      };
-      stream->enqueue(std::move(wait));
-      return CUDA_SUCCESS;
-    }
-    auto recording = event->last();
-    if (!recording || recording->point.stream == stream) return CUDA_SUCCESS;
-    if (recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_SUCCESS;
+    if (const CUresult status = checkImplicit(stream)) return status;
+    if (flags != 0) return captureWork(stream, std::make_shared<EventWaitWork>(event, eventHandle));
+    bool isCaptured = false;
+    const CUresult captured = waitCaptured(stream, *event, isCaptured);
+    if (isCaptured) return captured;
     Operation wait;
-    wait.run = [] { return CUDA_SUCCESS; };
-    wait.after.push_back(recording->point);
-    stream->enqueue(std::move(wait));
+    if (const CUresult status = prepareWait(event, stream, wait)) return status;
+    if (wait.run) stream->enqueue(std::move(wait));
     return CUDA_SUCCESS;
   });
 }
+
+}  // namespace
+
+CUresult shoal::prepareWait(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream, Operation& wait) {
+  if (event->shared) {
+    const uint64_t number = event->shared->last();
+    if (event->shared->hasPassed(number)) return CUDA_SUCCESS;
+    wait.run = [shared = event->shared, number, context = stream->context] {
+      shared->waitFor(number, [&] { return context->isEnding || context->error != CUDA_SUCCESS; });
+      return CUDA_SUCCESS;
+    };
+    return CUDA_SUCCESS;
+  }
+  auto recording = event->last();
+  if (!recording || recording->point.stream == stream) return CUDA_SUCCESS;
+  if (recording->point.stream->hasFinished(recording->point.sequence)) return CUDA_SUCCESS;
+  wait.run = [] { return CUDA_SUCCESS; };
+  wait.after.push_back(recording->point);
+  return CUDA_SUCCESS;
+}
+
+namespace {
 
 // Hands one property of a stream out.
 template <class Value, class Read>
@@ -99,6 +115,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
   return initialised([&]() -> CUresult {
     auto stream = state().streams.take(reinterpret_cast<uint64_t>(hStream));
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
+    abandonCapture(*stream);
     stream->isDestroyed = true;
     stream->close();  // work that is queued still runs
     return stream->contextDestroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : stream->context->status();
@@ -107,7 +124,11 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
 CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
 SHOAL_TWIN(cuStreamSynchronize, _ptsz, (CUstream hStream),
-           onStream(hStream, perThread, [](auto& stream, auto&) { return stream->synchronize(); }))
+           onStream(hStream, perThread, [](auto& stream, auto&) -> CUresult {
+             if (const CUresult status = refuseCaptured(stream)) return status;
+             if (const CUresult status = checkImplicit(stream)) return status;
+             return stream->synchronize();
+           }))
 SHOAL_TWIN(cuStreamQuery, _ptsz, (CUstream hStream), queryStream(hStream, perThread))
 SHOAL_TWIN(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
            waitForEvent(hStream, hEvent, Flags, perThread))
@@ -122,5 +143,3 @@ SHOAL_TWIN(cuStreamGetCtx_v2, _ptsz, (CUstream hStream, CUcontext* pctx, CUgreen
            contextOf(hStream, pctx, pGreenCtx, perThread))
 SHOAL_TWIN(cuStreamGetDevice, _ptsz, (CUstream hStream, CUdevice* device),
            readStream(hStream, device, perThread, [](auto& stream) { return stream.context->device.ordinal; }))
-SHOAL_TWIN(cuStreamIsCapturing, _ptsz, (CUstream hStream, CUstreamCaptureStatus* captureStatus),
-           readStream(hStream, captureStatus, perThread, [](auto&) { return CU_STREAM_CAPTURE_STATUS_NONE; }))

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "graph/conditional.h"
 #include "decoder.h"
 #include "heap.h"
 #include "launch.h"
@@ -158,6 +159,9 @@ void Worker::callBuiltin(Warp& warp, const CallSite& site, uint32_t mask) {
         if (address != 0 && (launch.heap == nullptr || !launch.heap->release(address))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "free of memory that malloc did not give"};
         break;
       }
+      case Builtin::setConditional:
+        if (!setCondition(argument(0, lane), static_cast<unsigned>(argument(1, lane)))) throw Fault{CUDA_ERROR_ILLEGAL_ADDRESS, "a conditional handle that no graph has"};
+        break;
       case Builtin::assertFail: {
         const Block& block = *warp.block;
         fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", memory.text(argument(1, lane)).c_str(),

@@ -2,12 +2,13 @@
 #include "decoder.h"
 
 #include <cstring>
+#include <iterator>
 
 namespace shoal::ptx {
 
 int builtinNamed(std::string_view name) {
-  constexpr std::string_view names[] = {"vprintf", "malloc", "free", "__assertfail"};
-  for (int index = 0; index < 4; ++index) {
+  constexpr std::string_view names[] = {"vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional"};
+  for (int index = 0; index < static_cast<int>(std::size(names)); ++index) {
     if (names[index] == name) return index;
   }
   return -1;

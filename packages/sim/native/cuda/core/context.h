@@ -43,6 +43,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::atomic<unsigned> flags;
   std::atomic<bool> alive{true};
   std::atomic<bool> isEnding{false};  // waits that nobody may ever satisfy give up
+  std::atomic<int> blockingCaptures{0};  // streams that are captured and that the legacy default stream would wait for
   std::atomic<int> error{CUDA_SUCCESS};
 
   // Held while work is queued on any stream, so that all streams agree with the default stream on one order.

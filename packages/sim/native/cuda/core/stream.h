@@ -15,6 +15,7 @@ namespace shoal {
 
 class Context;
 class Stream;
+struct CaptureState;
 
 // "That stream has finished its first `sequence` operations."
 struct Dependency {
@@ -25,6 +26,7 @@ struct Dependency {
 struct Operation {
   std::function<CUresult()> run;
   std::function<void()> discard;   // in place of run once the context has failed; may be empty
+  std::function<void(const std::shared_ptr<Stream>&, uint64_t)> queued;  // told where it was queued; may be empty
   std::vector<Dependency> after;
   bool runsAfterErrors = false;
   uint64_t sequence = 0;
@@ -50,6 +52,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   uint64_t enqueued() const { return enqueued_.load(std::memory_order_acquire); }
   bool hasFinished(uint64_t sequence) const { return completed_.load(std::memory_order_acquire) >= sequence; }
   bool isIdle() const { return hasFinished(enqueued()); }
+  // The operation that is being carried out, as the thread that does it sees it.
+  uint64_t running() const { return completed_.load(std::memory_order_acquire) + 1; }
   void waitFor(uint64_t sequence);
   CUresult synchronize();
 
@@ -62,6 +66,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const unsigned long long id;
   std::atomic<bool> contextDestroyed{false};
   std::atomic<bool> isDestroyed{false};
+  std::atomic<bool> isCaptured{false};
+  std::shared_ptr<CaptureState> captureState;  // guarded by the mutex of graphs
 
  private:
   friend class Context;

@@ -6,6 +6,8 @@
 #include "core/context.h"
 #include "core/entry.h"
 #include "core/stream.h"
+#include "graph/capture.h"
+#include "kernelwork.h"
 #include "module.h"
 
 using namespace shoal;
@@ -66,22 +68,14 @@ CUresult checkShape(LoadedFunction& function, ptx::LaunchShape& shape, bool hasC
   return grid.count() > static_cast<uint64_t>(blocks) * kMultiprocessors ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, ptx::LaunchShape shape, bool hasCluster, void** pointers, void** extra) {
+CUresult launch(CUfunction handle, CUstream streamHandle, bool perThread, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers,
+                void** extra) {
   return onStream(streamHandle, perThread, [&](auto& stream, auto& context) -> CUresult {
-    std::shared_ptr<LoadedFunction> function;
-    std::shared_ptr<LoadedModule> module;
-    if (const CUresult status = findFunction(handle, function, module)) return status;
-    if (module->context != context) return CUDA_ERROR_INVALID_HANDLE;
-    if (const CUresult status = checkShape(*function, shape, hasCluster)) return status;
-    std::vector<uint8_t> parameters;
-    if (const CUresult status = gather(*function->kernel, pointers, extra, parameters)) return status;
-    Operation operation;
-    operation.run = [module, function, shape, context = stream->context, parameters = std::move(parameters)]() mutable {
-      ptx::Launch run(context, module->code, *function->kernel, shape, std::move(parameters), module->heap);
-      return run.run();
-    };
-    stream->enqueue(std::move(operation));
-    return CUDA_SUCCESS;
+    if (const CUresult status = checkImplicit(stream)) return status;
+    std::shared_ptr<KernelWork> work;
+    if (const CUresult status = KernelWork::create(handle, shape, std::move(attributes), pointers, extra, work)) return status;
+    if (work->module->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    return submit(stream, std::move(work));
   });
 }
 
@@ -91,23 +85,71 @@ CUresult launchConfigured(const CUlaunchConfig* config, CUfunction handle, void*
   shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
   shape.dynamicSharedBytes = config->sharedMemBytes;
-  bool hasCluster = false;
+  LaunchAttributes attributes;
   for (unsigned index = 0; index < config->numAttrs; ++index) {
     const CUlaunchAttribute& attribute = config->attrs[index];
-    if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) shape.isCooperative = attribute.value.cooperative != 0;
-    if (attribute.id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
-    const auto& [x, y, z] = attribute.value.clusterDim;
-    shape.cluster = {x, y, z};
-    hasCluster = true;
+    attributes[attribute.id] = attribute.value;
   }
-  return launch(handle, config->hStream, perThread, shape, hasCluster, pointers, extra);
+  return launch(handle, config->hStream, perThread, shape, std::move(attributes), pointers, extra);
 }
 
 }  // namespace
 
+CUresult KernelWork::create(CUfunction handle, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
+                            std::shared_ptr<KernelWork>& work) {
+  work = std::make_shared<KernelWork>();
+  if (const CUresult status = findFunction(handle, work->function, work->module)) return status;
+  work->shape = shape;
+  work->attributes = std::move(attributes);
+  work->applyAttributes();
+  return gather(*work->function->kernel, pointers, extra, work->arguments_);
+}
+
+std::shared_ptr<KernelWork> KernelWork::with(LaunchAttributes other) const {
+  auto copy = std::make_shared<KernelWork>(*this);
+  copy->attributes = std::move(other);
+  copy->shape.cluster = {};
+  copy->shape.isCooperative = false;
+  copy->pointers_.clear();
+  copy->applyAttributes();
+  return copy;
+}
+
+void KernelWork::applyAttributes() {
+  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_COOPERATIVE); found != attributes.end()) shape.isCooperative = found->second.cooperative != 0;
+  if (const auto found = attributes.find(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION); found != attributes.end()) {
+    const auto& [x, y, z] = found->second.clusterDim;
+    shape.cluster = {x, y, z};
+  }
+}
+
+CUresult KernelWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  ptx::LaunchShape checked = shape;
+  if (const CUresult status = checkShape(*function, checked, attributes.count(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) != 0)) return status;
+  operation.run = [self = std::static_pointer_cast<const KernelWork>(shared_from_this()), checked] {
+    ptx::Launch run(self->module->context, self->module->code, *self->function->kernel, checked, self->arguments_, self->module->heap);
+    return run.run();
+  };
+  return CUDA_SUCCESS;
+}
+
+CUDA_KERNEL_NODE_PARAMS KernelWork::parameters() const {
+  if (pointers_.empty()) {
+    for (auto& parameter : function->kernel->parameters) pointers_.push_back(const_cast<uint8_t*>(arguments_.data()) + parameter.offset);
+  }
+  CUDA_KERNEL_NODE_PARAMS shown{};
+  shown.func = reinterpret_cast<CUfunction>(function->handle);
+  shown.gridDimX = shape.grid.x, shown.gridDimY = shape.grid.y, shown.gridDimZ = shape.grid.z;
+  shown.blockDimX = shape.block.x, shown.blockDimY = shape.block.y, shown.blockDimZ = shape.block.z;
+  shown.sharedMemBytes = shape.dynamicSharedBytes;
+  shown.kernelParams = pointers_.empty() ? nullptr : pointers_.data();
+  shown.ctx = module->context->handle();
+  return shown;
+}
+
 SHOAL_TWIN(cuLaunchKernel, _ptsz,
            (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra),
-           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, false, kernelParams, extra))
+           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, {}, kernelParams, extra))
 SHOAL_TWIN(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra),
            launchConfigured(config, f, kernelParams, extra, perThread))

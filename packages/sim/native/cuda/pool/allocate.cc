@@ -1,5 +1,7 @@
 // Allocation in stream order.
 #include "core/entry.h"
+#include "graph/capture.h"
+#include "graph/memory.h"
 #include "pool.h"
 
 using namespace shoal;
@@ -19,9 +21,22 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* out, size_t bytes, const std::sha
   return CUDA_SUCCESS;
 }
 
+// Memory of the graph that the stream is captured into.
+CUresult captureAllocation(CUdeviceptr* out, size_t bytes, int device, const std::shared_ptr<Stream>& stream) {
+  const auto wanted = describeMemory(device, bytes);
+  std::shared_ptr<GraphMemory> memory;
+  if (const CUresult status = GraphMemory::create(wanted, memory)) return status;
+  const CUdeviceptr address = memory->address;
+  if (const CUresult status = captureWork(stream, std::make_shared<AllocWork>(std::move(memory), wanted))) return status;
+  *out = address;
+  return CUDA_SUCCESS;
+}
+
 CUresult allocate(CUdeviceptr* out, size_t bytes, CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto& context) -> CUresult {
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult status = checkImplicit(stream)) return status;
+    if (stream->isCaptured) return captureAllocation(out, bytes, context->device.ordinal, stream);
     return allocateFrom(*currentPool(context->device), out, bytes, stream);
   });
 }
@@ -31,6 +46,8 @@ CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandl
     std::shared_ptr<Pool> pool;
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult status = findPool(poolHandle, pool)) return status;
+    if (const CUresult status = checkImplicit(stream)) return status;
+    if (stream->isCaptured) return pool->device == nullptr ? CUDA_ERROR_INVALID_VALUE : captureAllocation(out, bytes, pool->device->ordinal, stream);
     // The memory of an imported pool is the other process's to give out.
     return pool->isImported ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*pool, out, bytes, stream);
   });
@@ -39,6 +56,11 @@ CUresult allocateFromPool(CUdeviceptr* out, size_t bytes, CUmemoryPool poolHandl
 CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
   return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
     if (address == 0) return CUDA_SUCCESS;
+    if (const CUresult status = checkImplicit(stream)) return status;
+    // Only what a graph allocates can be freed by one.
+    if (stream->isCaptured) return captureWork(stream, std::make_shared<FreeWork>(address));
+    CUresult freed = CUDA_SUCCESS;
+    if (freeGraphMemory(address, freed)) return freed;
     auto allocation = state().allocations.startingAt(address);
     if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled)) return CUDA_ERROR_INVALID_VALUE;
     if (!state().allocations.remove(allocation)) return CUDA_ERROR_INVALID_VALUE;

@@ -37,4 +37,8 @@ struct ShoalSimRange {
 };
 SHOAL_EXPORT CUresult shoalSimEnqueue(CUstream stream, CUresult (*run)(void*), void (*discard)(void*), void* userData,
                                       const ShoalSimRange* ranges, size_t rangeCount);
+// The same on a stream that is captured: a node of the graph. Each launch calls `start`, in the order of launches, for what
+// `run` or `discard` gets; `release` is called when no graph has the node any more.
+SHOAL_EXPORT CUresult shoalSimCapture(CUstream stream, void* (*start)(void*), CUresult (*run)(void*), void (*discard)(void*),
+                                      void (*release)(void*), void* userData, const ShoalSimRange* ranges, size_t rangeCount);
 }

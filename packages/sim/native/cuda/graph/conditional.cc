@@ -1,0 +1,116 @@
+#include "conditional.h"
+
+#include "core/context.h"
+#include "exec.h"
+
+namespace shoal {
+
+namespace {
+
+constexpr unsigned kMostBodies = 1024;
+
+std::mutex& tableMutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+std::unordered_map<uint64_t, Condition*>& table() {
+  static auto* conditions = new std::unordered_map<uint64_t, Condition*>;
+  return *conditions;
+}
+
+}  // namespace
+
+Condition::~Condition() {
+  std::lock_guard lock(tableMutex());
+  table().erase(handle);
+}
+
+bool setCondition(uint64_t handle, unsigned value) {
+  std::lock_guard lock(tableMutex());
+  const auto found = table().find(handle);
+  if (found == table().end()) return false;
+  found->second->value = value;
+  return true;
+}
+
+CUresult ConditionalWork::copy(std::shared_ptr<const Work>& copy) const {
+  std::vector<std::shared_ptr<Graph>> copies;
+  for (auto& body : bodies) {
+    copies.push_back(Graph::create(true));
+    if (const CUresult status = copyGraph(*body, *copies.back(), true)) return status;
+  }
+  copy = std::make_shared<ConditionalWork>(condition, kind, std::move(copies), owner);
+  return CUDA_SUCCESS;
+}
+
+CUresult ConditionalWork::prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const {
+  if (!stream) return CUDA_SUCCESS;
+  // The bodies are made ready each time that one runs: their operations are for one run.
+  auto self = std::static_pointer_cast<const ConditionalWork>(shared_from_this());
+  operation.run = [self, stream]() -> CUresult {
+    const auto runBody = [&](size_t index) { return index < self->bodies.size() ? runInline(*self->bodies[index], stream) : CUDA_SUCCESS; };
+    switch (self->kind) {
+      case CU_GRAPH_COND_TYPE_IF:
+        if (self->condition->value != 0) return runBody(0);
+        return self->bodies.size() > 1 ? runBody(1) : CUDA_SUCCESS;
+      case CU_GRAPH_COND_TYPE_WHILE:
+        while (self->condition->value != 0) {
+          if (stream->context->isEnding || stream->context->error != CUDA_SUCCESS) break;
+          if (const CUresult status = runBody(0)) return status;
+        }
+        return CUDA_SUCCESS;
+      default: return runBody(self->condition->value);
+    }
+  };
+  return CUDA_SUCCESS;
+}
+
+CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
+  std::shared_ptr<Condition> condition;
+  for (auto& own : graph.conditions) {
+    if (own->handle == parameters.handle) condition = own;
+  }
+  if (!condition) return CUDA_ERROR_INVALID_VALUE;
+  const auto kind = parameters.type;
+  const bool isKnown = kind == CU_GRAPH_COND_TYPE_IF ? parameters.size <= 2 : kind == CU_GRAPH_COND_TYPE_WHILE ? parameters.size == 1 : kind == CU_GRAPH_COND_TYPE_SWITCH;
+  if (!isKnown || parameters.size == 0 || parameters.size > kMostBodies) return CUDA_ERROR_INVALID_VALUE;
+  // A handle belongs to one node.
+  for (auto& node : graph.nodes) {
+    auto* other = dynamic_cast<const ConditionalWork*>(node->work.get());
+    if (other != nullptr && other->condition == condition) return CUDA_ERROR_INVALID_VALUE;
+  }
+  std::shared_ptr<Context> owner;
+  if (parameters.ctx != nullptr) owner = state().contexts.find(parameters.ctx);
+  else if (const CUresult status = currentContext(owner)) return status;
+  if (!owner) return CUDA_ERROR_INVALID_CONTEXT;
+  std::vector<std::shared_ptr<Graph>> bodies;
+  for (unsigned index = 0; index < parameters.size; ++index) bodies.push_back(Graph::create(true));
+  auto work = std::make_shared<ConditionalWork>(condition, kind, std::move(bodies), std::move(owner));
+  parameters.phGraph_out = work->handles.data();
+  *out = graph.add(std::move(work), std::move(dependencies))->handle();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace shoal
+
+using namespace shoal;
+
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* pHandle_out, CUgraph hGraph, CUcontext ctx, unsigned int defaultLaunchValue,
+                                        unsigned int flags) {
+  return withGraph(hGraph, [&](Graph& graph) -> CUresult {
+    if (pHandle_out == nullptr || flags > 1) return CUDA_ERROR_INVALID_VALUE;
+    if (ctx != nullptr && !state().contexts.find(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    auto condition = std::make_shared<Condition>();
+    condition->initial = condition->value = defaultLaunchValue;
+    condition->isSetAtLaunch = flags == 1;
+    static uint64_t last = uint64_t{13} << 44;
+    *pHandle_out = condition->handle = ++last;
+    {
+      std::lock_guard lock(tableMutex());
+      table()[last] = condition.get();
+    }
+    graph.conditions.push_back(std::move(condition));
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,43 @@
+// Conditional nodes: a value that kernels set decides whether, how often, or which of its graphs a node runs.
+#pragma once
+
+#include <atomic>
+
+#include "graph.h"
+
+namespace shoal {
+
+// What a graph's conditional handle stands for. Copies of the graph share it: their kernels name the same handle.
+struct Condition {
+  ~Condition();
+  uint64_t handle = 0;
+  std::atomic<unsigned> value{0};
+  unsigned initial = 0;
+  bool isSetAtLaunch = false;
+};
+
+// What a kernel calls: sets the value of a handle. False when there is no such handle.
+bool setCondition(uint64_t handle, unsigned value);
+
+class ConditionalWork : public Work {
+ public:
+  ConditionalWork(std::shared_ptr<Condition> condition, CUgraphConditionalNodeType kind, std::vector<std::shared_ptr<Graph>> bodies,
+                  std::shared_ptr<Context> owner)
+      : condition(std::move(condition)), kind(kind), bodies(std::move(bodies)), owner(std::move(owner)) {
+    for (auto& body : this->bodies) handles.push_back(body->handle());
+  }
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
+  std::shared_ptr<Context> context() const override { return owner; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
+  CUresult copy(std::shared_ptr<const Work>& copy) const;
+
+  const std::shared_ptr<Condition> condition;
+  const CUgraphConditionalNodeType kind;
+  const std::vector<std::shared_ptr<Graph>> bodies;
+  const std::shared_ptr<Context> owner;
+  std::vector<CUgraph> handles;  // what the user is shown; stays in its place
+};
+
+CUresult addConditional(Graph& graph, CUgraphNode* out, std::vector<Edge> dependencies, CUDA_CONDITIONAL_NODE_PARAMS& parameters);
+
+}  // namespace shoal

@@ -1,0 +1,59 @@
+// Executable graphs: a copy of a graph's nodes, laid out over streams.
+#pragma once
+
+#include "graph.h"
+
+namespace shoal {
+
+class GraphExec {
+ public:
+  static CUresult create(Graph& graph, unsigned long long flags, std::shared_ptr<GraphExec>& exec, CUgraphNode* errorNode, CUgraphInstantiateResult* result);
+  ~GraphExec();
+
+  CUresult launch(const std::shared_ptr<Stream>& stream);
+  // Takes over the parameters of a graph of the same shape.
+  CUresult update(Graph& from, CUgraphExecUpdateResultInfo& info);
+  // The copy of a node of the graph it was made of; null when it has none.
+  GraphNode* find(const GraphNode& original);
+  bool isEnabled(const GraphNode& node) const;
+  void setEnabled(const GraphNode& node, bool isEnabled);
+  CUresult setWork(GraphNode& node, std::shared_ptr<const Work> work);
+  CUresult setChild(GraphNode& node, Graph& from);
+
+  // What is launched, as a graph of its own.
+  std::shared_ptr<Graph> copy();
+
+  uint64_t number = 0;
+  const unsigned long long flags;
+
+  explicit GraphExec(unsigned long long flags) : flags(flags) {}
+
+ private:
+  struct Step {
+    GraphNode* node;
+    std::vector<size_t> after;
+    size_t lane = 0;
+  };
+  struct Lane {
+    std::shared_ptr<Context> context;  // null: that of the launch
+    std::shared_ptr<Stream> stream;    // of its own; the first lane may run on the launch's
+    size_t last = 0;                   // step
+  };
+  std::vector<size_t> flatten(const Graph& graph, const std::vector<size_t>& after);
+  void assignLanes();
+  CUresult openMemory();
+
+  std::mutex mutex_;
+  std::shared_ptr<Graph> graph_;
+  std::vector<Step> steps_;
+  std::vector<Lane> lanes_;
+  std::set<const GraphNode*> disabled_;
+  Dependency last_{};
+};
+
+HandleTable<GraphExec>& executables();
+
+// Runs a graph on the calling thread, one node after the other.
+CUresult runInline(const Graph& graph, const std::shared_ptr<Stream>& stream);
+
+}  // namespace shoal

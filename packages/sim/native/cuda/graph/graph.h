@@ -1,0 +1,136 @@
+// Graphs and their nodes. One lock guards the structure of all graphs: building them is no matter of speed.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "core/handles.h"
+#include "work.h"
+
+namespace shoal {
+
+struct Graph;
+struct GraphNode;
+struct UserObject;
+struct Condition;
+
+struct Edge {
+  GraphNode* node = nullptr;  // the one that it comes from
+  CUgraphEdgeData data{};
+};
+
+struct GraphNode {
+  CUgraphNode handle() const { return reinterpret_cast<CUgraphNode>(number); }
+
+  uint64_t number = 0;
+  uint64_t original = 0;  // in a clone: the node's number in the graph that was cloned
+  Graph* graph = nullptr;
+  std::shared_ptr<const Work> work;
+  std::vector<Edge> dependencies;
+};
+
+struct Graph : std::enable_shared_from_this<Graph> {
+  static std::shared_ptr<Graph> create(bool isOwned);
+  ~Graph();
+  CUgraph handle() const { return reinterpret_cast<CUgraph>(number); }
+
+  // The nodes so that each comes after those it depends on; empty when that is impossible.
+  std::vector<GraphNode*> inOrder() const;
+  GraphNode* add(std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
+  CUresult addChecked(CUgraphNode* out, std::shared_ptr<const Work> work, std::vector<Edge> dependencies);
+  void remove(GraphNode* node);
+  bool holds(const GraphNode* node) const { return node->graph == this; }
+  bool hasMemoryNodes() const;
+  std::vector<Edge> dependentsOf(const GraphNode* node) const;
+  std::vector<GraphNode*> leaves() const;
+
+  uint64_t number = 0;
+  bool isOwned = false;      // by a node: nobody else destroys it
+  bool isCaptured = false;   // a capture that has not ended adds to it
+  unsigned executables = 0;  // made of it and not destroyed
+  std::vector<std::shared_ptr<GraphNode>> nodes;
+  std::vector<std::pair<std::shared_ptr<UserObject>, unsigned>> userObjects;
+  std::vector<std::shared_ptr<Condition>> conditions;
+};
+
+// An object of the user's with a count of its own; called to destroy it when the last reference goes.
+struct UserObject {
+  uint64_t number = 0;
+  CUhostFn destroy = nullptr;
+  void* data = nullptr;
+  uint64_t references = 0;
+};
+
+std::recursive_mutex& graphMutex();
+HandleTable<Graph>& graphs();
+HandleTable<UserObject>& userObjects();
+// A node whose graph is alive. The caller holds the mutex.
+GraphNode* findNode(CUgraphNode handle);
+
+// For functions about graphs, which need no context: with the lock held.
+template <class Body>
+CUresult withGraphs(Body&& body);
+template <class Body>
+CUresult withGraph(CUgraph handle, Body&& body);
+template <class Body>
+CUresult withNode(CUgraphNode handle, Body&& body);
+
+// What nodes are handed as: those of one graph, none twice.
+CUresult readDependencies(Graph& graph, const CUgraphNode* nodes, const CUgraphEdgeData* data, size_t count, std::vector<Edge>& to);
+
+// Copies all nodes, and keeps what they need alive.
+CUresult copyGraph(const Graph& from, Graph& to, bool withMemoryNodes);
+
+void releaseUserObject(std::shared_ptr<UserObject> object, uint64_t count);
+
+class EmptyWork : public Work {
+ public:
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_EMPTY; }
+  CUresult prepare(const std::shared_ptr<Stream>&, Operation& operation) const override {
+    operation.run = [] { return CUDA_SUCCESS; };
+    return CUDA_SUCCESS;
+  }
+};
+
+class ChildWork : public Work {
+ public:
+  explicit ChildWork(std::shared_ptr<Graph> graph) : graph(std::move(graph)) {}
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_GRAPH; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override { return EmptyWork().prepare(stream, operation); }
+  const std::shared_ptr<Graph> graph;
+};
+
+}  // namespace shoal
+
+#include "core/entry.h"
+
+namespace shoal {
+
+template <class Body>
+CUresult withGraphs(Body&& body) {
+  return initialised([&]() -> CUresult {
+    std::lock_guard lock(graphMutex());
+    return body();
+  });
+}
+
+template <class Body>
+CUresult withGraph(CUgraph handle, Body&& body) {
+  return withGraphs([&]() -> CUresult {
+    const auto graph = graphs().find(handle);
+    return graph ? body(*graph) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+template <class Body>
+CUresult withNode(CUgraphNode handle, Body&& body) {
+  return withGraphs([&]() -> CUresult {
+    GraphNode* node = findNode(handle);
+    return node != nullptr ? body(*node) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+}  // namespace shoal

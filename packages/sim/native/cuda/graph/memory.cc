@@ -1,0 +1,194 @@
+#include "memory.h"
+
+#include <map>
+
+#include "core/arena.h"
+#include "core/context.h"
+#include "core/device.h"
+#include "pool/pool.h"
+
+namespace shoal {
+
+namespace {
+
+// What a device's graphs use and reserve.
+struct Usage {
+  uint64_t used = 0, usedHigh = 0, reserved = 0, reservedHigh = 0;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::map<uint64_t, std::weak_ptr<GraphMemory>> memory;
+  std::map<int, Usage> usage;
+};
+
+Table& table() {
+  static auto* one = new Table;
+  return *one;
+}
+
+void count(uint64_t& value, uint64_t& high, int64_t change) {
+  value += static_cast<uint64_t>(change);
+  high = std::max(high, value);
+}
+
+}  // namespace
+
+CUresult GraphMemory::create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory) {
+  const CUmemPoolProps& pool = parameters.poolProps;
+  if (parameters.bytesize == 0 || pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Memory of a graph is not shared with other processes.
+  if (pool.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  Device* device = nullptr;
+  if (const CUresult status = findDevice(pool.location.id, device)) return status;
+  if (parameters.accessDescCount != 0 && parameters.accessDescs == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // It belongs to a context as what cuMemAllocAsync gives does: the current one, or another of the device.
+  std::shared_ptr<Context> context;
+  if (currentContext(context) != CUDA_SUCCESS || &context->device != device) {
+    context.reset();
+    for (auto& other : state().contexts.all()) {
+      if (&other->device == device && other->alive) context = other;
+    }
+  }
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  uint64_t base = device->arena.allocate(parameters.bytesize);
+  if (base == 0) {
+    trimPoolsOf(device);
+    base = device->arena.allocate(parameters.bytesize);
+  }
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto block = std::make_shared<ArenaBlock>(device->arena, base, parameters.bytesize, false);
+  memory = std::make_shared<GraphMemory>(*device, base, parameters.bytesize);
+  state().allocations.put(std::make_shared<Allocation>(
+      Allocation::Description{MemoryKind::pooled, base, parameters.bytesize, Place::device, context, device, 0, std::move(block)}));
+  std::lock_guard lock(table().mutex);
+  table().memory[base] = memory;
+  Usage& usage = table().usage[device->ordinal];
+  count(usage.reserved, usage.reservedHigh, static_cast<int64_t>(memory->size));
+  return CUDA_SUCCESS;
+}
+
+GraphMemory::~GraphMemory() {
+  if (auto allocation = state().allocations.startingAt(address)) state().allocations.remove(allocation);
+  std::lock_guard lock(table().mutex);
+  table().memory.erase(address);
+  table().usage[device.ordinal].reserved -= size;
+}
+
+void GraphMemory::open() {
+  if (isOpen()) return;
+  self_ = shared_from_this();
+  std::lock_guard lock(table().mutex);
+  Usage& usage = table().usage[device.ordinal];
+  count(usage.used, usage.usedHigh, static_cast<int64_t>(size));
+}
+
+void GraphMemory::close() {
+  const auto own = std::move(self_);
+  self_ = nullptr;
+  if (!own) return;
+  std::lock_guard lock(table().mutex);
+  table().usage[device.ordinal].used -= size;
+}
+
+AllocWork::AllocWork(std::shared_ptr<GraphMemory> memory, const CUDA_MEM_ALLOC_NODE_PARAMS& given)
+    : memory(std::move(memory)), access(given.accessDescs, given.accessDescs + given.accessDescCount), parameters(given) {
+  parameters.accessDescs = access.data();
+  parameters.dptr = this->memory->address;
+}
+
+CUresult AllocWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  operation.run = [memory = memory] { return CUDA_SUCCESS; };
+  return CUDA_SUCCESS;
+}
+
+CUresult FreeWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
+  const auto memory = findGraphMemory(address);
+  if (!memory) return CUDA_ERROR_INVALID_VALUE;
+  operation.run = [memory] { return CUDA_SUCCESS; };
+  return CUDA_SUCCESS;
+}
+
+GraphMemory* allocatedBy(const Work& work) {
+  const auto* alloc = dynamic_cast<const AllocWork*>(&work);
+  return alloc == nullptr ? nullptr : alloc->memory.get();
+}
+
+std::shared_ptr<GraphMemory> freedBy(const Work& work) {
+  const auto* free = dynamic_cast<const FreeWork*>(&work);
+  return free == nullptr ? nullptr : findGraphMemory(free->address);
+}
+
+bool isSameMemory(const Work& one, const Work& other) {
+  if (one.type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC) return allocatedBy(one) == allocatedBy(other);
+  return static_cast<const FreeWork&>(one).address == static_cast<const FreeWork&>(other).address;
+}
+
+std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address) {
+  std::lock_guard lock(table().mutex);
+  const auto found = table().memory.find(address);
+  return found == table().memory.end() ? nullptr : found->second.lock();
+}
+
+bool freeGraphMemory(CUdeviceptr address, CUresult& status) {
+  const auto memory = findGraphMemory(address);
+  if (!memory) return false;
+  std::lock_guard lock(graphMutex());
+  status = memory->isOpen() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  memory->close();
+  return true;
+}
+
+CUDA_MEM_ALLOC_NODE_PARAMS describeMemory(int device, size_t bytes) {
+  CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+  wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  wanted.bytesize = bytes;
+  return wanted;
+}
+
+}  // namespace shoal
+
+using namespace shoal;
+
+CUresult cuDeviceGraphMemTrim(CUdevice ordinal) {
+  return initialised([&] {
+    Device* device = nullptr;
+    return findDevice(ordinal, device);  // nothing is kept that no graph needs
+  });
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attr, void* value) {
+  return initialised([&]() -> CUresult {
+    Device* device = nullptr;
+    if (const CUresult status = findDevice(ordinal, device)) return status;
+    if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(table().mutex);
+    const Usage& usage = table().usage[ordinal];
+    auto& out = *static_cast<cuuint64_t*>(value);
+    switch (attr) {
+      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: out = usage.used; return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: out = usage.usedHigh; return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: out = usage.reserved; return CUDA_SUCCESS;
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: out = usage.reservedHigh; return CUDA_SUCCESS;
+      default: return CUDA_ERROR_INVALID_VALUE;
+    }
+  });
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attr, void* value) {
+  return initialised([&]() -> CUresult {
+    Device* device = nullptr;
+    if (const CUresult status = findDevice(ordinal, device)) return status;
+    // High-water marks are set back to what is in use now, and to nothing else.
+    if (value == nullptr || *static_cast<cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(table().mutex);
+    Usage& usage = table().usage[ordinal];
+    if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) usage.usedHigh = usage.used;
+    else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) usage.reservedHigh = usage.reserved;
+    else return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,57 @@
+// Memory that a graph allocates: its address is known when the node is added, and it is there between two nodes.
+#pragma once
+
+#include "graph.h"
+
+namespace shoal {
+
+class Device;
+
+class GraphMemory : public std::enable_shared_from_this<GraphMemory> {
+ public:
+  static CUresult create(const CUDA_MEM_ALLOC_NODE_PARAMS& parameters, std::shared_ptr<GraphMemory>& memory);
+  GraphMemory(Device& device, uint64_t address, size_t size) : device(device), address(address), size(size) {}
+  ~GraphMemory();
+
+  // Between the launch that allocates and whatever frees it.
+  bool isOpen() const { return self_ != nullptr; }
+  void open();
+  void close();
+
+  Device& device;
+  const uint64_t address;
+  const size_t size;
+
+ private:
+  std::shared_ptr<GraphMemory> self_;  // open memory outlives its graph
+};
+
+class AllocWork : public Work {
+ public:
+  AllocWork(std::shared_ptr<GraphMemory> memory, const CUDA_MEM_ALLOC_NODE_PARAMS& given);
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_ALLOC; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
+  const std::shared_ptr<GraphMemory> memory;
+  const std::vector<CUmemAccessDesc> access;
+  CUDA_MEM_ALLOC_NODE_PARAMS parameters;
+};
+
+class FreeWork : public Work {
+ public:
+  explicit FreeWork(CUdeviceptr address) : address(address) {}
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_MEM_FREE; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
+  const CUdeviceptr address;
+};
+
+GraphMemory* allocatedBy(const Work& work);
+std::shared_ptr<GraphMemory> freedBy(const Work& work);
+bool isSameMemory(const Work& one, const Work& other);
+std::shared_ptr<GraphMemory> findGraphMemory(CUdeviceptr address);
+// For cuMemFree and cuMemFreeAsync: true when the address is a graph's, which is freed then.
+bool freeGraphMemory(CUdeviceptr address, CUresult& status);
+
+// The size, and read-write access, of what cuMemAllocAsync asks for while it is captured.
+CUDA_MEM_ALLOC_NODE_PARAMS describeMemory(int device, size_t bytes);
+
+}  // namespace shoal

@@ -1,0 +1,39 @@
+// A launch of a kernel.
+#pragma once
+
+#include <map>
+
+#include "graph/work.h"
+#include "module.h"
+#include "ptx/launch.h"
+
+namespace shoal {
+
+using LaunchAttributes = std::map<int, CUlaunchAttributeValue>;
+
+class KernelWork : public Work {
+ public:
+  // Finds the kernel and copies its arguments.
+  static CUresult create(CUfunction function, const ptx::LaunchShape& shape, LaunchAttributes attributes, void** pointers, void** extra,
+                         std::shared_ptr<KernelWork>& work);
+  // The same launch with other attributes.
+  std::shared_ptr<KernelWork> with(LaunchAttributes attributes) const;
+
+  CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
+  std::shared_ptr<Context> context() const override { return module->context; }
+  CUresult prepare(const std::shared_ptr<Stream>& stream, Operation& operation) const override;
+  // What the arguments are asked for by: stays in its place while this lives.
+  CUDA_KERNEL_NODE_PARAMS parameters() const;
+
+  std::shared_ptr<LoadedFunction> function;
+  std::shared_ptr<LoadedModule> module;
+  ptx::LaunchShape shape;
+  LaunchAttributes attributes;
+
+ private:
+  void applyAttributes();
+  std::vector<uint8_t> arguments_;
+  mutable std::vector<void*> pointers_;
+};
+
+}  // namespace shoal
