@@ -6,6 +6,7 @@ import { readCString, scratch } from './native.js'
 export const Status = {
   success: 0,
   invalidValue: 1,
+  outOfMemory: 2,
   deinitialized: 4,
   noDevice: 100,
   invalidContext: 201,

@@ -46,6 +46,7 @@ export {
   type AllocationOptions,
   type AllocationProperties,
   type BindOptions,
+  type CachingStatistics,
   type CopySource,
   type CopyTarget,
   DescriptorHandle,
@@ -75,6 +76,7 @@ export {
   type MemoryAccess,
   type MemoryLocation,
   type MemoryPlace,
+  type MemorySource,
   MulticastObject,
   type MulticastProperties,
   multicastGranularity,
@@ -90,6 +92,7 @@ export {
   type ShareableHandle,
   type ShareableHandleOf,
   type StatusText,
+  type StreamAllocator,
   sendHandle,
   WindowsHandle,
 } from './index.js'

@@ -3,6 +3,8 @@ export {
   availableSharedMemory,
   type BlockSizeOptions,
   type BorrowOptions,
+  CachingPool,
+  type CachingPoolOptions,
   Context,
   type ContextLimit,
   Device,

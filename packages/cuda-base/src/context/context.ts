@@ -32,6 +32,7 @@ import type { CallName, CudaCalls, CudaLibrary, DeviceReference } from '../calls
 import type { Device } from '../device/device.js'
 import { check, checkRelease, isGone, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
+import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { DeviceInUseError } from './deviceInUse.js'
@@ -74,6 +75,10 @@ export class Context {
   readonly #beforeClose = new Set<CloseHandler>()
   readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
+  /** @internal What gives memory back that is kept for later; whether it had any. */
+  readonly _whenShort = new Set<() => boolean>()
+  /** @internal Where `DeviceBuffer.allocateOn` takes memory from, in the place of the device's current pool. */
+  _allocator: StreamAllocator | undefined
 
   private constructor(device: Device, handle: CUcontext) {
     this.device = device
@@ -269,6 +274,21 @@ export class Context {
     callInContext(this.handle)
     const status = this.#make(call, args)
     if (status !== Status.success) throw this._error(status, call)
+  }
+
+  /** @internal The same for a function that allocates: once more where caches gave memory back. @throws StatusError */
+  _callWithRoom<N extends CallName>(call: N, ...args: Parameters<CudaCalls[N]>): void {
+    const status = this._status(call, ...args)
+    if (status === Status.success) return
+    if (status !== Status.outOfMemory || !this._makeRoom()) throw this._error(status, call)
+    this._call(call, ...args)
+  }
+
+  /** @internal Has caches give back what they keep. Gives whether there was any. */
+  _makeRoom(): boolean {
+    let hasMore = false
+    for (const giveBack of this._whenShort) hasMore = giveBack() || hasMore
+    return hasMore
   }
 
   /** @internal Calls one releasing function, exactly one; does nothing when the context is gone, and what it held with it. */

@@ -16,6 +16,7 @@ import {
   inspectKey,
   isInstance,
   loadedFrom,
+  propertyOf,
   toDeviceOrdinal,
   wrongType,
 } from '@shoal/types'
@@ -27,9 +28,11 @@ import { type ContextLimit, limitCode } from '../context/limits.js'
 import { check, Status } from '../errors.js'
 import { Event, type EventOptions } from '../event/event.js'
 import { throwFirst } from '../lifetime.js'
+import { CachingPool, type CachingPoolOptions } from '../memory/caching/cachingPool.js'
 import { GrowableBuffer, type GrowableBufferOptions } from '../memory/growableBuffer.js'
 import { MemoryPool } from '../memory/memoryPool.js'
 import type { MemoryPoolOptions } from '../memory/poolTypes.js'
+import type { StreamAllocator } from '../memory/streamAllocator.js'
 import { scratch } from '../native.js'
 import { uuidOf } from '../share/deviceUuid.js'
 import { Stream, type StreamOptions } from '../stream/stream.js'
@@ -272,6 +275,26 @@ export class Device implements DeviceWithContext, DeviceLike {
   /** Makes a pool of memory on the device (`cuMemPoolCreate`, `cudaMemPoolCreate`). */
   createMemoryPool(options: MemoryPoolOptions = {}): MemoryPool {
     return MemoryPool._create(this, options, 'Device.createMemoryPool')
+  }
+
+  /** A pool that hands out memory again without a call of the driver. */
+  createCachingPool(options: CachingPoolOptions = {}): CachingPool {
+    return CachingPool._create(this, options, 'Device.createCachingPool')
+  }
+
+  /**
+   * Where `DeviceBuffer.allocateOn` takes memory of this device from, as seen from this package and thread. Undefined: from
+   * the device's current pool.
+   */
+  get allocator(): StreamAllocator | undefined {
+    return this.primaryContext._allocator
+  }
+
+  set allocator(allocator: StreamAllocator | undefined) {
+    if (allocator !== undefined && typeof propertyOf(allocator, 'allocate') !== 'function') {
+      throw wrongType('Device.allocator', 'allocator', 'a pool, or an object with the function allocate', allocator)
+    }
+    this.primaryContext._allocator = allocator
   }
 
   /** The pool that streams allocate from when none is named. See `MemoryPool.setCurrent`. */

@@ -16,6 +16,7 @@ import {
 import { scratch } from '../native.js'
 import type { Stream } from '../stream/stream.js'
 import { halvesOf, type U64Halves, u64Of } from '../u64Halves.js'
+import type { Block } from './caching/block.js'
 import type { PoolLife } from './poolLife.js'
 import { freeOn } from './streamOrdered.js'
 
@@ -27,6 +28,8 @@ interface Origin {
   readonly stream?: Stream
   /** The pool it came from. */
   readonly pool?: PoolWithLife
+  /** The block of a caching pool that it is. */
+  readonly block?: Block
   /** Whatever must live as long as the memory is used. */
   readonly keep?: unknown
   /** Memory of another object, which has to be there still whenever it is used. */
@@ -46,6 +49,8 @@ export class Allocation implements ShortLived {
   readonly byteLength: number
   readonly source: MemoryLike | undefined
   readonly keep: unknown
+  /** The block of a caching pool that it is. */
+  readonly block: Block | undefined
   /** Whether the memory was given back. */
   freed = false
   readonly #low: number
@@ -66,13 +71,15 @@ export class Allocation implements ShortLived {
     this.#stream = origin.stream
     this.#isOwned = origin.isOwned && byteLength > 0
     this.#pool = this.#isOwned ? origin.pool?._life : undefined
+    this.block = origin.block
+    this.#address = origin.block?.address
   }
 
   /** `cuMemAlloc`, `cudaMalloc`. CUDA has no empty allocation: zero bytes are address 0. */
   static allocate(context: Context, byteLength: number): Allocation {
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
-    context._call('memAlloc', out, byteLength)
+    context._callWithRoom('memAlloc', out, byteLength)
     return new Allocation(context, halvesOf(out.u64[0] as bigint), byteLength, { isOwned: true }).#begin()
   }
 
@@ -86,12 +93,19 @@ export class Allocation implements ShortLived {
     return new Allocation(stream.context, halves, byteLength, { isOwned: true, stream }).#begin(true)
   }
 
+  /** A block of a caching pool, from the buffer that had it so far. */
+  static ofBlock(block: Block, byteLength: number): Allocation {
+    const allocation = new Allocation(block.context, block.halves, byteLength, { isOwned: true, block })
+    watchLater(allocation)
+    return allocation
+  }
+
   /** `cuMemAllocFromPoolAsync`, `cudaMallocFromPoolAsync` */
   static allocateFrom(pool: PoolWithLife, handle: CUmemoryPool, stream: Stream, byteLength: number): Allocation {
     const { context, handle: queue } = stream
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
-    context._call('memAllocFromPoolAsync', out, byteLength, handle, queue)
+    context._callWithRoom('memAllocFromPoolAsync', out, byteLength, handle, queue)
     return Allocation.adoptOn(stream, out.u64[0] as bigint, byteLength, pool)
   }
 
@@ -133,6 +147,7 @@ export class Allocation implements ShortLived {
   async freeOffThread(): Promise<void> {
     if (!this.#markFreed()) return
     if (isAnythingInUse()) await whenMemoryUnused(this.address, this.byteLength)
+    if (this.block !== undefined) return this.block.giveBack()
     if (this.#stream !== undefined && !this.#stream._isGone) return this.#giveBack(this.#stream)
     try {
       await freeLater(this.context, this.address, this.#stream !== undefined)
@@ -146,8 +161,13 @@ export class Allocation implements ShortLived {
     this.#isWatched = true
     const { context, address } = this
     const [stream, pool, low, high] = [this.#stream, this.#pool, this.#low, this.#high]
+    const block = this.block
     const what = `A DeviceBuffer of ${this.byteLength} bytes on device ${context.device.ordinal}`
     watchForLeak(this, what, () => {
+      if (block !== undefined) {
+        block.giveBack()
+        return 'its memory is back in its pool'
+      }
       if (stream !== undefined && !stream._isGone) {
         try {
           freeOn(stream, low, high)
@@ -179,6 +199,10 @@ export class Allocation implements ShortLived {
   }
 
   #giveBack(stream: Stream | undefined): void {
+    if (this.block !== undefined) {
+      this.block.giveBack(stream)
+      return
+    }
     try {
       if (stream !== undefined && !stream._isGone) freeOn(stream, this.#low, this.#high)
       else this.#freeNow()
@@ -232,7 +256,7 @@ export function requireImported(allocation: Allocation, api: string): Allocation
 }
 
 /** Frees on a native thread, because that waits for the device. */
-async function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<void> {
+export async function freeLater(context: Context, address: bigint, waitFirst: boolean): Promise<void> {
   if (context.disposed) return
   const { calls } = context._cuda
   const made: CallName[] = waitFirst ? ['ctxSynchronize', 'memFree'] : ['memFree']

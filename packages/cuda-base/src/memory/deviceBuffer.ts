@@ -7,6 +7,7 @@ import {
   type ElementInputOf,
   type ElementType,
   inspectKey,
+  isInstance,
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
@@ -19,11 +20,13 @@ import {
   type StreamLike,
   type StructType,
   type TypedArrayOf,
+  wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Resource, watchLater } from '../lifetime.js'
 import { isStream, Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
+import { Block } from './caching/block.js'
 import { queueCopy } from './deviceCopy.js'
 import { type ElementValue, elementBytes, structBytes } from './elements.js'
 import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
@@ -32,6 +35,7 @@ import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
 import type { PinnedBuffer } from './pinnedBuffer.js'
+import type { StreamAllocator } from './streamAllocator.js'
 import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
 import {
   checkSource,
@@ -77,8 +81,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   readonly dtype: E
   /** Number of elements. */
   readonly length: number
-  /** The allocation; or, until somebody needs one, the stream the memory is freed on. */
-  #owner: Allocation | Stream
+  /** The allocation; or, until somebody needs one, the stream the memory is freed on, or the block of a caching pool. */
+  #owner: Allocation | Block | Stream
   /** Halves of the address, as long as a stream is the owner. */
   readonly #low: number
   readonly #high: number
@@ -89,7 +93,14 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   /** What the object that a view looks into has, as the view was last found to lie within it. No field, as above. */
   declare private surroundings: MemoryRange | undefined
 
-  private constructor(owner: Allocation | Stream, dtype: E, length: number, viewAddress?: bigint, low = 0, high = 0) {
+  private constructor(
+    owner: Allocation | Block | Stream,
+    dtype: E,
+    length: number,
+    viewAddress?: bigint,
+    low = 0,
+    high = 0,
+  ) {
     super()
     this.#owner = owner
     this.#low = low
@@ -165,6 +176,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     if (!isStream(stream)) requireStream(stream, api)
     const byteLength = bytesFor(dtype, length, api)
     stream._requireUsable()
+    if (stream.context._allocator !== undefined) return allocateThrough(stream, dtype, length)
     if (byteLength === 0) return new DeviceBuffer(Allocation.empty(stream.context), dtype, length)
     allocateOn(stream, byteLength)
     const buffer = new DeviceBuffer(stream, dtype, length, undefined, allocatedLow(), allocatedHigh())
@@ -180,6 +192,18 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     allocate: (bytes: number) => Allocation,
   ): DeviceBuffer<E> {
     return new DeviceBuffer(allocate(bytesFor(dtype, length, api)), dtype, length)
+  }
+
+  /** @internal Elements in a block of a caching pool, which gets it back. */
+  static _inBlock<E extends ElementType>(block: Block, dtype: E, length: number): DeviceBuffer<E> {
+    const buffer = new DeviceBuffer(block, dtype, length)
+    watchLater(buffer)
+    return buffer
+  }
+
+  /** @internal The block of a caching pool that it has; undefined where its memory comes from elsewhere. */
+  get _block(): Block | undefined {
+    return this.#owner instanceof Block ? this.#owner : this._allocation.block
   }
 
   /**
@@ -228,7 +252,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   get _allocation(): Allocation {
     const owner = this.#owner
     if (owner instanceof Allocation) return owner
-    const allocation = Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength)
+    const allocation =
+      owner instanceof Block
+        ? Allocation.ofBlock(owner, this.byteLength)
+        : Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength)
     if (this._disposed) allocation.freed = true
     this.#owner = allocation
     return allocation
@@ -496,6 +523,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     if (this.#viewAddress !== undefined) return
     const owner = this.#owner
     if (owner instanceof Allocation) owner.free(stream)
+    else if (owner instanceof Block) owner.giveBack(stream)
     else if (owner._isGone)
       Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
     else {
@@ -508,9 +536,24 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 }
 
-function bytesFor(dtype: ElementType, length: number, api: string): number {
+export function bytesFor(dtype: ElementType, length: number, api: string): number {
   const { bytes } = requireElementType(dtype, api)
   return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
+}
+
+/** Memory from what the program has put in the place of the pools. What that allocates itself comes from them. */
+function allocateThrough<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
+  const { context } = stream
+  const allocator = context._allocator as StreamAllocator
+  context._allocator = undefined
+  try {
+    const buffer = allocator.allocate(stream, dtype, length)
+    if (isInstance(buffer, DeviceBuffer) && buffer.dtype === dtype && buffer.length === length) return buffer
+    const expected = `a DeviceBuffer of ${length} elements of type ${nameOfType(dtype)}`
+    throw wrongType('DeviceBuffer.allocateOn', 'what the allocator gives', expected, buffer)
+  } finally {
+    context._allocator ??= allocator
+  }
 }
 
 /** A stream of this package. @throws TypeError */

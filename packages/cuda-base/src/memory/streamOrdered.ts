@@ -40,7 +40,11 @@ export function allocateOn(stream: Stream, byteLength: number): void {
   slots32[2 * contextSlot] = current.low
   slots32[2 * contextSlot + 1] = current.high
   const status = allocate()
-  if (status !== Status.success) throw context._error(status, 'memAllocAsync')
+  if (status !== Status.success) {
+    if (status !== Status.outOfMemory || !context._makeRoom()) throw context._error(status, 'memAllocAsync')
+    allocateOn(stream, byteLength)
+    return
+  }
   context._addChild()
 }
 

@@ -82,6 +82,12 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
     device.createPhysicalMemory(2 ** 21, { handleTypes: 'posix-fd' } as never)
   const image = '.version 8.0'
   const pool = (): import('@shoal/driver').MemoryPool => device.createMemoryPool({ handleTypes: 'posix-fd' } as never)
+  let keeping = device.createCachingPool()
+  // The same one for a buffer and for the pool that is asked about it.
+  const caching = (): import('@shoal/driver').CachingPool => {
+    if (keeping.disposed) keeping = device.createCachingPool()
+    return keeping
+  }
   const managed = (): unknown =>
     name === 'driver'
       ? driver.ManagedBuffer.allocate(driver.Device.get(0), 'f32', 4)
@@ -128,6 +134,7 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
       GrowableRange: range,
       IpcMemory: () => undefined,
       ManagedBuffer: managed,
+      CachingPool: caching,
       MemoryPool: pool,
       PhysicalMemory: physical,
       PinnedBuffer: pinned,
@@ -204,6 +211,7 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
       '#pointer': () => exported.exportPointer(exported.allocate(stream(), 'f32', 4) as never),
       'pointerInfo#pointer': () => allocate(),
       'MemoryPool.exportPointer#buffer': () => exported.allocate(stream(), 'f32', 4),
+      'CachingPool.recordUse#buffer': () => caching().allocate(stream(), 'f32', 4),
       '#buffer': allocate,
       '#pool': pool,
       '#ordinal': () => 0,

@@ -1,0 +1,305 @@
+import type { CUdeviceptr, CUevent } from '@shoal/cuda-sys/driver/common'
+import { ShoalError, StatusError } from '@shoal/types'
+import type { Context } from '../../context/context.js'
+import { isGone, Status } from '../../errors.js'
+import { processIsEnding } from '../../lifetime.js'
+import { scratch } from '../../native.js'
+import type { Stream } from '../../stream/stream.js'
+import { freeLater } from '../allocation.js'
+import { type Block, type BlockOwner, Segment } from './block.js'
+import { blockSize, FreeBlocks, isSmall, segmentSizes } from './freeBlocks.js'
+
+/** Where a pool has its memory from. */
+export interface MemorySource {
+  /** The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not as much. */
+  allocate(byteLength: number): bigint
+  /** Takes them back. All work of the device that was queued before has ended. */
+  free(address: bigint, byteLength: number): void
+}
+
+/** Given back, and still used by other streams. */
+interface Waiting {
+  readonly block: Block
+  readonly events: CUevent[]
+}
+
+/** The memory of a `CachingPool`, which may be gone before it. */
+export class BlockCache implements BlockOwner {
+  readonly context: Context
+  usedBytes = 0
+  mostUsedBytes = 0
+  reservedBytes = 0
+  mostReservedBytes = 0
+  waitingBytes = 0
+  allocations = 0
+  misses = 0
+  retries = 0
+  readonly #source: MemorySource | undefined
+  readonly #maximumBytes: number
+  readonly #all = new Set<FreeBlocks>()
+  readonly #ofStream = new WeakMap<Stream, FreeBlocks>()
+  readonly #ofId = new Map<bigint, FreeBlocks>()
+  #lastStream: Stream | undefined
+  #lastHome: FreeBlocks | undefined
+  #waiting: Waiting[] = []
+  #isOver = false
+  readonly #leaveContext: () => void
+
+  constructor(context: Context, source: MemorySource | undefined, maximumBytes: number) {
+    this.context = context
+    this.#source = source
+    this.#maximumBytes = maximumBytes
+    context._addChild()
+    const giveBack = (): boolean => {
+      this.retries += 1
+      return this.trimSync(0) > 0
+    }
+    context._whenShort.add(giveBack)
+    this.#leaveContext = () => {
+      context._whenShort.delete(giveBack)
+      context._removeChild()
+    }
+  }
+
+  /** @throws StatusError when there is not as much */
+  take(stream: Stream, byteLength: number): Block {
+    const home = stream === this.#lastStream ? (this.#lastHome as FreeBlocks) : this.#homeOf(stream)
+    const size = blockSize(byteLength)
+    const block = home.takeExact(size) ?? this.#takeOther(home, size)
+    this.allocations += 1
+    this.usedBytes += block.byteLength
+    if (this.usedBytes > this.mostUsedBytes) this.mostUsedBytes = this.usedBytes
+    return block
+  }
+
+  giveBack(block: Block, stream: Stream | undefined): void {
+    if (this.context.disposed || processIsEnding()) return
+    this.usedBytes -= block.byteLength
+    if (stream !== undefined) this.addUser(block, stream)
+    try {
+      if (block.users === undefined) block.home.put(block)
+      else this.#keepForUsers(block, block.users)
+    } finally {
+      if (this.#isOver) this.#endIfUnused()
+    }
+  }
+
+  /** Work of another stream uses the block, too. */
+  addUser(block: Block, stream: Stream): void {
+    if (this.#homeOf(stream) === block.home) return
+    block.users ??= new Set()
+    block.users.add(stream)
+  }
+
+  /** Gives free segments back until at most so much is kept. Blocks until the device has ended its work. */
+  trimSync(bytesToKeep: number): number {
+    this.#collect(true)
+    return this.#free(this.#takeFreeSegments(bytesToKeep))
+  }
+
+  /** The same without blocking the thread; what other streams still use is left. */
+  async trim(bytesToKeep: number): Promise<number> {
+    const { context } = this
+    this.#collect(false)
+    const segments = this.#takeFreeSegments(bytesToKeep)
+    if (segments.length === 0) return 0
+    if (this.#source === undefined) {
+      await Promise.all(segments.map(({ address }) => freeLater(context, address, false)))
+      return bytesOf(segments)
+    }
+    await context.synchronize()
+    return this.#free(segments)
+  }
+
+  /** Nobody can allocate any more: what is free goes now, and the rest when it is given back. */
+  end(): void {
+    this.#isOver = true
+    if (this.context.disposed || processIsEnding()) this.#leaveContext()
+    else this.#endIfUnused()
+  }
+
+  /** What the work of a stream may use at once, whichever object the stream comes as. */
+  #homeOf(stream: Stream): FreeBlocks {
+    let home = this.#ofStream.get(stream)
+    if (home === undefined || !this.#all.has(home)) {
+      const id = idOf(stream)
+      home = id === undefined ? undefined : this.#ofId.get(id)
+      home ??= new FreeBlocks(stream)
+      if (id !== undefined) this.#ofId.set(id, home)
+      this.#all.add(home)
+      this.#ofStream.set(stream, home)
+    }
+    home.stream = stream
+    this.#lastStream = stream
+    this.#lastHome = home
+    return home
+  }
+
+  /** A block where none of exactly that size is free. */
+  #takeOther(home: FreeBlocks, size: number): Block {
+    if (this.#waiting.length > 0) this.#collect(false)
+    const found = home.takeExact(size) ?? home.takePart(size)
+    if (found !== undefined) return found
+    this.#freeGoneStreams()
+    const [usual, least] = segmentSizes(size)
+    try {
+      return home.takeFrom(this.#newSegment(home, usual, isSmall(size)), size)
+    } catch (error) {
+      if (usual === least) throw error
+      return home.takeFrom(this.#newSegment(home, least, false), size)
+    }
+  }
+
+  #newSegment(home: FreeBlocks, byteLength: number, isSmall: boolean): Segment {
+    const address = this.#allocate(byteLength)
+    this.misses += 1
+    this.reservedBytes += byteLength
+    if (this.reservedBytes > this.mostReservedBytes) this.mostReservedBytes = this.reservedBytes
+    return new Segment(this, home, address, byteLength, isSmall)
+  }
+
+  #allocate(byteLength: number): bigint {
+    const { context } = this
+    const most = this.#maximumBytes - byteLength
+    if (this.reservedBytes > most) {
+      this.retries += 1
+      this.trimSync(Math.max(0, most))
+      if (this.reservedBytes > most) {
+        const detail = `the pool may have ${this.#maximumBytes} bytes at most; ${this.usedBytes} of them are in use`
+        throw context._error(Status.outOfMemory, 'memAlloc', detail)
+      }
+    }
+    if (this.#source === undefined) {
+      const out = scratch()
+      context._callWithRoom('memAlloc', out, byteLength)
+      return out.u64[0] as bigint
+    }
+    try {
+      return this.#source.allocate(byteLength)
+    } catch (error) {
+      if (!context._makeRoom()) throw error
+      return this.#source.allocate(byteLength)
+    }
+  }
+
+  /** What is free of streams that are gone serves no other stream: their work may not have ended. */
+  #freeGoneStreams(): void {
+    const segments: Segment[] = []
+    for (const home of this.#all) {
+      if (!home.stream._isGone) continue
+      segments.push(...this.#takeSegmentsOf(home))
+      if (home.segments.size > 0) continue
+      this.#all.delete(home)
+      for (const [id, other] of this.#ofId) if (other === home) this.#ofId.delete(id)
+    }
+    this.#free(segments)
+  }
+
+  /** Events tell when the other streams do not use the block any more. */
+  #keepForUsers(block: Block, users: Set<Stream>): void {
+    const { context } = this
+    const events: CUevent[] = []
+    block.users = undefined
+    this.waitingBytes += block.byteLength
+    this.#waiting.push({ block, events })
+    for (const stream of users) {
+      // A stream that is gone cannot be asked, and everything that it was given may still be at work.
+      if (stream._isGone) context._release('ctxSynchronize')
+      else {
+        const event = eventFrom(context)
+        if (event === undefined) continue
+        events.push(event)
+        context._release('eventRecord', event, stream._handle)
+      }
+    }
+  }
+
+  /** Puts what no other stream uses any more to what is free. */
+  #collect(canBlock: boolean): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    try {
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+        if (this.#isOverFor(next, canBlock)) {
+          this.waitingBytes -= next.block.byteLength
+          next.block.home.put(next.block)
+        } else this.#waiting.push(next)
+      }
+    } finally {
+      this.#waiting.push(...waiting)
+    }
+  }
+
+  #isOverFor({ events }: Waiting, canBlock: boolean): boolean {
+    const { context } = this
+    for (let event = events.at(-1); event !== undefined; event = events.at(-1)) {
+      const call = canBlock ? 'eventSynchronize' : 'eventQuery'
+      const status = context._status(call, event)
+      if (status === Status.notReady) {
+        context._cuda.forgetNotReady()
+        return false
+      }
+      if (status !== Status.success && !isGone(status)) throw context._error(status, call)
+      events.pop()
+      context._returnEvent(event)
+    }
+    return true
+  }
+
+  #takeFreeSegments(bytesToKeep: number): Segment[] {
+    const taken: Segment[] = []
+    for (const home of this.#all) {
+      const excess = this.reservedBytes - bytesToKeep
+      if (excess > 0) taken.push(...this.#takeSegmentsOf(home, excess))
+    }
+    return taken
+  }
+
+  #takeSegmentsOf(home: FreeBlocks, byteLength?: number): Segment[] {
+    const segments = home.takeFreeSegments(byteLength)
+    this.reservedBytes -= bytesOf(segments)
+    return segments
+  }
+
+  #free(segments: readonly Segment[]): number {
+    const { context } = this
+    if (segments.length > 0 && this.#source !== undefined) context._release('ctxSynchronize')
+    for (const { address, byteLength } of segments) {
+      if (this.#source === undefined) context._release('memFree', address as CUdeviceptr)
+      else this.#source.free(address, byteLength)
+    }
+    return bytesOf(segments)
+  }
+
+  #endIfUnused(): void {
+    try {
+      this.trimSync(0)
+    } finally {
+      if (this.reservedBytes === 0) this.#leaveContext()
+    }
+  }
+}
+
+function bytesOf(segments: readonly Segment[]): number {
+  return segments.reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
+
+/** A number that no other stream of the process has; undefined where the driver does not tell, as before CUDA 12. */
+function idOf(stream: Stream): bigint | undefined {
+  try {
+    return stream.id
+  } catch (error) {
+    if (error instanceof ShoalError) return undefined
+    throw error
+  }
+}
+
+/** An event; undefined where the context has failed, and no work is left to wait for. */
+function eventFrom(context: Context): CUevent | undefined {
+  try {
+    return context._takeEvent()
+  } catch (error) {
+    if (error instanceof StatusError && isGone(error.status)) return undefined
+    throw error
+  }
+}
