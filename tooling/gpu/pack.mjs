@@ -50,6 +50,7 @@ const entries = [
   'tooling/bench',
   'tooling/sweep',
   'tooling/interop',
+  'tooling/kernels',
   ...examples.map((name) => `docs/examples/${name}`),
 ]
 

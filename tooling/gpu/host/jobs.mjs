@@ -62,6 +62,12 @@ export const jobs = [
   },
   { name: 'conformance-nccl', limit: 900, command: conformance('--filter', 'nccl matrix') },
   { name: 'conformance-nvshmem', limit: 600, command: conformance('--filter', 'nvshmem') },
+  // The corpus of kernels, against references that know every bit.
+  {
+    name: 'kernels',
+    limit: 180,
+    command: ({ json }) => [file('node_modules/@shoal/kernels/dist/run.js'), '--json', json],
+  },
   // Takes many times as long as the suites alone.
   {
     name: 'sanitizer',

@@ -151,5 +151,9 @@ SHOAL_TWIN(cuLaunchKernel, _ptsz,
            (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
             unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams, void** extra),
            launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, false}, {}, kernelParams, extra))
+SHOAL_TWIN(cuLaunchCooperativeKernel, _ptsz,
+           (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams),
+           launch(f, hStream, perThread, {{gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, {}, sharedMemBytes, true}, {}, kernelParams, nullptr))
 SHOAL_TWIN(cuLaunchKernelEx, _ptsz, (const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra),
            launchConfigured(config, f, kernelParams, extra, perThread))
