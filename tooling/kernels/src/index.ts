@@ -1,4 +1,5 @@
 import './cases/apps.js'
+import './cases/async.js'
 import './cases/atomics.js'
 import './cases/bits.js'
 import './cases/cluster.js'
@@ -19,6 +20,7 @@ import './cases/stencil.js'
 import './cases/sync.js'
 import './cases/system.js'
 import './cases/tensor.js'
+import './cases/video.js'
 import './cases/warp.js'
 
 export { cases, type KernelCase, type Outcome, ptxOf, runCases } from './corpus.js'
