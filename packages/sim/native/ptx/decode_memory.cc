@@ -8,6 +8,9 @@ namespace {
 constexpr uint64_t kLoaded = bits(Type::u8, Type::u16, Type::u32, Type::u64, Type::s8, Type::s16, Type::s32, Type::s64, Type::b8, Type::b16, Type::b32,
                                   Type::b64, Type::b128, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2, Type::f32, Type::f64);
 
+// A vector of one element is that element.
+const Operand& elementOf(const Operand& from) { return from.kind == OperandKind::vector && from.parts.size() == 1 ? from.parts[0] : from; }
+
 }  // namespace
 
 void Decoder::load() {
@@ -41,7 +44,7 @@ void Decoder::load() {
     registerBytes = bytes;
   };
   if (key.count == 1) {
-    take1(operand(0));
+    take1(elementOf(operand(0)));
   } else {
     if (operand(0).kind != OperandKind::vector || operand(0).parts.size() != key.count) wrong("'" + nameOf() + "' needs as many registers as it loads");
     for (const Operand& each : operand(0).parts) take1(each);
@@ -90,7 +93,7 @@ void Decoder::store() {
   std::vector<uint32_t> registers;
   std::vector<const Operand*> values;
   if (key.count == 1) {
-    values.push_back(&operand(1));
+    values.push_back(&elementOf(operand(1)));
   } else {
     if (operand(1).kind != OperandKind::vector || operand(1).parts.size() != key.count) wrong("'" + nameOf() + "' needs as many registers as it stores");
     for (const Operand& each : operand(1).parts) values.push_back(&each);
