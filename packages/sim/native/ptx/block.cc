@@ -1,5 +1,6 @@
 // Blocks and clusters of them: made, started, and run warp by warp on one thread of the host.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +16,7 @@ constexpr int kBudget = 4096;       // backward branches and calls of a warp bef
 constexpr int kSmallBudget = 512;   // where several blocks take turns
 constexpr unsigned kPatience = 16;  // rounds until another block is started beside one that does not end
 constexpr size_t kMostResident = 128;  // as many as a cooperative launch may have
+constexpr unsigned kIdleMicroseconds = 1000;
 constexpr uint32_t kStackOfRecursion = 64 << 10;
 
 uint8_t* mapZeroes(size_t bytes) {
@@ -125,6 +127,23 @@ void Worker::start(Cluster& cluster, uint64_t number) {
   }
 }
 
+// Where all wait and some of them for the end of a phase, their time is over: they may do something else then. This thread
+// has nothing to do meanwhile.
+bool Worker::stopWaiting(Cluster& cluster) {
+  bool isOver = false;
+  for (Block& block : cluster.blocks) {
+    for (Warp& warp : block.warps) {
+      for (Split& split : warp.splits) {
+        if (split.wait != Wait::phase) continue;
+        split.wait = Wait::ready;
+        split.isReleased = isOver = true;
+      }
+    }
+  }
+  if (isOver) usleep(kIdleMicroseconds);
+  return isOver;
+}
+
 Outcome Worker::run(Cluster& cluster, int budget) {
   for (int rounds = 0;; ++rounds) {
     bool hasYielded = false, isLeft = false, hasMoved = false;
@@ -133,7 +152,7 @@ Outcome Worker::run(Cluster& cluster, int budget) {
         if (warp.splits.empty()) continue;
         isLeft = true;
         bool canRun = false;
-        for (const Split& each : warp.splits) canRun = canRun || each.wait != Wait::barrier;
+        for (const Split& each : warp.splits) canRun = canRun || (each.wait != Wait::barrier && each.wait != Wait::phase);
         if (!canRun) continue;
         const uint64_t phase = cluster.phase;
         const uint32_t before = warp.splits[0].pc;
@@ -154,6 +173,7 @@ Outcome Worker::run(Cluster& cluster, int budget) {
         for (const Split& each : warp.splits) isReady = isReady || each.wait == Wait::ready;
       }
     }
+    if (!isReady && stopWaiting(cluster)) return Outcome::yielded;
     if (!isReady) throw Fault{CUDA_ERROR_LAUNCH_FAILED, "all threads of a block wait, and nobody is left to let them go on"};
   }
 }

@@ -229,7 +229,4 @@ void Decoder::moveMatrix() {
   made.r[5] = members;
 }
 
-void Decoder::asyncCopy() { refuse(); }
-void Decoder::asyncBarrier() { refuse(); }
-
 }  // namespace shoal::ptx

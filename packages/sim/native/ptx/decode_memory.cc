@@ -72,7 +72,8 @@ void Decoder::load() {
 void Decoder::store() {
   Key key;
   key.op = Op::store;
-  if (take(".async") || take(".bulk")) refuse();
+  if (take(".bulk")) refuse();
+  if (take(".async")) return storeAsync();
   takeScope();
   const Space space = takeSpace(Space::generic);
   key.count = take(".v2") ? 2 : take(".v4") ? 4 : take(".v8") ? 8 : 1;
@@ -127,7 +128,7 @@ void Decoder::atomic() {
   Key key;
   key.op = Op::atomic;
   const bool isReduction = statement_->opcode == "red";
-  if (take(".async")) refuse();
+  if (take(".async")) return storeAsync();
   takeScope();
   key.space = takeSpace(Space::generic);
   constexpr std::pair<std::string_view, AtomicOp> names[] = {

@@ -45,6 +45,7 @@ const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
       {"trap", {&D::trap, Op::trap}}, {"brkpt", {&D::trap, Op::trap}}, {"nanosleep", {&D::nanosleep, Op::nanosleep}},
       {"mma", {&D::matrix, Op::mma}}, {"wmma", {&D::matrix, Op::mma}}, {"ldmatrix", {&D::loadMatrix, Op::loadMatrix}},
       {"stmatrix", {&D::loadMatrix, Op::storeMatrix}}, {"movmatrix", {&D::moveMatrix, Op::moveMatrix}},
+      {"cp", {&D::asyncCopy, Op::nothing}}, {"mbarrier", {&D::asyncBarrier, Op::nothing}},
   };
   return all;
 }
@@ -118,8 +119,7 @@ void Decoder::unsupported() {
   constexpr std::string_view known[] = {
       "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap", "createpolicy", "getctarank",
       "stacksave", "stackrestore", "alloca", "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2",
-      "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "st.async", "red.async",
-      "clusterlaunchcontrol", "cp", "mbarrier"};
+      "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "clusterlaunchcontrol"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();
   }

@@ -18,6 +18,7 @@ enum class Special : uint8_t {
 };
 
 enum class Builtin : uint8_t { vprintf, malloc, free, assertFail, setConditional };
+enum class BarrierOp : uint8_t;
 int builtinNamed(std::string_view name);
 
 constexpr uint32_t kNoOperand = ~0u;
@@ -83,6 +84,9 @@ class Decoder {
   // what comes out
   Instr& emit(const Key& key, bool isLast = true);
   Instr& emitFlow(Flow flow);
+  Instr& emitHandler(Handler handler);  // one that is no loop over lanes
+  Instr& barrierAt(const Operand& from, Space space, BarrierOp op);
+  void keepAddress(std::vector<uint32_t>& words, size_t at, const Operand& from, Space space);
   void setAddress(Instr& instr, const Address& from);
   uint32_t packKey(const Key& key);
   uint32_t keep(const std::vector<uint32_t>& operands);
@@ -142,7 +146,10 @@ class Decoder {
   void loadMatrix();
   void moveMatrix();
   void asyncCopy();
+  void copyArrives();
   void asyncBarrier();
+  void bulkCopy(bool isReduction);
+  void storeAsync();
   void unsupported();
 
   Syntax& syntax_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "async.h"
 #include "decoder.h"
 #include "launch.h"
 
@@ -306,6 +307,22 @@ bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
         save();
         split.wait = Wait::cluster;
         return true;
+      case Flow::phaseWait: case Flow::phaseTest: {
+        const uint32_t ended = testPhase(warp, instr, active);
+        const bool isTimeOver = split.isReleased;
+        split.isReleased = false;
+        // It sleeps when all its lanes wait for the same: others may be those that somebody else waits for.
+        if (instr.flow == Flow::phaseWait && ended == 0 && active == mask && !isTimeOver) {
+          save();
+          split.wait = Wait::phase;
+          return true;
+        }
+        ++pc;
+        if (ended != 0) break;
+        save();
+        split.turn = ++warp.turn;
+        return false;
+      }
       case Flow::yield:
         ++pc;
         save();

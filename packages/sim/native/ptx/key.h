@@ -15,7 +15,7 @@ enum class Op : uint8_t {
   convert, convertPack, convertPair, move, pack, unpack,
   load, loadParam, store, atomic, reduce, prefetch, isSpace, toSpace, fromSpace, mapRank, rankOf, localAddress,
   shuffle, vote, match, redux, activeMask, elect, special, predicateAnd, predicateOr, predicateXor, predicateNot, predicateMove,
-  fence, mma, loadMatrix, storeMatrix, moveMatrix, copyAsync, nothing, trap, nanosleep, stackSave,
+  fence, mma, loadMatrix, storeMatrix, moveMatrix, nothing, trap, nanosleep, stackSave,
   barrierCount,
 };
 

@@ -108,6 +108,7 @@ class Worker {
   std::unique_ptr<Cluster> makeCluster();
   void start(Cluster& cluster, uint64_t number);
   Outcome run(Cluster& cluster, int budget);
+  bool stopWaiting(Cluster& cluster);
   Outcome run(Warp& warp, int budget);
   int choose(Warp& warp);
   void merge(Warp& warp);

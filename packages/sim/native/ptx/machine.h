@@ -21,7 +21,7 @@ constexpr int kLanes = 32;
 using Handler = void (*)(Warp&, const Instr&, uint32_t mask);
 
 // What the executor itself looks after; everything else is `plain` and is the handler's.
-enum class Flow : uint8_t { plain, branch, branchIndexed, call, ret, exit, warpSync, warpBarrier, barrier, clusterArrive, clusterWait, yield };
+enum class Flow : uint8_t { plain, branch, branchIndexed, call, ret, exit, warpSync, warpBarrier, barrier, clusterArrive, clusterWait, yield, phaseWait, phaseTest };
 
 // An operand: an offset among the registers of the frame, or, with the top bit, among the constants of the program. A register
 // holds its 32 lanes side by side, a predicate one bit for each lane.
@@ -88,7 +88,7 @@ struct Frame {
   uint32_t users = 0;  // splits and frames called from here
 };
 
-enum class Wait : uint8_t { ready, warp, barrier, cluster };
+enum class Wait : uint8_t { ready, warp, barrier, cluster, phase };
 
 // Lanes of a warp that are at the same instruction.
 struct Split {

@@ -1,0 +1,255 @@
+// mbarrier, and copies that go on while the kernel does: here they have ended when they are started.
+#include "async.h"
+
+#include <cstring>
+
+#include "decoder.h"
+#include "launch.h"
+
+namespace shoal::ptx {
+
+namespace {
+
+uint64_t laneOf(const Warp& warp, uint32_t operand, unsigned bytes, int lane) {
+  const uint8_t* base = (operand & kConstant) != 0 ? warp.constants : warp.registers;
+  uint64_t value = 0;
+  memcpy(&value, base + (operand & ~kConstant) + bytes * static_cast<unsigned>(lane), bytes);
+  return value;
+}
+uint32_t predicateOf(const Warp& warp, uint32_t operand) { return static_cast<uint32_t>(laneOf(warp, operand, 4, 0)); }
+
+void setLane(Warp& warp, uint32_t operand, unsigned bytes, int lane, uint64_t value) {
+  if (operand != kNoneGiven) memcpy(warp.registers + operand + bytes * static_cast<unsigned>(lane), &value, bytes);
+}
+
+template <class F>
+void eachLane(uint32_t mask, F&& of) {
+  for (; mask != 0; mask &= mask - 1) of(__builtin_ctz(mask));
+}
+
+// The memory behind a generic address.
+uint8_t* memoryAt(Warp& warp, const Instr& instr, int lane, uint64_t address, unsigned size, unsigned alignment, bool isWrite) {
+  if (address % alignment != 0) failMisaligned(address, alignment);
+  if ((address & kWindowMask) != 0) return resolveWindow(warp, lane, address, size, isWrite);
+  Range& range = warp.ranges[instr.slot];
+  if (address < range.base || address > range.end || size > range.end - address || (isWrite && !range.isWritable)) return resolveGlobal(warp, range, address, size, isWrite);
+  return reinterpret_cast<uint8_t*>(address);
+}
+uint8_t* sharedAt(Warp& warp, int lane, uint64_t address, unsigned size, unsigned alignment) {
+  if ((address & kWindowMask) != kSharedWindow) failOutOfRange("shared memory", address, size);
+  if (address % alignment != 0) failMisaligned(address, alignment);
+  return resolveWindow(warp, lane, address, size, true);
+}
+
+uint64_t addressFrom(const Warp& warp, const uint32_t* words, int lane) {
+  const uint64_t base = laneOf(warp, words[addressOperand], words[addressIsWide] != 0 ? 8 : 4, lane) + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(words[addressOffset])));
+  if (words[addressIsFrame] != 0) return kLocalWindow + base + warp.localBase;
+  return words[addressIsShared] != 0 ? kSharedWindow + (base & 0xffffffff) : base;
+}
+
+constexpr uint64_t kMostCount = (1 << 20) - 1;
+
+// What a barrier's 64 bits hold. The phase has ended when nobody is pending and all expected bytes have come.
+struct Phase {
+  uint64_t bits;
+  uint64_t pending, expected;
+  int64_t bytes;
+  bool isOdd;
+
+  explicit Phase(uint64_t from) : bits(from), pending(from & kMostCount), expected(from >> 20 & kMostCount), bytes(static_cast<int64_t>(from << 2) >> 42), isOdd(from >> 62 != 0) {}
+  uint64_t packed() const { return pending | expected << 20 | (static_cast<uint64_t>(bytes) & 0x3fffff) << 40 | uint64_t{isOdd} << 62; }
+};
+
+// Writes a barrier back, and lets those go on that waited for the end of its phase.
+void finish(Warp& warp, uint8_t* at, Phase& phase) {
+  const bool hasEnded = phase.pending == 0 && phase.bytes == 0;
+  if (hasEnded) {
+    phase.pending = phase.expected;
+    phase.isOdd = !phase.isOdd;
+  }
+  const uint64_t bits = phase.packed();
+  memcpy(at, &bits, 8);
+  if (!hasEnded) return;
+  for (Block& block : warp.block->cluster->blocks) {
+    for (Warp& each : block.warps) {
+      for (Split& split : each.splits) {
+        if (split.wait == Wait::phase) split.wait = Wait::ready;
+      }
+    }
+  }
+}
+
+Phase phaseAt(const uint8_t* at) {
+  uint64_t bits;
+  memcpy(&bits, at, 8);
+  return Phase(bits);
+}
+
+void expectBytes(Phase& phase, int64_t bytes) {
+  phase.bytes += bytes;
+  if (phase.bytes > static_cast<int64_t>(kMostCount) || phase.bytes < -static_cast<int64_t>(kMostCount)) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier that awaits too many bytes"};
+}
+
+void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
+  uint8_t* at = sharedAt(warp, lane, address, 8, 8);
+  Phase phase = phaseAt(at);
+  expectBytes(phase, -static_cast<int64_t>(bytes));
+  finish(warp, at, phase);
+}
+
+uint64_t barrierAddress(const Warp& warp, const Instr& instr, int lane) {
+  const uint64_t address = laneOf(warp, instr.r[1], instr.isWide ? 8 : 4, lane) + static_cast<uint64_t>(instr.imm);
+  return instr.isPrecise ? kSharedWindow + (address & 0xffffffff) : address;
+}
+
+}  // namespace
+
+void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
+  const auto op = static_cast<BarrierOp>(instr.extra);
+  eachLane(mask, [&](int lane) {
+    if (op == BarrierOp::pendingCount) return setLane(warp, instr.r[0], 4, lane, Phase(laneOf(warp, instr.r[2], 8, lane)).pending);
+    uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
+    Phase phase = phaseAt(at);
+    const uint64_t number = instr.r[2] == kNoneGiven ? 1 : laneOf(warp, instr.r[2], 4, lane);
+    const bool isExpecting = op == BarrierOp::arriveExpect || op == BarrierOp::arriveDropExpect;
+    switch (op) {
+      case BarrierOp::init:
+        if (number == 0 || number > kMostCount) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "an mbarrier for no threads, or too many"};
+        phase = Phase(number | number << 20);
+        break;
+      case BarrierOp::invalidate: phase = Phase(0); break;
+      case BarrierOp::expect: expectBytes(phase, static_cast<int64_t>(number)); break;
+      case BarrierOp::complete: expectBytes(phase, -static_cast<int64_t>(number)); break;
+      case BarrierOp::check: return;
+      default: {
+        const uint64_t count = isExpecting ? 1 : number;
+        if (isExpecting) expectBytes(phase, static_cast<int64_t>(number));
+        if (count > phase.pending) throw Fault{CUDA_ERROR_ILLEGAL_INSTRUCTION, "more arrivals at an mbarrier than it awaits"};
+        setLane(warp, instr.r[0], 8, lane, phase.bits);
+        phase.pending -= count;
+        if (op == BarrierOp::arriveDrop || op == BarrierOp::arriveDropExpect) phase.expected -= count;
+      }
+    }
+    if (op != BarrierOp::init && op != BarrierOp::invalidate) return finish(warp, at, phase);
+    const uint64_t bits = phase.packed();
+    memcpy(at, &bits, 8);
+  });
+}
+
+uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask) {
+  const bool isParity = static_cast<BarrierOp>(instr.extra) == BarrierOp::testParity;
+  uint32_t ended = 0;
+  eachLane(mask, [&](int lane) {
+    const bool wanted = isParity ? (laneOf(warp, instr.r[2], 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.r[2], 8, lane)).isOdd;
+    ended |= static_cast<uint32_t>(phaseAt(sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8)).isOdd != wanted) << lane;
+  });
+  if (instr.r[0] != kNoneGiven) {
+    const uint32_t bits = (predicateOf(warp, instr.r[0]) & ~mask) | ended;
+    memcpy(warp.registers + instr.r[0], &bits, 4);
+  }
+  return ended;
+}
+
+void copySmall(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t* words = warp.operands + instr.target;
+  const unsigned bytes = words[copyBytes];
+  const uint32_t ignored = words[copyIgnored] == kNoneGiven ? 0 : predicateOf(warp, words[copyIgnored]) ^ (words[copyIsIgnoredNegated] != 0 ? ~0u : 0);
+  eachLane(mask, [&](int lane) {
+    uint8_t value[16] = {};
+    uint64_t given = words[copySourceBytes] == kNoneGiven ? bytes : laneOf(warp, words[copySourceBytes], 4, lane);
+    if ((ignored >> lane & 1) != 0) given = 0;
+    if (given > bytes) given = bytes;
+    const uint64_t from = addressFrom(warp, words + copyFrom, lane);
+    if (from % bytes != 0) failMisaligned(from, bytes);
+    if (given != 0) memcpy(value, memoryAt(warp, instr, lane, from, static_cast<unsigned>(given), 1, false), given);
+    memcpy(sharedAt(warp, lane, addressFrom(warp, words + copyTo, lane), bytes, bytes), value, bytes);
+  });
+}
+
+namespace {
+
+template <class T>
+void combineAll(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes) {
+  for (unsigned at = 0; at < bytes; at += sizeof(T)) {
+    T *cell = reinterpret_cast<T*>(to + at), value;
+    memcpy(&value, from + at, sizeof value);
+    T old = __atomic_load_n(cell, __ATOMIC_RELAXED), next;
+    do {
+      switch (op) {
+        case AtomicOp::add: next = static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(value)); break;
+        case AtomicOp::inc: next = old >= value ? T{0} : static_cast<T>(old + 1); break;
+        case AtomicOp::dec: next = old == 0 || old > value ? value : static_cast<T>(old - 1); break;
+        case AtomicOp::minimum: next = value < old ? value : old; break;
+        case AtomicOp::maximum: next = value > old ? value : old; break;
+        case AtomicOp::conjunction: next = old & value; break;
+        case AtomicOp::disjunction: next = old | value; break;
+        default: next = old ^ value; break;
+      }
+    } while (!__atomic_compare_exchange_n(cell, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  }
+}
+void combine(AtomicOp op, Type type, uint8_t* to, const uint8_t* from, unsigned bytes) {
+  switch (type) {
+    case Type::s32: return combineAll<int32_t>(op, to, from, bytes);
+    case Type::s64: return combineAll<int64_t>(op, to, from, bytes);
+    default: return bytesOf(type) == 4 ? combineAll<uint32_t>(op, to, from, bytes) : combineAll<uint64_t>(op, to, from, bytes);
+  }
+}
+
+}  // namespace
+
+void copyBulk(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t* words = warp.operands + instr.target;
+  eachLane(mask, [&](int lane) {
+    const uint64_t size = laneOf(warp, words[copyBytes], 4, lane);
+    if (size % 16 != 0) failMisaligned(size, 16);
+    if (size == 0) return;
+    const auto bytes = static_cast<unsigned>(size);
+    const uint64_t to = addressFrom(warp, words + copyTo, lane), from = addressFrom(warp, words + copyFrom, lane);
+    const bool hasBarrier = words[copyBarrier + addressOperand] != kNoneGiven;
+    const uint64_t barrier = hasBarrier ? addressFrom(warp, words + copyBarrier, lane) : 0;
+    // The same place in each block that the mask names.
+    const auto blocks = words[copyBlocks] == kNoneGiven ? uint64_t{0} : laneOf(warp, words[copyBlocks], 2, lane);
+    const size_t count = warp.block->cluster->blocks.size();
+    for (size_t rank = 0; rank < (words[copyBlocks] == kNoneGiven ? 1 : count); ++rank) {
+      if (words[copyBlocks] != kNoneGiven && (blocks >> rank & 1) == 0) continue;
+      const auto inBlock = [&](uint64_t address) {
+        if (words[copyBlocks] == kNoneGiven) return address;
+        return (address & ~(uint64_t{0xff} << kRankShift)) | uint64_t{rank + 1} << kRankShift;
+      };
+      const uint8_t* source = memoryAt(warp, instr, lane, from, bytes, 16, false);
+      uint8_t* target = (to & kWindowMask) != 0 ? sharedAt(warp, lane, inBlock(to), bytes, 16) : memoryAt(warp, instr, lane, to, bytes, 16, true);
+      if (words[copyOperation] != kNoneGiven) {
+        combine(static_cast<AtomicOp>(words[copyOperation]), static_cast<Type>(words[copyType]), target, source, bytes);
+      } else if (words[copyMask] != kNoneGiven) {
+        const uint64_t chosen = laneOf(warp, words[copyMask], 2, lane);
+        for (unsigned at = 0; at < bytes; ++at) {
+          if ((chosen >> at % 16 & 1) != 0) target[at] = source[at];
+        }
+      } else {
+        memmove(target, source, bytes);
+      }
+      if (hasBarrier) completeBytes(warp, lane, inBlock(barrier), bytes);
+    }
+  });
+}
+
+// The registers follow the words of the copy.
+void storeRemote(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t* words = warp.operands + instr.target;
+  const auto type = static_cast<Type>(words[copyType]);
+  const unsigned each = bytesOf(type), bytes = each * instr.count;
+  eachLane(mask, [&](int lane) {
+    uint8_t value[16];
+    for (unsigned index = 0; index < instr.count; ++index) {
+      const uint64_t part = laneOf(warp, words[copyWords + index], each, lane);
+      memcpy(value + each * index, &part, each);
+    }
+    uint8_t* to = sharedAt(warp, lane, addressFrom(warp, words + copyTo, lane), bytes, bytes);
+    if (words[copyOperation] == kNoneGiven) memcpy(to, value, bytes);
+    else combine(static_cast<AtomicOp>(words[copyOperation]), type, to, value, bytes);
+    completeBytes(warp, lane, addressFrom(warp, words + copyBarrier, lane), bytes);
+  });
+}
+
+}  // namespace shoal::ptx
