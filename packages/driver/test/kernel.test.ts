@@ -62,6 +62,17 @@ describe('launch', () => {
     expect(lastLaunch()).toMatchObject({ grid: [2 ** 31 - 1, 65535, 65535], block: [1, 2, 64] })
   })
 
+  test('takes the sizes of each launch, also after one that was refused halfway', () => {
+    const kernel = module.kernel('args_4', ['i32'])
+    kernel.launch({ grid: 9, block: 10 }, 1)
+    expect(() => kernel.launch({ grid: [5, 0], block: 10 }, 1)).toThrow('Kernel.launch: grid[1] must be')
+    kernel.launch({ grid: 9, block: 10 }, 1)
+    expect(lastLaunch()).toMatchObject({ grid: [9, 1, 1], block: [10, 1, 1] })
+    expect(() => kernel.launch({ grid: 9, block: [16, 16, 16] }, 1)).toThrow('Kernel.launch: block must be at most')
+    kernel.launch({ grid: [9, 2], block: 10 }, 1)
+    expect(lastLaunch()).toMatchObject({ grid: [9, 2, 1], block: [10, 1, 1] })
+  })
+
   test('keeps its arguments where a getter of theirs launches the same kernel', () => {
     const kernel = module.kernel('args_4_8_4', ['i32', 'ptr', 'i32'])
     using inner = DeviceBuffer.allocate(device, 'f32', 4)

@@ -68,7 +68,9 @@ export class Context {
   readonly _halves: U64Halves
   /** @internal Ordinals of the devices whose memory kernels of this context may use. */
   readonly _peers = new Set<number>()
-  #state: 'open' | 'closing' | 'closed' | 'reset' = 'open'
+  #isClosing = false
+  /** What errors call it once it was released or reset. */
+  #gone: string | undefined
   #children = 0
   #pendingWaits = 0
   readonly #idleEvents: CUevent[] = []
@@ -108,7 +110,7 @@ export class Context {
 
   /** Whether the context was released or reset. */
   get disposed(): boolean {
-    return this.#state === 'closed' || this.#state === 'reset'
+    return this.#gone !== undefined
   }
 
   /**
@@ -254,8 +256,7 @@ export class Context {
 
   /** @internal */
   _requireAlive(): void {
-    if (this.#state === 'closed') throw new DisposedError('Context')
-    if (this.#state === 'reset') throw new DisposedError('Context (its device was reset)')
+    if (this.#gone !== undefined) throw new DisposedError(this.#gone)
   }
 
   /** @internal The error for a status of one of the shared functions. */
@@ -377,8 +378,8 @@ export class Context {
 
   /** @internal The device was disposed of: release as soon as nothing lives here. */
   _close(): void {
-    if (this.#state !== 'open') return
-    this.#state = 'closing'
+    if (this.#isClosing) return
+    this.#isClosing = true
     this.#closeIfUnused()
   }
 
@@ -431,13 +432,13 @@ export class Context {
       for (const handler of this.#beforeClose) handler('thread-end')
       this.#destroyIdleEvents()
     } else {
-      this.#state = 'closing'
+      this.#isClosing = true
       this.#closeIfUnused()
     }
   }
 
   #closeIfUnused(): void {
-    if (this.#state !== 'closing' || this.#children > 0 || processIsEnding()) return
+    if (!this.#isClosing || this.disposed || this.#children > 0 || processIsEnding()) return
     try {
       this.#closeDown('close')
     } finally {
@@ -460,7 +461,7 @@ export class Context {
     this.#movedMemory.clear()
     if (reason === 'close') attempt(() => this.#destroyIdleEvents())
     else this.#idleEvents.length = 0
-    this.#state = reason === 'close' ? 'closed' : 'reset'
+    this.#gone = reason === 'close' ? 'Context' : 'Context (its device was reset)'
     living.delete(this)
     throwFirst(`The context of device ${this.device.ordinal}`, failures)
   }

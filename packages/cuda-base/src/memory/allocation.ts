@@ -41,6 +41,7 @@ interface PoolWithLife {
 }
 
 const borrowed: Origin = { isOwned: false }
+const owned: Origin = { isOwned: true }
 const noAddress: U64Halves = { low: 0, high: 0 }
 
 /** One piece of device memory, shared by the buffer it was made for and the views of that. */
@@ -80,7 +81,10 @@ export class Allocation implements ShortLived {
     if (byteLength === 0) return Allocation.empty(context)
     const out = scratch()
     context._callWithRoom('memAlloc', out, byteLength)
-    return new Allocation(context, halvesOf(out.u64[0] as bigint), byteLength, { isOwned: true }).#begin()
+    const halves = { low: out.i32[0] as number, high: out.i32[1] as number }
+    const allocation = new Allocation(context, halves, byteLength, owned)
+    allocation.#address = out.u64[0] as bigint
+    return allocation.#begin()
   }
 
   /** No memory. */

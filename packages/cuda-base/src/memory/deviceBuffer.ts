@@ -330,11 +330,18 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const address = this._use()
     const { context } = this
     const stream = queueFor(this, options, api)
-    const from = checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
+    const from = this.#sourceOf(source, api)
     this.#requireStillThere()
     if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
     else queueCopy(context, stream, address, from)
     return this
+  }
+
+  #sourceOf(source: CopySource<E>, api: string): ArrayBufferView | MemoryRange {
+    // Of a buffer with the same elements nothing is left to ask.
+    const isBuffer = typeof source === 'object' && source !== null && #owner in source
+    if (isBuffer && source.dtype === this.dtype && source.length === this.length) return source.#range()
+    return checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
   }
 
   /** Like {@link copyFrom}, and blocks until the copy has ended. */
@@ -343,7 +350,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     const address = this._use()
     const { context } = this
     const stream = queueFor(this, options, api)
-    const from = checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
+    const from = this.#sourceOf(source, api)
     this.#requireStillThere()
     if (ArrayBuffer.isView(from)) {
       uploadNow(context, stream, address, from)
@@ -434,6 +441,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   get [memoryProtocol](): MemoryRange {
+    return this.#range()
+  }
+
+  #range(): MemoryRange {
     const known = this.range
     if (known !== undefined) {
       this.#requireStillThere()

@@ -65,11 +65,11 @@ export function unmapPiece(start: U64Halves, offset: number, byteLength: number)
 }
 
 function lowAt({ low }: U64Halves, offset: number): number {
-  return (low + offset) % fourGiB
+  return ((low >>> 0) + offset) % fourGiB
 }
 
 function highAt({ low, high }: U64Halves, offset: number): number {
-  return high + Math.floor((low + offset) / fourGiB)
+  return high + Math.floor(((low >>> 0) + offset) / fourGiB)
 }
 
 /** Makes physical memory (`cuMemCreate`): its handle stands at the start of {@link scratch} then. @throws StatusError */

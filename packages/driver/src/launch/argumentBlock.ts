@@ -1,4 +1,4 @@
-import { type Context, DeviceBuffer, writeElement } from '@shoal/cuda-base'
+import { type Context, DeviceBuffer, halvesOf, type U64Halves, writeElement } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, type DType, type MemoryLike, requireAddress, toMemoryRange, wrongType } from '@shoal/types'
 import type { KernelSignature } from './signature.js'
@@ -21,7 +21,7 @@ const bytesPerArgument = 16
 /** The arguments of a kernel where cuLaunchKernel reads them: an array of pointers, then the values they point to. */
 export class ArgumentBlock {
   /** Address of the pointer array. */
-  readonly pointers: bigint
+  readonly pointers: U64Halves
   readonly length: number
   /** The function that errors name. */
   api: string
@@ -56,7 +56,7 @@ export class ArgumentBlock {
     const { buffer } = memory
     this.length = count
     this.api = api
-    this.pointers = memory.address
+    this.pointers = halvesOf(memory.address)
     this.memory = memory
     this.#signature = signature
     this.#context = context
@@ -122,8 +122,8 @@ export class ArgumentBlock {
 
   /** Makes sure that memory written before is still there. @throws DisposedError, TypeError */
   recheck(index: number, value: unknown): void {
-    if (value instanceof DeviceBuffer) this.#requireUsable(index, value)
-    else this.write([value], index)
+    if (!(value instanceof DeviceBuffer)) this.write([value], index)
+    else if (value._addressIn(this.#context) === undefined) this.#requireUsable(index, value)
   }
 
   /** The slow way, which knows every type and says what is wrong. */

@@ -5,17 +5,18 @@ import {
   type Context,
   check,
   driverError,
+  halvesOf,
   type OccupancyOptions,
   type PotentialBlockSize,
   Status,
   scratch,
   searchBlockSize,
-  streamFor,
+  streamHalvesFor,
+  type U64Halves,
 } from '@shoal/cuda-base'
 import {
   type CUfunction,
   CUfunction_attribute,
-  type CUstream,
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
@@ -82,9 +83,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** The most threads a block of this kernel can have, from the registers it uses. */
   readonly maxThreadsPerBlock: number
   readonly #handle: CUfunction
+  readonly #halves: U64Halves
   readonly #context: Context
   #block: ArgumentBlock
-  #shape = new LaunchShape('Kernel.launch')
+  #shape: LaunchShape
   /** Whether a launch is under way: the code of getters runs within it. */
   #isLaunching = false
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
@@ -95,10 +97,12 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     this.name = name
     this.signature = requireSignature(signature, 'Module.kernel')
     this.#handle = handle
+    this.#halves = halvesOf(handle)
     this.#context = module.context
     this.#checkParameters()
     this.maxThreadsPerBlock = this.attribute('MAX_THREADS_PER_BLOCK')
     this.#block = new ArgumentBlock(module.context, this.signature, 'Kernel.launch')
+    this.#shape = new LaunchShape('Kernel.launch', this.maxThreadsPerBlock)
   }
 
   /** @internal */
@@ -130,9 +134,9 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const shape = this.#shape
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
     if (args.length > 0) block.write(args)
-    const stream = shape.set(config, this.maxThreadsPerBlock)
+    const stream = shape.set(config)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
-    this._launch(shape, streamFor(this.#context, stream, 'Kernel.launch'), block)
+    this._launch(shape, streamHalvesFor(this.#context, stream, 'Kernel.launch'), block)
     this.#isLaunching = false
   }
 
@@ -144,8 +148,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   prepare(config: LaunchConfig, ...args: KernelArguments<S>): PreparedLaunch<S> {
     this.module._requireUsable()
     if (args.length !== this.signature.length) this.#refuseCount(args.length, 'Kernel.prepare')
-    const shape = new LaunchShape('Kernel.prepare')
-    const stream = shape.set(config, this.maxThreadsPerBlock)
+    const shape = new LaunchShape('Kernel.prepare', this.maxThreadsPerBlock)
+    const stream = shape.set(config)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.prepare')
     return PreparedLaunch._create(this, shape, stream, args)
   }
@@ -222,12 +226,12 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
    */
   #renew(): void {
     this.#block = new ArgumentBlock(this.#context, this.signature, 'Kernel.launch')
-    this.#shape = new LaunchShape('Kernel.launch')
+    this.#shape = new LaunchShape('Kernel.launch', this.maxThreadsPerBlock)
   }
 
   /** @internal */
-  _launch(shape: LaunchShape, stream: CUstream, block: ArgumentBlock): void {
-    const status = launchCall(this.#context._handle, this.#handle, shape, stream, block.pointers)
+  _launch(shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
+    const status = launchCall(this.#context._halves, this.#halves, shape, stream, block.pointers)
     if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
   }
 

@@ -1,8 +1,10 @@
+import type { U64Halves } from '@shoal/cuda-base'
 import { driver } from '@shoal/cuda-sys/driver/common'
-import { callInContext } from '@shoal/ffi'
-import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
+import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
 import type { LaunchShape } from './launchConfig.js'
 
+const contextLow = 2 * contextSlot
+const contextHigh = contextLow + 1
 let launch: NativeCall | undefined
 
 /**
@@ -10,25 +12,30 @@ let launch: NativeCall | undefined
  * programs do most. Returns the status.
  */
 export function launchCall(
-  context: bigint,
-  kernel: bigint,
+  context: U64Halves,
+  kernel: U64Halves,
   shape: LaunchShape,
-  stream: bigint,
-  parameters: bigint,
+  stream: U64Halves,
+  parameters: U64Halves,
 ): number {
-  launch ??= driver.bind('cuLaunchKernel', 4000, 11)
-  slots64[0] = kernel
-  slots32[2] = shape.gridX
-  slots32[4] = shape.gridY
-  slots32[6] = shape.gridZ
-  slots32[8] = shape.blockX
-  slots32[10] = shape.blockY
-  slots32[12] = shape.blockZ
-  slots32[14] = shape.sharedMemory
-  slots64[8] = stream
-  slots64[9] = parameters
-  slots32[20] = 0
-  slots32[21] = 0
-  callInContext(context)
-  return launch()
+  const call = (launch ??= driver.bind('cuLaunchKernel', 4000, 11))
+  const slots = slots32
+  slots[0] = kernel.low
+  slots[1] = kernel.high
+  slots[2] = shape.gridX
+  slots[4] = shape.gridY
+  slots[6] = shape.gridZ
+  slots[8] = shape.blockX
+  slots[10] = shape.blockY
+  slots[12] = shape.blockZ
+  slots[14] = shape.sharedMemory
+  slots[16] = stream.low
+  slots[17] = stream.high
+  slots[18] = parameters.low
+  slots[19] = parameters.high
+  slots[20] = 0
+  slots[21] = 0
+  slots[contextLow] = context.low
+  slots[contextHigh] = context.high
+  return call()
 }

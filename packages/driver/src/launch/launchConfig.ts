@@ -1,6 +1,5 @@
 import {
   isArray,
-  isRevoked,
   type OptionKeys,
   outOfRange,
   requireInteger,
@@ -39,63 +38,70 @@ export class LaunchShape {
   blockY = 1
   blockZ = 1
   sharedMemory = 0
-  readonly #api: string
+  readonly api: string
+  readonly maxThreadsPerBlock: number
+  /** What was checked last, where it is a number: a program mostly asks for the same again. NaN is never the same. */
+  grid: Dimensions = Number.NaN
+  block: Dimensions = Number.NaN
 
-  constructor(api: string) {
-    this.#api = api
+  constructor(api: string, maxThreadsPerBlock: number) {
+    this.api = api
+    this.maxThreadsPerBlock = maxThreadsPerBlock
   }
 
-  /** Takes over the sizes and gives the stream. @throws TypeError or RangeError naming the key that is wrong. */
-  set(config: LaunchConfig, maxThreadsPerBlock: number): StreamLike | undefined {
-    // What is rarely needed stands in methods of its own: V8 then makes one piece of code of all a launch does.
-    if (config === undefined || config === null || isRevoked(config)) this.#refuse(config)
-    const { grid, block, sharedMemory, stream } = config
+  /**
+   * Takes over the sizes and gives the stream. What is rarely needed stands in methods of its own: V8 then makes one piece of
+   * code of all a launch does.
+   * @throws TypeError or RangeError naming the key that is wrong.
+   */
+  set(config: LaunchConfig): StreamLike | undefined {
+    let grid: Dimensions, block: Dimensions, sharedMemory: number | undefined, stream: StreamLike | undefined
+    try {
+      ;({ grid, block, sharedMemory, stream } = config)
+    } catch (error) {
+      this.#refuse(config)
+      throw error
+    }
     // What requireOptions asks for, which is left to it where something is wrong. With the keys compared here, and after the
     // properties were read, it takes V8 a tenth of the time.
-    let isKnown = Object.getPrototypeOf(config) === Object.prototype
+    if (Object.getPrototypeOf(config) !== Object.prototype) this.#refuse(config)
     for (const key in config) {
-      if (key !== 'grid' && key !== 'block' && key !== 'stream' && key !== 'sharedMemory') isKnown = false
+      if (key !== 'grid' && key !== 'block' && key !== 'stream' && key !== 'sharedMemory') this.#refuse(config)
     }
-    if (!isKnown) this.#refuse(config)
-    if (typeof grid === 'number' && (grid | 0) === grid && grid > 0) {
-      this.gridX = grid
-      this.gridY = 1
-      this.gridZ = 1
-    } else this.#setGrid(grid)
-    if (typeof block === 'number' && (block | 0) === block && block > 0) {
-      this.blockX = block
-      this.blockY = 1
-      this.blockZ = 1
-    } else this.#setBlock(block)
-    if (this.blockX * this.blockY * this.blockZ > maxThreadsPerBlock) this.#refuseBlock(maxThreadsPerBlock)
+    if (grid !== this.grid) this.#setGrid(grid)
+    if (block !== this.block) this.#setBlock(block)
     this.sharedMemory = sharedMemory === undefined ? 0 : this.#sharedBytes(sharedMemory)
     return stream
   }
 
   /** Unless it is a plain object of another realm. */
   #refuse(config: LaunchConfig): void {
-    requireOptions<LaunchConfig>(config, this.#api, configKeys, 'config')
+    requireOptions<LaunchConfig>(config, this.api, configKeys, 'config')
   }
 
   #setGrid(grid: Dimensions): void {
-    this.gridX = size(grid, 0, this.#api, 'grid', gridLimits)
-    this.gridY = size(grid, 1, this.#api, 'grid', gridLimits)
-    this.gridZ = size(grid, 2, this.#api, 'grid', gridLimits)
+    this.grid = Number.NaN
+    this.gridX = size(grid, 0, this.api, 'grid', gridLimits)
+    this.gridY = size(grid, 1, this.api, 'grid', gridLimits)
+    this.gridZ = size(grid, 2, this.api, 'grid', gridLimits)
+    if (typeof grid === 'number') this.grid = grid
   }
 
   #setBlock(block: Dimensions): void {
-    this.blockX = size(block, 0, this.#api, 'block', blockLimits)
-    this.blockY = size(block, 1, this.#api, 'block', blockLimits)
-    this.blockZ = size(block, 2, this.#api, 'block', blockLimits)
+    this.block = Number.NaN
+    this.blockX = size(block, 0, this.api, 'block', blockLimits)
+    this.blockY = size(block, 1, this.api, 'block', blockLimits)
+    this.blockZ = size(block, 2, this.api, 'block', blockLimits)
+    const threads = this.blockX * this.blockY * this.blockZ
+    if (threads > this.maxThreadsPerBlock) {
+      const expected = `at most ${this.maxThreadsPerBlock} threads, which is what this kernel can have`
+      throw outOfRange(this.api, 'block', expected, threads)
+    }
+    if (typeof block === 'number') this.block = block
   }
 
   #sharedBytes(byteLength: number): number {
-    return requireInteger(byteLength, this.#api, 'sharedMemory', 0, 2 ** 31 - 1)
-  }
-
-  #refuseBlock(most: number): never {
-    const threads = this.blockX * this.blockY * this.blockZ
-    throw outOfRange(this.#api, 'block', `at most ${most} threads, which is what this kernel can have`, threads)
+    return requireInteger(byteLength, this.api, 'sharedMemory', 0, 2 ** 31 - 1)
   }
 }
 

@@ -1,5 +1,4 @@
-import { streamFor } from '@shoal/cuda-base'
-import type { CUstream } from '@shoal/cuda-sys/driver'
+import { streamHalvesFor, type U64Halves } from '@shoal/cuda-base'
 import { inspectKey, inspectLine, loadedFrom, requireInteger, type StreamLike } from '@shoal/types'
 import { ArgumentBlock } from './argumentBlock.js'
 import type { Kernel } from './kernel.js'
@@ -35,7 +34,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     this.#memory = new Array(args.length).fill(undefined)
     this.#hasMemory = kernel.signature.includes('ptr')
     for (let index = 0; index < args.length; index += 1) this.#write(index, args[index])
-    this.#handle('Kernel.prepare')
+    this.#streamHalves('Kernel.prepare')
   }
 
   /** @internal */
@@ -71,7 +70,7 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
         if (value !== undefined) block.recheck(index, value)
       }
     }
-    this.kernel._launch(this.#shape, this.#handle('PreparedLaunch.launch'), block)
+    this.kernel._launch(this.#shape, this.#streamHalves('PreparedLaunch.launch'), block)
   }
 
   get [Symbol.toStringTag](): string {
@@ -84,8 +83,8 @@ export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
     return inspectLine('PreparedLaunch', { kernel: this.kernel.name, grid, block: `${blockX} × ${blockY} × ${blockZ}` })
   }
 
-  #handle(api: string): CUstream {
-    return streamFor(this.kernel.module.context, this.#stream, api)
+  #streamHalves(api: string): U64Halves {
+    return streamHalvesFor(this.kernel.module.context, this.#stream, api)
   }
 
   #write(index: number, value: unknown): void {

@@ -12,10 +12,10 @@ import type {
   nvshmemx_float_put_on_stream,
 } from '@shoal/nvshmem-sys'
 import {
+  isPlainObject,
   isRevoked,
   type MemoryLike,
   memoryProtocol,
-  optionsChecker,
   requireInteger,
   requireOptions,
   type StreamLike,
@@ -207,20 +207,36 @@ export function queueTransfer(
 ): Promise<void> {
   const api = isNonBlocking ? names[direction].queueStart : names[direction].queue
   try {
-    requireStreamTransfer(options, api)
     const last = live.recent[isNonBlocking ? nonBlockingKind[direction] : direction]
-    const isKnown = last !== undefined && isSame(last, direction, target, source, options, api)
+    const isKnown =
+      last !== undefined && isSame(last, direction, target, source, options, api) && isPlainTransfer(options)
     const transfer = isKnown ? last : checkQueued(live, direction, target, source, options, isNonBlocking, api)
     if (!live.queue.idle) return queueLater(live, transfer, [target, source, options.stream], api)
     live.queue.enter()
     makeQueued(transfer)
     return started
   } catch (error) {
-    return Promise.reject(error)
+    return refuseQueued(error, live, direction, target, source, options, isNonBlocking, api)
   }
 }
 
-const requireStreamTransfer = optionsChecker(streamTransferKeys)
+/** Of what cannot be read at all, such as a proxy that was revoked, checkQueued says which it is. */
+async function refuseQueued(
+  error: unknown,
+  live: LiveSession,
+  direction: Direction,
+  target: LocalMemory,
+  source: LocalMemory,
+  options: StreamTransferOptions,
+  isNonBlocking: boolean,
+  api: string,
+): Promise<void> {
+  if (!isPlainObject(options) || [target, source, options.stream].some(isRevoked)) {
+    checkQueued(live, direction, target, source, options, isNonBlocking, api)
+  }
+  throw error
+}
+
 const nonBlockingKind = { put: 'putNonBlocking', get: 'getNonBlocking' } as const
 
 /** Apart, because a function that makes a closure allocates for it in each call, also in those that do not come there. */
@@ -251,15 +267,20 @@ function isSame(
 ): boolean {
   const [remote, local] = direction === 'put' ? [target, source] : [source, target]
   return (
+    options.pe === last.pe &&
+    options.count === last.requestedCount &&
     SymmetricBuffer._is(remote) &&
     remote._rangeFor(api) === last.symmetric &&
-    !isRevoked(local) &&
     (local as Partial<MemoryLike> | null | undefined)?.[memoryProtocol] === last.own &&
-    !isRevoked(options.stream) &&
-    (options.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue &&
-    options.pe === last.pe &&
-    options.count === last.requestedCount
+    (options.stream as StreamLike | null | undefined)?.[streamProtocol] === last.queue
   )
+}
+
+/** Whether requireOptions has nothing to say of options whose properties were read. V8 knows the object then, and asks nothing. */
+function isPlainTransfer(options: StreamTransferOptions): boolean {
+  if (Object.getPrototypeOf(options) !== Object.prototype) return false
+  for (const key in options) if (key !== 'pe' && key !== 'stream' && key !== 'count') return false
+  return true
 }
 
 function checkQueued(
@@ -271,6 +292,7 @@ function checkQueued(
   isNonBlocking: boolean,
   api: string,
 ): QueuedTransfer {
+  requireOptions(options, api, streamTransferKeys)
   const pe = requireInteger(options.pe, api, 'pe', 0, live.peCount - 1)
   const transfer = check(live, direction, target, source, false, options.count, api)
   const queue = streamHandleAt(live, options.stream, api)
