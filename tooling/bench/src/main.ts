@@ -9,6 +9,7 @@ const usage = `usage: shoal-bench COMMAND [options]
 
 commands
   stub         calls of a library that does nothing: C, Shoal, koffi
+  short-calls  methods of the driver package on a driver that does nothing, and the same calls in C
   gpu          calls of the CUDA driver: C, raw Shoal, the driver package, Python bindings
   memory       memory mapped, grown, allocated on streams, copied and shared: C, Shoal, Python bindings
   nccl         all-reduce, all-gather, reduce-scatter, all-to-all of 8 B to 1 GiB on all devices, in one process and in
@@ -46,6 +47,7 @@ type Command = (options: RunOptions) => Promise<Outcome>
 // Loaded one by one, so that none needs the libraries of another.
 const commands: { readonly [name: string]: () => Promise<Command> } = {
   stub: async () => (await import('./stub.js')).benchStub,
+  'short-calls': async () => (await import('./shortCalls.js')).benchShortCalls,
   gpu: async () => (await import('./gpu.js')).benchGpu,
   memory: async () => (await import('./memory/index.js')).benchMemory,
   nccl: async () => (await import('./nccl/index.js')).benchNccl,

@@ -28,9 +28,9 @@ import { isStream, Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
 import { Block } from './caching/block.js'
 import { queueCopy } from './deviceCopy.js'
-import { type ElementValue, elementBytes, structBytes } from './elements.js'
+import { type ElementValue, elementBytes, isZero, structBytes } from './elements.js'
 import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
-import { queueFill } from './fill.js'
+import { queueBytes, queueFill } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
 import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
@@ -519,6 +519,11 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   #fill(value: ElementValue<E>, options: QueueOptions | undefined, api: string): CUstream {
     const address = this._use()
     const stream = queueFor(this, options, api)
+    if (isZero(this.dtype, value)) {
+      this.#requireStillThere()
+      queueBytes(this.context, stream, address, 0, this.byteLength)
+      return stream
+    }
     const element = elementBytes(this.dtype, value, api, 'value')
     this.#requireStillThere()
     queueFill(this.context, stream, address, element, this.length)

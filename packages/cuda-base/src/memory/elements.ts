@@ -111,6 +111,15 @@ function naming<T>(api: string, name: string, encode: () => T): T {
   }
 }
 
+/** Whether all bytes of an element are zero, as of the number 0 in every type that takes it. */
+export function isZero(type: ElementType, value: unknown): boolean {
+  return value === 0 && Object.is(value, 0) && typeof type === 'string' && zeroIsZero[type]
+}
+
+const zeroIsZero = Object.fromEntries(
+  Object.keys(writers).map((dtype) => [dtype, dtype !== 'bool' && !dtype.startsWith('complex')]),
+) as { readonly [D in DType]: boolean }
+
 /** By number of bytes: where the element of a dtype is put together. Making them takes longer than many a call. */
 const dtypeElements: (DataView | undefined)[] = []
 
@@ -128,10 +137,9 @@ export function elementBytes(type: ElementType, value: unknown, api: string, nam
 
 function integer(dtype: DType, value: unknown, api: string, name: string): number {
   const [least, greatest] = integerRanges[dtype] as readonly [number, number]
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= greatest) return value
   const expected = `an integer from ${least} to ${greatest} (${dtype})`
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw wrongType(api, name, expected, value)
-  if (value < least || value > greatest) throw outOfRange(api, name, expected, value)
-  return value
+  throw (typeof value === 'number' && Number.isInteger(value) ? outOfRange : wrongType)(api, name, expected, value)
 }
 
 function wideInteger(dtype: 'i64' | 'u64', value: unknown, api: string, name: string): bigint {

@@ -18,11 +18,8 @@ export function queueFill(context: Context, stream: CUstream, target: bigint, el
   if (count === 0) return
   const to = target as CUdeviceptr
   const size = element.byteLength
-  if (isUniform(element)) {
-    callInContext(context.handle)
-    const status = context._cuda.calls.memsetD8Async(to, element.getUint8(0), count * size, stream)
-    if (status !== Status.success) throw context._error(status, 'memsetD8Async')
-  } else if (size === 2) {
+  if (isUniform(element)) queueBytes(context, stream, target, element.getUint8(0), count * size)
+  else if (size === 2) {
     callInContext(context.handle)
     check(cuMemsetD16Async(to, element.getUint16(0, true), count, stream), 'cuMemsetD16Async')
   } else if (size === 4) {
@@ -31,6 +28,14 @@ export function queueFill(context: Context, stream: CUstream, target: bigint, el
   } else {
     queueWideFill(context, stream, to, element, count)
   }
+}
+
+/** Queues the writing of one byte `byteLength` times. */
+export function queueBytes(context: Context, stream: CUstream, target: bigint, byte: number, byteLength: number): void {
+  if (byteLength === 0) return
+  callInContext(context.handle)
+  const status = context._cuda.calls.memsetD8Async(target as CUdeviceptr, byte, byteLength, stream)
+  if (status !== Status.success) throw context._error(status, 'memsetD8Async')
 }
 
 /** Elements wider than CUDA's widest memset, as columns of 32-bit words, or of bytes, that are one element apart. */

@@ -41,12 +41,11 @@ export function requireArrayFor(
   api: string,
   name: string,
 ): asserts array is ArrayBufferView {
-  const { typedArray } = storageOf(type)
-  const expected = `a ${typedArray.name} to hold ${nameOfType(type)}`
-  if (!ArrayBuffer.isView(array) || array instanceof DataView) throw wrongType(api, name, expected, array)
-  const actual = dtypeOf(array)
-  if (typeof type === 'string' ? actual === type || actual === heldAs[type] : actual === 'u8') return
-  throw wrongType(api, name, expected, array)
+  if (ArrayBuffer.isView(array) && !(array instanceof DataView)) {
+    const actual = dtypeOf(array)
+    if (typeof type === 'string' ? actual === type || actual === heldAs[type] : actual === 'u8') return
+  }
+  throw wrongType(api, name, `a ${storageOf(type).typedArray.name} to hold ${nameOfType(type)}`, array)
 }
 
 /** The number of such elements in a typed array. @throws RangeError when they are not whole */

@@ -218,12 +218,18 @@ export function uploadNow(context: Context, stream: CUstream, target: bigint, so
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   toDevice(context, stream, target, source, byteLength)
-  context._call('streamSynchronize', stream)
+  waitFor(context, stream)
 }
 
 /** Copies to the host and waits for it. */
 export function downloadNow(context: Context, stream: CUstream, source: bigint, target: ArrayBufferView): void {
   if (byteLengthOf(target) === 0) return
   toHost(context, stream, target, source, byteLengthOf(target))
-  context._call('streamSynchronize', stream)
+  waitFor(context, stream)
+}
+
+function waitFor(context: Context, stream: CUstream): void {
+  callInContext(context._handle)
+  const status = context._cuda.calls.streamSynchronize(stream)
+  if (status !== Status.success) throw context._error(status, 'streamSynchronize')
 }

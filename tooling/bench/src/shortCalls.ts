@@ -1,0 +1,113 @@
+import { type Loop, timeOf } from '@shoal/cli/bench'
+import { driver } from '@shoal/cuda-sys/driver'
+import { Device, DeviceBuffer, Module } from '@shoal/driver'
+import { putPointer, putSize } from '@shoal/ffi/calls'
+import { atMost, type Bar } from './bars.js'
+import { compile } from './compile.js'
+import type { Outcome, RunOptions } from './options.js'
+import { type Case, printRows, subjectOf, takeTurns } from './turns.js'
+
+const callsPerLoop = 50_000
+const loopsPerRound = 5
+/** What may stand between a method and its function, in nanoseconds. */
+const mostAbove = 80
+const barred: readonly string[] = ['query', 'record', 'wait', 'fill', 'pool', 'cached', 'prepared']
+
+const titles = {
+  query: 'stream.query()',
+  record: 'stream.record(event)',
+  wait: 'stream.waitEvent(event)',
+  fill: 'buffer.fill(0), 1 KiB',
+  copy: 'buffer.copyFrom(other), 1 KiB',
+  up: 'buffer.copyFromSync(array), 1 KiB',
+  down: 'buffer.copyToSync(array), 1 KiB',
+  pool: 'allocateOn and dispose, 4 KiB',
+  cached: 'the same of a CachingPool',
+  launch: 'kernel.launch, 4 arguments',
+  prepared: 'prepared launch',
+} as const
+type Test = keyof typeof titles
+
+/** Which loop in C makes the same calls. */
+const inC: Readonly<Record<Test, string>> = {
+  ...(Object.fromEntries(Object.keys(titles).map((name) => [name, name])) as Record<Test, string>),
+  cached: 'pool',
+  prepared: 'launch',
+}
+/** Calls of the driver that one turn of a loop makes. */
+const callsOf: Partial<Record<Test, number>> = { up: 2, down: 2, pool: 2 }
+
+/** Methods of the driver package on a driver that does nothing: what stands between the method and the function. */
+export async function benchShortCalls({ rounds }: RunOptions): Promise<Outcome> {
+  delete process.env['SHOAL_DEVICE']
+  driver.setPath(compile('noop.c', ['-shared', '-fPIC', '-ldl']))
+  const time = (loop: Loop, count: number): number => timeOf(count, 0, loop) * 1000
+  const { loops, dispose } = driverLoops(Device.get(0))
+  const subjects = [subjectOf('C', cLoops(), (loop, count) => loop(count)), subjectOf('driver', loops, time)]
+  const cases = Object.entries(titles).map(([test, title]): [string, Case] => [
+    test,
+    { title, unit: 'ns', count: callsPerLoop, loops: loopsPerRound },
+  ])
+  const rows = await takeTurns(Object.fromEntries(cases), subjects, rounds)
+  dispose()
+  console.log('On a driver that does nothing (median of rounds, each the best of its loops), and the ratio to C\n')
+  printRows(rows, ['C', 'driver'])
+  const bars = rows.flatMap(({ case: test, title, subjects: { C, driver } }): Bar[] => {
+    const above = (driver?.median ?? Number.NaN) - (C?.median ?? Number.NaN)
+    if (!barred.includes(test)) return []
+    return [atMost(`${title}, each call above C`, above / (callsOf[test as Test] ?? 1), mostAbove, ' ns')]
+  })
+  return { results: rows, bars }
+}
+
+function driverLoops(device: Device): { loops: Readonly<Record<Test, Loop>>; dispose: () => void } {
+  const { primaryContext } = device
+  // As in the loops in C.
+  primaryContext.setCurrent()
+  const stream = device.createStream({ nonBlocking: true })
+  const event = device.createEvent()
+  const options = { stream }
+  const [from, to] = [DeviceBuffer.allocate(device, 'f32', 256), DeviceBuffer.allocate(device, 'f32', 256)]
+  const array = new Float32Array(256)
+  const pool = device.createCachingPool()
+  const module = Module.loadSync(device, '.version 8.0')
+  const kernel = module.kernel('empty4', ['f32', 'ptr', 'ptr', 'i32'])
+  const config = { grid: 1, block: 32, stream }
+  const plan = kernel.prepare(config, 2, from, to, 256)
+  const calls: Record<Test, () => unknown> = {
+    query: () => stream.query(),
+    record: () => stream.record(event),
+    wait: () => stream.waitEvent(event),
+    fill: () => to.fill(0, options),
+    copy: () => to.copyFrom(from, options),
+    up: () => to.copyFromSync(array, options),
+    down: () => to.copyToSync(array, options),
+    pool: () => DeviceBuffer.allocateOn(stream, 'u8', 4096).dispose(),
+    cached: () => pool.allocate(stream, 'u8', 4096).dispose(),
+    launch: () => kernel.launch(config, 2, from, to, 256),
+    prepared: () => plan.launch(),
+  }
+  const repeated = (call: () => unknown): Loop =>
+    // A loop of its own for each, so that V8 puts the call into it.
+    new Function('call', 'return (count) => { for (let i = 0; i < count; i += 1) call() }')(call)
+  const loops = Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, repeated(call)]))
+  const dispose = (): void => {
+    for (const object of [pool, from, to, event, stream, module]) object.dispose()
+  }
+  return { loops: loops as Record<Test, Loop>, dispose }
+}
+
+/** Each returns the nanoseconds of one turn. */
+function cLoops(): Readonly<Record<Test, (count: number) => number>> {
+  const loop = (name: string): ((count: number) => number) => {
+    const call = driver.bind(`loop_${name}`, 0, 2)
+    const nanoseconds = new Float64Array(1)
+    return (count) => {
+      putSize(0, count, name, 'n')
+      putPointer(1, nanoseconds, name, 'nanoseconds')
+      call()
+      return (nanoseconds[0] ?? Number.NaN) / count
+    }
+  }
+  return Object.fromEntries(Object.entries(inC).map(([test, name]) => [test, loop(name)])) as ReturnType<typeof cLoops>
+}
