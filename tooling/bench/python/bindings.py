@@ -6,7 +6,7 @@ Answers requests on standard input, so that its loops can take turns with others
                                  after each burst are left out
 
 Starts with a line of JSON: for each library its version and cases, or why it is not there.
-Argument: a file of PTX with the kernels empty0 and empty4.
+Argument: a file of PTX with the kernels empty0 and empty4; with addOne in it, there are round trips, too.
 """
 
 import ctypes
@@ -17,6 +17,7 @@ import timeit
 
 COPY_BYTES = 1024
 POOL_BYTES = 4096
+TRIP_BYTES = 65536
 
 
 def bindings(ptx):
@@ -128,12 +129,26 @@ def cupy(ptx):
         "pool": "runtime.freeAsync(runtime.mallocAsync(pool_bytes, handle), handle)",
         "current": "driver.ctxGetCurrent()",
     }
+    if "addOne" in ptx:
+        count = TRIP_BYTES // 4
+        names["host"] = numpy.frombuffer(cp.cuda.alloc_pinned_memory(TRIP_BYTES), numpy.float32, count)
+        names["trip"] = cp.zeros(count, dtype=cp.float32)
+        names["add_one"] = module.get_function("addOne")
+        names["trip_grid"], names["trip_block"] = (count // 256,), (256,)
+        names["trip_arguments"] = (names["trip"], numpy.uint32(count))
+        cases["idle"] = "stream.synchronize()"
+        cases["launch"] = "empty0(grid, block, ()); stream.synchronize()"
+        cases["pinned"] = (
+            "trip.set(host, stream=stream); add_one(trip_grid, trip_block, trip_arguments); "
+            "trip.get(stream=stream, out=host)"
+        )
+        cp.cuda.get_current_stream().synchronize()
     # CuPy launches on the current stream of the thread.
     stream.use()
     return cp.__version__, cases, names, stream.synchronize
 
 
-def torch(_ptx):
+def torch(ptx):
     import torch as t
 
     stream = t.cuda.Stream(0)
@@ -149,6 +164,15 @@ def torch(_ptx):
         "record": "event.record(stream)",
         "query": "stream.query()",
     }
+    if "addOne" in ptx:
+        names["host"] = t.zeros(TRIP_BYTES // 4, pin_memory=True)
+        names["trip"] = t.zeros(TRIP_BYTES // 4, device="cuda:0")
+        cases["idle"] = "stream.synchronize()"
+        cases["launch"] = "trip.add_(1); stream.synchronize()"
+        cases["pinned"] = (
+            "trip.copy_(host, non_blocking=True); trip.add_(1); "
+            "host.copy_(trip, non_blocking=True); stream.synchronize()"
+        )
     return t.__version__, cases, names, stream.synchronize
 
 

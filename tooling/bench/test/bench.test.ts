@@ -70,7 +70,7 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test.each(['gpu', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
+  test.each(['costs', 'gpu', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
     '%s says what it needs where there is no GPU',
     (command) => {
       const { status, stderr } = spawnSync(process.execPath, [main, command], {
@@ -112,6 +112,20 @@ test('stub: every subject has its figures', (context) => {
   for (const bar of bars.filter(({ what }) => what.includes('through the block'))) expect(bar.value).toBeLessThan(300)
 })
 
+test('short-calls: methods and the same calls in C, on a driver that does nothing', (context) => {
+  needsCompiler(context, false)
+  const { results, bars } = report('short-calls', '--rounds', '1')
+  const rows = results as unknown as { case: string; subjects: Record<string, { median: number }> }[]
+  expect(rows.map((row) => row.case)).toEqual(
+    expect.arrayContaining(['query', 'record', 'fill', 'copy', 'up', 'down', 'pool', 'cached', 'launch', 'prepared']),
+  )
+  for (const { subjects } of rows) {
+    expect(Object.keys(subjects)).toEqual(['C', 'driver'])
+    for (const { median: middle } of Object.values(subjects)) expect(middle).toBeGreaterThan(0)
+  }
+  expect(bars).toHaveLength(7)
+})
+
 test('import: no CUDA library is mapped', () => {
   const { bars } = report('import', '--rounds', '1')
   expect(bars.find(({ what }) => what.includes('libraries mapped'))).toMatchObject({ value: 0, met: true })
@@ -143,6 +157,26 @@ test('sys: every function of the raw packages can be bound, and the bars are the
 })
 
 describe('on the software device the code runs', () => {
+  test('costs: what a program waits for, and a server meanwhile', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('costs', '--device', 'sim', '--rounds', '1', '--max-bytes', '65536')
+    const { cases, beside } = results as unknown as {
+      cases: { case: string; subjects: Record<string, { median: number }> }[]
+      beside: { requests: number; tripsPerSecond: number; percentile99: number }
+    }
+    const subjectsOf = (test: string) => Object.keys(cases.find((row) => row.case === test)?.subjects ?? {})
+    expect(subjectsOf('launch')).toEqual(['C', 'C again', 'awaited', 'blocking', 'prepared'])
+    expect(subjectsOf('ordinary')).toEqual(['C', 'C again', 'cuMemcpy', 'awaited', 'blocking'])
+    expect(subjectsOf('pool')).toEqual(['C', 'C again', 'blocking', 'cached'])
+    for (const way of ['up-pinned', 'up-ordinary', 'down-pinned', 'down-ordinary'])
+      for (const bytes of [4096, 65536])
+        expect(subjectsOf(`${way} ${bytes}`)).toEqual(['C', 'C again', 'awaited', 'blocking'])
+    expect(beside.requests).toBeGreaterThan(0)
+    expect(beside.tripsPerSecond).toBeGreaterThan(0)
+    expect(beside.percentile99).toBeGreaterThan(0)
+    expect(bars.map(({ what }) => what)).toContain('16 round trips in flight, ratio to C')
+  })
+
   test('gpu', (context) => {
     needsCompiler(context, true)
     const { results } = report('gpu', '--device', 'sim', '--rounds', '1', '--no-python')

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { renderCosts } from '../src/costsPage.mjs'
 import { renderPage } from '../src/page.mjs'
 import { keepRecord, readSettings, recordOf } from '../src/results.mjs'
 
@@ -246,6 +247,75 @@ describe('the page', () => {
 
   it('says so where there is no result', () => {
     expect(renderPage([])).toContain('No run has been kept so far.')
+  })
+})
+
+describe('what a call costs', () => {
+  const series = (median: number) => ({ rounds: [median], median, least: median, greatest: median })
+  const row = (title: string, ratio: number) => ({
+    case: title,
+    title,
+    unit: 'µs',
+    subjects: { C: series(10), awaited: series(10 * ratio) },
+    ratioToC: { C: 1, awaited: ratio },
+  })
+  const bar = { what: 'launch and await, ratio to C', value: 1.31, limit: 1.3, unit: '', side: 'at most', met: false }
+  const delay = { waited: 5000, median: 1, percentile99: 2.5, longest: 7, samples: 9 }
+  const beside = { tripsPerSecond: 998.7, requests: 2000, median: 0.3, percentile99: 1.25, longest: 4, delay }
+  const results = { cases: [row('launch and wait', 1.31)], beside, python: { CuPy: { missing: 'no cupy' } } }
+  const settings = [
+    {
+      gpuCount: 1,
+      gpu: 'NVIDIA H200',
+      driver: '580',
+      libraries: [{ id: 'nccl', version: '2.28.3' }],
+      jobs: [
+        {
+          name: 'bench-costs',
+          started: '2026-01-02T03:04:05.000Z',
+          commit: '0123456789',
+          data: { results, bars: [bar] },
+        },
+        { name: 'bench-short-calls', started: '2026-01-02', data: { results: [row('fill', 60)], bars: [] } },
+        {
+          name: 'bench-import',
+          started: '2026-01-03',
+          data: {
+            results: {
+              bareNodeStart: series(60),
+              packages: [
+                {
+                  package: '@shoal/x',
+                  importMilliseconds: series(24),
+                  ofBareStart: 0.4,
+                  bytesOverBareNode: series(2 ** 23),
+                },
+              ],
+            },
+          },
+        },
+      ],
+    },
+    { gpuCount: 2, gpu: 'NVIDIA H200', driver: '580', libraries: [], jobs: [] },
+  ]
+
+  it('has the figures of each job, with ratios to C, and the limits that were missed', () => {
+    const page = renderCosts(settings)
+    expect(page).toContain('| launch and wait | µs | 10.0 | 13.1 (1.31) |')
+    expect(page).toContain('2026-01-02, commit 0123456.')
+    expect(page).toContain(
+      'as 999 round trips of 64 KiB a second: 2000 requests, median 0.300 ms, 99th percentile 1.25 ms',
+    )
+    expect(page).toContain('Without CuPy.')
+    expect(page).toContain('- launch and await, ratio to C: 1.31 (at most 1.3)')
+    // On a driver that does nothing a ratio says nothing.
+    expect(page).toContain('| fill | µs | 10.0 | 600 |')
+    expect(page).toContain('| `@shoal/x` | 24.0 | 0.400 | 8.00 |')
+    expect(page).not.toContain('2 × NVIDIA')
+  })
+
+  it('says so where there is no result', () => {
+    expect(renderCosts([])).toContain('No run has been kept so far.')
   })
 })
 

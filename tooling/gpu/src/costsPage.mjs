@@ -1,0 +1,147 @@
+// Renders docs/hardware/costs.md from the kept results.
+
+/** The whole page, from what `readSettings` returns. */
+export function renderCosts(settings) {
+  const lines = [
+    '# What a call costs',
+    '',
+    'Made by `pnpm docs:hardware` from the newest kept results of `bench-costs`, `bench-gpu`, `bench-short-calls` and `bench-import`.',
+    'All subjects take turns in one run, one after the other, and nothing is bound to a processor; a figure is the median of the rounds,',
+    'each the best of several loops. In brackets: the ratio to the same work in C, the median over two rounds after one another. The',
+    'program in C takes part twice: the second copy shows how much the machine makes of equals. Compare inside a row, not between machines.',
+    '',
+  ]
+  const sections = settings.flatMap((setting) => {
+    const parts = [waits(setting), calls(setting), methods(setting), imports(setting)].flat()
+    if (parts.length === 0) return []
+    return [`## ${setting.gpuCount} × ${setting.gpu}, NCCL ${ncclOf(setting)}, driver ${setting.driver}`, '', ...parts]
+  })
+  const nothing = ['No run has been kept so far.', '']
+  return `${[...lines, ...(sections.length > 0 ? sections : nothing), ...reasons].join('\n').trimEnd()}\n`
+}
+
+const reasons = [
+  '## Where the difference comes from',
+  '',
+  '- **Each call**: the way into C (`cuCtxGetCurrent` raw, against C), more where a context has to be made current (`switching`), and checks of',
+  '  what was given: that objects are there still, of one device, and of the right kind. `prepare` makes them once for launches and collectives.',
+  '- **`await`** of work that is done costs no turn of the event loop. Other work is marked by an event, and the loop asks for it once a',
+  '  turn: a few microseconds, in which it does everything else it has to do. After 100 µs a native thread asks, whose answer comes',
+  '  15 µs later or more ([waiting](../design/waiting.md)). A program that waits with `…Sync` pays neither, and does nothing else meanwhile.',
+  '- **Ordinary memory**: CUDA copies it through memory of its own and holds the thread that long, in C as well. Awaited copies go through',
+  '  page-locked memory of ours, so that the thread stays free; that is one copy more. Page-locked memory (`PinnedBuffer`) needs neither.',
+  '- **Allocation on a stream** costs an object more than C. A [`CachingPool`](../guides/memory-pools.md#a-pool-that-keeps) makes no call at all.',
+  '- **Import**: a third is V8 reading the source, a third Node finding and loading the files. `NODE_COMPILE_CACHE=FOLDER` (Node 22 and later)',
+  '  spares the first.',
+  '',
+]
+
+function waits(setting) {
+  const job = jobOf(setting, 'bench-costs')
+  if (job?.data?.results?.cases === undefined) return []
+  const { cases, beside, python } = job.data.results
+  const lines = ['### What a program waits for', '', dateOf(job), '', ...rowsOf(cases)]
+  if (beside !== undefined) {
+    const { tripsPerSecond, requests, median, percentile99, longest, delay } = beside
+    lines.push(
+      `An HTTP server on the same event loop as ${figure(tripsPerSecond)} round trips of 64 KiB a second: ${requests} requests, median ` +
+        `${figure(median)} ms, 99th percentile ${figure(percentile99)} ms, longest ${figure(longest)} ms; delay of the loop: 99th percentile ` +
+        `${figure(delay.percentile99)} ms, longest ${figure(delay.longest)} ms.`,
+      '',
+    )
+  }
+  const missing = Object.entries(python ?? {}).filter(([, { missing }]) => missing !== undefined)
+  if (missing.length > 0) lines.push(`Without ${missing.map(([name]) => name).join(', ')}.`, '')
+  return [...lines, ...missedOf(job)]
+}
+
+function calls(setting) {
+  const job = jobOf(setting, 'bench-gpu')
+  return job?.data?.results?.cases === undefined
+    ? []
+    : ['### Calls that only queue work', '', dateOf(job), '', ...rowsOf(job.data.results.cases), ...missedOf(job)]
+}
+
+function methods(setting) {
+  const job = jobOf(setting, 'bench-short-calls')
+  if (!Array.isArray(job?.data?.results)) return []
+  return [
+    '### Methods on a driver that does nothing',
+    '',
+    `${dateOf(job)} What is left is what stands between a method and its function.`,
+    '',
+    ...rowsOf(job.data.results, false),
+    ...missedOf(job),
+  ]
+}
+
+function imports(setting) {
+  const job = jobOf(setting, 'bench-import')
+  const { packages, bareNodeStart } = job?.data?.results ?? {}
+  // Older results have other fields.
+  if (packages?.[0]?.importMilliseconds === undefined) return []
+  const ratio = ({ ofBareStart }) => (ofBareStart === undefined ? '–' : figure(ofBareStart))
+  const rows = packages.map((one) => [
+    `\`${one.package}\``,
+    figure(one.importMilliseconds.median),
+    ratio(one),
+    figure(one.bytesOverBareNode.median / 2 ** 20),
+  ])
+  const start = bareNodeStart === undefined ? '' : ` Bare Node starts and ends in ${figure(bareNodeStart.median)} ms.`
+  return [
+    '### Imports',
+    '',
+    `${dateOf(job)}${start}`,
+    '',
+    ...table(['', 'ms', '× the start of bare Node', 'MiB over bare Node'], rows),
+    '',
+  ]
+}
+
+/** Rows of figures with the ratio to C; older results call the subjects contestants. */
+function rowsOf(cases, hasRatios = true) {
+  const subjectsOf = ({ subjects, contestants }) => subjects ?? contestants ?? {}
+  const names = [...new Set(cases.flatMap((row) => Object.keys(subjectsOf(row))))]
+  const cell = (row, name) => {
+    const one = subjectsOf(row)[name]
+    if (one === undefined) return '–'
+    const ratio = row.ratioToC?.[name]
+    return name === 'C' || !hasRatios || ratio === undefined
+      ? figure(one.median)
+      : `${figure(one.median)} (${figure(ratio)})`
+  }
+  const rows = cases.map((row) => [row.title, row.unit, ...names.map((name) => cell(row, name))])
+  return [...table(['', 'unit', ...names], rows), '']
+}
+
+function missedOf({ data: { bars = [] } }) {
+  const missed = bars.filter(({ met }) => !met)
+  if (missed.length === 0) return []
+  const lines = missed.map(
+    ({ what, value, limit, unit, side }) => `- ${what}: ${figure(value)}${unit} (${side} ${limit}${unit})`,
+  )
+  return ['Limits that were missed:', '', ...lines, '']
+}
+
+function dateOf({ started, commit }) {
+  return `${started.slice(0, 10)}${commit ? `, commit ${commit.slice(0, 7)}` : ''}.`
+}
+
+function jobOf({ jobs }, name) {
+  return jobs.find((job) => job.name === name)
+}
+
+function ncclOf({ libraries }) {
+  return libraries.find(({ id }) => id === 'nccl')?.version ?? 'none'
+}
+
+/** Three digits, and no more of them than needed. */
+function figure(value) {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return 'none'
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3)
+}
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map((cell) => String(cell).replaceAll('|', '\\|')).join(' | ')} |`
+  return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)]
+}
