@@ -3,6 +3,7 @@ import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type StagedCopy, stagedCopyFrom, stagedCopyTo } from '@shoal/ffi/calls'
 import type { Context } from '../context/context.js'
 import { Status } from '../errors.js'
+import { isCapturing, refuseInCapture } from '../stream/capturing.js'
 import { queueHostCopy } from '../waiting/wait.js'
 import { byteLengthOf, bytesOf } from './arrayBytes.js'
 import { copyInSlices } from './copyInSlices.js'
@@ -43,6 +44,11 @@ export function queueUpload(context: Context, stream: CUstream, target: bigint, 
   const byteLength = byteLengthOf(source)
   if (byteLength === 0) return
   const pinned = pinnedOwnerOf(source)
+  if (isCapturing()) {
+    if (pinned === undefined) refuseInCapture('DeviceBuffer.copyFrom', 'an ordinary array')
+    toDevice(context, stream, target, source, byteLength)
+    return
+  }
   let copy: Promise<void>
   if (pinned !== undefined) {
     pinned._hold()
@@ -126,6 +132,11 @@ export function queueDownload<T>(
 ): Promise<T> {
   if (byteLengthOf(target) === 0) return Promise.resolve(result)
   const pinned = pinnedOwnerOf(target)
+  if (isCapturing()) {
+    if (pinned === undefined) refuseInCapture('DeviceBuffer.copyTo', 'an ordinary array')
+    toHost(context, stream, target, source, byteLengthOf(target))
+    return Promise.resolve(result)
+  }
   const done =
     pinned === undefined
       ? downloadStaged(context, stream, source, target, result)

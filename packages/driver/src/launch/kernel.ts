@@ -212,6 +212,28 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return searchBlockSize(this.#context, handle, facts, options, 'Kernel.potentialBlockSize')
   }
 
+  /** @internal A launch as a node of a graph has it: checked and packed, with what has to be there when it runs. */
+  _describe(
+    config: Omit<LaunchConfig, 'stream'>,
+    args: readonly unknown[],
+    api: string,
+  ): { readonly shape: LaunchShape; readonly block: ArgumentBlock; readonly needs: Map<object, () => void> } {
+    this.module._requireUsable()
+    if (args.length !== this.signature.length) this.#refuseCount(args.length, api)
+    const shape = new LaunchShape(api)
+    if (shape.set(config, this.maxThreadsPerBlock) !== undefined) {
+      throw wrongType(api, 'stream', 'left out: a node runs where its graph is launched', config)
+    }
+    if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
+    const block = new ArgumentBlock(this.#context, this.signature, api)
+    block.write(args)
+    const needs = new Map<object, () => void>([[this, () => this.module._requireUsable()]])
+    for (const [index, value] of args.entries()) {
+      if (typeof value === 'object' && value !== null) needs.set(value, () => block.recheck(index, value))
+    }
+    return { shape, block, needs }
+  }
+
   get [Symbol.toStringTag](): string {
     return 'Kernel'
   }

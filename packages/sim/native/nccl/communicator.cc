@@ -157,19 +157,22 @@ ncclResult_t Communicator::enqueue(std::vector<Task> tasks, CUstream stream) {
     if (received != 0) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.recv), received, 1});
     if (task.scalarAddress != nullptr) ranges.push_back({reinterpret_cast<CUdeviceptr>(task.scalarAddress), element, 0});
   }
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (const CUresult status = cuStreamIsCapturing(stream, &capture)) return cudaProblem(status, "asking whether the stream is captured");
   auto batch = std::make_unique<Batch>();
   batch->communicator = shared_from_this();
   batch->tasks = std::move(tasks);
   batch->isOrdered = !std::all_of(batch->tasks.begin(), batch->tasks.end(), [](const Task& task) { return task.isOneSided(); });
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    const CUresult status = shoalSimCapture(stream, &Communicator::startCaptured, &Communicator::runBatch, &Communicator::discardBatch,
+                                            &Communicator::releaseCaptured, batch.get(), ranges.data(), ranges.size());
+    if (status != CUDA_SUCCESS) return cudaProblem(status, "capturing the operation");
+    batch.release();
+    return ncclSuccess;
+  }
   // The number is taken under the lock that also covers queueing, so numbers and stream order agree.
   std::lock_guard lock(mutex_);
-  // The signals that are waited for are booked in the same order.
-  std::vector<uint64_t> booked = bookedSignals_;
-  booked.resize(static_cast<size_t>(ranks()));
-  for (Task& task : batch->tasks) {
-    for (SignalWait& wait : task.waits) wait.target = booked[static_cast<size_t>(wait.peer)] += wait.count;
-  }
-  batch->number = queued_;
+  std::vector<uint64_t> booked = book(*batch);
   const CUresult status =
       shoalSimEnqueue(stream, &Communicator::runBatch, &Communicator::discardBatch, batch.get(), ranges.data(), ranges.size());
   if (status != CUDA_SUCCESS) return cudaProblem(status, "queueing the operation on its stream");
@@ -194,6 +197,30 @@ struct OnStream {
 }  // namespace
 
 bool isOnStream() { return streamDepth != 0; }
+
+// A launch of a graph is one more call, at its place among the others.
+void* Communicator::startCaptured(void* userData) {
+  const auto& captured = *static_cast<const Batch*>(userData);
+  auto batch = std::make_unique<Batch>(captured);
+  Communicator& own = *batch->communicator;
+  std::lock_guard lock(own.mutex_);
+  own.bookedSignals_ = own.book(*batch);
+  ++(batch->isOrdered ? own.queued_ : own.unordered_);
+  return batch.release();
+}
+
+void Communicator::releaseCaptured(void* userData) { delete static_cast<Batch*>(userData); }
+
+// The signals that are waited for are booked in the order of the calls, with the mutex held.
+std::vector<uint64_t> Communicator::book(Batch& batch) const {
+  std::vector<uint64_t> booked = bookedSignals_;
+  booked.resize(static_cast<size_t>(ranks()));
+  for (Task& task : batch.tasks) {
+    for (SignalWait& wait : task.waits) wait.target = booked[static_cast<size_t>(wait.peer)] += wait.count;
+  }
+  batch.number = queued_;
+  return booked;
+}
 
 CUresult Communicator::runBatch(void* userData) {
   const OnStream onStream;

@@ -131,6 +131,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     uint64_t scalar;
     const void* address;  // null: the scalar is in `scalar`
   };
+  static void* startCaptured(void* userData);
+  static void releaseCaptured(void* userData);
+  std::vector<uint64_t> book(Batch& batch) const;
   static CUresult runBatch(void* batch);
   static void discardBatch(void* batch);
   void run(const Batch& batch);

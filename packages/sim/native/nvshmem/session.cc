@@ -211,14 +211,19 @@ CUresult enqueue(const std::shared_ptr<Session>& session, const char* function, 
                  const std::vector<ShoalSimRange>& ranges) {
   auto* work = new Work{session, function, std::move(body)};
   InContext scope(*session);
-  const CUresult status = shoalSimEnqueue(
-      stream,
-      [](void* data) {
-        std::unique_ptr<Work> own(static_cast<Work*>(data));
-        injectFault(own->function, own->session->job->pe, own->session->device);
-        return own->body();
-      },
-      [](void* data) { delete static_cast<Work*>(data); }, work, ranges.data(), ranges.size());
+  const auto run = [](void* data) {
+    std::unique_ptr<Work> own(static_cast<Work*>(data));
+    injectFault(own->function, own->session->job->pe, own->session->device);
+    return own->body();
+  };
+  const auto discard = [](void* data) { delete static_cast<Work*>(data); };
+  const auto again = [](void* data) -> void* { return new Work(*static_cast<Work*>(data)); };
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult status = cuStreamIsCapturing(stream, &capture);
+  if (status == CUDA_SUCCESS) {
+    status = capture == CU_STREAM_CAPTURE_STATUS_NONE ? shoalSimEnqueue(stream, run, discard, work, ranges.data(), ranges.size())
+                                                      : shoalSimCapture(stream, again, run, discard, discard, work, ranges.data(), ranges.size());
+  }
   if (status != CUDA_SUCCESS) delete work;
   return status;
 }

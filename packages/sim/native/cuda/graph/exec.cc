@@ -253,6 +253,12 @@ CUresult GraphExec::launch(const std::shared_ptr<Stream>& stream) {
     }
     streams.push_back(lane.stream);
   }
+  // Checked before anything is begun: work of NCCL takes its place among other calls when it is made ready.
+  for (const Step& step : steps_) {
+    if (disabled_.count(step.node) != 0) continue;
+    Operation unused;
+    if (const CUresult status = step.node->work->prepare(nullptr, unused)) return status;
+  }
   for (size_t index = 0; index < steps_.size(); ++index) {
     const Step& step = steps_[index];
     const bool isLeftOut = disabled_.count(step.node) != 0;

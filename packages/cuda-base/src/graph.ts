@@ -1,0 +1,25 @@
+/** Graphs: what `@shoal/driver/graph` and `@shoal/runtime/graph` offer. An entry of its own, as few programs need it. */
+export { type CaptureOptions, captureStatus } from './graph/capture.js'
+export {
+  type ConditionalNode,
+  type ConditionalOptions,
+  Graph,
+  type GraphAllocation,
+  type GraphDescription,
+  type GraphEdge,
+  type NodeOptions,
+} from './graph/graph.js'
+export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOptions } from './graph/graphExec.js'
+export { type GraphMemoryUsage, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graphMemory.js'
+export { type EdgeData, GraphNode } from './graph/graphNode.js'
+export { copyNode, fillNode } from './graph/memoryNodes.js'
+export { NodeDescription } from './graph/nodeDescription.js'
+export type { GraphNodeType } from './graph/nodeTypes.js'
+export {
+  emptyNode,
+  eventRecordNode,
+  eventWaitNode,
+  hostNode,
+  type MemoryOperation,
+  memoryOperationsNode,
+} from './graph/orderNodes.js'

@@ -1,0 +1,106 @@
+import { check, endCapturing, Status, Stream, scratch, startCapturing } from '@shoal/cuda-base'
+import {
+  type CUgraph,
+  CUgraphEdgeData,
+  type CUgraphNode,
+  cuGraphDestroy,
+  cuStreamBeginCapture,
+  cuStreamBeginCaptureToGraph,
+  cuStreamEndCapture,
+  cuStreamIsCapturing,
+} from '@shoal/cuda-sys/driver'
+import { type OptionKeys, requireFunction, requireInstance, requireKeyOf, requireOptions } from '@shoal/types'
+
+/** How a stream is captured. */
+export interface CaptureOptions {
+  /**
+   * Which calls are refused meanwhile that might disturb the capture, such as allocations and queries: those of this thread
+   * (`thread-local`), of this thread and of others (`global`), none (`relaxed`). Default: `thread-local`.
+   */
+  readonly mode?: 'global' | 'thread-local' | 'relaxed' | undefined
+}
+
+export const captureKeys: OptionKeys<CaptureOptions> = { mode: true }
+const modes = { global: 0, 'thread-local': 1, relaxed: 2 } as const
+const statuses = ['none', 'active', 'invalidated'] as const
+
+/** Where a capture adds its nodes, unless to a graph of its own. */
+interface Target {
+  readonly handle: CUgraph
+  readonly dependencies: readonly CUgraphNode[]
+}
+
+/** Captures what `fn` queues. Gives the graph. @throws what `fn` throws; TypeError, DisposedError, StatusError */
+export function capture(
+  stream: Stream,
+  fn: (stream: Stream) => void,
+  options: CaptureOptions,
+  api: string,
+  into?: Target,
+): CUgraph {
+  requireInstance(stream, api, 'stream', Stream)
+  requireFunction(fn, api, 'fn')
+  requireOptions(options, api, captureKeys)
+  begin(stream, modes[modeOf(options, api)], into)
+  let failure: { readonly error: unknown } | undefined
+  try {
+    const result: unknown = fn(stream)
+    if (typeof (result as { then?: unknown } | null | undefined)?.then === 'function') {
+      // What it rejects with, if so, is not the program's mistake that is reported here.
+      Promise.resolve(result).catch(() => undefined)
+      throw new TypeError(`${api}: fn must be a synchronous function, not one that gives a promise`)
+    }
+  } catch (error) {
+    failure = { error }
+  }
+  // Ended in any case: a stream that stays captured is of no use to anybody.
+  const { status, graph } = end(stream)
+  if (failure !== undefined) {
+    if (graph !== 0n && into === undefined) cuGraphDestroy(graph)
+    throw failure.error
+  }
+  check(status, 'cuStreamEndCapture')
+  return graph
+}
+
+function modeOf({ mode = 'thread-local' }: CaptureOptions, api: string): keyof typeof modes {
+  requireKeyOf(mode, api, 'mode', modes)
+  return mode
+}
+
+function begin(stream: Stream, mode: 0 | 1 | 2, into: Target | undefined): void {
+  const { handle, context } = stream
+  if (into === undefined) {
+    context._callDriver('cuStreamBeginCapture', () => cuStreamBeginCapture(handle, mode))
+  } else {
+    const { length } = into.dependencies
+    const nodes = length === 0 ? null : BigUint64Array.from(into.dependencies)
+    const edges = length === 0 ? null : new Uint8Array(length * CUgraphEdgeData.size)
+    context._callDriver('cuStreamBeginCaptureToGraph', () =>
+      cuStreamBeginCaptureToGraph(handle, into.handle, nodes, edges, length, mode),
+    )
+  }
+  startCapturing()
+}
+
+function end(stream: Stream): { readonly status: number; readonly graph: CUgraph } {
+  endCapturing()
+  const out = scratch()
+  out.u64[0] = 0n
+  let status: number = Status.success
+  stream.context.run(() => {
+    status = cuStreamEndCapture(stream._handle, out)
+  })
+  return { status, graph: out.u64[0] as CUgraph }
+}
+
+/**
+ * Whether work that is queued on the stream goes into a graph: `none`, `active`, or `invalidated` when something was called
+ * that a capture forbids (`cuStreamIsCapturing`). @throws TypeError, DisposedError, StatusError
+ */
+export function captureStatus(stream: Stream): 'none' | 'active' | 'invalidated' {
+  requireInstance(stream, 'captureStatus', 'stream', Stream)
+  const out = scratch()
+  stream.context._callDriver('cuStreamIsCapturing', () => cuStreamIsCapturing(stream.handle, out))
+  return statuses[out.i32[0] as 0 | 1 | 2]
+}

@@ -1,0 +1,504 @@
+import {
+  bytesOfElement,
+  type Context,
+  check,
+  checkRelease,
+  contextOf,
+  DeviceBuffer,
+  type DeviceOrContext,
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  type Stream,
+  scratch,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  type CUgraph,
+  CUgraphEdgeData,
+  type CUgraphNode,
+  CUgraphNodeParams,
+  cuGraphAddDependencies,
+  cuGraphAddNode,
+  cuGraphClone,
+  cuGraphConditionalHandleCreate,
+  cuGraphCreate,
+  cuGraphDebugDotPrint,
+  cuGraphDestroy,
+  cuGraphGetEdges,
+  cuGraphGetNodes,
+  cuGraphGetRootNodes,
+  cuGraphNodeFindInClone,
+  cuGraphNodeGetType,
+  cuGraphRemoveDependencies,
+} from '@shoal/cuda-sys/driver'
+import { readMemory } from '@shoal/ffi'
+import {
+  DisposedError,
+  type ElementType,
+  type OptionKeys,
+  optionalBoolean,
+  requireCount,
+  requireInstance,
+  requireInteger,
+  requireKeyOf,
+  requireList,
+  requireOneOf,
+  requireOptions,
+  requireText,
+  wrongType,
+} from '@shoal/types'
+import { type CaptureOptions, capture, captureKeys } from './capture.js'
+import { GraphExec, type InstantiateOptions } from './graphExec.js'
+import { type EdgeData, edgeOf, GraphNode } from './graphNode.js'
+import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { NodeResources } from './nodeResources.js'
+import { type GraphNodeType, nodeTypes } from './nodeTypes.js'
+
+/** Where a node is added. */
+export interface NodeOptions {
+  /** Nodes of the same graph that have to end first. Default: none. */
+  readonly dependencies?: readonly GraphNode[] | undefined
+}
+
+/** The keys of {@link NodeOptions}. */
+export const nodeKeys: OptionKeys<NodeOptions> = { dependencies: true }
+
+/** One node that waits for another one. */
+export interface GraphEdge extends EdgeData {
+  readonly from: GraphNode
+  readonly to: GraphNode
+}
+
+/** How a conditional node decides. */
+export interface ConditionalOptions extends NodeOptions {
+  /**
+   * `if`: the first graph runs when the value is not 0, the second, if there is one, when it is; `while`: the graph runs as
+   * long as the value is not 0; `switch`: the graph of that index runs, none when there is none.
+   */
+  readonly type: 'if' | 'while' | 'switch'
+  /** How many graphs. Default: 1. */
+  readonly size?: number | undefined
+  /** What the value is at each launch. Default: what it was left at; 0 in the beginning. */
+  readonly defaultValue?: number | undefined
+}
+
+const captureIntoKeys: OptionKeys<CaptureOptions & NodeOptions> = { ...captureKeys, ...nodeKeys }
+
+const conditionalKeys: OptionKeys<ConditionalOptions> = {
+  dependencies: true,
+  type: true,
+  size: true,
+  defaultValue: true,
+}
+const conditionalTypes = { if: 0, while: 1, switch: 2 } as const
+const mostBodies = 1024
+const assignDefault = 1
+
+/** A conditional node, and what belongs to it. */
+export interface ConditionalNode {
+  readonly node: GraphNode
+  /** The `CUgraphConditionalHandle`: a kernel argument of type `u64`, for `cudaGraphSetConditional` in the kernel. */
+  readonly handle: bigint
+  /** The graphs it runs: add nodes to them, or capture into them. */
+  readonly bodies: readonly Graph[]
+}
+
+/** Memory that a graph allocates. */
+export interface GraphAllocation<E extends ElementType> {
+  readonly node: GraphNode
+  /** Its address is known from now on; its contents are there between the nodes that allocate and free it. */
+  readonly memory: DeviceBuffer<E>
+}
+
+/** What a graph looks like, for `JSON.stringify`. */
+export interface GraphDescription {
+  readonly nodes: readonly { readonly id: number; readonly type: string }[]
+  readonly edges: readonly {
+    readonly from: number
+    readonly to: number
+    readonly fromPort: number
+    readonly type: string
+  }[]
+}
+
+/**
+ * Work with its order, built once and run many times, by an executable graph made of it. Nodes are added by hand, or captured from
+ * streams.
+ *
+ * @example
+ * using graph = Graph.capture(stream, () => {
+ *   kernel.launch({ grid: 64, block: 256, stream }, x, y)
+ *   communicator.allReduce(y, y, { stream })
+ * })
+ * using step = graph.instantiate()
+ * for (let turn = 0; turn < 1000; turn += 1) step.launch(stream)
+ * await stream.synchronize()
+ */
+export class Graph extends Resource {
+  protected readonly kind = 'Graph'
+  /** The context of nodes that name none. */
+  readonly context: Context
+  /** @internal What its nodes need. */
+  readonly _resources: NodeResources
+  readonly #handle: CUgraph
+  /** The graph whose node this one belongs to. */
+  readonly #parent: Graph | undefined
+  readonly #nodes = new Map<CUgraphNode, GraphNode>()
+
+  /** @internal */
+  constructor(context: Context, handle: CUgraph, parent?: Graph) {
+    super()
+    this.context = context
+    this.#handle = handle
+    this.#parent = parent
+    this._resources = parent?._resources ?? new NodeResources()
+    if (parent !== undefined) return
+    context._addChild()
+    const resources = this._resources
+    watchForLeak(this, `A Graph of device ${context.device.ordinal}`, () => {
+      destroy(context, handle, resources)
+      return 'it was destroyed now'
+    })
+  }
+
+  /** An empty graph (`cuGraphCreate`). @throws TypeError, DisposedError, StatusError */
+  static create(owner: DeviceOrContext): Graph {
+    const context = contextOf(owner, 'Graph.create')
+    const out = scratch()
+    context._callDriver('cuGraphCreate', () => cuGraphCreate(out, 0))
+    return new Graph(context, out.u64[0] as CUgraph)
+  }
+
+  /**
+   * A graph of what `fn` queues on the stream, and on streams that wait for events of it and are waited for again: nothing of
+   * it runs now (`cuStreamBeginCapture`, `cuStreamEndCapture`). The capture ends also when `fn` throws. Meanwhile, what would
+   * wait for the stream is refused, and so are copies of ordinary arrays, which would not be there at a launch.
+   * @param fn must not be asynchronous.
+   * @throws what `fn` throws; TypeError; StatusError when the capture came to nothing, with the reason
+   */
+  static capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions = {}): Graph {
+    const handle = capture(stream, fn, options, 'Graph.capture')
+    return new Graph(stream.context, handle)
+  }
+
+  /**
+   * Captures as {@link Graph.capture} does, into this graph, behind the nodes named (`cuStreamBeginCaptureToGraph`).
+   * @throws FeatureNotSupportedError before CUDA 12.3; as {@link Graph.capture}
+   */
+  capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions & NodeOptions = {}): this {
+    const api = 'Graph.capture'
+    const { handle } = this
+    requireOptions(options, api, captureIntoKeys)
+    const { dependencies, ...mode } = options
+    capture(stream, fn, mode, api, { handle, dependencies: this._dependencies(dependencies, api) })
+    return this
+  }
+
+  /**
+   * Makes an executable graph of the graph as it is now (`cuGraphInstantiateWithParams`).
+   * @throws TypeError; StatusError with the reason, and DisposedError when something that it needs is gone
+   */
+  instantiate(options: InstantiateOptions = {}): GraphExec {
+    this._resources.check()
+    return GraphExec._create(this, options, 'Graph.instantiate')
+  }
+
+  /** A copy with nodes of its own, see {@link findInClone} (`cuGraphClone`). @throws StatusError for one with nodes of memory */
+  clone(): Graph {
+    const { handle } = this
+    const out = scratch()
+    check(cuGraphClone(out, handle), 'cuGraphClone')
+    const copy = new Graph(this.context, out.u64[0] as CUgraph)
+    copy._resources.addAll(this._resources)
+    return copy
+  }
+
+  /** The `CUgraph`, which also is the `cudaGraph_t`. @throws DisposedError */
+  get handle(): CUgraph {
+    this._requireAlive()
+    // A body goes with the graph around it.
+    if (this.#parent !== undefined) void this.#parent.handle
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  /**
+   * Adds a node (`cuGraphAddNode`).
+   * @throws TypeError, RangeError; FeatureNotSupportedError before CUDA 12.3; DisposedError, StatusError
+   *
+   * @example
+   * const clear = graph.add(fillNode(sums, 0))
+   * const run = graph.add(kernel.node({ grid: 8, block: 256 }, x, sums), { dependencies: [clear] })
+   */
+  add(description: NodeDescription, options: NodeOptions = {}): GraphNode {
+    const api = 'Graph.add'
+    const { handle } = this
+    const checked = requireDescription(description, api, 'description')
+    requireOptions(options, api, nodeKeys)
+    const { bytes, memory } = checked._write(this.context, api)
+    const node = this._addNode(handle, bytes, this._dependencies(options.dependencies, api))
+    void memory
+    this._resources.add(checked._needs, checked._callback)
+    return node
+  }
+
+  /** Adds a copy of a whole graph as one node (`cuGraphAddNode`). @throws StatusError for one with nodes of memory */
+  addGraph(graph: Graph, options: NodeOptions = {}): GraphNode {
+    const api = 'Graph.addGraph'
+    requireOptions(options, api, nodeKeys)
+    const { handle } = this
+    requireInstance(graph, api, 'graph', Graph)
+    const parameters = CUgraphNodeParams.allocate({ type: codeOf('graph'), graph: { graph: graph.handle } })
+    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+    this._resources.addAll(graph._resources)
+    return node
+  }
+
+  /**
+   * Adds a node that allocates memory for `length` elements when it runs (`CU_GRAPH_NODE_TYPE_MEM_ALLOC`). The memory is the
+   * graph's until {@link free} or, once launched, whoever frees it.
+   * @throws TypeError, RangeError; DisposedError, StatusError
+   */
+  allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {
+    const api = 'Graph.allocate'
+    const { handle, context } = this
+    const byteLength = bytesOfElement(dtype) * requireCount(length, api, 'length')
+    if (byteLength === 0) requireInteger(length, api, 'length', 1)
+    requireOptions(options, api, nodeKeys)
+    const place = { type: 1, id: context.device.ordinal } as const
+    const parameters = CUgraphNodeParams.allocate({
+      type: codeOf('mem-alloc'),
+      alloc: { poolProps: { allocType: 1, location: place }, bytesize: BigInt(byteLength) } as never,
+    })
+    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+    const address = CUgraphNodeParams.read(parameters).alloc.dptr
+    return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
+  }
+
+  /** Adds a node that frees memory of {@link allocate}, of this graph or another one (`CU_GRAPH_NODE_TYPE_MEM_FREE`). */
+  free(memory: DeviceBuffer<ElementType>, options: NodeOptions = {}): GraphNode {
+    const api = 'Graph.free'
+    const { handle } = this
+    requireInstance(memory, api, 'memory', DeviceBuffer)
+    requireOptions(options, api, nodeKeys)
+    const parameters = CUgraphNodeParams.allocate({
+      type: codeOf('mem-free'),
+      free: { dptr: memory.address },
+    })
+    return this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+  }
+
+  /**
+   * Adds a node that runs graphs of its own as a value says that kernels set (`CU_GRAPH_NODE_TYPE_CONDITIONAL`).
+   * @throws TypeError, RangeError; FeatureNotSupportedError before CUDA 12.4; DisposedError, StatusError
+   */
+  addConditional(options: ConditionalOptions): ConditionalNode {
+    const api = 'Graph.addConditional'
+    const { handle, context } = this
+    requireOptions(options, api, conditionalKeys)
+    const type = requireKeyOf(options.type, api, 'type', conditionalTypes)
+    const most = options.type === 'while' ? 1 : options.type === 'if' ? 2 : mostBodies
+    const size = requireInteger(options.size ?? 1, api, 'size', 1, most)
+    const { defaultValue } = options
+    const value = defaultValue === undefined ? 0 : requireInteger(defaultValue, api, 'defaultValue', 0, 2 ** 32 - 1)
+    const dependencies = this._dependencies(options.dependencies, api)
+    const out = scratch()
+    const flags = defaultValue === undefined ? 0 : assignDefault
+    context._callDriver('cuGraphConditionalHandleCreate', () =>
+      cuGraphConditionalHandleCreate(out, handle, context.handle, value, flags),
+    )
+    const condition = out.u64[0] as bigint
+    const parameters = CUgraphNodeParams.allocate({
+      type: codeOf('conditional'),
+      conditional: { handle: condition as never, type, size, ctx: context.handle },
+    })
+    const node = this._addNode(handle, parameters, dependencies)
+    const list = CUgraphNodeParams.read(parameters).conditional.phGraph_out
+    const handles = new BigUint64Array(readMemory(list, size * 8).buffer)
+    const bodies = Array.from(handles, (body) => new Graph(context, body as CUgraph, this))
+    return { node, handle: condition, bodies }
+  }
+
+  /** All nodes, in the order in which they were added (`cuGraphGetNodes`). */
+  get nodes(): readonly GraphNode[] {
+    return this._nodesBy('cuGraphGetNodes', (nodes, _, count) => cuGraphGetNodes(this.handle, nodes, count))
+  }
+
+  /** The nodes that wait for none (`cuGraphGetRootNodes`). */
+  get rootNodes(): readonly GraphNode[] {
+    return this._nodesBy('cuGraphGetRootNodes', (nodes, _, count) => cuGraphGetRootNodes(this.handle, nodes, count))
+  }
+
+  /** What waits for what (`cuGraphGetEdges`). */
+  get edges(): readonly GraphEdge[] {
+    const { handle } = this
+    const out = scratch()
+    check(cuGraphGetEdges(handle, null, null, null, out), 'cuGraphGetEdges')
+    const count = Number(out.u64[0])
+    if (count === 0) return []
+    const [from, to] = [new BigUint64Array(count), new BigUint64Array(count)]
+    const data = new Uint8Array(count * CUgraphEdgeData.size)
+    out.u64[0] = BigInt(count)
+    check(cuGraphGetEdges(handle, from, to, data, out), 'cuGraphGetEdges')
+    return Array.from(from, (node, index) => ({
+      from: this._node(node as CUgraphNode),
+      to: this._node(to[index] as CUgraphNode),
+      ...edgeOf(CUgraphEdgeData.read(data, index * CUgraphEdgeData.size)),
+    }))
+  }
+
+  /**
+   * Makes `to` wait for `from` (`cuGraphAddDependencies`).
+   * @throws TypeError for nodes of another graph; StatusError where that closes a circle or is there already
+   */
+  addDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
+    this.#changeDependency(from, to, data, 'Graph.addDependency')
+  }
+
+  /** Ends what {@link addDependency}, or adding the node, began (`cuGraphRemoveDependencies`). @throws StatusError where it is not so */
+  removeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData> = {}): void {
+    this.#changeDependency(from, to, data, 'Graph.removeDependency')
+  }
+
+  #changeDependency(from: GraphNode, to: GraphNode, data: Partial<EdgeData>, api: string): void {
+    requireOptions(data, api, { fromPort: true, type: true }, 'data')
+    const { handle } = this
+    const [first] = this._dependencies([from], api, 'from')
+    const [second] = this._dependencies([to], api, 'to')
+    const edge = CUgraphEdgeData.allocate({
+      from_port: requireInteger(data.fromPort ?? 0, api, 'fromPort', 0, 255),
+      type: requireOneOf(data.type ?? 'default', api, 'type', ['default', 'programmatic']) === 'programmatic' ? 1 : 0,
+    })
+    const [one, other] = [BigUint64Array.of(first as bigint), BigUint64Array.of(second as bigint)]
+    if (api === 'Graph.addDependency')
+      check(cuGraphAddDependencies(handle, one, other, edge, 1), 'cuGraphAddDependencies')
+    else check(cuGraphRemoveDependencies(handle, one, other, edge, 1), 'cuGraphRemoveDependencies')
+  }
+
+  /** The node of this clone that was made of `original` (`cuGraphNodeFindInClone`). @throws StatusError when there is none */
+  findInClone(original: GraphNode): GraphNode {
+    requireInstance(original, 'Graph.findInClone', 'original', GraphNode)
+    const out = scratch()
+    check(cuGraphNodeFindInClone(out, original.handle, this.handle), 'cuGraphNodeFindInClone')
+    return this._node(out.u64[0] as CUgraphNode)
+  }
+
+  /** Writes a drawing of the graph for Graphviz to a file (`cuGraphDebugDotPrint`). */
+  writeDot(path: string, options: { readonly verbose?: boolean | undefined } = {}): void {
+    const api = 'Graph.writeDot'
+    requireText(path, api, 'path')
+    requireOptions(options, api, { verbose: true })
+    const flags = optionalBoolean(options.verbose, api, 'verbose', false) ? 1 : 0
+    check(cuGraphDebugDotPrint(this.handle, path, flags), 'cuGraphDebugDotPrint')
+  }
+
+  /** Nodes by number and the edges between them. */
+  toJSON(): GraphDescription {
+    const { nodes } = this
+    const numbers = new Map(nodes.map((node, index) => [node, index]))
+    return {
+      nodes: nodes.map(({ type }, id) => ({ id, type })),
+      edges: this.edges.map(({ from, to, fromPort, type }) => ({
+        from: numbers.get(from) as number,
+        to: numbers.get(to) as number,
+        fromPort,
+        type,
+      })),
+    }
+  }
+
+  /**
+   * Says that launches need `objects`, which a captured call does not tell: memory, modules, events. A launch once one of
+   * them was disposed of throws, in place of running on what is there now.
+   */
+  keep(...objects: readonly { readonly disposed: boolean }[]): this {
+    for (const [index, object] of objects.entries()) {
+      if (typeof object?.disposed !== 'boolean')
+        throw wrongType('Graph.keep', `objects[${index}]`, 'an object that is disposed of', object)
+      const gone = (): void => {
+        if (object.disposed) throw new DisposedError(object.constructor.name)
+      }
+      gone()
+      this._resources.add(new Map([[object, gone]]))
+    }
+    return this
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this.#handle }
+  }
+
+  protected release(): void {
+    if (this.#parent !== undefined) return
+    forgetLeak(this)
+    destroy(this.context, this.#handle, this._resources)
+  }
+
+  /** @internal Adds what the parameters describe; they are changed where they give something back. */
+  _addNode(handle: CUgraph, parameters: Uint8Array, dependencies: readonly CUgraphNode[]): GraphNode {
+    const out = scratch()
+    const list = dependencies.length === 0 ? null : BigUint64Array.from(dependencies)
+    this.context._callDriver('cuGraphAddNode', () =>
+      cuGraphAddNode(out, handle, list, null, dependencies.length, parameters),
+    )
+    return this._node(out.u64[0] as CUgraphNode)
+  }
+
+  /** @internal Handles of nodes of this graph. @throws TypeError */
+  _dependencies(nodes: readonly GraphNode[] | undefined, api: string, name = 'dependencies'): CUgraphNode[] {
+    if (nodes === undefined) return []
+    return requireList(nodes, api, name, 'an array of nodes').map((node, index) => {
+      const at = name === 'dependencies' ? `${name}[${index}]` : name
+      requireInstance(node, api, at, GraphNode)
+      const { handle } = node
+      if (node.graph !== this) throw wrongType(api, at, 'a node of this graph', node)
+      return handle
+    })
+  }
+
+  /** @internal The object of a node. */
+  _node(handle: CUgraphNode): GraphNode {
+    let node = this.#nodes.get(handle)
+    if (node === undefined) {
+      const out = scratch()
+      check(cuGraphNodeGetType(handle, out), 'cuGraphNodeGetType')
+      node = new GraphNode(this, handle, out.i32[0] as number)
+      this.#nodes.set(handle, node)
+    }
+    return node
+  }
+
+  /** @internal The node is gone. */
+  _forget(handle: CUgraphNode): void {
+    this.#nodes.delete(handle)
+  }
+
+  /** @internal What a function that lists nodes gives: asked for the count first. */
+  _nodesBy(
+    api: string,
+    list: (nodes: BigUint64Array | null, edges: Uint8Array | null, count: ReturnType<typeof scratch>) => number,
+  ): GraphNode[] {
+    const out = scratch()
+    check(list(null, null, out), api)
+    const count = Number(out.u64[0])
+    if (count === 0) return []
+    const nodes = new BigUint64Array(count)
+    out.u64[0] = BigInt(count)
+    check(list(nodes, new Uint8Array(count * CUgraphEdgeData.size), out), api)
+    return Array.from(nodes, (handle) => this._node(handle as CUgraphNode))
+  }
+}
+
+function codeOf(type: GraphNodeType): CUgraphNodeParams['type'] {
+  return nodeTypes.indexOf(type) as CUgraphNodeParams['type']
+}
+
+function destroy(context: Context, handle: CUgraph, resources: NodeResources): void {
+  resources.release()
+  try {
+    if (!context.disposed && !processIsEnding()) checkRelease(cuGraphDestroy(handle), 'cuGraphDestroy')
+  } finally {
+    context._removeChild()
+  }
+}

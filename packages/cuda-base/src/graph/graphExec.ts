@@ -1,0 +1,283 @@
+import {
+  type Context,
+  check,
+  checkRelease,
+  driverError,
+  forgetLeak,
+  processIsEnding,
+  Resource,
+  Status,
+  scratch,
+  streamFor,
+  watchForLeak,
+} from '@shoal/cuda-base'
+import {
+  CUDA_GRAPH_INSTANTIATE_PARAMS,
+  type CUgraphExec,
+  CUgraphExecUpdateResultInfo,
+  type CUgraphNode,
+  type CUstream,
+  cuGraphExecDestroy,
+  cuGraphExecGetFlags,
+  cuGraphExecNodeSetParams,
+  cuGraphExecUpdate,
+  cuGraphInstantiateWithParams,
+  cuGraphLaunch,
+  cuGraphNodeGetEnabled,
+  cuGraphNodeSetEnabled,
+  cuGraphUpload,
+} from '@shoal/cuda-sys/driver'
+import { callInContext } from '@shoal/ffi'
+import {
+  isInstance,
+  loadedFrom,
+  type OptionKeys,
+  optionalBoolean,
+  otherCopy,
+  propertyOf,
+  requireBoolean,
+  requireInstance,
+  requireOptions,
+  type StreamLike,
+  wrongType,
+} from '@shoal/types'
+import type { Graph } from './graph.js'
+import { GraphNode } from './graphNode.js'
+import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { NodeResources } from './nodeResources.js'
+
+/** How an executable graph is made. */
+export interface InstantiateOptions {
+  /** Memory that an earlier launch left allocated is freed by the next. Default: false: that launch is refused. */
+  readonly autoFreeOnLaunch?: boolean | undefined
+  /** Kernels may launch it. Default: false. */
+  readonly deviceLaunch?: boolean | undefined
+  /** The priorities of nodes count, and not that of the stream. Default: false. */
+  readonly useNodePriority?: boolean | undefined
+}
+
+const instantiateKeys: OptionKeys<InstantiateOptions> = {
+  autoFreeOnLaunch: true,
+  deviceLaunch: true,
+  useNodePriority: true,
+}
+const flagBits = { autoFreeOnLaunch: 1, deviceLaunch: 4, useNodePriority: 8 } as const
+
+/** Why a graph cannot be made executable, by the names of `CUgraphInstantiateResult`. */
+const instantiateResults = [
+  'success',
+  'error',
+  'invalid structure',
+  'an operation of a node is not supported',
+  'nodes of several contexts are not supported',
+  'a conditional handle that no node uses',
+]
+
+const updateResults = [
+  'success',
+  'error',
+  'topology-changed',
+  'node-type-changed',
+  'function-changed',
+  'parameters-changed',
+  'not-supported',
+  'unsupported-function-change',
+  'attributes-changed',
+] as const
+
+/** How an update ended, by the names of `CUgraphExecUpdateResult`. */
+export type GraphUpdateResult = (typeof updateResults)[number]
+
+/** What became of an update. */
+export interface GraphUpdate {
+  readonly result: GraphUpdateResult
+  /** The node of the graph given that does not fit, where there is one. */
+  readonly node: GraphNode | undefined
+}
+
+/**
+ * A graph made ready to run: launching it queues all its work in one call. Later changes of the graph do not change it.
+ *
+ * @example
+ * using step = graph.instantiate()
+ * step.launch(stream) // returns at once
+ */
+export class GraphExec extends Resource {
+  protected readonly kind = 'GraphExec'
+  /** The context of the graph that it was made of. */
+  readonly context: Context
+  readonly #handle: CUgraphExec
+  readonly #resources = new NodeResources()
+
+  private constructor(graph: Graph, handle: CUgraphExec) {
+    super()
+    const { context } = graph
+    this.context = context
+    this.#handle = handle
+    const resources = this.#resources
+    resources.addAll(graph._resources)
+    context._addChild()
+    watchForLeak(this, `A GraphExec of device ${context.device.ordinal}`, () => {
+      destroy(context, handle, resources)
+      return 'it is destroyed when its work has ended'
+    })
+  }
+
+  /** @internal */
+  static _create(graph: Graph, options: InstantiateOptions, api: string): GraphExec {
+    requireOptions(options, api, instantiateKeys)
+    let flags = 0
+    for (const [key, bit] of Object.entries(flagBits) as [keyof typeof flagBits, number][]) {
+      if (optionalBoolean(options[key], api, key, false)) flags |= bit
+    }
+    const out = scratch()
+    const { handle, context } = graph
+    const parameters = CUDA_GRAPH_INSTANTIATE_PARAMS.allocate({ flags: BigInt(flags) })
+    let status: number = Status.success
+    context.run(() => {
+      status = cuGraphInstantiateWithParams(out, handle, parameters)
+    })
+    if (status === Status.success) return new GraphExec(graph, out.u64[0] as CUgraphExec)
+    const { result_out: result, hErrNode_out: node } = CUDA_GRAPH_INSTANTIATE_PARAMS.read(parameters)
+    const where = (node as bigint) === 0n ? '' : `, at ${describeNode(graph, node as CUgraphNode)}`
+    throw driverError(status, 'cuGraphInstantiateWithParams', `reason: ${instantiateResults[result] ?? result}${where}`)
+  }
+
+  /** The `CUgraphExec`, which also is the `cudaGraphExec_t`. @throws DisposedError */
+  get handle(): CUgraphExec {
+    this._requireAlive()
+    this.context._requireAlive()
+    return this.#handle
+  }
+
+  /** What it was made with (`cuGraphExecGetFlags`). */
+  get flags(): Required<{ readonly [K in keyof typeof flagBits]: boolean }> {
+    const out = scratch()
+    check(cuGraphExecGetFlags(this.handle, out), 'cuGraphExecGetFlags')
+    const bits = Number(out.u64[0])
+    const has = (bit: number): boolean => (bits & bit) !== 0
+    return { autoFreeOnLaunch: has(1), deviceLaunch: has(4), useNodePriority: has(8) }
+  }
+
+  /**
+   * Queues all its work on a stream and returns at once (`cuGraphLaunch`). One launch runs after the other, on whatever
+   * streams.
+   * @param stream Default: the default stream of its device.
+   * @throws DisposedError, also when memory or another object that it needs is gone; TypeError, StatusError
+   */
+  launch(stream?: StreamLike): void {
+    const { handle, context } = this
+    const queue = streamFor(context, stream, 'GraphExec.launch')
+    this.#resources.check()
+    callInContext(context._handle)
+    const status: number = cuGraphLaunch(handle, queue)
+    if (status !== Status.success) throw driverError(status, 'cuGraphLaunch')
+  }
+
+  /** Brings it to the device ahead of the first launch, which is then as short as the others (`cuGraphUpload`). */
+  upload(stream?: StreamLike): void {
+    const { handle, context } = this
+    const queue: CUstream = streamFor(context, stream, 'GraphExec.upload')
+    context._callDriver('cuGraphUpload', () => cuGraphUpload(handle, queue))
+  }
+
+  /**
+   * Takes over the parameters of a graph of the same shape, in place of making a new executable graph (`cuGraphExecUpdate`).
+   * Where they do not fit, nothing changes and the result says why.
+   * @throws TypeError, DisposedError; StatusError for other failures
+   */
+  update(graph: Graph): GraphUpdate {
+    const api = 'GraphExec.update'
+    const { handle, context } = this
+    requireGraph(graph, api)
+    graph._resources.check()
+    const info = CUgraphExecUpdateResultInfo.allocate()
+    let status: number = Status.success
+    context.run(() => {
+      status = cuGraphExecUpdate(handle, graph.handle, info)
+    })
+    const { result, errorFromNode } = CUgraphExecUpdateResultInfo.read(info)
+    const name = updateResults[result]
+    if (status !== Status.success && (name === undefined || name === 'success'))
+      throw driverError(status, 'cuGraphExecUpdate')
+    if (status === Status.success) this.#resources.addAll(graph._resources)
+    const node = (errorFromNode as bigint) === 0n ? undefined : graph._node(errorFromNode as CUgraphNode)
+    return { result: name ?? 'error', node }
+  }
+
+  /**
+   * Gives one node other parameters for the launches to come (`cuGraphExecNodeSetParams`).
+   * @param node of the graph that this was made of.
+   * @throws TypeError for a description of another kind; DisposedError, StatusError
+   */
+  updateNode(node: GraphNode, description: NodeDescription): this {
+    const api = 'GraphExec.updateNode'
+    const { handle, context } = this
+    requireInstance(node, api, 'node', GraphNode)
+    const checked = requireDescription(description, api, 'description')
+    node._requireKind(checked, api)
+    const { bytes, memory } = checked._write(context, api)
+    context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, bytes))
+    void memory
+    this.#resources.add(checked._needs, checked._callback)
+    return this
+  }
+
+  /**
+   * Leaves a node out of the launches to come, or takes it in again: kernels, copies and fills (`cuGraphNodeSetEnabled`).
+   * @throws TypeError, DisposedError; StatusError for nodes of another kind
+   */
+  setEnabled(node: GraphNode, enabled: boolean): this {
+    const api = 'GraphExec.setEnabled'
+    const { handle } = this
+    requireInstance(node, api, 'node', GraphNode)
+    check(
+      cuGraphNodeSetEnabled(handle, node.handle, requireBoolean(enabled, api, 'enabled') ? 1 : 0),
+      'cuGraphNodeSetEnabled',
+    )
+    return this
+  }
+
+  /** Whether launches run the node (`cuGraphNodeGetEnabled`). */
+  isEnabled(node: GraphNode): boolean {
+    const { handle } = this
+    requireInstance(node, 'GraphExec.isEnabled', 'node', GraphNode)
+    const out = scratch()
+    check(cuGraphNodeGetEnabled(handle, node.handle, out), 'cuGraphNodeGetEnabled')
+    return out.u32[0] !== 0
+  }
+
+  protected override inspectFacts(): { readonly [fact: string]: unknown } {
+    return { device: this.context.device.ordinal, handle: this.#handle }
+  }
+
+  protected release(): void {
+    forgetLeak(this)
+    destroy(this.context, this.#handle, this.#resources)
+  }
+}
+
+/** Launches under way still end: the driver frees it after them. */
+function destroy(context: Context, handle: CUgraphExec, resources: NodeResources): void {
+  resources.release()
+  try {
+    if (!context.disposed && !processIsEnding()) checkRelease(cuGraphExecDestroy(handle), 'cuGraphExecDestroy')
+  } finally {
+    context._removeChild()
+  }
+}
+
+function describeNode(graph: Graph, handle: CUgraphNode): string {
+  const index = graph.nodes.findIndex((node) => node.handle === handle)
+  return `node ${index} (${graph._node(handle).type})`
+}
+
+/** The class cannot be named here: it is made of this one. */
+function requireGraph(value: unknown, api: string): void {
+  const isGraph = isInstance(value, Resource as never) && propertyOf(value, '_resources') instanceof NodeResources
+  if (!isGraph)
+    throw (
+      otherCopy(value, api, 'graph', { name: 'Graph', [loadedFrom]: Resource[loadedFrom] }) ??
+      wrongType(api, 'graph', 'a Graph', value)
+    )
+}

@@ -1,0 +1,105 @@
+import { check } from '@shoal/cuda-base'
+import {
+  type CUgraphEdgeData,
+  type CUgraphNode,
+  cuGraphDestroyNode,
+  cuGraphNodeGetDependencies,
+  cuGraphNodeGetDependentNodes,
+  cuGraphNodeSetParams,
+} from '@shoal/cuda-sys/driver'
+import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
+import type { Graph } from './graph.js'
+import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
+
+/** How a node waits for another one: for all of it, or for a part of a kernel. */
+export interface EdgeData {
+  /** 0: the whole node; of a kernel, 1: when it triggers completion by itself, 2: when all its blocks have begun. */
+  readonly fromPort: number
+  /** `programmatic`: the kernel behind may begin before, and waits by itself. */
+  readonly type: 'default' | 'programmatic'
+}
+
+/** @internal The edge as C has it. */
+export function edgeOf({ from_port, type }: CUgraphEdgeData): EdgeData {
+  return { fromPort: from_port, type: type === 1 ? 'programmatic' : 'default' }
+}
+
+/**
+ * A node of a graph: a piece of work that runs when those it depends on have ended. It lives as long as its graph.
+ */
+export class GraphNode {
+  static readonly [loadedFrom]: string = import.meta.url
+
+  /** The graph it is in. */
+  readonly graph: Graph
+  readonly type: GraphNodeType
+  readonly #handle: CUgraphNode
+  #isRemoved = false
+
+  /** @internal */
+  constructor(graph: Graph, handle: CUgraphNode, typeCode: number) {
+    this.graph = graph
+    this.#handle = handle
+    this.type = nodeTypeOf(typeCode)
+  }
+
+  /** The `CUgraphNode`. @throws DisposedError once its graph was disposed of, or it was removed. */
+  get handle(): CUgraphNode {
+    if (this.#isRemoved) throw new DisposedError('GraphNode (it was removed)')
+    void this.graph.handle
+    return this.#handle
+  }
+
+  /** The nodes it runs behind (`cuGraphNodeGetDependencies`). */
+  get dependencies(): readonly GraphNode[] {
+    return this.graph._nodesBy('cuGraphNodeGetDependencies', (nodes, edges, count) =>
+      cuGraphNodeGetDependencies(this.handle, nodes, edges, count),
+    )
+  }
+
+  /** The nodes that run behind it (`cuGraphNodeGetDependentNodes`). */
+  get dependents(): readonly GraphNode[] {
+    return this.graph._nodesBy('cuGraphNodeGetDependentNodes', (nodes, edges, count) =>
+      cuGraphNodeGetDependentNodes(this.handle, nodes, edges, count),
+    )
+  }
+
+  /**
+   * Gives the node other parameters, of its own kind (`cuGraphNodeSetParams`). Executable graphs that were made already stay
+   * as they are: `GraphExec.update` brings them there.
+   * @throws TypeError for a description of another kind; DisposedError, StatusError
+   */
+  update(description: NodeDescription): this {
+    const api = 'GraphNode.update'
+    const checked = requireDescription(description, api, 'description')
+    this._requireKind(checked, api)
+    const { bytes, memory } = checked._write(this.graph.context, api)
+    this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, bytes))
+    this.graph._resources.add(checked._needs, checked._callback)
+    void memory
+    return this
+  }
+
+  /** Takes the node and its edges out of the graph (`cuGraphDestroyNode`). @throws StatusError for a node of memory, which stays. */
+  remove(): void {
+    const { handle } = this
+    check(cuGraphDestroyNode(handle), 'cuGraphDestroyNode')
+    this.#isRemoved = true
+    this.graph._forget(handle)
+  }
+
+  /** @internal @throws TypeError */
+  _requireKind({ type }: NodeDescription, api: string): void {
+    if (type === this.type) return
+    throw new TypeError(`${api}: description must be of a ${this.type} node, as this one is, not of a ${type} node`)
+  }
+
+  get [Symbol.toStringTag](): string {
+    return 'GraphNode'
+  }
+
+  [inspectKey](): string {
+    return inspectLine('GraphNode', { type: this.type, handle: this.#handle })
+  }
+}

@@ -1,0 +1,138 @@
+import { type Context, DeviceBuffer, type ElementValue, elementBytes, type PinnedBuffer } from '@shoal/cuda-base'
+import { CUmemorytype } from '@shoal/cuda-sys/driver'
+import {
+  type ElementType,
+  type MemoryLike,
+  type MemoryRange,
+  outOfRange,
+  requireInstance,
+  toMemoryRange,
+  wrongType,
+} from '@shoal/types'
+import { NodeDescription } from './nodeDescription.js'
+
+const unified = CUmemorytype.CU_MEMORYTYPE_UNIFIED
+/** The widest element that `cuMemsetD32` knows, in bytes. */
+const widest = 4
+
+/**
+ * A node that copies the whole of `source` to `target`, which has to be as long: device memory of any device and package,
+ * page-locked or managed memory (`CU_GRAPH_NODE_TYPE_MEMCPY`). Both must be there whenever the graph is launched. An ordinary
+ * array cannot be part of a graph.
+ * @throws TypeError for anything else, or another dtype; RangeError for another length; DisposedError
+ *
+ * @example
+ * graph.add(copyNode(result, scratch), { dependencies: [work] })
+ */
+export function copyNode(
+  target: MemoryLike | PinnedBuffer<ElementType>,
+  source: MemoryLike | PinnedBuffer<ElementType>,
+): NodeDescription {
+  const api = 'copyNode'
+  const [to, from] = [rangeOf(target, api, 'target'), rangeOf(source, api, 'source')]
+  if (to.dtype !== undefined && from.dtype !== undefined && to.dtype !== from.dtype) {
+    throw wrongType(api, 'source', `of ${to.dtype} (reinterpret() one of them)`, from.dtype)
+  }
+  if (to.byteLength !== from.byteLength) {
+    throw outOfRange(api, 'source', `as long as target, ${to.byteLength} bytes`, from.byteLength)
+  }
+  requireSome(to.byteLength, api, 'target')
+  return new NodeDescription({
+    type: 'memcpy',
+    needs: new Map<object, () => void>([
+      [target, () => rangeOf(target, api, 'target')],
+      [source, () => rangeOf(source, api, 'source')],
+    ]),
+    write: (context) => ({
+      parameters: {
+        memcpy: {
+          copyCtx: contextFor(context, [to, from]),
+          copyParams: {
+            srcMemoryType: unified,
+            srcDevice: from.address,
+            dstMemoryType: unified,
+            dstDevice: to.address,
+            WidthInBytes: BigInt(to.byteLength),
+            Height: 1n,
+            Depth: 1n,
+          },
+        },
+      },
+    }),
+  })
+}
+
+/**
+ * A node that writes one value to every element of `buffer` (`CU_GRAPH_NODE_TYPE_MEMSET`).
+ * @throws TypeError, RangeError for a value the element type has not, or one wider than 4 bytes whose 32-bit parts differ,
+ * which no single fill of CUDA writes; DisposedError
+ */
+export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: ElementValue<E>): NodeDescription {
+  const api = 'fillNode'
+  requireInstance(buffer, api, 'buffer', DeviceBuffer)
+  requireSome(buffer.byteLength, api, 'buffer')
+  const bytes = elementBytes(buffer.dtype, value, api, 'value')
+  const elementSize = patternOf(bytes)
+  if (elementSize === undefined) {
+    throw outOfRange(
+      api,
+      'value',
+      `one whose 32-bit parts are alike, as elements of ${bytes.byteLength} bytes are filled`,
+      value,
+    )
+  }
+  const pattern =
+    elementSize === 1 ? bytes.getUint8(0) : elementSize === 2 ? bytes.getUint16(0, true) : bytes.getUint32(0, true)
+  const address = buffer.address
+  return new NodeDescription({
+    type: 'memset',
+    needs: new Map([[buffer, () => void buffer._use()]]),
+    write: () => ({
+      parameters: {
+        memset: {
+          dst: address,
+          value: pattern,
+          elementSize,
+          width: BigInt(buffer.byteLength / elementSize),
+          height: 1n,
+          ctx: buffer.context.handle,
+        },
+      },
+    }),
+  })
+}
+
+/** The bytes that, repeated, give the element: 1, 2 or 4; undefined when they are more. */
+function patternOf(element: DataView): 1 | 2 | 4 | undefined {
+  const { byteLength } = element
+  for (const size of [1, 2, widest] as const) {
+    if (byteLength % size !== 0) continue
+    let isRepeated = true
+    for (let at = size; at < byteLength; at += 1) isRepeated &&= element.getUint8(at) === element.getUint8(at - size)
+    if (isRepeated) return size
+  }
+  return undefined
+}
+
+/** Memory that C can reach when the graph runs. */
+function rangeOf(memory: unknown, api: string, name: string): MemoryRange {
+  if (ArrayBuffer.isView(memory)) {
+    throw wrongType(
+      api,
+      name,
+      'device, page-locked or managed memory: an ordinary array is not there when a graph runs',
+      memory,
+    )
+  }
+  return toMemoryRange(memory as MemoryLike, api, name)
+}
+
+/** CUDA has no copies and fills of nothing in a graph. */
+function requireSome(byteLength: number, api: string, name: string): void {
+  if (byteLength === 0) throw outOfRange(api, name, 'memory of at least one byte', byteLength)
+}
+
+/** The copy runs where its memory is; where that is the host's, on the graph's device. */
+function contextFor(context: Context, ranges: readonly MemoryRange[]): bigint {
+  return ranges.find(({ deviceOrdinal, context: own }) => deviceOrdinal >= 0 && own !== 0n)?.context ?? context.handle
+}

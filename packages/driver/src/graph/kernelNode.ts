@@ -1,0 +1,52 @@
+import { NodeDescription } from '@shoal/cuda-base/graph'
+import { propertyOf, wrongType } from '@shoal/types'
+import type { Kernel } from '../launch/kernel.js'
+import type { LaunchConfig } from '../launch/launchConfig.js'
+import type { KernelArguments, KernelSignature } from '../launch/signature.js'
+
+/** The sizes of a launch in a graph, whose stream is that of the graph's launch. */
+export type NodeConfig = Omit<LaunchConfig, 'stream'>
+
+/**
+ * A node that runs a kernel (`CU_GRAPH_NODE_TYPE_KERNEL`). Sizes and arguments are checked now; the module and the memory
+ * of the arguments must be there whenever the graph is launched.
+ * @throws TypeError, RangeError, DisposedError
+ *
+ * @example
+ * graph.add(kernelNode(axpy, { grid: 64, block: 256 }, 16_384, 2, x, y))
+ */
+export function kernelNode<const S extends KernelSignature>(
+  kernel: Kernel<S>,
+  config: NodeConfig,
+  ...args: KernelArguments<S>
+): NodeDescription {
+  const api = 'kernelNode'
+  requireKernel(kernel, api)
+  const { shape, block, needs } = kernel._describe(config, args, api)
+  return new NodeDescription({
+    type: 'kernel',
+    needs,
+    write: () => ({
+      parameters: {
+        kernel: {
+          func: kernel.handle,
+          gridDimX: shape.gridX,
+          gridDimY: shape.gridY,
+          gridDimZ: shape.gridZ,
+          blockDimX: shape.blockX,
+          blockDimY: shape.blockY,
+          blockDimZ: shape.blockZ,
+          sharedMemBytes: shape.sharedMemory,
+          kernelParams: block.pointers,
+        },
+      },
+      memory: block.memory,
+    }),
+  })
+}
+
+/** By what it has: its class is in another file of the package, which does not load this one. */
+function requireKernel(value: unknown, api: string): void {
+  if (typeof propertyOf(value, '_describe') === 'function') return
+  throw wrongType(api, 'kernel', 'a Kernel', value)
+}
