@@ -4,6 +4,7 @@ import { contextSuite } from './context.js'
 import { copySuite } from './copy.js'
 import { deviceSuite } from './device.js'
 import { eventSuite } from './event.js'
+import { graphSuite } from './graph.js'
 import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
 import { memorySuite } from './memory.js'
@@ -26,6 +27,7 @@ export const driverSuites: readonly Suite[] = [
   pinnedSuite,
   kernelSuite,
   argumentSuite,
+  graphSuite,
   waitingSuite,
   virtualMemorySuite,
   growableSuite,

@@ -1,6 +1,7 @@
 import type { Suite } from '../../suite.js'
 import { collectiveSuite } from './collectives.js'
 import { communicatorSuite } from './communicators.js'
+import { ncclGraphSuite } from './graphs.js'
 import { groupSuite } from './groups.js'
 import { derivedSuite } from './matrix/derived.js'
 import { killedSuite } from './matrix/killed.js'
@@ -13,6 +14,7 @@ export const ncclSuites: readonly Suite[] = [
   communicatorSuite,
   collectiveSuite,
   groupSuite,
+  ncclGraphSuite,
   windowSuite,
   processSuite,
   derivedSuite,
