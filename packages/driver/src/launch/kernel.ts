@@ -220,8 +220,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   ): { readonly shape: LaunchShape; readonly block: ArgumentBlock; readonly needs: Map<object, () => void> } {
     this.module._requireUsable()
     if (args.length !== this.signature.length) this.#refuseCount(args.length, api)
-    const shape = new LaunchShape(api)
-    if (shape.set(config, this.maxThreadsPerBlock) !== undefined) {
+    const shape = new LaunchShape(api, this.maxThreadsPerBlock)
+    if (shape.set(config) !== undefined) {
       throw wrongType(api, 'stream', 'left out: a node runs where its graph is launched', config)
     }
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
