@@ -37,7 +37,7 @@ export function kernelNode<const S extends KernelSignature>(
           blockDimY: shape.blockY,
           blockDimZ: shape.blockZ,
           sharedMemBytes: shape.sharedMemory,
-          kernelParams: block.pointers,
+          kernelParams: block.memory.address,
         },
       },
       memory: block.memory,
