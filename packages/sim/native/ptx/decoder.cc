@@ -46,6 +46,14 @@ const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
       {"mma", {&D::matrix, Op::mma}}, {"wmma", {&D::matrix, Op::mma}}, {"ldmatrix", {&D::loadMatrix, Op::loadMatrix}},
       {"stmatrix", {&D::loadMatrix, Op::storeMatrix}}, {"movmatrix", {&D::moveMatrix, Op::moveMatrix}},
       {"cp", {&D::asyncCopy, Op::nothing}}, {"mbarrier", {&D::asyncBarrier, Op::nothing}},
+      {"vadd", {&D::video, Op::nothing}}, {"vadd2", {&D::video, Op::nothing}}, {"vadd4", {&D::video, Op::nothing}},
+      {"vsub", {&D::video, Op::nothing}}, {"vsub2", {&D::video, Op::nothing}}, {"vsub4", {&D::video, Op::nothing}},
+      {"vabsdiff", {&D::video, Op::nothing}}, {"vabsdiff2", {&D::video, Op::nothing}}, {"vabsdiff4", {&D::video, Op::nothing}},
+      {"vmin", {&D::video, Op::nothing}}, {"vmin2", {&D::video, Op::nothing}}, {"vmin4", {&D::video, Op::nothing}},
+      {"vmax", {&D::video, Op::nothing}}, {"vmax2", {&D::video, Op::nothing}}, {"vmax4", {&D::video, Op::nothing}},
+      {"vavrg2", {&D::video, Op::nothing}}, {"vavrg4", {&D::video, Op::nothing}}, {"vshl", {&D::video, Op::nothing}},
+      {"vshr", {&D::video, Op::nothing}}, {"vmad", {&D::video, Op::nothing}}, {"vset", {&D::video, Op::nothing}}, {"vset2", {&D::video, Op::nothing}},
+      {"vset4", {&D::video, Op::nothing}},
   };
   return all;
 }
@@ -118,8 +126,7 @@ void Decoder::statement(const Statement& from) {
 void Decoder::unsupported() {
   constexpr std::string_view known[] = {
       "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap", "createpolicy", "getctarank",
-      "stacksave", "stackrestore", "alloca", "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset", "vadd2", "vsub2", "vavrg2",
-      "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4", "clusterlaunchcontrol"};
+      "stacksave", "stackrestore", "alloca", "clusterlaunchcontrol"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();
   }

@@ -150,6 +150,7 @@ class Decoder {
   void asyncBarrier();
   void bulkCopy(bool isReduction);
   void storeAsync();
+  void video();
   void unsupported();
 
   Syntax& syntax_;

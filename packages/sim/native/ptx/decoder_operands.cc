@@ -153,7 +153,7 @@ uint32_t Decoder::input(const Operand& from, Type type) {
   switch (from.kind) {
     case OperandKind::reg:
       if (laneBytes(function_->registers[from.reg]) != bytes) wrong("the register '" + std::string(from.name) + "' does not fit '" + nameOf() + "'");
-      if (from.value != 0 || from.isNegated) wrong("an operand does not fit '" + nameOf() + "'");
+      if (from.value != 0 || from.isNegated || !from.selector.empty()) wrong("an operand does not fit '" + nameOf() + "'");
       return place(from.reg);
     case OperandKind::integer: case OperandKind::real32: case OperandKind::real64: return constant(bitsOf(from, type), bytes);
     case OperandKind::variable: case OperandKind::name: return addressValue(from, bytes);
@@ -164,7 +164,7 @@ uint32_t Decoder::input(const Operand& from, Type type) {
 
 uint32_t Decoder::output(const Operand& to, Type type) {
   if (to.kind == OperandKind::sink) return temporary(laneBytes(type));
-  if (to.kind != OperandKind::reg || to.value != 0 || laneBytes(function_->registers[to.reg]) != laneBytes(type)) {
+  if (to.kind != OperandKind::reg || to.value != 0 || to.isNegated || !to.selector.empty() || laneBytes(function_->registers[to.reg]) != laneBytes(type)) {
     wrong("the result of '" + nameOf() + "' does not fit its register");
   }
   return place(to.reg);

@@ -71,6 +71,7 @@ class Parser {
 
   Lexer lexer_;
   Syntax& syntax_;
+  bool hasParts_ = false;  // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
 };

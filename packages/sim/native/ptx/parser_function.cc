@@ -296,6 +296,7 @@ void Parser::statement(const Token& first) {
   if (token.kind != TokenKind::name || token.text[0] == '%') unexpected(token);
   made.line = token.line;
   made.opcode = token.text;
+  hasParts_ = token.text[0] == 'v' && !token.is("vote");
   while (lexer_.peek().kind == TokenKind::dotted) made.modifiers.push_back(lexer_.next().text);
   if (!lexer_.peek().is(";")) {
     do made.operands.push_back(operand(0));
@@ -311,6 +312,7 @@ Operand Parser::named(const Token& token) {
   if (token.is("_")) return made;
   if (findRegister(token.text, made.reg)) {
     made.kind = OperandKind::reg;
+    if (hasParts_ && lexer_.peek().kind == TokenKind::dotted) made.selector = lexer_.next().text;
     return made;
   }
   const int special = specialRegister(token.text);
@@ -349,6 +351,11 @@ Operand Parser::primary(unsigned depth) {
     if (token.is("-")) {
       lexer_.next();
       const Token number = lexer_.peek();
+      if (hasParts_ && number.kind == TokenKind::name) {
+        made = primary(depth + 1);
+        made.isNegated = !made.isNegated;
+        return made;
+      }
       if (number.kind == TokenKind::real32 || number.kind == TokenKind::real64) {
         lexer_.next();
         made.kind = number.kind == TokenKind::real32 ? OperandKind::real32 : OperandKind::real64;

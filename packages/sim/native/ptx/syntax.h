@@ -49,6 +49,7 @@ struct Operand {
   uint32_t reg = 0;
   Variable* variable = nullptr;
   std::string_view name;
+  std::string_view selector;  // of a register: ".h1", ".b3210"
   int64_t value = 0;  // a number, the bits of a float, or what is added to a variable or an address
   std::vector<Operand> parts;
 };
