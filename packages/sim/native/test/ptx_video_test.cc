@@ -138,7 +138,7 @@ TEST(single_parts) {
           if (isShift && b == "s32") continue;
           for (const bool isSaturated : {false, true}) {
             for (const std::string second : {"", "add", "min", "max", "merge"}) {
-              for (const std::string mode : isShift ? std::vector<std::string>{"clamp", "wrap"} : std::vector<std::string>{""}) {
+              for (const std::string& mode : isShift ? std::vector<std::string>{"clamp", "wrap"} : std::vector<std::string>{""}) {
                 Form form{op, d, a, b, {}, "", parts[turn % 7], parts[turn / 7 % 7], !second.empty()};
                 if (isSaturated) form.modifiers.push_back("sat");
                 if (!mode.empty()) form.modifiers.push_back(mode);
