@@ -63,13 +63,68 @@ test('a short wait ends early with its signal or timeout, or when what is waited
   expect(stream.query()).toBe(true)
 })
 
+test('waits that were given up in the same turn, before it, or whose stream is gone, leave the others alone', async () => {
+  const stream = Stream.create(device, { nonBlocking: true })
+  const already = AbortSignal.abort('too late')
+  await expect(stream.synchronize({ signal: already })).rejects.toMatchObject({
+    code: 'SHOAL_ABORTED',
+    cause: 'too late',
+  })
+  delay(stream, 20)
+  const event = stream.record()
+  const endings = Array.from({ length: 40 }, () => new AbortController())
+  const aborted = endings.map(({ signal }, index) => (index % 2 === 0 ? stream : event).synchronize({ signal }))
+  const patient = [stream.synchronize({ timeout: 60_000 }), event.synchronize(), stream.synchronize()]
+  const outcomes = Promise.allSettled(aborted)
+  for (const ending of endings) ending.abort()
+  // Its work ends all the same, and the waits with it.
+  stream.dispose()
+  event.dispose()
+  for (const { status } of await outcomes) expect(status).toBe('rejected')
+  expect(await Promise.all(patient)).toEqual([stream, event, stream])
+  await expect(stream.synchronize()).rejects.toMatchObject({ code: 'SHOAL_DISPOSED' })
+})
+
+test('a wait whose limit comes after its end is not ended by it', async () => {
+  using stream = Stream.create(device, { nonBlocking: true })
+  const ending = new AbortController()
+  delay(stream, 1)
+  expect(await stream.synchronize({ timeout: 60_000, signal: ending.signal })).toBe(stream)
+  ending.abort()
+  delay(stream, 1)
+  const event = stream.record()
+  expect(await event.synchronize({ timeout: 60_000 })).toBe(event)
+})
+
+test('a reset of the device comes after the short waits on it', async () => {
+  const own = new TestDevice(0)
+  const stream = Stream.create(own, { nonBlocking: true })
+  delay(stream, 5)
+  const order: string[] = []
+  const waits = Array.from({ length: 40 }, () => stream.synchronize().then(() => order.push('wait')))
+  await own.reset().then(() => order.push('reset'))
+  await Promise.all(waits)
+  expect([order.at(-1), order.length]).toEqual(['reset', 41])
+  await expect(stream.synchronize()).rejects.toMatchObject({ code: 'SHOAL_DISPOSED' })
+  stream.dispose()
+  own.dispose()
+})
+
 test('a device that fails meanwhile ends the wait with its error', async () => {
   const failing = new TestDevice(1)
   const stream = Stream.create(failing, { nonBlocking: true })
   delay(stream, 300)
-  const waits = [stream.synchronize(), stream.synchronize({ timeout: 60_000 })]
+  using healthy = Stream.create(device, { nonBlocking: true })
+  delay(healthy, 300)
+  const event = stream.record()
+  // More than one turn asks for: some are with the native thread already.
+  const waits = Array.from({ length: 40 }, (_, index) =>
+    (index % 2 === 0 ? stream : event).synchronize(index % 3 === 0 ? { timeout: 60_000 } : {}),
+  )
+  const ofTheOther = healthy.synchronize()
   injectError(failing, 700)
   for (const wait of waits) await expect(wait).rejects.toThrow(StatusError)
+  expect(await ofTheOther).toBe(healthy)
   await expect(stream.synchronize()).rejects.toThrow(StatusError)
 })
 

@@ -90,6 +90,34 @@ describe('a prepared collective', () => {
   })
 })
 
+describe('what is gone when a prepared collective is launched', () => {
+  test.each([
+    ['a communicator that was destroyed', () => communicators[0]?.destroy()],
+    ['a communicator that was aborted', () => communicators[0]?.abort()],
+    ['its memory', () => buffers[0]?.dispose()],
+    ['its stream', () => streams[0]?.dispose()],
+  ] as const)('%s', async (_, end) => {
+    const prepared = ranks.map(inPlace) as [PreparedCollective, PreparedCollective]
+    const together = prepareGroup(prepared)
+    together.launch()
+    expect(contents().map(([first]) => first)).toEqual([3, 3])
+    await end()
+    const thrown = (fn: () => void): unknown => {
+      try {
+        fn()
+      } catch (error) {
+        return (error as { code?: unknown }).code
+      }
+      return 'nothing'
+    }
+    const launches = [() => prepared[0].launch(), () => together.launch(), () => group(() => prepared[0].launch())]
+    expect(launches.map(thrown)).toEqual(['SHOAL_DISPOSED', 'SHOAL_DISPOSED', 'SHOAL_DISPOSED'])
+    // Nothing of the group was started: the other rank waits for nobody.
+    streams[1]?.synchronizeSync()
+    expect([...(buffers[1] as Buffer).toArraySync({ stream: streams[1] })][0]).toBe(3)
+  })
+})
+
 describe('a prepared group', () => {
   test('starts its collectives together, as often as it is launched', () => {
     const step = prepareGroup(ranks.map(inPlace))

@@ -38,7 +38,10 @@ const conformance =
   (...which) =>
   ({ json }) => [file('node_modules/@shoal/conformance/dist/run.js'), '--json', json, ...which]
 
-/** In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, which runs none. */
+/**
+ * In the order in which they run. `limit` is in seconds; `kernels`: not on the software device, as they are compiled for a GPU;
+ * `variables`: of which one at least has to be set.
+ */
 export const jobs = [
   {
     name: 'doctor',
@@ -128,6 +131,14 @@ export const jobs = [
   { name: 'bench-ranks', limit: 90, gpus: 2, command: bench('ranks', '--rounds', '3') },
   { name: 'bench-event-loop-ranks', limit: 60, gpus: 2, command: bench('event-loop-ranks') },
   { name: 'shoal-bench-all-reduce', limit: 60, gpus: 2, command: shoalBench('all-reduce', '-f', '8', '-n', '100') },
+  {
+    name: 'agreement',
+    limit: 1200,
+    gpus: 2,
+    // The sources of other benchmarks, which it builds.
+    variables: ['SHOAL_NCCL_TESTS', 'SHOAL_NVSHMEM_TESTS'],
+    command: ({ json }) => [file('agreement.mjs'), '--json', json],
+  },
   { name: 'shoal-bench-put', limit: 60, gpus: 2, command: shoalBench('put', '-f', '8', '-n', '100') },
   { name: 'shoal-bench-barrier', limit: 60, gpus: 2, command: shoalBench('barrier', '-n', '1000') },
   { name: 'shoal-bench-atomic', limit: 60, gpus: 2, command: shoalBench('atomic', '-n', '1000') },

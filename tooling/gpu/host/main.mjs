@@ -93,12 +93,15 @@ function say(text) {
   appendFileSync(log, text)
 }
 
-async function runJob({ name, limit, gpus: needed = 1, kernels = false, command }) {
+async function runJob({ name, limit, gpus: needed = 1, kernels = false, variables, command }) {
   if (gpus < needed) {
     return { name, status: 'not run', seconds: 0, reason: `needs ${needed} GPUs, this host has ${gpus}` }
   }
   if (kernels && software) {
     return { name, status: 'not run', seconds: 0, reason: 'its kernels are compiled for a GPU' }
+  }
+  if (variables?.every((variable) => !process.env[variable])) {
+    return { name, status: 'not run', seconds: 0, reason: `names no sources: ${variables.join(' or ')}` }
   }
   const scratch = mkdtempSync(join(tmpdir(), 'shoal-job-'))
   const json = join(scratch, 'figures.json')

@@ -1,6 +1,7 @@
 import type { DeviceBuffer, Stream } from '@shoal/driver'
 import { decodeArray, dtypeInfo, encodeArray, isNarrowFloat, type StorageArray } from '@shoal/types'
 import type { BenchType, Reduction } from '../options.js'
+import type { PatternKernels } from '../patternKernels.js'
 import type { Source } from './operations.js'
 
 /**
@@ -8,6 +9,8 @@ import type { Source } from './operations.js'
  * right by chance.
  */
 const longestPeriod = 65_521
+/** Bytes of the longest pattern, of the widest type. */
+export const patternBytes = 8 * longestPeriod
 /** Results are read back in pieces of about so many bytes. */
 const pieceBytes = 8 * 2 ** 20
 /** Sums are exact up to here, whatever the order of additions. */
@@ -39,21 +42,14 @@ export class BenchData {
   }
 
   /** Queues the contents of part `part` of rank `rank` into `target`. */
-  fill(target: DeviceBuffer, rank: number, part: number, stream: Stream): void {
-    const pattern = this.#pattern({ rank, part })
-    const first = Math.min(this.#period, target.length)
-    target.slice(0, first).copyFrom(pattern.subarray(0, first) as never, { stream })
-    // Copies of copies: a few large ones instead of many small ones.
-    for (let filled = first; filled < target.length; ) {
-      const next = Math.min(filled, target.length - filled)
-      target.slice(filled, filled + next).copyFrom(target.slice(0, next) as never, { stream })
-      filled += next
-    }
+  fill(target: DeviceBuffer, rank: number, part: number, kernels: PatternKernels): void {
+    kernels.fill(target, this.#pattern({ rank, part }))
   }
 
-  /** Counts the elements of `result` that are wrong. */
-  async wrong(result: DeviceBuffer, source: Source, stream: Stream): Promise<number> {
+  /** Counts the elements of `result` that are wrong: on its device, and here where any is not the same bit for bit. */
+  async wrong(result: DeviceBuffer, source: Source, kernels: PatternKernels, stream: Stream): Promise<number> {
     const pattern = this.#pattern(source)
+    if ((await kernels.countDifferent(result, pattern)) === 0) return 0
     const bytes = dtypeInfo(this.#type).bytes
     const periods = Math.max(
       1,

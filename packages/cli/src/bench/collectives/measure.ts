@@ -4,6 +4,7 @@ import { dtypeInfo } from '@shoal/types'
 import { UsageError } from '../../command.js'
 import type { CollectiveRow, Figures } from '../figures.js'
 import { type BenchOptions, type BenchType, firstRunsOf, type Reduction } from '../options.js'
+import type { PatternKernels } from '../patternKernels.js'
 import type { RankGroup } from '../rankGroup.js'
 import { sizesOf } from '../size.js'
 import { BenchData } from './data.js'
@@ -69,6 +70,11 @@ interface Operands {
   readonly recv: DeviceBuffer
 }
 
+/** How long a GPU works before it is measured, in milliseconds, and the calls that tell how many those are. */
+const warmUpMilliseconds = 50
+const warmUpSample = 5
+const mostWarmUps = 5000
+
 class CollectiveBench {
   readonly #operation: Operation
   readonly #ranks: readonly Rank[]
@@ -119,6 +125,7 @@ class CollectiveBench {
     this.#hasRun.add(task.isInPlace)
     for (let i = 0; i < before; i += 1) once()
     await this.#wait()
+    await this.#warmUp(once)
     await this.#rankGroup.barrier()
     const start = process.hrtime.bigint()
     for (let i = 0; i < iterations; i += 1) once()
@@ -132,6 +139,21 @@ class CollectiveBench {
       busBandwidth: algorithmBandwidth * this.#operation.busFactor(this.#rankGroup.worldSize),
       wrong: check ? await this.#countWrong(task, operands, once) : null,
     }
+  }
+
+  /**
+   * A GPU that had nothing to do, as while results were compared, has to find its clock again. All processes make the same
+   * number of calls.
+   */
+  async #warmUp(once: () => void): Promise<void> {
+    if (this.#options.software) return
+    const start = performance.now()
+    for (let i = 0; i < warmUpSample; i += 1) once()
+    await this.#wait()
+    const own = (performance.now() - start) / warmUpSample
+    const mean = (await this.#rankGroup.sum(own)) / this.#rankGroup.processes
+    for (let i = 0; i < Math.min(mostWarmUps, warmUpMilliseconds / mean); i += 1) once()
+    await this.#wait()
   }
 
   /** Queues the operation once on every rank of this process. */
@@ -166,7 +188,7 @@ class CollectiveBench {
       // What stays as it was has to be seen.
       recv.reinterpret('u8').fill(0x5a, { stream: rank.stream })
       for (let part = 0; part < this.#operation.sendParts(worldSize); part += 1)
-        data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, rank.stream)
+        data.fill(send.slice(part * count, (part + 1) * count), rank.rank, part, kernelsOf(rank))
     }
     await this.#wait()
     await this.#rankGroup.barrier()
@@ -175,7 +197,7 @@ class CollectiveBench {
     let wrong = 0
     for (const { rank, recv } of operands) {
       for (const [place, source] of this.#operation.result(rank.rank, setting).entries())
-        wrong += await data.wrong(recv.slice(place * count, (place + 1) * count), source, rank.stream)
+        wrong += await data.wrong(recv.slice(place * count, (place + 1) * count), source, kernelsOf(rank), rank.stream)
     }
     return await this.#rankGroup.sum(wrong)
   }
@@ -183,4 +205,9 @@ class CollectiveBench {
   #wait(): Promise<void> {
     return waitForRanks(this.#ranks, this.#options)
   }
+}
+
+function kernelsOf({ kernels }: Rank): PatternKernels {
+  if (kernels === undefined) throw new Error('nothing is checked without --check')
+  return kernels
 }

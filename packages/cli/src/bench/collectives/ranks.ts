@@ -1,7 +1,9 @@
 import { DeviceBuffer, type Stream } from '@shoal/driver'
 import { Communicator, UniqueId } from '@shoal/nccl'
 import type { BenchOptions } from '../options.js'
+import { PatternKernels } from '../patternKernels.js'
 import type { RankGroup } from '../rankGroup.js'
+import { patternBytes } from './data.js'
 
 /** A rank that this process drives. */
 export interface Rank {
@@ -11,6 +13,8 @@ export interface Rank {
   /** Bytes of the largest message, for either side. */
   readonly send: DeviceBuffer<'u8'>
   readonly recv: DeviceBuffer<'u8'>
+  /** Make and check data; undefined where nothing is checked. */
+  readonly kernels: PatternKernels | undefined
 }
 
 // Short waits poll, so that the time of a small operation does not include waking a thread.
@@ -19,12 +23,16 @@ const spinMilliseconds = 20
 /** Makes the communicators, with all other processes of the job, and memory for the largest message. */
 export async function connect(rankGroup: RankGroup, options: BenchOptions): Promise<Rank[]> {
   // First, so that a device without room ends this process before other ranks wait for it.
-  const prepared = rankGroup.ranks.map(({ rank, device }) => ({
-    rank,
-    stream: device.createStream({ nonBlocking: true }),
-    send: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
-    recv: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
-  }))
+  const prepared = rankGroup.ranks.map(({ rank, device }) => {
+    const stream = device.createStream({ nonBlocking: true })
+    return {
+      rank,
+      stream,
+      send: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
+      recv: DeviceBuffer.zeros(device, 'u8', options.sweep.most),
+      kernels: options.check ? new PatternKernels(device, stream, patternBytes) : undefined,
+    }
+  })
   const communicators = rankGroup.isRank
     ? [await joinOthers(rankGroup, options)]
     : await Communicator.initAll(rankGroup.ranks.map(({ device }) => device))
@@ -52,5 +60,5 @@ export async function waitForRanks(ranks: readonly Rank[], { timeout }: BenchOpt
 /** Gives everything back; with `abort` without waiting for other ranks, which may be waiting for this one. */
 export async function disconnect(ranks: readonly Rank[], how: 'destroy' | 'abort'): Promise<void> {
   await Promise.all(ranks.map(({ communicator }) => communicator[how]()))
-  for (const { send, recv, stream } of ranks) for (const one of [send, recv, stream]) one.dispose()
+  for (const { send, recv, stream, kernels } of ranks) for (const one of [kernels, send, recv, stream]) one?.dispose()
 }

@@ -1,5 +1,7 @@
+import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
 import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { type BenchOptions, firstRunsOf } from '../options.js'
+import { PatternKernels } from '../patternKernels.js'
 import { type Column, figure, row, wrongLine } from '../report/columns.js'
 import { sizesOf } from '../size.js'
 import { repeat, timeOf } from '../timing.js'
@@ -69,6 +71,7 @@ async function measure(
 ): Promise<TransferRow[]> {
   const here = await session.allocate('u8', options.sweep.most)
   const there = await session.allocate('u8', options.sweep.most)
+  const data = options.check ? new TransferData(rankGroup.ranks[0]?.device as Device, stream) : undefined
   const rows: TransferRow[] = []
   let failure: { readonly error: unknown } | undefined
   for (const bytes of sizesOf(options.sweep)) {
@@ -86,7 +89,7 @@ async function measure(
       else session.getSync(own, other, { pe: 1 })
       session.quietSync()
     }
-    if (options.check) await fill(session.pe, own, other)
+    await data?.fill(session.pe, own, other)
     await session.barrierAll()
     if (session.pe === 0) {
       // The first one is awaited, so that its error is thrown here.
@@ -94,7 +97,7 @@ async function measure(
       await stream.synchronize({ timeout: options.timeout })
     }
     await session.barrierAll()
-    const wrong = options.check ? await countWrong(kind, session.pe, own, other) : null
+    const wrong = data === undefined ? null : await data.countWrong(kind, session.pe, own, other)
     const all = wrong === null ? null : await rankGroup.sum(wrong)
     if (session.pe === 0) {
       const { iterations } = options
@@ -117,36 +120,53 @@ async function measure(
     }
     await session.barrierAll()
   }
+  data?.dispose()
   for (const buffer of [there, here]) await buffer.dispose()
   return rows
 }
 
+/** After so many bytes the contents of a buffer repeat. */
+const period = 65_521
+
 /** The contents of a PE's buffer; different for each buffer, so that a transfer that does nothing shows. */
-function pattern(length: number, pe: number, buffer: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length)
-  const first = Math.min(length, 65_521)
-  for (let i = 0; i < first; i += 1) bytes[i] = (Math.imul(i + 1 + pe * 131 + buffer * 17, 0x9e37_79b1) >>> 24) & 0xff
-  for (let filled = first; filled < length; filled *= 2) bytes.copyWithin(filled, 0, Math.min(filled, length - filled))
-  return bytes
+function pattern(pe: number, buffer: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from({ length: period }, (_, i) => Math.imul(i + 1 + pe * 131 + buffer * 17, 0x9e37_79b1) >>> 24)
 }
 
-async function fill(pe: number, here: SymmetricBuffer<'u8'>, there: SymmetricBuffer<'u8'>): Promise<void> {
-  await here.copyFrom(pattern(here.length, pe, 0))
-  await there.copyFrom(pattern(there.length, pe, 1))
-}
+/** What a PE makes and checks with its kernels, where the memory lies. */
+class TransferData {
+  readonly #device: Device
+  readonly #stream: Stream
+  readonly #kernels: PatternKernels
 
-/** Compares what arrived: a put in `there` of PE 1, a get in `here` of PE 0. */
-async function countWrong(
-  kind: 'put' | 'get',
-  pe: number,
-  here: SymmetricBuffer<'u8'>,
-  there: SymmetricBuffer<'u8'>,
-): Promise<number> {
-  if (pe !== (kind === 'put' ? 1 : 0)) return 0
-  const found = await (kind === 'put' ? there : here).toArray()
-  const wanted = kind === 'put' ? pattern(found.length, 0, 0) : pattern(found.length, 1, 1)
-  if (Buffer.from(found.buffer, found.byteOffset, found.length).equals(wanted)) return 0
-  let wrong = 0
-  for (let i = 0; i < found.length; i += 1) if (found[i] !== wanted[i]) wrong += 1
-  return wrong
+  constructor(device: Device, stream: Stream) {
+    this.#device = device
+    this.#stream = stream
+    this.#kernels = new PatternKernels(device, stream, period)
+  }
+
+  async fill(pe: number, here: SymmetricBuffer<'u8'>, there: SymmetricBuffer<'u8'>): Promise<void> {
+    for (const [index, buffer] of [here, there].entries()) this.#kernels.fill(this.#view(buffer), pattern(pe, index))
+    await this.#stream.synchronize()
+  }
+
+  /** Compares what arrived: a put in `there` of PE 1, a get in `here` of PE 0. */
+  async countWrong(
+    kind: 'put' | 'get',
+    pe: number,
+    here: SymmetricBuffer<'u8'>,
+    there: SymmetricBuffer<'u8'>,
+  ): Promise<number> {
+    if (pe !== (kind === 'put' ? 1 : 0)) return 0
+    const [found, wanted] = kind === 'put' ? [there, pattern(0, 0)] : [here, pattern(1, 1)]
+    return await this.#kernels.countDifferent(this.#view(found), wanted)
+  }
+
+  #view(buffer: SymmetricBuffer<'u8'>): DeviceBuffer<'u8'> {
+    return DeviceBuffer.view(this.#device, buffer, 'u8')
+  }
+
+  dispose(): void {
+    this.#kernels.dispose()
+  }
 }

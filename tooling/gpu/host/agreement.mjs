@@ -1,0 +1,170 @@
+// Whether `shoal bench` says what nccl-tests and the NVSHMEM perftests say, in turns on the same GPUs. Both are built here from
+// their public sources, which the pack does not contain: SHOAL_NCCL_TESTS names the folder of nccl-tests, SHOAL_NVSHMEM_TESTS that of
+// NVSHMEM, whose perftests need Open MPI.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Device } from '@shoal/driver'
+import { nccl } from '@shoal/nccl-sys'
+import { nvshmem } from '@shoal/nvshmem-sys'
+import { atMost, greatestRatio, medians, rowsOfNcclTests, rowsOfPerftest } from './perfTables.mjs'
+
+const rounds = 3
+const mebibyte = 2 ** 20
+const jsonFile = process.argv[2] === '--json' ? process.argv[3] : undefined
+const cuda = process.env.CUDA_HOME || '/usr/local/cuda'
+const folder = mkdtempSync(join(tmpdir(), 'shoal-agreement-'))
+const environment = { ...process.env, OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' }
+const { major, minor } = Device.get(0).computeCapability
+const results = {}
+const bars = []
+
+try {
+  if (process.env.SHOAL_NCCL_TESTS) compareNccl(process.env.SHOAL_NCCL_TESTS)
+  if (process.env.SHOAL_NVSHMEM_TESTS) compareNvshmem(process.env.SHOAL_NVSHMEM_TESTS)
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+for (const { met, what, value, limit } of bars) {
+  console.log(`${met ? 'met   ' : 'MISSED'} ${what}: ${value.toFixed(3)} (at most ${limit})`)
+}
+if (bars.length === 0) throw new Error('nothing was compared: no size that both sides have')
+if (jsonFile) writeFileSync(jsonFile, JSON.stringify({ rounds, results, bars }))
+
+function compareNccl(sources) {
+  const build = join(folder, 'nccl-tests')
+  // The same library for both; a wheel has its header in the folder beside.
+  const library = nccl.load().path
+  const home = process.env.NCCL_HOME || dirname(dirname(library))
+  make(
+    'make',
+    [
+      '-C',
+      sources,
+      `-j${availableParallelism()}`,
+      'MPI=0',
+      `BUILDDIR=${build}`,
+      `CUDA_HOME=${cuda}`,
+      `NCCL_HOME=${home}`,
+    ].concat(`NVCC_GENCODE=-gencode=arch=compute_${major}${minor},code=sm_${major}${minor}`),
+  )
+  const sizes = [
+    '-b',
+    '8',
+    '-e',
+    process.env.SHOAL_DEVICE === 'sim' ? '64K' : '128M',
+    '-f',
+    '2',
+    '-n',
+    '100',
+    '-w',
+    '20',
+  ]
+  const libraries = [dirname(library), process.env.LD_LIBRARY_PATH].filter(Boolean).join(':')
+  const [theirs, ours] = inTurns(
+    () =>
+      rowsOfNcclTests(
+        run(join(build, 'all_reduce_perf'), [...sizes, '-g', String(Device.count), '-c', '1'], {
+          LD_LIBRARY_PATH: libraries,
+        }),
+      ),
+    () =>
+      shoalBench('all-reduce', sizes).rows.map((row) => {
+        if ((row.outOfPlace.wrong ?? 0) + (row.inPlace.wrong ?? 0) > 0)
+          throw new Error('shoal bench found wrong results')
+        return { bytes: row.bytes, outOfPlace: row.outOfPlace.microseconds, inPlace: row.inPlace.microseconds }
+      }),
+  )
+  results.nccl = { theirs, ours }
+  for (const place of ['outOfPlace', 'inPlace']) {
+    const [own, other] = [medians(ours, (row) => row[place]), medians(theirs, (row) => row[place])]
+    const words = place === 'inPlace' ? 'in place' : 'out of place'
+    const small = greatestRatio(own, other, (bytes) => bytes <= 4096)
+    const large = greatestRatio(own, other, (bytes) => bytes >= 16 * mebibyte)
+    const larger = greatestRatio(other, own, (bytes) => bytes >= 16 * mebibyte)
+    bars.push(...atMost(`all-reduce of 8 B to 4 KiB, ${words}, time against nccl-tests`, small, 1.1))
+    bars.push(...atMost(`all-reduce from 16 MiB, ${words}, time against nccl-tests`, large, 1.01))
+    bars.push(...atMost(`all-reduce from 16 MiB, ${words}, time of nccl-tests against it`, larger, 1.01))
+  }
+}
+
+function compareNvshmem(sources) {
+  const build = join(folder, 'perftests')
+  const library = nvshmem.load().path
+  const home = process.env.NVSHMEM_PREFIX || dirname(dirname(library))
+  make(
+    'cmake',
+    [
+      '-S',
+      join(sources, 'perftest'),
+      '-B',
+      build,
+      '-G',
+      'Unix Makefiles',
+      `-DCMAKE_CUDA_ARCHITECTURES=${major}${minor}`,
+    ].concat([
+      `-DCUDA_HOME=${cuda}`,
+      `-DNVSHMEM_PREFIX=${home}`,
+      '-DNVSHMEM_MPI_SUPPORT=ON',
+      ...(process.env.MPI_HOME ? [`-DMPI_HOME=${process.env.MPI_HOME}`] : []),
+    ]),
+  )
+  make('make', ['-C', join(build, 'host', 'pt-to-pt'), `-j${availableParallelism()}`, 'bw', 'latency'])
+  const libraries = [dirname(library), process.env.LD_LIBRARY_PATH].filter(Boolean).join(':')
+  const perftest = (name) =>
+    rowsOfPerftest(
+      run('mpirun', ['--oversubscribe', '-n', '2', join(build, 'host', 'pt-to-pt', name)], {
+        LD_LIBRARY_PATH: libraries,
+        NVSHMEMTEST_USE_MPI_LAUNCHER: '1',
+      }),
+    )
+  const sizes = ['-b', '8', '-e', '128M', '-f', '2', '-n', '100']
+  const [theirs, ours] = inTurns(
+    () => ({ bandwidth: perftest('bw'), latency: perftest('latency') }),
+    () => shoalBench('put', sizes).rows,
+  )
+  results.nvshmem = { theirs, ours }
+  const own = medians(ours, (row) => row.bandwidth)
+  const other = medians(
+    theirs.map(({ bandwidth }) => bandwidth),
+    (row) => row.value,
+  )
+  const isLarge = (bytes) => bytes >= 16 * mebibyte
+  bars.push(
+    ...atMost('put from 16 MiB, bandwidth of the perftests against it', greatestRatio(other, own, isLarge), 1.05),
+  )
+  bars.push(...atMost('put from 16 MiB, bandwidth against the perftests', greatestRatio(own, other, isLarge), 1.05))
+}
+
+/** Each once in every round; who goes first changes from round to round. */
+function inTurns(their, our) {
+  const [theirs, ours] = [[], []]
+  for (let round = 0; round < rounds; round += 1) {
+    const both = [() => theirs.push(their()), () => ours.push(our())]
+    for (const one of round % 2 === 0 ? both : both.reverse()) one()
+  }
+  return [theirs, ours]
+}
+
+function shoalBench(test, words) {
+  const file = join(folder, 'shoal.json')
+  const program = fileURLToPath(new URL('../bin/shoal.js', import.meta.resolve('@shoal/cli')))
+  run(process.execPath, [program, 'bench', test, ...words, '--json', file])
+  return JSON.parse(readFileSync(file, 'utf8'))
+}
+
+function make(command, words) {
+  if (words[1] && !existsSync(words[1])) throw new Error(`there is no folder ${words[1]}`)
+  execFileSync(command, words, { env: environment, stdio: ['ignore', 'inherit', 'inherit'] })
+}
+
+function run(command, words, more = {}) {
+  const result = spawnSync(command, words, { encoding: 'utf8', maxBuffer: 1 << 26, env: { ...environment, ...more } })
+  if (result.error) throw result.error
+  if (result.status !== 0) {
+    throw new Error(`${command} ended with ${result.status ?? result.signal}: ${result.stdout}\n${result.stderr}`)
+  }
+  return result.stdout
+}

@@ -1,0 +1,47 @@
+// What other benchmarks print, as numbers, and what it has to agree with.
+
+/** The rows of nccl-tests: bytes, and microseconds out of place and in place. */
+export function rowsOfNcclTests(text) {
+  return text.split('\n').flatMap((line) => {
+    // size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
+    const words = line.trim().split(/\s+/)
+    if (words.length < 12 || !/^\d+$/.test(words[0])) return []
+    const [outOfPlace, wrong, inPlace, wrongInPlace] = [5, 8, 9, 12].map((index) => words[index])
+    if ([wrong, wrongInPlace].some((count) => /^[1-9]/.test(count ?? '0'))) {
+      throw new Error(`nccl-tests found wrong results: ${line.trim()}`)
+    }
+    return [{ bytes: Number(words[0]), outOfPlace: Number(outOfPlace), inPlace: Number(inPlace) }]
+  })
+}
+
+/** The rows of a table of the NVSHMEM perftests: bytes, and the first figure behind them. */
+export function rowsOfPerftest(text) {
+  return text.split('\n').flatMap((line) => {
+    const words = line.split(/[|\s]+/).filter((word) => word !== '')
+    if (!/^\d+$/.test(words[0] ?? '')) return []
+    const value = words.slice(1).find((word) => /^\d+(?:\.\d+)?$/.test(word))
+    return value === undefined ? [] : [{ bytes: Number(words[0]), value: Number(value) }]
+  })
+}
+
+/** Of each size the median over rounds, of what `pick` takes from a row. */
+export function medians(rounds, pick) {
+  const found = new Map()
+  for (const rows of rounds) {
+    for (const row of rows) found.set(row.bytes, [...(found.get(row.bytes) ?? []), pick(row)])
+  }
+  return new Map([...found].map(([bytes, values]) => [bytes, values.sort((a, b) => a - b)[(values.length - 1) >> 1]]))
+}
+
+/** The greatest ratio of `ours` to `theirs` over the sizes that both have and `wanted` takes; undefined where there are none. */
+export function greatestRatio(ours, theirs, wanted) {
+  const ratios = [...ours].flatMap(([bytes, value]) =>
+    theirs.has(bytes) && wanted(bytes) ? [value / theirs.get(bytes)] : [],
+  )
+  return ratios.length === 0 ? undefined : Math.max(...ratios)
+}
+
+/** A limit that a ratio has to keep; none where there is no ratio. */
+export function atMost(what, value, limit) {
+  return value === undefined ? [] : [{ what, value, limit, unit: '', side: 'at most', met: value <= limit }]
+}
