@@ -50,6 +50,12 @@ export {
 export * from '@shoal/cuda-base/public'
 export { initialize, statusText } from './init.js'
 export { Kernel, type KernelAttribute } from './launch/kernel.js'
+export type {
+  AccessPolicyWindow,
+  KernelEvent,
+  LaunchAttributes,
+  RawLaunchAttribute,
+} from './launch/launchAttributes.js'
 export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
 export type { PreparedLaunch } from './launch/preparedLaunch.js'
 export type {

@@ -239,6 +239,7 @@ export class Graph extends Resource {
     const { bytes, memory } = checked._write(this.context, api)
     const node = this._addNode(handle, bytes, this._dependencies(options.dependencies, api))
     void memory
+    node._setAttributes(checked._kernelAttributes)
     this._resources.add(checked._needs, checked._callback)
     return node
   }

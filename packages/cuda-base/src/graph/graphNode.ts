@@ -2,14 +2,16 @@ import { check } from '@shoal/cuda-base'
 import {
   type CUgraphEdgeData,
   type CUgraphNode,
+  type CUlaunchAttributeID,
   cuGraphDestroyNode,
+  cuGraphKernelNodeSetAttribute,
   cuGraphNodeGetDependencies,
   cuGraphNodeGetDependentNodes,
   cuGraphNodeSetParams,
 } from '@shoal/cuda-sys/driver'
 import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 import type { Graph } from './graph.js'
-import { type NodeDescription, requireDescription } from './nodeDescription.js'
+import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'
 import { type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
 
 /** How a node waits for another one: for all of it, or for a part of a kernel. */
@@ -76,6 +78,7 @@ export class GraphNode {
     this._requireKind(checked, api)
     const { bytes, memory } = checked._write(this.graph.context, api)
     this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, bytes))
+    this._setAttributes(checked._kernelAttributes)
     this.graph._resources.add(checked._needs, checked._callback)
     void memory
     return this
@@ -87,6 +90,14 @@ export class GraphNode {
     check(cuGraphDestroyNode(handle), 'cuGraphDestroyNode')
     this.#isRemoved = true
     this.graph._forget(handle)
+  }
+
+  /** @internal What a kernel's launches have beside their parameters (`cuGraphKernelNodeSetAttribute`). */
+  _setAttributes(attributes: readonly KernelNodeAttribute[]): void {
+    for (const { id, value } of attributes) {
+      const attribute = id as CUlaunchAttributeID
+      check(cuGraphKernelNodeSetAttribute(this.handle, attribute, value), 'cuGraphKernelNodeSetAttribute')
+    }
   }
 
   /** @internal @throws TypeError */

@@ -12,6 +12,12 @@ export interface WrittenParameters {
   readonly memory?: unknown
 }
 
+/** An attribute of a kernel's launch: its number, and its value of 64 bytes. */
+export interface KernelNodeAttribute {
+  readonly id: number
+  readonly value: Uint8Array
+}
+
 /** What describes a node; see {@link NodeDescription}. */
 interface Content {
   readonly type: GraphNodeType
@@ -20,6 +26,8 @@ interface Content {
   /** Objects that must be there when the node runs, each with a check that throws once it is gone. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
+  /** What a kernel's launches have beside their parameters: numbers and values of `CUlaunchAttribute`. */
+  readonly kernelAttributes?: Iterable<KernelNodeAttribute>
 }
 
 /**
@@ -34,13 +42,16 @@ export class NodeDescription {
   readonly _needs: ReadonlyMap<object, () => void>
   /** @internal */
   readonly _callback: SharedCallback | undefined
+  /** @internal */
+  readonly _kernelAttributes: readonly KernelNodeAttribute[]
   readonly #write: Content['write']
 
   /** @internal */
-  constructor({ type, write, needs = new Map(), callback }: Content) {
+  constructor({ type, write, needs = new Map(), callback, kernelAttributes = [] }: Content) {
     this.type = type
     this._needs = needs
     this._callback = callback
+    this._kernelAttributes = [...kernelAttributes]
     this.#write = write
   }
 

@@ -141,6 +141,8 @@ export {
   cuOccupancyAvailableDynamicSMemPerBlock,
   cuOccupancyMaxActiveBlocksPerMultiprocessor,
   cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+  cuOccupancyMaxActiveClusters,
+  cuOccupancyMaxPotentialClusterSize,
   cuPointerGetAttribute,
   cuPointerGetAttributes,
   cuPointerSetAttribute,

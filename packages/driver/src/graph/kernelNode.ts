@@ -22,10 +22,11 @@ export function kernelNode<const S extends KernelSignature>(
 ): NodeDescription {
   const api = 'kernelNode'
   requireKernel(kernel, api)
-  const { shape, block, needs } = kernel._describe(config, args, api)
+  const { shape, block, needs, attributes } = kernel._describe(config, args, api)
   return new NodeDescription({
     type: 'kernel',
     needs,
+    ...(attributes === undefined ? {} : { kernelAttributes: attributes.entries() }),
     write: () => ({
       parameters: {
         kernel: {

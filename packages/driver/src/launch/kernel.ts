@@ -20,6 +20,8 @@ import {
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
   cuFuncSetAttribute,
+  cuOccupancyMaxActiveClusters,
+  cuOccupancyMaxPotentialClusterSize,
 } from '@shoal/cuda-sys/driver/common'
 import {
   inspectKey,
@@ -31,8 +33,10 @@ import {
   wrongType,
 } from '@shoal/types'
 import { ArgumentBlock } from './argumentBlock.js'
+import { EncodedAttributes, type LaunchAttributes } from './launchAttributes.js'
 import { launchCall } from './launchCall.js'
 import { type LaunchConfig, LaunchShape } from './launchConfig.js'
+import { LaunchExConfig } from './launchExCall.js'
 import { PreparedLaunch } from './preparedLaunch.js'
 import {
   type KernelArguments,
@@ -59,6 +63,15 @@ export interface KernelModule extends Disposable {
   kernel<const S extends KernelSignature>(name: string, signature: S): Kernel<S>
   /** @internal @throws DisposedError */
   _requireUsable(): void
+}
+
+/** @internal A launch as a node of a graph has it. */
+export interface KernelDescription {
+  readonly shape: LaunchShape
+  readonly block: ArgumentBlock
+  /** What has to be there when it runs, each with a check that throws once it is gone. */
+  readonly needs: Map<object, () => void>
+  readonly attributes: EncodedAttributes | undefined
 }
 
 /**
@@ -92,7 +105,19 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** Bytes of dynamic shared memory the kernel may have as things are; unknown until some is asked for. */
   #sharedMemoryLimit = 0
 
-  private constructor(module: KernelModule, name: string, handle: CUfunction, signature: S) {
+  /** What launches of it have beside sizes and arguments; made by {@link with}. */
+  readonly #attributes: EncodedAttributes | undefined
+  readonly #exConfig: LaunchExConfig | undefined
+
+  private constructor(
+    module: KernelModule,
+    name: string,
+    handle: CUfunction,
+    signature: S,
+    attributes?: EncodedAttributes,
+  ) {
+    this.#attributes = attributes
+    this.#exConfig = attributes === undefined ? undefined : new LaunchExConfig(attributes)
     this.module = module
     this.name = name
     this.signature = requireSignature(signature, 'Module.kernel')
@@ -154,6 +179,60 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return PreparedLaunch._create(this, shape, stream, args)
   }
 
+  /**
+   * The same kernel, whose launches have attributes (`cuLaunchKernelEx`): clusters, cooperative launches, priorities, programmatic
+   * dependence and what else `CUlaunchAttribute` knows. They are checked and encoded once, so launching costs what it costs
+   * without. It has the attributes given here alone, not those of a kernel made so before.
+   * @throws TypeError, RangeError; DisposedError
+   *
+   * @example
+   * const clustered = kernel.with({ clusterDimension: 4 })
+   * clustered.launch({ grid: 64, block: 128, stream }, x)
+   */
+  with(attributes: LaunchAttributes): Kernel<S> {
+    const { handle } = this
+    return new Kernel(this.module, this.name, handle, this.signature, EncodedAttributes.of(attributes, 'Kernel.with'))
+  }
+
+  /**
+   * How many clusters of such launches run on the device at once (`cuOccupancyMaxActiveClusters`); for a kernel
+   * {@link with} a `clusterDimension`.
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   */
+  maxActiveClusters(config: Omit<LaunchConfig, 'stream'>): number {
+    return this.#clusters(
+      config,
+      'Kernel.maxActiveClusters',
+      cuOccupancyMaxActiveClusters,
+      'cuOccupancyMaxActiveClusters',
+    )
+  }
+
+  /**
+   * The most blocks that a cluster of such launches can have (`cuOccupancyMaxPotentialClusterSize`).
+   * @throws TypeError, RangeError, DisposedError, StatusError
+   */
+  potentialClusterSize(config: Omit<LaunchConfig, 'stream'>): number {
+    const api = 'Kernel.potentialClusterSize'
+    return this.#clusters(config, api, cuOccupancyMaxPotentialClusterSize, 'cuOccupancyMaxPotentialClusterSize')
+  }
+
+  #clusters(
+    config: Omit<LaunchConfig, 'stream'>,
+    api: string,
+    call: typeof cuOccupancyMaxActiveClusters,
+    name: string,
+  ): number {
+    const { handle } = this
+    const shape = new LaunchShape(api, this.maxThreadsPerBlock)
+    shape.set(config)
+    const launch = new LaunchExConfig(this.#attributes ?? EncodedAttributes.of({}, api))
+    launch.set(shape, halvesOf(0n))
+    const out = scratch()
+    this.#context._callDriver(name, () => call(out, handle, launch.memory))
+    return out.i32[0] as number
+  }
+
   /** One attribute by name (`cuFuncGetAttribute`). @throws TypeError for an unknown name, DisposedError, StatusError */
   attribute(attribute: KernelAttribute): number {
     const codes = CUfunction_attribute as Readonly<Record<string, CUfunction_attribute>>
@@ -212,12 +291,8 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     return searchBlockSize(this.#context, handle, facts, options, 'Kernel.potentialBlockSize')
   }
 
-  /** @internal A launch as a node of a graph has it: checked and packed, with what has to be there when it runs. */
-  _describe(
-    config: Omit<LaunchConfig, 'stream'>,
-    args: readonly unknown[],
-    api: string,
-  ): { readonly shape: LaunchShape; readonly block: ArgumentBlock; readonly needs: Map<object, () => void> } {
+  /** @internal A launch as a node of a graph has it: checked and packed. */
+  _describe(config: Omit<LaunchConfig, 'stream'>, args: readonly unknown[], api: string): KernelDescription {
     this.module._requireUsable()
     if (args.length !== this.signature.length) this.#refuseCount(args.length, api)
     const shape = new LaunchShape(api, this.maxThreadsPerBlock)
@@ -227,11 +302,15 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
     const block = new ArgumentBlock(this.#context, this.signature, api)
     block.write(args)
-    const needs = new Map<object, () => void>([[this, () => this.module._requireUsable()]])
+    const attributes = this.#attributes
+    const needs = new Map<object, () => void>([
+      [this, () => this.module._requireUsable()],
+      ...(attributes?.needs ?? []),
+    ])
     for (const [index, value] of args.entries()) {
       if (typeof value === 'object' && value !== null) needs.set(value, () => block.recheck(index, value))
     }
-    return { shape, block, needs }
+    return { shape, block, needs, attributes }
   }
 
   get [Symbol.toStringTag](): string {
@@ -253,8 +332,19 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
 
   /** @internal */
   _launch(shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
+    const config = this.#exConfig
+    if (config !== undefined) {
+      this.#launchEx(config, shape, stream, block)
+      return
+    }
     const status = launchCall(this.#context._halves, this.#halves, shape, stream, block.pointers)
     if (status !== Status.success) throw driverError(status, 'cuLaunchKernel', `kernel: ${this.name}`)
+  }
+
+  #launchEx(config: LaunchExConfig, shape: LaunchShape, stream: U64Halves, block: ArgumentBlock): void {
+    config.set(shape, stream)
+    const status = config.launch(this.#context._handle, this.#halves, block.pointers)
+    if (status !== Status.success) throw driverError(status, 'cuLaunchKernelEx', `kernel: ${this.name}`)
   }
 
   /** Raises the kernel's limit of dynamic shared memory, which starts at 48 KiB less its static part. */

@@ -105,6 +105,17 @@ export class LaunchShape {
   }
 }
 
+/** Three sizes of one, two or three, checked. @throws TypeError, RangeError */
+export function dimensionsOf(
+  dimensions: Dimensions,
+  api: string,
+  name: string,
+  limits: readonly [number, number, number],
+): readonly [number, number, number] {
+  const axis = (index: 0 | 1 | 2): number => size(dimensions, index, api, name, limits)
+  return [axis(0), axis(1), axis(2)]
+}
+
 function size(
   dimensions: Dimensions,
   axis: 0 | 1 | 2,

@@ -7,6 +7,7 @@ import { eventSuite } from './event.js'
 import { graphSuite } from './graph.js'
 import { growableSuite } from './growable.js'
 import { kernelSuite } from './kernel.js'
+import { launchAttributeSuite } from './launchAttributes.js'
 import { memorySuite } from './memory.js'
 import { memoryPoolSuite } from './memoryPools.js'
 import { multicastSuite } from './multicast.js'
@@ -27,6 +28,7 @@ export const driverSuites: readonly Suite[] = [
   pinnedSuite,
   kernelSuite,
   argumentSuite,
+  launchAttributeSuite,
   graphSuite,
   waitingSuite,
   virtualMemorySuite,

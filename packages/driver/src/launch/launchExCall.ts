@@ -1,0 +1,57 @@
+import type { U64Halves } from '@shoal/cuda-base'
+import { driver } from '@shoal/cuda-sys/driver/common'
+import { callInContext, NativeMemory } from '@shoal/ffi'
+import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
+import type { EncodedAttributes } from './launchAttributes.js'
+import type { LaunchShape } from './launchConfig.js'
+
+// CUlaunchConfig: seven sizes, the stream, the attributes and their number.
+const configBytes = 56
+const stream32 = 8
+const attributes64 = 5
+const count32 = 12
+
+let launch: NativeCall | undefined
+
+/** What `cuLaunchKernelEx` reads, for one kernel with one set of attributes. It is filled anew for each launch. */
+export class LaunchExConfig {
+  readonly memory: NativeMemory
+  readonly #words: Uint32Array
+  readonly #attributes: EncodedAttributes
+
+  constructor(attributes: EncodedAttributes) {
+    this.memory = NativeMemory.allocate(configBytes)
+    this.#words = new Uint32Array(this.memory.buffer, 0, configBytes / 4)
+    this.#attributes = attributes
+    this.memory.u64[attributes64] = attributes.memory.address
+    this.#words[count32] = attributes.count
+  }
+
+  /** Takes over sizes and stream. */
+  set(shape: LaunchShape, stream: U64Halves): void {
+    const words = this.#words
+    words[0] = shape.gridX
+    words[1] = shape.gridY
+    words[2] = shape.gridZ
+    words[3] = shape.blockX
+    words[4] = shape.blockY
+    words[5] = shape.blockZ
+    words[6] = shape.sharedMemory
+    words[stream32] = stream.low
+    words[stream32 + 1] = stream.high
+  }
+
+  /** `cuLaunchKernelEx`. Returns the status. @throws DisposedError when something that the attributes name is gone */
+  launch(context: bigint, kernel: U64Halves, parameters: U64Halves): number {
+    this.#attributes.check()
+    launch ??= driver.bind('cuLaunchKernelEx', 11060, 4)
+    slots64[0] = this.memory.address
+    slots32[2] = kernel.low
+    slots32[3] = kernel.high
+    slots32[4] = parameters.low
+    slots32[5] = parameters.high
+    slots64[3] = 0n
+    callInContext(context)
+    return launch()
+  }
+}
