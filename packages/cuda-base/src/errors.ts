@@ -67,7 +67,8 @@ export function driverStatusText(status: number): StatusText {
       name: textOf(cuGetErrorName, status) ?? `CUDA_ERROR_${status}`,
       description: textOf(cuGetErrorString, status) ?? 'a code this driver has no text for',
     }
-    statusTexts.set(status, text)
+    // Of a lost context the software device says what was wrong, another time something else.
+    if (!isStickyCudaStatus(status)) statusTexts.set(status, text)
   }
   return text
 }

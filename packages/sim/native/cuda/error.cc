@@ -1,8 +1,13 @@
 // The names of the result codes and what they say.
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
 
 #include "core/entry.h"
+#include "core/report.h"
 
 namespace {
 
@@ -130,7 +135,32 @@ CUresult text(CUresult error, const char** out, const char* Result::* part) {
   return result == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+struct Reports {
+  std::mutex mutex;
+  std::map<int, const char*> texts;
+};
+
+Reports& reports() {
+  static auto* shared = new Reports;
+  return *shared;
+}
+
 }  // namespace
 
+void shoal::describeResult(CUresult result, const std::string& report) {
+  const Result* known = find(result);
+  const std::string text = (known == nullptr ? "" : std::string(known->description) + ": ") + report;
+  std::lock_guard lock(reports().mutex);
+  // Who asked before may still read what was there: it is kept, one text for each context that is lost.
+  reports().texts[result] = strdup(text.c_str());
+}
+
 CUresult cuGetErrorName(CUresult error, const char** pStr) { return text(error, pStr, &Result::name); }
-CUresult cuGetErrorString(CUresult error, const char** pStr) { return text(error, pStr, &Result::description); }
+CUresult cuGetErrorString(CUresult error, const char** pStr) {
+  const CUresult status = text(error, pStr, &Result::description);
+  if (status != CUDA_SUCCESS) return status;
+  std::lock_guard lock(reports().mutex);
+  auto reported = reports().texts.find(error);
+  if (reported != reports().texts.end()) *pStr = reported->second;
+  return CUDA_SUCCESS;
+}

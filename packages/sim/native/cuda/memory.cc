@@ -13,6 +13,7 @@
 #include "graph/memory.h"
 #include "ipc/exchange.h"
 #include "pool/pool.h"
+#include "ptx/unwritten.h"
 
 using namespace shoal;
 
@@ -32,6 +33,7 @@ CUresult allocateOnDevice(const std::shared_ptr<Context>& context, size_t bytes,
     base = device.arena.allocate(bytes);
   }
   if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (kind == MemoryKind::device) ptx::markUnwritten(base, bytes);
   auto block = std::make_shared<ArenaBlock>(device.arena, base, bytes, kind == MemoryKind::device);
   state().allocations.put(std::make_shared<Allocation>(
       Allocation::Description{kind, base, bytes, Place::device, context, &device, flags, std::move(block)}));

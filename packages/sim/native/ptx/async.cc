@@ -41,6 +41,14 @@ uint8_t* sharedAt(Warp& warp, int lane, uint64_t address, unsigned size, unsigne
   return resolveWindow(warp, lane, address, size, true);
 }
 
+// Tells the checker, where there is one.
+void note(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite) {
+  if (warp.block->cluster->checker == nullptr) return;
+  warp.checkedLane = lane;
+  checkAccess(warp, instr, lane, at, size, isWrite);
+  warp.checkedLane = -1;
+}
+
 uint64_t addressFrom(const Warp& warp, const uint32_t* words, int lane) {
   const uint64_t base = laneOf(warp, words[addressOperand], words[addressIsWide] != 0 ? 8 : 4, lane) + static_cast<uint64_t>(static_cast<int64_t>(static_cast<int32_t>(words[addressOffset])));
   if (words[addressIsFrame] != 0) return kLocalWindow + base + warp.localBase;
@@ -92,6 +100,7 @@ void expectBytes(Phase& phase, int64_t bytes) {
 
 void completeBytes(Warp& warp, int lane, uint64_t address, uint64_t bytes) {
   uint8_t* at = sharedAt(warp, lane, address, 8, 8);
+  if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->arrive(warp, lane, at);
   Phase phase = phaseAt(at);
   expectBytes(phase, -static_cast<int64_t>(bytes));
   finish(warp, at, phase);
@@ -130,6 +139,7 @@ void runBarrier(Warp& warp, const Instr& instr, uint32_t mask) {
         if (op == BarrierOp::arriveDrop || op == BarrierOp::arriveDropExpect) phase.expected -= count;
       }
     }
+    if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->arrive(warp, lane, at);
     if (op != BarrierOp::init && op != BarrierOp::invalidate) return finish(warp, at, phase);
     const uint64_t bits = phase.packed();
     memcpy(at, &bits, 8);
@@ -141,7 +151,10 @@ uint32_t testPhase(Warp& warp, const Instr& instr, uint32_t mask) {
   uint32_t ended = 0;
   eachLane(mask, [&](int lane) {
     const bool wanted = isParity ? (laneOf(warp, instr.r[2], 4, lane) & 1) != 0 : Phase(laneOf(warp, instr.r[2], 8, lane)).isOdd;
-    ended |= static_cast<uint32_t>(phaseAt(sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8)).isOdd != wanted) << lane;
+    const uint8_t* at = sharedAt(warp, lane, barrierAddress(warp, instr, lane), 8, 8);
+    if (phaseAt(at).isOdd == wanted) return;
+    ended |= 1u << lane;
+    if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->await(warp, lane, at);
   });
   if (instr.r[0] != kNoneGiven) {
     const uint32_t bits = (predicateOf(warp, instr.r[0]) & ~mask) | ended;
@@ -161,8 +174,14 @@ void copySmall(Warp& warp, const Instr& instr, uint32_t mask) {
     if (given > bytes) given = bytes;
     const uint64_t from = addressFrom(warp, words + copyFrom, lane);
     if (from % bytes != 0) failMisaligned(from, bytes);
-    if (given != 0) memcpy(value, memoryAt(warp, instr, lane, from, static_cast<unsigned>(given), 1, false), given);
-    memcpy(sharedAt(warp, lane, addressFrom(warp, words + copyTo, lane), bytes, bytes), value, bytes);
+    if (given != 0) {
+      const uint8_t* source = memoryAt(warp, instr, lane, from, static_cast<unsigned>(given), 1, false);
+      note(warp, instr, lane, source, static_cast<unsigned>(given), false);
+      memcpy(value, source, given);
+    }
+    uint8_t* to = sharedAt(warp, lane, addressFrom(warp, words + copyTo, lane), bytes, bytes);
+    note(warp, instr, lane, to, bytes, true);
+    memcpy(to, value, bytes);
   });
 }
 
@@ -219,6 +238,8 @@ void copyBulk(Warp& warp, const Instr& instr, uint32_t mask) {
       };
       const uint8_t* source = memoryAt(warp, instr, lane, from, bytes, 16, false);
       uint8_t* target = (to & kWindowMask) != 0 ? sharedAt(warp, lane, inBlock(to), bytes, 16) : memoryAt(warp, instr, lane, to, bytes, 16, true);
+      note(warp, instr, lane, source, bytes, false);
+      if (words[copyOperation] == kNoneGiven) note(warp, instr, lane, target, bytes, true);
       if (words[copyOperation] != kNoneGiven) {
         combine(static_cast<AtomicOp>(words[copyOperation]), static_cast<Type>(words[copyType]), target, source, bytes);
       } else if (words[copyMask] != kNoneGiven) {
@@ -246,7 +267,7 @@ void storeRemote(Warp& warp, const Instr& instr, uint32_t mask) {
       memcpy(value + each * index, &part, each);
     }
     uint8_t* to = sharedAt(warp, lane, addressFrom(warp, words + copyTo, lane), bytes, bytes);
-    if (words[copyOperation] == kNoneGiven) memcpy(to, value, bytes);
+    if (words[copyOperation] == kNoneGiven) note(warp, instr, lane, to, bytes, true), memcpy(to, value, bytes);
     else combine(static_cast<AtomicOp>(words[copyOperation]), type, to, value, bytes);
     completeBytes(warp, lane, addressFrom(warp, words + copyBarrier, lane), bytes);
   });

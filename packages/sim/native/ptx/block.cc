@@ -57,6 +57,7 @@ std::unique_ptr<Cluster> Worker::makeCluster() {
   const uint64_t threads = shape.block.count();
   const size_t warps = (threads + kLanes - 1) / kLanes;
   made->blocks.resize(shape.cluster.count());
+  if (isChecking()) made->checker = std::make_unique<Checker>(launch, *made);
   for (Block& block : made->blocks) {
     block.launch = &launch;
     block.cluster = made.get();
@@ -100,6 +101,7 @@ void Worker::start(Cluster& cluster, uint64_t number) {
   cluster.phase = 0;
   cluster.arrived = 0;
   cluster.passes = 0;
+  if (cluster.checker != nullptr) cluster.checker->start();
   const auto threads = static_cast<uint32_t>(shape.block.count());
   cluster.liveThreads = threads * static_cast<uint32_t>(cluster.blocks.size());
   const CodeOf& code = launch.module->program.functions[launch.kernel.function];
@@ -116,6 +118,7 @@ void Worker::start(Cluster& cluster, uint64_t number) {
       left -= left >= kLanes ? kLanes : left;
       memset(warp.arrived, 0, sizeof warp.arrived);
       warp.turn = 0;
+      warp.checkedLane = -1;
       warp.clusterPhase = 0;
       warp.splits.clear();
       Split split;
@@ -142,6 +145,24 @@ bool Worker::stopWaiting(Cluster& cluster) {
   }
   if (isOver) usleep(kIdleMicroseconds);
   return isOver;
+}
+
+// Names one that waits, and one that waits elsewhere.
+void Worker::failWaiting(const Cluster& cluster) const {
+  std::string first, other;
+  uint32_t line = 0;
+  for (const Block& block : cluster.blocks) {
+    for (const Warp& warp : block.warps) {
+      for (const Split& split : warp.splits) {
+        const uint32_t own = launch.module->program.code[split.pc].line;
+        std::string place = describePlace(launch, warp, __builtin_ctz(split.mask), split.pc, !first.empty());
+        if (first.empty()) first = std::move(place), line = own;
+        else if (other.empty() && own != line) other = std::move(place);
+      }
+    }
+  }
+  throw Fault{CUDA_ERROR_LAUNCH_FAILED, first + ": a barrier that not all threads reach: all threads of the block wait, " + (other.empty() ? "" : other + " elsewhere, ") + "and nobody is left to let them go on",
+              true};
 }
 
 Outcome Worker::run(Cluster& cluster, int budget) {
@@ -174,20 +195,32 @@ Outcome Worker::run(Cluster& cluster, int budget) {
       }
     }
     if (!isReady && stopWaiting(cluster)) return Outcome::yielded;
-    if (!isReady) throw Fault{CUDA_ERROR_LAUNCH_FAILED, "all threads of a block wait, and nobody is left to let them go on"};
+    if (!isReady) failWaiting(cluster);
   }
 }
 
-// Where the fault was, as far as it is known.
+std::string describePlace(const Launch& launch, const Warp& warp, int lane, uint32_t pc, bool isSameBlock) {
+  const Block& block = *warp.block;
+  const Program& program = launch.module->program;
+  char text[160];
+  std::string out;
+  if (!isSameBlock || block.cluster->blocks.size() > 1) {
+    snprintf(text, sizeof text, "block (%u, %u, %u), ", block.x, block.y, block.z);
+    out = text;
+  }
+  snprintf(text, sizeof text, "thread (%u, %u, %u), PTX line %u", warp.threadX[lane], warp.threadY[lane], warp.threadZ[lane], program.code[pc].line);
+  out += text;
+  if (pc >= program.sources.size() || program.sources[pc].line == 0) return out;
+  auto file = program.files.find(program.sources[pc].file);
+  return out + " (" + (file == program.files.end() ? "line" : file->second) + ":" + std::to_string(program.sources[pc].line) + ")";
+}
+
+// Where the fault was, as far as it is known: a warp's lanes go together, so without the checker it is the first of them that is named.
 std::string Worker::where() const {
   if (current_ == nullptr || running_ >= current_->splits.size()) return "";
-  const Block& block = *current_->block;
   const Split& split = current_->splits[running_];
-  const int lane = __builtin_ctz(split.mask | 1u << 31);
-  char text[160];
-  snprintf(text, sizeof text, "block (%u, %u, %u), warp %u, first thread (%u, %u, %u), PTX line %u: ", block.x, block.y, block.z, current_->index,
-           current_->threadX[lane], current_->threadY[lane], current_->threadZ[lane], launch.module->program.code[split.pc].line);
-  return text;
+  const int lane = current_->checkedLane >= 0 ? current_->checkedLane : __builtin_ctz(split.mask | 1u << 31);
+  return describePlace(launch, *current_, lane, split.pc, false) + ": ";
 }
 
 void Worker::run() {
@@ -227,7 +260,7 @@ void Worker::run() {
       }
     }
   } catch (const Fault& fault) {
-    launch.fail(fault.status, where() + fault.message);
+    launch.fail(fault.status, fault.isLocated ? fault.message : where() + fault.message);
   } catch (const std::bad_alloc&) {
     launch.fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the host has too little memory");
   }

@@ -108,7 +108,7 @@ void Decoder::barrier() {
     return;
   }
   take(".cta");
-  take(".aligned");
+  order_ = statement_->opcode == "bar" || take(".aligned") ? 1 : 0;
   const bool isArrive = take(".arrive"), isReduction = take(".red");
   if (!isArrive && !isReduction && !take(".sync")) wrong("unknown instruction '" + nameOf() + "'");
   uint8_t kind = isArrive ? 1 : 0;
@@ -125,7 +125,7 @@ void Decoder::barrier() {
     predicate = inputPredicate(operand(last), isNegated);
     result = output(operand(0), kind == 2 ? Type::u32 : Type::pred);
   }
-  take(".aligned");
+  if (take(".aligned")) order_ = 1;
   finishModifiers();
   if (last - first < 1 || last - first > 2) wrong("'" + nameOf() + "' has too few operands, or too many");
   const uint32_t number = input(operand(first), Type::u32), threads = last - first == 2 ? input(operand(first + 1), Type::u32) : kNoOperand;

@@ -154,6 +154,7 @@ void Decoder::atomic() {
   if (statement_->operands.size() > count) refuse();  // a cache policy, or a second destination
   finishModifiers();
   const Address at = address(operand(first), key.space);
+  order_ |= kStrong | kAtomic;
   const uint32_t value = input(operand(first + 1), key.type), other = op == AtomicOp::compareAndSwap ? input(operand(first + 2), key.type) : 0;
   const bool isWanted = !isReduction && operand(0).kind != OperandKind::sink;
   const uint32_t d = isWanted ? output(operand(0), key.type) : 0;

@@ -117,6 +117,7 @@ void Decoder::function(Function& from, CodeOf& to) {
 void Decoder::statement(const Statement& from) {
   statement_ = &from;
   isTaken_.assign(from.modifiers.size(), false);
+  order_ = 0;
   const auto& table = entries();
   const auto found = table.find(from.opcode);
   if (found == table.end()) return unsupported();
@@ -175,9 +176,12 @@ Rounding Decoder::takeRounding() {
 
 // How memory is shared makes no difference here: every access reaches memory at once.
 void Decoder::takeScope() {
-  for (auto each : {".volatile", ".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".mmio", ".cta", ".cluster", ".gpu", ".sys", ".gl",
+  for (std::string_view each : {".volatile", ".weak", ".relaxed", ".acquire", ".release", ".acq_rel", ".sc", ".mmio", ".cta", ".cluster", ".gpu", ".sys", ".gl",
                     ".ca", ".cg", ".cs", ".lu", ".cv", ".wb", ".wt", ".nc", ".unified"}) {
-    take(each);
+    if (!take(each) || each[1] == 'w' || each.size() < 4) continue;
+    constexpr std::pair<std::string_view, uint8_t> orders[] = {{".volatile", kStrong}, {".relaxed", kStrong}, {".mmio", kStrong}, {".acquire", kStrong | kAcquire},
+                                                               {".release", kStrong | kRelease}, {".acq_rel", kStrong | kAcquire | kRelease}};
+    for (auto& order : orders) order_ |= order.first == each ? order.second : 0;
   }
   for (size_t index = 0; index < isTaken_.size(); ++index) {
     const std::string_view word = statement_->modifiers[index];
@@ -227,11 +231,16 @@ Instr& Decoder::emitFlow(Flow flow) {
   Instr made;
   made.flow = flow;
   made.line = statement_->line;
+  made.order = order_;
   if (statement_->guard >= 0) {
     made.guard = 1 + place(static_cast<uint32_t>(statement_->guard));
     made.isGuardNegated = statement_->isGuardNegated;
   }
   program_.code.push_back(made);
+  if (isChecking()) {
+    program_.sources.resize(program_.code.size());
+    program_.sources.back() = {statement_->sourceFile, statement_->sourceLine};
+  }
   return program_.code.back();
 }
 

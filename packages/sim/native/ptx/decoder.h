@@ -162,6 +162,7 @@ class Decoder {
   std::vector<uint32_t> places_;
   uint32_t frameBytes_ = 0;
   uint32_t carryFlag_ = kNoOperand;
+  uint8_t order_ = 0;  // of the statement's access
   std::map<std::pair<uint64_t, unsigned>, uint32_t> constants_;
   struct Patch {
     size_t instr;

@@ -267,6 +267,7 @@ bool Worker::runSplit(Warp& warp, size_t index, int& budget) {
         }
         split.isReleased = false;
         if (instr.flow == Flow::warpSync) instr.run(warp, instr, active);
+        else if (warp.block->cluster->checker != nullptr) warp.block->cluster->checker->meetInWarp(warp, membersOf(warp, members, active), active);
         ++pc;
         break;
       }
@@ -336,6 +337,7 @@ void Worker::exitLanes(Warp& warp, uint32_t mask) {
   warp.live &= ~mask;
   Block& block = *warp.block;
   Cluster& cluster = *block.cluster;
+  if (cluster.checker != nullptr) cluster.checker->settle();
   cluster.liveThreads -= static_cast<uint32_t>(__builtin_popcount(mask));
   if (warp.live == 0) --block.liveWarps;
   for (unsigned number = 0; number < 16; ++number) {
@@ -380,6 +382,7 @@ void Worker::completeBarrier(Block& block, unsigned number) {
     if (each.live != 0 || barrier.expectedWarps != 0) ++arrived;
   }
   if (arrived < (barrier.expectedWarps != 0 ? barrier.expectedWarps : block.liveWarps)) return;
+  if (block.cluster->checker != nullptr) block.cluster->checker->meetInBlock(block, number);
   for (Warp& each : block.warps) {
     each.arrived[number] = 0;
     for (Split& split : each.splits) {
@@ -412,6 +415,7 @@ void Worker::checkClusterBarrier(Cluster& cluster) {
   if (cluster.arrived < cluster.liveThreads || cluster.arrived == 0) return;
   cluster.arrived = 0;
   ++cluster.phase;
+  if (cluster.checker != nullptr) cluster.checker->meetInCluster();
   for (Block& block : cluster.blocks) {
     for (Warp& warp : block.warps) {
       for (Split& split : warp.splits) {

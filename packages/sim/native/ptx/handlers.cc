@@ -9,6 +9,9 @@ namespace shoal::ptx {
 namespace base {
 Handler find(const Key& key);
 }
+namespace check {
+Handler find(const Key& key);
+}
 #if defined(__x86_64__)
 namespace v3 {
 Handler find(const Key& key);
@@ -17,6 +20,14 @@ namespace v4 {
 Handler find(const Key& key);
 }
 #endif
+
+bool isChecking() {
+  static const bool is = [] {
+    const char* text = getenv("SHOAL_SIM_CHECK");
+    return text != nullptr && *text == '1';
+  }();
+  return is;
+}
 
 Handler findHandler(const Key& key) {
   using Find = Handler (*)(const Key&);
@@ -36,6 +47,10 @@ Handler findHandler(const Key& key) {
 #endif
     return base::find;
   }();
+  if (isChecking()) {
+    if (key.op == Op::fence) return runCheckedFence;
+    if (Handler found = check::find(key)) return found;
+  }
   return find(key);
 }
 

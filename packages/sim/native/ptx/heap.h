@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "unwritten.h"
+
 namespace shoal::ptx {
 
 class Heap {
@@ -21,6 +23,7 @@ class Heap {
       free_.erase(at);
       if (rest != 0) free_[start + need] = rest;
       used_[start] = need;
+      markUnwritten(start, need);
       return start;
     }
     return 0;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/context.h"
+#include "core/report.h"
 #include "core/state.h"
 
 namespace shoal::ptx {
@@ -98,14 +99,6 @@ double timeLimit() {
   return limit;
 }
 
-bool isChecking() {
-  static const bool is = [] {
-    const char* text = getenv("SHOAL_SIM_CHECK");
-    return text != nullptr && *text == '1';
-  }();
-  return is;
-}
-
 }  // namespace
 
 Launch::Launch(std::shared_ptr<Context> ofContext, std::shared_ptr<Module> ofModule, const Kernel& ofKernel, const LaunchShape& ofShape,
@@ -158,7 +151,10 @@ void Launch::fail(CUresult status, const std::string& message) {
     status_ = status;
     isStopped_ = true;
   }
-  if (isChecking()) fprintf(stderr, "shoal: kernel %s, %s\n", kernel.name.c_str(), message.c_str());
+  if (!isChecking()) return;
+  const std::string report = "kernel " + kernel.name + ", " + message;
+  fprintf(stderr, "shoal: %s\n", report.c_str());
+  describeResult(status, report);
 }
 
 bool Launch::mustStop() {

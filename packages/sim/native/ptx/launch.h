@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "check.h"
 #include "core/allocation.h"
 #include "module.h"
 #include "problem.h"
@@ -92,7 +93,11 @@ struct Cluster {
   uint64_t phase = 0;
   uint32_t arrived = 0, liveThreads = 0;
   unsigned passes = 0;
+  std::unique_ptr<Checker> checker;  // where SHOAL_SIM_CHECK=1
 };
+
+// "block (0, 0, 0), thread (5, 0, 0), PTX line 12 (file.cu:3)"; shorter where the block is known.
+std::string describePlace(const Launch& launch, const Warp& warp, int lane, uint32_t pc, bool isSameBlock);
 
 enum class Outcome : uint8_t { finished, blocked, yielded };
 
@@ -125,6 +130,7 @@ class Worker {
   Frame* makeFrame(const CodeOf& code, Frame* parent);
   void release(Frame* frame);
   std::string where() const;
+  [[noreturn]] void failWaiting(const Cluster& cluster) const;
 
   std::vector<Range> ranges_;
   std::map<uint32_t, std::vector<Frame*>> freeFrames_;

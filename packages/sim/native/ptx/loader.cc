@@ -27,6 +27,9 @@ class Loader {
     findCalls();
     placeShared();
     Decoder(syntax_, module_->program).run();
+    for (auto& [number, name] : syntax_.files) {
+      if (isChecking()) module_->program.files[number] = std::string(name);
+    }
     fillGlobals();
     makeKernels();
     module_->ptxVersion = syntax_.versionMajor * 10 + syntax_.versionMinor;

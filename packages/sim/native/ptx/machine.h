@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +43,11 @@ struct Instr {
   bool isPrecise = false;        // atomics whose old value is wanted, and the like
   uint8_t count = 1;
   uint8_t extra = 0;
+  uint8_t order = 0;  // of memory instructions, for the checker; of barriers, whether all lanes have to come to the same one
 };
+
+// How an access is ordered.
+constexpr uint8_t kStrong = 1, kAcquire = 2, kRelease = 4, kAtomic = 8;
 
 // A parameter or argument of a function: a register, or bytes in the local memory of the frame.
 struct Passed {
@@ -76,6 +81,12 @@ struct Program {
   std::vector<std::vector<uint32_t>> tables;  // of indexed branches
   std::vector<CodeOf> functions;
   uint32_t slots = 0;
+  // Lines of the source, of each instruction, where the checker is on.
+  struct SourceLine {
+    uint32_t file, line;
+  };
+  std::vector<SourceLine> sources;
+  std::map<uint32_t, std::string> files;
 };
 
 struct Frame {
@@ -133,6 +144,7 @@ struct Warp {
   std::vector<Split> splits;
   uint32_t arrived[16] = {};   // lanes that have come to each barrier
   uint32_t turn = 0;
+  int checkedLane = -1;  // whose access is under way, where the checker is on
   uint32_t threadX[kLanes], threadY[kLanes], threadZ[kLanes];
 };
 
@@ -143,6 +155,11 @@ uint8_t* resolveWindow(Warp& warp, int lane, uint64_t address, unsigned size, bo
 [[noreturn]] void failOutOfRange(const char* space, uint64_t address, unsigned size);
 void readSpecial(Warp& warp, const Instr& instr, uint32_t mask);
 void runTrap(Warp& warp, const Instr& instr, uint32_t mask);
+
+// Whether SHOAL_SIM_CHECK=1: loops that check every access take the place of the fast ones.
+bool isChecking();
+void checkAccess(Warp& warp, const Instr& instr, int lane, const uint8_t* at, unsigned size, bool isWrite);
+void runCheckedFence(Warp& warp, const Instr& instr, uint32_t mask);
 
 // The loop for a key, built for the best instructions this processor has; null when there is none.
 Handler findHandler(const Key& key);

@@ -78,10 +78,11 @@ void Parser::run() {
       if (integer() != 64) refuseFeature(token.line, "an address size other than 64");
     } else if (token.is(".file")) {
       lexer_.next();
-      while (lexer_.peek().line == token.line && lexer_.peek().kind != TokenKind::end) lexer_.next();
+      sourceFile();
+      skipLine(token.line);
     } else if (token.is(".loc")) {
       lexer_.next();
-      while (lexer_.peek().line == token.line && lexer_.peek().kind != TokenKind::end) lexer_.next();
+      skipLine(token.line);
     } else if (token.is(".section")) {
       section();
     } else if (token.is(".pragma") || token.is(".alias")) {
@@ -120,6 +121,26 @@ void Parser::target() {
     if (number < 50 || number > 999) refuseFeature(token.line, "the target " + std::string(token.text));
     syntax_.target = number;
   } while (accept(","));
+}
+
+void Parser::skipLine(unsigned line) {
+  while (lexer_.peek().line == line && lexer_.peek().kind != TokenKind::end) lexer_.next();
+}
+
+// `.file 1 "name"`: for reports only, so nothing is refused here.
+void Parser::sourceFile() {
+  if (lexer_.peek().kind != TokenKind::integer) return;
+  const auto number = static_cast<uint32_t>(lexer_.next().bits);
+  if (lexer_.peek().kind == TokenKind::string) syntax_.files[number] = lexer_.peek().text;
+}
+
+// `.loc 1 27 5`: the file and the line of what follows.
+void Parser::sourceLine(unsigned line) {
+  if (lexer_.peek().kind == TokenKind::integer && lexer_.peek().line == line) {
+    sourceFile_ = static_cast<uint32_t>(lexer_.next().bits);
+    if (lexer_.peek().kind == TokenKind::integer) sourceLine_ = static_cast<uint32_t>(lexer_.peek().bits);
+  }
+  skipLine(line);
 }
 
 void Parser::section() {

@@ -59,6 +59,9 @@ class Parser {
   void labelled(const Token& label);
   void statement(const Token& first);
   void directiveInBody();
+  void sourceFile();
+  void sourceLine(unsigned line);
+  void skipLine(unsigned line);
 
   // operands
   Operand operand(unsigned depth);
@@ -73,6 +76,7 @@ class Parser {
   Syntax& syntax_;
   bool hasParts_ = false;  // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;
+  uint32_t sourceFile_ = 0, sourceLine_ = 0;
   std::vector<Scope> scopes_;
 };
 

@@ -202,6 +202,7 @@ void Parser::function(bool isKernel, bool isExtern) {
 
 // A function's block and those within it. Not recursive: the depth is the input's.
 void Parser::body() {
+  sourceFile_ = sourceLine_ = 0;
   size_t depth = 1;
   scopes_.emplace_back();
   while (depth > 0) {
@@ -225,7 +226,7 @@ void Parser::body() {
         } while (accept(","));
         expect(";");
       } else if (token.is(".loc")) {
-        while (lexer_.peek().line == token.line && lexer_.peek().kind != TokenKind::end) lexer_.next();
+        sourceLine(token.line);
       } else if (token.is(".pragma")) {
         skipStatement();
       } else {
@@ -295,6 +296,8 @@ void Parser::statement(const Token& first) {
   }
   if (token.kind != TokenKind::name || token.text[0] == '%') unexpected(token);
   made.line = token.line;
+  made.sourceFile = sourceFile_;
+  made.sourceLine = sourceLine_;
   made.opcode = token.text;
   hasParts_ = token.text[0] == 'v' && !token.is("vote");
   while (lexer_.peek().kind == TokenKind::dotted) made.modifiers.push_back(lexer_.next().text);

@@ -23,6 +23,7 @@ struct Refusal {
 struct Fault {
   CUresult status;
   std::string message;
+  bool isLocated = false;  // the message says where it was
 };
 
 }  // namespace shoal::ptx

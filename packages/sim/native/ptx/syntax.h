@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -56,6 +57,7 @@ struct Operand {
 
 struct Statement {
   unsigned line = 0;
+  uint32_t sourceFile = 0, sourceLine = 0;  // of the .loc before it
   int32_t guard = -1;
   bool isGuardNegated = false;
   std::string_view opcode;
@@ -91,6 +93,7 @@ struct Syntax {
   unsigned target = 0;
   std::deque<Variable> variables;
   std::deque<Function> functions;
+  std::map<uint32_t, std::string_view> files;
   std::vector<Variable*> globals;  // of the module: .global, .const, .shared
   std::unordered_map<std::string_view, Variable*> variableNames;
   std::unordered_map<std::string_view, Function*> functionNames;

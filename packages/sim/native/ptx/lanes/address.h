@@ -14,7 +14,7 @@ SHOAL_INLINE uint64_t addressOf(const Warp& warp, const Instr& instr, uint32_t o
 
 // One lane's memory; `size` bytes, which the address must be a multiple of.
 template <Space space>
-SHOAL_INLINE uint8_t* memoryOf(Warp& warp, const Instr& instr, Range& range, int lane, uint64_t address, unsigned size, bool isWrite) {
+SHOAL_INLINE uint8_t* foundMemory(Warp& warp, const Instr& instr, Range& range, int lane, uint64_t address, unsigned size, bool isWrite) {
   if (__builtin_expect((address & (size - 1)) != 0, 0)) failMisaligned(address, size);
   if (space == Space::shared) {
     if (__builtin_expect(address + size > warp.sharedBytes || address > warp.sharedBytes, 0)) return resolveWindow(warp, lane, kSharedWindow + (address & 0xffffffff), size, isWrite);
@@ -30,9 +30,25 @@ SHOAL_INLINE uint8_t* memoryOf(Warp& warp, const Instr& instr, Range& range, int
   return resolveGlobal(warp, range, address, size, isWrite);
 }
 
+template <Space space>
+SHOAL_INLINE uint8_t* memoryOf(Warp& warp, const Instr& instr, Range& range, int lane, uint64_t address, unsigned size, bool isWrite) {
+#ifdef SHOAL_CHECK
+  warp.checkedLane = lane;
+  uint8_t* at = foundMemory<space>(warp, instr, range, lane, address, size, isWrite);
+  if (space != Space::local) checkAccess(warp, instr, lane, at, size, isWrite);
+  warp.checkedLane = -1;
+  return at;
+#else
+  return foundMemory<space>(warp, instr, range, lane, address, size, isWrite);
+#endif
+}
+
 // All lanes' memory side by side: a warp's usual access. Null when it is not so.
 template <Space space>
 SHOAL_INLINE uint8_t* contiguous(Warp& warp, const Instr& instr, uint32_t mask, uint32_t operand, unsigned size, bool isWrite) {
+#ifdef SHOAL_CHECK
+  return nullptr;
+#endif
   if (mask != ~0u || space == Space::local) return nullptr;
   uint64_t first;
   bool is = true;

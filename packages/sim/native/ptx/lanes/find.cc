@@ -3,6 +3,14 @@
 
 namespace shoal::ptx::SHOAL_LANES {
 
+#ifdef SHOAL_CHECK
+// Those that touch memory.
+Handler find(const Key& key) {
+  if (Handler found = findMemory(key)) return found;
+  if (Handler found = findAtomic(key)) return found;
+  return findFragment(key);
+}
+#else
 Handler find(const Key& key) {
   const bool isHalf = key.type == Type::f16 || key.type == Type::f16x2 || key.type == Type::bf16 || key.type == Type::bf16x2;
   const bool isReal = key.type == Type::f32 || key.type == Type::f64;
@@ -17,5 +25,6 @@ Handler find(const Key& key) {
   if (Handler found = findFragment(key)) return found;
   return findWarp(key);
 }
+#endif
 
 }  // namespace shoal::ptx::SHOAL_LANES
