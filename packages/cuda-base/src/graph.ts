@@ -20,6 +20,5 @@ export {
   eventRecordNode,
   eventWaitNode,
   hostNode,
-  type MemoryOperation,
   memoryOperationsNode,
 } from './graph/orderNodes.js'

@@ -37,6 +37,7 @@ export {
   pointerAttribute,
   pointerAttributes,
   pointerInfo,
+  prepareCopies,
   type RangeAttribute,
   type RangeAttributes,
   type RangeLocationType,

@@ -21,7 +21,6 @@ export {
   type GraphUpdateResult,
   hostNode,
   type InstantiateOptions,
-  type MemoryOperation,
   memoryOperationsNode,
   NodeDescription,
   type NodeOptions,

@@ -21,6 +21,7 @@ export { GrowableBuffer, type GrowableBufferOptions } from './memory/growableBuf
 export { ManagedBuffer, type ManagedOptions } from './memory/managedBuffer.js'
 export { MemoryPool, type MemoryPoolOptions } from './memory/memoryPool.js'
 export { PinnedBuffer, type PinnedOptions } from './memory/pinnedBuffer.js'
+export { prepareCopies } from './memory/preparedCopies.js'
 export { availableSharedMemory, maxActiveBlocks, type OccupancyOptions } from './occupancy/occupancy.js'
 export { pointerInfo } from './pointer/pointer.js'
 export { Stream, type StreamOptions } from './stream/stream.js'

@@ -1,7 +1,9 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
+import { cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, createHostCallback, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
+  type MemoryLike,
   type OptionKeys,
   optionalBoolean,
   requireAddress,
@@ -26,6 +28,7 @@ import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
 import { settle, streamStatus } from '../waiting/wait.js'
+import { encodeOperations, type MemoryOperation, type WordCondition } from './memoryOperations.js'
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
 const nonBlockingFlag = 1
@@ -234,6 +237,36 @@ export class Stream extends Resource implements StreamLike {
     callInContext(context._handle)
     const status: number = context._cuda.calls.streamWaitEvent(handle, mark, 0)
     if (status !== Status.success) throw context._error(status, 'streamWaitEvent')
+    return this
+  }
+
+  /**
+   * Writes words of memory, and waits for words, in this order and in the order of the stream (`cuStreamBatchMemOp`); at most
+   * 256. A wait ends when somebody writes the word: a kernel, a copy, another stream or process, a GPU's peer.
+   * @throws TypeError, RangeError; DisposedError, StatusError
+   *
+   * @example
+   * consumer.memoryOperations([{ operation: 'wait', memory: flag, value: 1 }])
+   * producer.memoryOperations([{ operation: 'write', memory: flag, value: 1 }])
+   */
+  memoryOperations(operations: readonly MemoryOperation[]): this {
+    return this.#operate(operations, 'Stream.memoryOperations')
+  }
+
+  /** Writes a word of 4 or 8 bytes (`cuStreamBatchMemOp`). @throws as {@link memoryOperations} */
+  writeValue(memory: MemoryLike, value: number | bigint): this {
+    return this.#operate([{ operation: 'write', memory, value }], 'Stream.writeValue')
+  }
+
+  /** What is queued from now on waits until a word of 4 or 8 bytes has the value (`cuStreamBatchMemOp`). @throws as {@link memoryOperations} */
+  waitValue(memory: MemoryLike, value: number | bigint, condition: WordCondition = 'geq'): this {
+    return this.#operate([{ operation: 'wait', memory, value, condition }], 'Stream.waitValue')
+  }
+
+  #operate(operations: readonly MemoryOperation[], api: string): this {
+    const { handle, context } = this
+    const { memory, count } = encodeOperations(operations, api)
+    context._callDriver('cuStreamBatchMemOp', () => cuStreamBatchMemOp(handle, count, memory, 0))
     return this
   }
 

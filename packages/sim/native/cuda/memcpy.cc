@@ -228,6 +228,31 @@ CUresult copy2D(const CUDA_MEMCPY2D* c, CUstream handle, bool perThread, bool is
   return copy3D(&described, handle, perThread, isAsynchronous);
 }
 
+// Copies in no order among each other; one after the other is one such order.
+CUresult copyBatch(const CUdeviceptr* targets, const CUdeviceptr* sources, const size_t* sizes, size_t count, const CUmemcpyAttributes* attributes,
+                   const size_t* attributeIndices, size_t attributeCount, CUstream handle, bool perThread) {
+  return onStream(handle, perThread, [&](auto& stream, auto&) -> CUresult {
+    if (count == 0 || targets == nullptr || sources == nullptr || sizes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (attributes == nullptr || attributeIndices == nullptr || attributeCount == 0 || attributeCount > count) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->kind == StreamKind::legacyDefault) return CUDA_ERROR_INVALID_VALUE;
+    size_t last = 0;
+    for (size_t index = 0; index < attributeCount; ++index) {
+      const bool isAscending = index == 0 ? attributeIndices[0] == 0 : attributeIndices[index] > last;
+      const int order = attributes[index].srcAccessOrder;
+      if (!isAscending || attributeIndices[index] >= count || order < 1 || order > 3) return CUDA_ERROR_INVALID_VALUE;
+      last = attributeIndices[index];
+    }
+    for (size_t index = 0; index < count; ++index) {
+      if (sizes[index] == 0) return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (size_t index = 0; index < count; ++index) {
+      const CUresult status = copy(Side::any, targets[index], Side::any, sources[index], sizes[index], handle, perThread, true);
+      if (status != CUDA_SUCCESS) return status;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 CUresult CopyWork::prepare(const std::shared_ptr<Stream>&, Operation& operation) const {
@@ -265,3 +290,9 @@ SHOAL_TWIN(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D* pCopy), copy2D(p
 SHOAL_TWIN(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D* pCopy, CUstream hStream), copy2D(pCopy, hStream, perThread, true))
 SHOAL_TWIN(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D* pCopy), copy3D(pCopy, nullptr, perThread, false))
 SHOAL_TWIN(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D* pCopy, CUstream hStream), copy3D(pCopy, hStream, perThread, true))
+SHOAL_TWIN(cuMemcpyBatchAsync_v2, _ptsz,
+           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, CUstream hStream),
+           copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread))
+SHOAL_TWIN(cuMemcpyBatchAsync, _ptsz,
+           (CUdeviceptr * dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs, size_t* failIdx, CUstream hStream),
+           ((void)failIdx, copyBatch(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream, perThread)))

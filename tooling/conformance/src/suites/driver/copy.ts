@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Device, DeviceBuffer, type Stream } from '@shoal/driver'
+import { type Device, DeviceBuffer, PinnedBuffer, prepareCopies, type Stream } from '@shoal/driver'
 import type { CaseContext, Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
 import { queueDelay } from '../../support/delay.js'
@@ -158,6 +158,34 @@ export const copySuite: Suite = {
         })
         await checkPeerCopy(t, first, second)
         await checkPeerCopy(t, second, first)
+      },
+    },
+    {
+      name: 'many copies at once, of host and device memory, keep every bit',
+      async run(t) {
+        const stream = t.own(t.device.createStream({ nonBlocking: true }))
+        const lengths = Array.from({ length: 200 }, () => t.random.integer(1, 5000))
+        const total = lengths.reduce((sum, length) => sum + length, 0)
+        const data = t.random.array('u8', total)
+        const host = t.own(PinnedBuffer.from(t.device, data))
+        const from = DeviceBuffer.view(t.device, host, 'u8')
+        const middle = t.own(DeviceBuffer.zeros(t.device, 'u8', total))
+        const to = t.own(DeviceBuffer.zeros(t.device, 'u8', total))
+        let end = 0
+        const parts = lengths.map((length) => {
+          end += length
+          return [end - length, end] as const
+        })
+        const both = [
+          [middle, from],
+          [to, middle],
+        ] as const
+        for (const [target, source] of both) {
+          const copies = parts.map((part) => ({ target: target.slice(...part), source: source.slice(...part) }))
+          prepareCopies(t.device, copies).launch({ stream })
+        }
+        await stream.synchronize()
+        assertSameBits(await to.toArray(), data, '200 copies up and across')
       },
     },
   ],

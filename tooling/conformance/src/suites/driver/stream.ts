@@ -186,5 +186,25 @@ export const streamSuite: Suite = {
         assert.throws(() => Stream.adopt(t.device.primaryContext, 1n), RangeError)
       },
     },
+    {
+      name: 'streams wait for words that others write',
+      async run(t) {
+        const [one, two] = [0, 1].map(() => t.own(t.device.createStream({ nonBlocking: true })))
+        assert(one !== undefined && two !== undefined)
+        for (const dtype of ['u32', 'u64'] as const) {
+          const words = t.own(DeviceBuffer.zeros(t.device, dtype, 3))
+          const word = (index: number) => words.slice(index, index + 1)
+          const value = t.random.integer(1, 2 ** 31)
+          one.waitValue(word(0), value, 'eq').memoryOperations([
+            { operation: 'write', memory: word(1), value: value + 1 },
+            { operation: 'wait', memory: word(2), value: 4, condition: 'and' },
+          ])
+          assert.equal(one.query(), false)
+          two.writeValue(word(0), value).waitValue(word(1), value).writeValue(word(2), 6)
+          await Promise.all([one.synchronize({ timeout: 20_000 }), two.synchronize({ timeout: 20_000 })])
+          assert.deepEqual([...(await words.toArray())].map(Number), [value, value + 1, 6])
+        }
+      },
+    },
   ],
 }

@@ -1,0 +1,78 @@
+import { NativeMemory } from '@shoal/ffi'
+import {
+  type MemoryLike,
+  type OptionKeys,
+  outOfRange,
+  requireKeyOf,
+  requireList,
+  requireOneOf,
+  requireOptions,
+  toMemoryRange,
+  wrongType,
+} from '@shoal/types'
+
+/** What ends a wait for a word: it is at least the value (cyclically), equal to it, has a bit of it, or lacks a bit of both. */
+export type WordCondition = 'geq' | 'eq' | 'and' | 'nor'
+
+/** A word of memory that a stream writes, or waits for. */
+export interface MemoryOperation {
+  readonly operation: 'write' | 'wait'
+  /** Memory of 4 or 8 bytes, the word. */
+  readonly memory: MemoryLike
+  readonly value: number | bigint
+  /** Of a wait. Default: 'geq'. */
+  readonly condition?: WordCondition | undefined
+}
+
+/** Operations as C reads them: an array of `CUstreamBatchMemOpParams`. */
+export interface EncodedOperations {
+  readonly memory: NativeMemory
+  readonly count: number
+  /** The words, each with a check that throws once it is gone. */
+  readonly needs: ReadonlyMap<object, () => void>
+}
+
+const operationKeys: OptionKeys<MemoryOperation> = { operation: true, memory: true, value: true, condition: true }
+const conditions: { readonly [C in WordCondition]: number } = { geq: 0, eq: 1, and: 2, nor: 3 }
+const mostOperations = 256
+
+// CUstreamBatchMemOpParams, and CUstreamBatchMemOpType by the bytes of a word.
+const layout = { bytes: 48, address: 8, value: 16, flags: 24 } as const
+const codes = { wait: { 4: 1, 8: 4 }, write: { 4: 2, 8: 5 } } as const
+
+/** @throws TypeError, RangeError; DisposedError */
+export function encodeOperations(operations: readonly MemoryOperation[], api: string): EncodedOperations {
+  const list = requireList(operations, api, 'operations', 'an array of operations')
+  if (list.length === 0 || list.length > mostOperations) {
+    throw outOfRange(api, 'operations', `1 to ${mostOperations} operations`, list.length)
+  }
+  const needs = new Map<object, () => void>()
+  const memory = NativeMemory.allocate(list.length * layout.bytes)
+  const view = new DataView(memory.buffer)
+  for (const [index, wanted] of list.entries()) {
+    const name = `operations[${index}]`
+    requireOptions(wanted, api, operationKeys, name)
+    const kind = requireOneOf(wanted.operation, api, `${name}.operation`, ['write', 'wait'])
+    const word = wanted.memory
+    const { address, byteLength } = toMemoryRange(word, api, `${name}.memory`)
+    if (byteLength !== 4 && byteLength !== 8)
+      throw outOfRange(api, `${name}.memory`, 'memory of 4 or 8 bytes', byteLength)
+    needs.set(word, () => void toMemoryRange(word, api, `${name}.memory`))
+    const condition = requireKeyOf(wanted.condition ?? 'geq', api, `${name}.condition`, conditions)
+    const at = index * layout.bytes
+    view.setInt32(at, codes[kind][byteLength], true)
+    view.setBigUint64(at + layout.address, address, true)
+    view.setBigUint64(at + layout.value, wordOf(wanted.value, byteLength, api, `${name}.value`), true)
+    view.setUint32(at + layout.flags, kind === 'wait' ? condition : 0, true)
+  }
+  return { memory, count: list.length, needs }
+}
+
+function wordOf(value: unknown, byteLength: number, api: string, name: string): bigint {
+  const bits = byteLength * 8
+  const expected = `an integer from 0 to 2^${bits} - 1`
+  if (typeof value !== 'bigint' && !Number.isInteger(value)) throw wrongType(api, name, expected, value)
+  const word = BigInt(value as number | bigint)
+  if (word < 0n || word >= 2n ** BigInt(bits)) throw outOfRange(api, name, expected, value)
+  return word
+}

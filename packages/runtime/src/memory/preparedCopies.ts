@@ -1,0 +1,11 @@
+import { type BatchedCopy, type PreparedCopies, prepareCopies as prepare } from '@shoal/cuda-base'
+import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
+
+/**
+ * Checks and packs many copies, to be queued together by `launch({ stream })`, on streams of the current device or of the
+ * one named (`cuMemcpyBatchAsync`).
+ * @throws TypeError, RangeError for copies whose ends are not equally long; DisposedError
+ */
+export function prepareCopies(copies: readonly BatchedCopy[], options: DeviceOption = {}): PreparedCopies {
+  return prepare(ownerAndRest(options, 'prepareCopies')[0], copies)
+}
