@@ -41,6 +41,8 @@ export {
   type RangeAttribute,
   type RangeAttributes,
   type RangeLocationType,
+  RegisteredBuffer,
+  type RegisterOptions,
   rangeAttribute,
   rangeAttributes,
   Stream,

@@ -15,6 +15,11 @@ export function registerPinned(buffer: ArrayBufferLike, memory: PinnedOwner): vo
   byArrayBuffer.set(buffer, memory)
 }
 
+/** The ArrayBuffer is ordinary memory again. */
+export function forgetPinned(buffer: ArrayBufferLike): void {
+  byArrayBuffer.delete(buffer)
+}
+
 /** The page-locked memory that a typed array looks into, if any. */
 export function pinnedOwnerOf(array: ArrayBufferView): PinnedOwner | undefined {
   return byArrayBuffer.get(bufferOf(array))

@@ -99,6 +99,8 @@ export {
   cuMemGetInfo,
   cuMemHostAlloc,
   cuMemHostGetDevicePointer,
+  cuMemHostRegister,
+  cuMemHostUnregister,
   cuMemImportFromShareableHandle,
   cuMemMap,
   cuMemPoolCreate,

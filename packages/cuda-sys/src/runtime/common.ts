@@ -39,6 +39,8 @@ export {
   cudaGetLastError,
   cudaHostAlloc,
   cudaHostGetDevicePointer,
+  cudaHostRegister,
+  cudaHostUnregister,
   cudaIpcCloseMemHandle,
   cudaIpcGetEventHandle,
   cudaIpcGetMemHandle,

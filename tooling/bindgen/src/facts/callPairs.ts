@@ -78,6 +78,8 @@ export const sharedCalls: readonly string[] = [
   'memGetInfo',
   'memHostAlloc',
   'memHostGetDevicePointer',
+  'memHostRegister',
+  'memHostUnregister',
   'memPoolCreate',
   'memPoolDestroy',
   'memPoolExportPointer',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { DeviceBuffer, DisposedError, PinnedBuffer } from '@shoal/driver'
+import { DeviceBuffer, DisposedError, PinnedBuffer, RegisteredBuffer } from '@shoal/driver'
 import { dtypes, memoryProtocol } from '@shoal/types'
 import type { Suite } from '../../suite.js'
 import { assertSameBits } from '../../support/compare.js'
@@ -93,6 +93,26 @@ export const pinnedSuite: Suite = {
           TypeError,
         )
         assert.throws(() => PinnedBuffer.allocate(t.device, 'u8', -1), RangeError)
+      },
+    },
+    {
+      name: 'an array of the program is page-locked where it lies, and as before afterwards',
+      async run(t) {
+        const stream = t.own(t.device.createStream({ nonBlocking: true }))
+        for (const length of [1, 1001, 1_000_003]) {
+          const values = t.random.array('f32', length)
+          const expected = values.slice()
+          const memory = t.own(DeviceBuffer.zeros(t.device, 'f32', length))
+          const registered = t.own(RegisteredBuffer.register(t.device, values.buffer as ArrayBuffer))
+          memory.copyFrom(values, { stream })
+          await stream.synchronize()
+          values.fill(0)
+          await memory.copyTo(values, { stream })
+          assertSameBits(values, expected, `${length} floats there and back`)
+          registered.dispose()
+          memory.copyFrom(values, { stream })
+          assertSameBits(await memory.toArray({ stream }), expected, `${length} floats, as an ordinary array`)
+        }
       },
     },
   ],

@@ -1,0 +1,16 @@
+import { RegisteredBuffer as BaseBuffer, type RegisterOptions as BaseOptions } from '@shoal/cuda-base'
+import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
+import { withFactories } from '../withFactories.js'
+
+/** How memory is registered. */
+export interface RegisterOptions extends BaseOptions, DeviceOption {}
+
+/** An `ArrayBuffer` of the program's own, page-locked where it lies (`cudaHostRegister`). */
+export type RegisteredBuffer = BaseBuffer
+export const RegisteredBuffer = withFactories(BaseBuffer, {
+  /** Page-locks a whole `ArrayBuffer`, for the current device or the one named (`cudaHostRegister`). */
+  register(buffer: ArrayBuffer, options: RegisterOptions = {}): RegisteredBuffer {
+    const [owner, rest] = ownerAndRest(options, 'RegisteredBuffer.register')
+    return BaseBuffer.register(owner, buffer, rest)
+  },
+})
