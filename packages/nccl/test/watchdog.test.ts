@@ -174,7 +174,7 @@ test('a time limit aborts the communicator and names what was waited for', async
     reason: 'timeout',
     rank: 0,
     worldSize: 2,
-    device: 0,
+    deviceOrdinal: 0,
     lastOperation: 'ncclAllReduce',
     cause: { code: 'SHOAL_TIMEOUT', timeout: 100 },
   })

@@ -59,7 +59,7 @@ export class CommunicatorAbortedError extends ShoalError {
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of the device. */
-  readonly device: number
+  readonly deviceOrdinal: number
   /** The operation that was last queued. */
   declare readonly lastOperation?: string
   /** Ranks that are gone, where the reason of the signal names them; in the numbering of whoever fired the signal. */
@@ -71,7 +71,7 @@ export class CommunicatorAbortedError extends ShoalError {
     this.reason = options.reason
     this.rank = options.rank
     this.worldSize = options.worldSize
-    this.device = options.deviceOrdinal
+    this.deviceOrdinal = options.deviceOrdinal
     if (options.lastOperation !== undefined) this.lastOperation = options.lastOperation
     if (options.lostRanks !== undefined) this.lostRanks = options.lostRanks
   }
@@ -175,7 +175,7 @@ export class CommunicatorStateError extends ShoalError {
   /** Number of ranks. */
   readonly worldSize: number
   /** Ordinal of the device. */
-  readonly device: number
+  readonly deviceOrdinal: number
 
   constructor(options: CommunicatorStateErrorOptions) {
     const { operation, state, rank, worldSize, deviceOrdinal } = options
@@ -184,7 +184,7 @@ export class CommunicatorStateError extends ShoalError {
     this.state = state
     this.rank = rank
     this.worldSize = worldSize
-    this.device = deviceOrdinal
+    this.deviceOrdinal = deviceOrdinal
   }
 }
 

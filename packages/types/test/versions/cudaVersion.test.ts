@@ -1,4 +1,4 @@
-import { CudaVersion, NcclVersion, NvshmemVersion } from '@shoal/types'
+import { CudaVersion } from '@shoal/types'
 import { describe, expect, it } from 'vitest'
 
 describe('CudaVersion', () => {
@@ -48,47 +48,4 @@ describe('CudaVersion', () => {
     expect(() => CudaVersion.of(12, 0.5)).toThrow(TypeError)
     expect(() => CudaVersion.of(12, 1).atLeast(Number.NaN)).toThrow(TypeError)
   })
-})
-
-describe('NcclVersion', () => {
-  it.each([
-    [23007, '2.30.7'],
-    [22809, '2.28.9'],
-    [20903, '2.9.3'],
-    [21003, '2.10.3'],
-    // Before 2.9 the minor had one digit less.
-    [2708, '2.7.8'],
-    [2804, '2.8.4'],
-    [2304, '2.3.4'],
-  ])('%d is %s', (value, text) => {
-    const version = NcclVersion.from(value)
-    expect(String(version)).toBe(text)
-    expect(NcclVersion.parse(text)).toEqual(version)
-    expect(NcclVersion.of(version.major, version.minor, version.patch).value).toBe(value)
-  })
-
-  it('orders across the change of the number', () => {
-    expect(NcclVersion.from(2804).compare(NcclVersion.from(20903))).toBeLessThan(0)
-    expect(NcclVersion.from(23007).atLeast(2, 28, 7)).toBe(true)
-    expect(NcclVersion.from(22803).atLeast(2, 28, 7)).toBe(false)
-    expect(NcclVersion.from(23007).compare(NcclVersion.of(2, 30, 7))).toBe(0)
-  })
-})
-
-describe('NvshmemVersion', () => {
-  it('reads the number, the parts and the text', () => {
-    const version = NvshmemVersion.from(30405)
-    expect(String(version)).toBe('3.4.5')
-    expect(NvshmemVersion.of(3, 4, 5)).toEqual(version)
-    expect(NvshmemVersion.parse('3.4.5')).toEqual(version)
-    expect(() => NvshmemVersion.from(9)).toThrow(RangeError)
-  })
-})
-
-it('refuses to compare versions of different libraries', () => {
-  expect(() => CudaVersion.of(12, 8).compare(NcclVersion.of(2, 30))).toThrow(
-    'LibraryVersion.compare: other must be a version of cuda, not an object of class NcclVersion',
-  )
-  expect(() => NcclVersion.of(2, 30).atLeast(CudaVersion.of(12))).toThrow(TypeError)
-  expect(() => CudaVersion.of(12).compare(undefined as never)).toThrow(TypeError)
 })

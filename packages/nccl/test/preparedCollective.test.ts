@@ -1,0 +1,100 @@
+import { inspect } from 'node:util'
+import { type Communicator, group, type PreparedCollective, prepareGroup } from '@shoal/nccl'
+import { DisposedError } from '@shoal/types'
+import { describe, expect, test } from 'vitest'
+import {
+  type Buffer,
+  buffers,
+  communicators,
+  contents,
+  devices,
+  inPlace,
+  ranks,
+  streams,
+} from './fixtures/twoPreparedRanks.js'
+
+const { DeviceBuffer } = await import('@shoal/cuda-base')
+
+describe('a PreparedCollective', () => {
+  test('is queued by each launch, with what its memory holds then', () => {
+    const prepared = ranks.map(inPlace)
+    for (const sum of [3, 6, 12]) {
+      group(() => {
+        for (const one of prepared) one.launch()
+      })
+      expect(contents().map(([first]) => first)).toEqual([sum, sum])
+    }
+    expect(inspect(prepared[0])).toBe("PreparedCollective { operation: 'ncclAllReduce' }")
+  })
+
+  test('exists of all four that ranks do alike', () => {
+    const wide = devices.map((device) => DeviceBuffer.zeros(device, 'f32', 4))
+    const narrow = devices.map((device) => DeviceBuffer.zeros(device, 'f32', 1))
+    const halves = devices.map((device, rank) => DeviceBuffer.from(device, Float32Array.of(rank + 1, 10 * (rank + 1))))
+    const make = (of: (rank: number, communicator: Communicator, stream: never) => PreparedCollective): void => {
+      prepareGroup(ranks.map((rank) => of(rank, communicators[rank] as Communicator, streams[rank] as never))).launch()
+    }
+    const at = <T>(list: readonly T[], rank: number): T => list[rank] as T
+    const read = (list: readonly Buffer[]): number[][] =>
+      list.map((buffer, rank) => [...buffer.toArraySync({ stream: streams[rank] })])
+    make((rank, communicator, stream) => communicator.prepareAllGather(at(halves, rank), at(wide, rank), { stream }))
+    expect(read(wide)).toEqual([
+      [1, 10, 2, 20],
+      [1, 10, 2, 20],
+    ])
+    make((rank, communicator, stream) =>
+      communicator.prepareReduceScatter(at(halves, rank), at(narrow, rank), { stream }),
+    )
+    expect(read(narrow)).toEqual([[3], [30]])
+    make((rank, communicator, stream) => communicator.prepareAllToAll(at(halves, rank), at(buffers, rank), { stream }))
+    expect(read(buffers)).toEqual([
+      [1, 2],
+      [10, 20],
+    ])
+    for (const buffer of [...wide, ...narrow, ...halves]) buffer.dispose()
+  })
+
+  test('refuses wrong arguments by its own name, and later what is gone', async () => {
+    const [communicator, buffer, stream] = [communicators[0] as Communicator, buffers[0] as Buffer, streams[0] as never]
+    expect(() => communicator.prepareAllReduce(buffer, buffers[1] as Buffer, { stream })).toThrow(
+      'Communicator.prepareAllReduce: recv',
+    )
+    expect(() => communicator.prepareAllGather(buffer, buffer, { stream, root: 1 } as never)).toThrow(
+      "Communicator.prepareAllGather: options must have only the keys stream, count, dtype, not 'root'",
+    )
+    const prepared = inPlace(0)
+    buffer.dispose()
+    expect(() => prepared.launch()).toThrow(DisposedError)
+    const other = inPlace(1)
+    await communicators[1]?.destroy()
+    expect(() => other.launch()).toThrow(DisposedError)
+  })
+})
+
+describe('what is gone when a prepared collective is launched', () => {
+  test.each([
+    ['a communicator that was destroyed', () => communicators[0]?.destroy()],
+    ['a communicator that was aborted', () => communicators[0]?.abort()],
+    ['its memory', () => buffers[0]?.dispose()],
+    ['its stream', () => streams[0]?.dispose()],
+  ] as const)('%s', async (_, end) => {
+    const prepared = ranks.map(inPlace) as [PreparedCollective, PreparedCollective]
+    const together = prepareGroup(prepared)
+    together.launch()
+    expect(contents().map(([first]) => first)).toEqual([3, 3])
+    await end()
+    const thrown = (fn: () => void): unknown => {
+      try {
+        fn()
+      } catch (error) {
+        return (error as { code?: unknown }).code
+      }
+      return 'nothing'
+    }
+    const launches = [() => prepared[0].launch(), () => together.launch(), () => group(() => prepared[0].launch())]
+    expect(launches.map(thrown)).toEqual(['SHOAL_DISPOSED', 'SHOAL_DISPOSED', 'SHOAL_DISPOSED'])
+    // Nothing of the group was started: the other rank waits for nobody.
+    streams[1]?.synchronizeSync()
+    expect([...(buffers[1] as Buffer).toArraySync({ stream: streams[1] })][0]).toBe(3)
+  })
+})

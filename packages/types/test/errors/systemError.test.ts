@@ -1,0 +1,32 @@
+import { SystemError } from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+import { itIsAShoalError } from './describeError.js'
+
+describe('SystemError', () => {
+  const cause = Object.assign(new Error('EISDIR: illegal operation on a directory, read'), { code: 'EISDIR' })
+  const error = new SystemError({ api: 'Module.loadFile', parameter: 'path', value: '/tmp', cause })
+
+  itIsAShoalError(error, {
+    name: 'SystemError',
+    code: 'EISDIR',
+    api: 'Module.loadFile',
+    parameter: 'path',
+    value: '/tmp',
+    cause: { name: 'Error', message: cause.message },
+  })
+
+  it('says what was called with what, and what the system said', () => {
+    expect(error.message).toBe(
+      "Module.loadFile: path '/tmp' is refused by the system: EISDIR: illegal operation on a directory, read",
+    )
+    expect(error.cause).toBe(cause)
+  })
+
+  it('has a code of its own where the system gave none', () => {
+    expect(new SystemError({ api: 'f', parameter: 'p', value: 'v', cause: 'why' }).code).toBe('SHOAL_SYSTEM')
+  })
+
+  it('says that the call itself was refused where no parameter names a file', () => {
+    expect(new SystemError({ api: 'f', cause }).message).toMatch(/^f: this is refused by the system: EISDIR/)
+  })
+})

@@ -1,0 +1,12 @@
+import { NvshmemVersion } from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+
+describe('NvshmemVersion', () => {
+  it('reads the number, the parts and the text', () => {
+    const version = NvshmemVersion.from(30405)
+    expect(String(version)).toBe('3.4.5')
+    expect(NvshmemVersion.of(3, 4, 5)).toEqual(version)
+    expect(NvshmemVersion.parse('3.4.5')).toEqual(version)
+    expect(() => NvshmemVersion.from(9)).toThrow(RangeError)
+  })
+})
