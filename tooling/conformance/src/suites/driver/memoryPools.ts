@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import {
   allocationGranularity,
+  CachingPool,
   type Device,
   DeviceBuffer,
   DisposedError,
@@ -88,6 +89,56 @@ export const memoryPoolSuite: Suite = {
         await stream.synchronize()
         await t.device.synchronize()
         assert.equal(pool.reserved.current, 0)
+      },
+    },
+    {
+      name: 'a caching pool hands memory out again, and to another stream only when the device is done with it',
+      requires: { delay: true },
+      async run(t) {
+        const pool = t.own(CachingPool.create(t.device))
+        const [stream, other] = [0, 1].map(() => t.own(t.device.createStream({ nonBlocking: true }))) as [
+          Stream,
+          Stream,
+        ]
+        const result = t.own(DeviceBuffer.allocate(t.device, 'i32', 1000))
+        const first = t.random.array('i32', 1000)
+        // What was given back while work that reads it is under way comes again to the same stream, and only after that work.
+        const early = pool.allocate(stream, 'i32', 1000)
+        const { address } = early
+        early.copyFrom(first, { stream })
+        await queueDelay(stream, 50)
+        result.copyFrom(early, { stream })
+        early.dispose()
+        const late = pool.allocate(stream, 'i32', 1000)
+        assert.equal(late.address, address)
+        late.fill(0, { stream })
+        assertSameBits(await result.toArray({ stream }), first, 'i32')
+        // Work of another stream has to be over first.
+        await queueDelay(other, 50)
+        late.disposeOn(other)
+        assert.equal(pool.statistics.waitingBytes, 4096)
+        const meanwhile = pool.allocate(stream, 'i32', 1000)
+        assert.notEqual(meanwhile.address, address)
+        await other.synchronize()
+        const afterwards = pool.allocate(stream, 'i32', 1000)
+        assert.equal(afterwards.address, address)
+        assert.deepEqual(pool.statistics, { allocations: 4, misses: 1, retries: 0, waitingBytes: 0 })
+        for (const buffer of [meanwhile, afterwards]) buffer.dispose()
+        const { current } = pool.reserved
+        assert.equal(await pool.trim(), current)
+        assert.equal(pool.reserved.current, 0)
+      },
+    },
+    {
+      name: 'a caching pool gives back what it keeps where memory runs out',
+      run(t) {
+        const pool = t.own(CachingPool.create(t.device, { maximumBytes: 64 * mebibyte }))
+        const stream = t.own(t.device.createStream())
+        pool.allocate(stream, 'u8', 40 * mebibyte).dispose()
+        const next = pool.allocate(stream, 'u8', 50 * mebibyte)
+        assert.deepEqual([pool.reserved.current, pool.statistics.retries], [50 * mebibyte, 1])
+        assert.throws(() => pool.allocate(stream, 'u8', 20 * mebibyte), StatusError)
+        next.dispose()
       },
     },
     {
