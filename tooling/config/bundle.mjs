@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:f
 import { dirname, join, relative, resolve } from 'node:path'
 import { rolldown } from 'rolldown'
 
-const { exports: entryPoints } = JSON.parse(readFileSync('package.json', 'utf8'))
+const { exports: entryPoints, dependencies = {} } = JSON.parse(readFileSync('package.json', 'utf8'))
 const input = {}
 for (const target of Object.values(entryPoints)) {
   if (typeof target !== 'object') continue
@@ -20,14 +20,14 @@ const common = Object.keys(input).filter((name) => name.endsWith('/common'))
 const output = []
 
 async function write(entries, plugins = []) {
-  const external = /^(?:node:|[^./])(?!.*\/public$)/
+  const external = (id) => /^(?:node:|[^./])/.test(id) && !isTakenFromElsewhere(id)
   const preserveEntrySignatures = 'allow-extension'
   const bundle = await rolldown({
     input: entries,
     platform: 'node',
     external,
     preserveEntrySignatures,
-    plugins: [...plugins, passedOn],
+    plugins: [...plugins, passedOn, fromOneFile],
   })
   const written = await bundle.write({
     dir: 'dist',
@@ -59,6 +59,17 @@ const passedOn = {
     const [, name] = /node_modules\/(@\w+\/[\w-]+)\/dist\/public\.js$/.exec(importer ?? '') ?? []
     return name !== undefined && source === './index.js' ? { id: name, external: true } : null
   },
+}
+
+// What ffi and types have is in one file of ffi, too: one import for three.
+const inOneFile = dependencies['@shoal/ffi'] === undefined ? [] : ['@shoal/ffi', '@shoal/ffi/calls', '@shoal/types']
+const fromOneFile = {
+  name: 'from-one-file',
+  resolveId: (source) => (inOneFile.includes(source) ? { id: '@shoal/ffi/internal', external: true } : null),
+}
+
+function isTakenFromElsewhere(id) {
+  return id.endsWith('/public') || inOneFile.includes(id)
 }
 
 const stateFromCommon = {

@@ -22,7 +22,7 @@ import {
   type NativeCall,
   type NumberResult,
   type StructNativeCall,
-} from '../calls/index.js'
+} from '../calls/bind.js'
 import { markLibraryUsed } from '../software.js'
 import { findLibrary, type LoadedLibrary } from './discovery.js'
 import { bindForeignFunction, type ForeignFunction } from './foreign.js'
