@@ -1,5 +1,4 @@
 import {
-  bytesOfElement,
   type Context,
   check,
   checkRelease,
@@ -9,6 +8,7 @@ import {
   forgetLeak,
   processIsEnding,
   Resource,
+  requireElementType,
   type Stream,
   scratch,
   watchForLeak,
@@ -38,7 +38,7 @@ import {
   type ElementType,
   type OptionKeys,
   optionalBoolean,
-  requireCount,
+  propertyOf,
   requireInstance,
   requireInteger,
   requireKeyOf,
@@ -264,8 +264,8 @@ export class Graph extends Resource {
   allocate<E extends ElementType>(dtype: E, length: number, options: NodeOptions = {}): GraphAllocation<E> {
     const api = 'Graph.allocate'
     const { handle, context } = this
-    const byteLength = bytesOfElement(dtype) * requireCount(length, api, 'length')
-    if (byteLength === 0) requireInteger(length, api, 'length', 1)
+    const { bytes } = requireElementType(dtype, api)
+    const byteLength = bytes * requireInteger(length, api, 'length', 1, Math.floor(Number.MAX_SAFE_INTEGER / bytes))
     requireOptions(options, api, nodeKeys)
     const place = { type: 1, id: context.device.ordinal } as const
     const parameters = CUgraphNodeParams.allocate({
@@ -300,7 +300,7 @@ export class Graph extends Resource {
     requireOptions(options, api, conditionalKeys)
     const type = requireKeyOf(options.type, api, 'type', conditionalTypes)
     const most = options.type === 'while' ? 1 : options.type === 'if' ? 2 : mostBodies
-    const size = requireInteger(options.size ?? 1, api, 'size', 1, most)
+    const size = options.size === undefined ? 1 : requireInteger(options.size, api, 'size', 1, most)
     const { defaultValue } = options
     const value = defaultValue === undefined ? 0 : requireInteger(defaultValue, api, 'defaultValue', 0, 2 ** 32 - 1)
     const dependencies = this._dependencies(options.dependencies, api)
@@ -368,8 +368,12 @@ export class Graph extends Resource {
     const [first] = this._dependencies([from], api, 'from')
     const [second] = this._dependencies([to], api, 'to')
     const edge = CUgraphEdgeData.allocate({
-      from_port: requireInteger(data.fromPort ?? 0, api, 'fromPort', 0, 255),
-      type: requireOneOf(data.type ?? 'default', api, 'type', ['default', 'programmatic']) === 'programmatic' ? 1 : 0,
+      from_port: data.fromPort === undefined ? 0 : requireInteger(data.fromPort, api, 'fromPort', 0, 255),
+      type:
+        requireOneOf(data.type === undefined ? 'default' : data.type, api, 'type', ['default', 'programmatic']) ===
+        'programmatic'
+          ? 1
+          : 0,
     })
     const [one, other] = [BigUint64Array.of(first as bigint), BigUint64Array.of(second as bigint)]
     if (api === 'Graph.addDependency')
@@ -415,7 +419,7 @@ export class Graph extends Resource {
    */
   keep(...objects: readonly { readonly disposed: boolean }[]): this {
     for (const [index, object] of objects.entries()) {
-      if (typeof object?.disposed !== 'boolean')
+      if (typeof propertyOf(object, 'disposed') !== 'boolean')
         throw wrongType('Graph.keep', `objects[${index}]`, 'an object that is disposed of', object)
       const gone = (): void => {
         if (object.disposed) throw new DisposedError(object.constructor.name)

@@ -58,7 +58,12 @@ export function encodeOperations(operations: readonly MemoryOperation[], api: st
     if (byteLength !== 4 && byteLength !== 8)
       throw outOfRange(api, `${name}.memory`, 'memory of 4 or 8 bytes', byteLength)
     needs.set(word, () => void toMemoryRange(word, api, `${name}.memory`))
-    const condition = requireKeyOf(wanted.condition ?? 'geq', api, `${name}.condition`, conditions)
+    const condition = requireKeyOf(
+      wanted.condition === undefined ? 'geq' : wanted.condition,
+      api,
+      `${name}.condition`,
+      conditions,
+    )
     const at = index * layout.bytes
     view.setInt32(at, codes[kind][byteLength], true)
     view.setBigUint64(at + layout.address, address, true)

@@ -7,7 +7,7 @@ import {
   type GraphMemoryUsage,
 } from '@shoal/cuda-base/graph'
 import type { DeviceLike } from '@shoal/types'
-import { type DeviceOption, deviceOrCurrent, ownerAndRest } from '../device/currentDevice.js'
+import { type DeviceOption, deviceOrCurrent, onlyOwner } from '../device/currentDevice.js'
 import type { Stream } from '../stream/stream.js'
 import { withFactories } from '../withFactories.js'
 
@@ -16,7 +16,7 @@ export type Graph = BaseGraph
 export const Graph = withFactories(BaseGraph, {
   /** An empty graph on the current device, or the one named (`cuGraphCreate`). */
   create(options: DeviceOption = {}): Graph {
-    return BaseGraph.create(ownerAndRest(options, 'Graph.create')[0])
+    return BaseGraph.create(onlyOwner(options, 'Graph.create'))
   },
 
   /** A graph of what `fn` queues on the stream, which does not run now (`cuStreamBeginCapture`, `cuStreamEndCapture`). */

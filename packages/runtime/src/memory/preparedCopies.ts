@@ -1,5 +1,5 @@
 import { type BatchedCopy, type PreparedCopies, prepareCopies as prepare } from '@shoal/cuda-base'
-import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
+import { type DeviceOption, onlyOwner } from '../device/currentDevice.js'
 
 /**
  * Checks and packs many copies, to be queued together by `launch({ stream })`, on streams of the current device or of the
@@ -7,5 +7,5 @@ import { type DeviceOption, ownerAndRest } from '../device/currentDevice.js'
  * @throws TypeError, RangeError for copies whose ends are not equally long; DisposedError
  */
 export function prepareCopies(copies: readonly BatchedCopy[], options: DeviceOption = {}): PreparedCopies {
-  return prepare(ownerAndRest(options, 'prepareCopies')[0], copies)
+  return prepare(onlyOwner(options, 'prepareCopies'), copies)
 }

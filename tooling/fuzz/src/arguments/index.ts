@@ -53,7 +53,8 @@ export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<A
 type Mutable = { -readonly [K in keyof ArgumentSweepResult]: ArgumentSweepResult[K] }
 
 function declarationsOf(packageName: string): string {
-  return fileURLToPath(new URL(`../../../../packages/${packageName}/dist/index.d.ts`, import.meta.url))
+  const [name, entry = 'index'] = packageName.split('/')
+  return fileURLToPath(new URL(`../../../../packages/${name}/dist/${entry}.d.ts`, import.meta.url))
 }
 
 /** The software device with kernels. */
@@ -78,11 +79,11 @@ async function sweepPackage(
   environment: NodeJS.ProcessEnv,
   total: Mutable,
 ): Promise<void> {
-  const file = join(folder, `${name}.json`)
+  const file = join(folder, `${name.replace('/', '-')}.json`)
   writeFileSync(file, JSON.stringify(callables))
   const { SHOAL_CUDA_LIBRARY: shim, ...plain } = environment
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
-    env: name === 'driver' ? { ...plain, SHOAL_CUDA_LIBRARY: shim } : plain,
+    env: name.startsWith('driver') ? { ...plain, SHOAL_CUDA_LIBRARY: shim } : plain,
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
   let said = ''

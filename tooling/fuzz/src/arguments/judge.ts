@@ -60,6 +60,8 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^nvshmemStatusText#status$/, /^-1$/, 'a 32-bit integer'],
   [/^ncclStatusText#status$/, /^-1$/, 'a 32-bit integer'],
   [/#keep$/, /./, 'whatever is to stay alive'],
+  [/^Graph\.keep#objects$/, /^a (?:graph|stream) of another device$/, 'whatever is disposed of'],
+  [/^RegisteredBuffer\.register#buffer$/, /^an ArrayBuffer$/, 'an ArrayBuffer'],
   [/#results$/, /^undefined$/, 'the default'],
   [
     /^(?:Device|Pinned)Buffer\.from#(?:options|dtype)$/,
@@ -67,7 +69,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
     'the type of the array',
   ],
   [/#timeout$/, /^0\.5$/, 'milliseconds may be a fraction'],
-  [/\.fill(?:Sync)?#value$/, /^(?:NaN|-1|0\.5|2\*\*53|Infinity)$/, 'numbers of f32'],
+  [/(?:\.fill(?:Sync)?|^fillNode)#value$/, /^(?:NaN|-0|-1|0\.5|2\*\*53|Infinity)$/, 'numbers of f32'],
   [/\.(?:slice|subarray)#(?:start|end)$/, /^-1$/, 'counts from the end'],
 ]
 

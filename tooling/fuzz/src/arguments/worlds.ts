@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Callable, Parameter } from './contract.js'
+import { graphWorld } from './graphWorld.js'
 
 type Maker = () => unknown
 type Makers = { readonly [name: string]: Maker }
@@ -77,6 +78,7 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
     name === 'driver'
       ? driver.DeviceBuffer.allocate(driver.Device.get(0), 'f32', 4)
       : (runtime.DeviceBuffer.allocate('f32', 4) as never)
+  const word = (): unknown => allocate().slice(0, 1)
   const event = (): import('@shoal/driver').Event => device.createEvent({ timing: true })
   const physical = (): import('@shoal/driver').PhysicalMemory =>
     device.createPhysicalMemory(2 ** 21, { handleTypes: 'posix-fd' } as never)
@@ -135,6 +137,9 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
       IpcMemory: () => undefined,
       ManagedBuffer: managed,
       CachingPool: caching,
+      PreparedCopies: () =>
+        driver.prepareCopies(driver.Device.get(0), [{ target: allocate() as never, source: allocate() as never }]),
+      RegisteredBuffer: () => driver.RegisteredBuffer.register(driver.Device.get(0), new ArrayBuffer(64)),
       MemoryPool: pool,
       PhysicalMemory: physical,
       PinnedBuffer: pinned,
@@ -213,6 +218,12 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
       'MemoryPool.exportPointer#buffer': () => exported.allocate(stream(), 'f32', 4),
       'CachingPool.recordUse#buffer': () => caching().allocate(stream(), 'f32', 4),
       '#buffer': allocate,
+      'RegisteredBuffer.register#buffer': () => new ArrayBuffer(64),
+      '#copies': () => [{ target: allocate(), source: allocate() }],
+      '#operations': () => [{ operation: 'write', memory: word(), value: 1 }],
+      'Stream.writeValue#memory': word,
+      'Stream.waitValue#memory': word,
+      'Stream.waitValue#value': () => 0,
       '#pool': pool,
       '#ordinal': () => 0,
       '#pciBusId': () => '0000:00:00.0',
@@ -602,7 +613,9 @@ async function typesWorld(): Promise<World> {
 
 const worlds: { readonly [packageName: string]: () => Promise<World> } = {
   driver: () => cudaWorld('driver'),
+  'driver/graph': () => graphWorld('driver', general),
   runtime: () => cudaWorld('runtime'),
+  'runtime/graph': () => graphWorld('runtime', general),
   nccl: ncclWorld,
   nvshmem: nvshmemWorld,
   launch: launchWorld,

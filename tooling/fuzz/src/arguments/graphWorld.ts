@@ -1,0 +1,83 @@
+import type { World } from './worlds.js'
+
+/** The graphs of `driver` or of `runtime`, with what lives in them. */
+export async function graphWorld(name: 'driver' | 'runtime', makers: World['values']): Promise<World> {
+  const driver = await import('@shoal/driver')
+  const base = name === 'driver' ? await import('@shoal/driver/graph') : await import('@shoal/runtime/graph')
+  const graphs = await import('@shoal/driver/graph')
+  const device = driver.Device.get(0)
+  const stream = (): import('@shoal/driver').Stream => device.createStream({ nonBlocking: true })
+  const memory = (): import('@shoal/driver').DeviceBuffer<'f32'> => driver.DeviceBuffer.allocate(device, 'f32', 4)
+  const fill = (): import('@shoal/driver/graph').NodeDescription => graphs.fillNode(memory(), 1)
+  // One graph with one executable graph: what is asked of either takes nodes of the same.
+  let graph = graphs.Graph.create(device)
+  let exec: import('@shoal/driver/graph').GraphExec
+  let nodes: import('@shoal/driver/graph').GraphNode[] = []
+  const renew = (): void => {
+    graph = graphs.Graph.create(device)
+    nodes = [graph.add(fill()), graph.add(fill())]
+    exec = graph.instantiate()
+  }
+  renew()
+  const living = (): typeof graph => {
+    if (graph.disposed || exec.disposed || graph.nodes.length < 2) renew()
+    return graph
+  }
+  const node = (index: number) => (): unknown => {
+    living()
+    return nodes[index]
+  }
+  const kernel = (): import('@shoal/driver').Kernel<['f32', 'ptr', 'ptr', 'i32']> =>
+    driver.Module.loadSync(device, '.version 8.0').kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+  const other = graphs.Graph.create(driver.Device.get(1))
+  const elsewhere = other.add(graphs.emptyNode())
+  return {
+    module: base,
+    living: {
+      Graph: living,
+      GraphExec: () => {
+        living()
+        return exec
+      },
+      GraphNode: node(0),
+      NodeDescription: fill,
+    },
+    values: {
+      ...makers,
+      DeviceOrContext: () => device,
+      '#owner': () => device,
+      '#device': () => device,
+      '#stream': stream,
+      '#fn': () => () => undefined,
+      '#description': fill,
+      '#node': node(0),
+      '#from': node(0),
+      '#to': node(1),
+      '#original': node(0),
+      'Graph.findInClone#original': node(0),
+      '#graph': () => graphs.Graph.create(device),
+      'GraphExec.update#graph': living,
+      '#memory': memory,
+      'Graph.free#memory': () => living().allocate('f32', 4).memory,
+      '#objects': memory,
+      '#path': () => '/dev/full/none',
+      '#target': memory,
+      '#source': memory,
+      '#buffer': memory,
+      '#value': () => 1,
+      '#event': () => device.createEvent(),
+      '#operations': () => [{ operation: 'write', memory: memory().slice(0, 1), value: 1 }],
+      '#enabled': () => true,
+      '#kernel': kernel,
+      '#config': () => ({ grid: 1, block: 32 }),
+      '#args': () => [2, memory(), memory(), 4],
+      'Graph.addConditional#options': () => ({ type: 'if' }),
+      '#type': () => 'if',
+    },
+    strangers: {
+      'a node of another graph': () => elsewhere,
+      'a graph of another device': () => other,
+      'a stream of another device': () => driver.Device.get(1).createStream(),
+    },
+  }
+}
