@@ -109,7 +109,8 @@ CUresult GraphExec::setWork(GraphNode& node, std::shared_ptr<const Work> work) {
   if (const CUresult status = work->prepare(nullptr, unused)) return status;
   // The layout was made for the context that the node had.
   if (work->context() != node.work->context()) return CUDA_ERROR_INVALID_VALUE;
-  std::scoped_lock lock(graphMutex(), mutex_);
+  std::lock_guard graphLock(graphMutex());  // in the order in which a launch takes them
+  std::lock_guard lock(mutex_);
   node.work = std::move(work);
   return CUDA_SUCCESS;
 }
