@@ -14,7 +14,9 @@ import { compile, lastLaunch, lastOccupancy, shimActiveBlocks, shimEnvironment }
 
 const shim = compile('kernelShim')
 Object.assign(process.env, shimEnvironment(shim), { SHOAL_SIM_DEVICES: '2' })
-const { Device, DeviceBuffer, DisposedError, Module, PinnedBuffer } = await import('@shoal/driver')
+const { Device, DeviceBuffer, DisposedError, GrowableBuffer, ManagedBuffer, Module, PinnedBuffer } = await import(
+  '@shoal/driver'
+)
 type Kernel<S extends readonly (DType | 'ptr')[]> = import('@shoal/driver').Kernel<S>
 
 const good = { grid: 1, block: 32 }
@@ -346,6 +348,27 @@ describe('pointer arguments', () => {
     buffer.dispose()
     expect(() => kernel.launch(good, buffer)).toThrow(DisposedError)
     expect(() => kernel.launch(good, view)).toThrow(DisposedError)
+  })
+
+  test('a view of memory that its object has given back is refused, also in a prepared launch', () => {
+    const growable = GrowableBuffer.reserve(device, 'f32', { maximumLength: 1 << 20, length: 4 })
+    const managed = ManagedBuffer.allocate(device, 'f32', 4)
+    const pinned = PinnedBuffer.allocate(device, 'f32', 4, { mapped: true })
+    const kernel = module.kernel('args_8', ['ptr'])
+    for (const [owner, memory] of [
+      [growable, growable.buffer],
+      [managed, managed.memory],
+      [pinned, DeviceBuffer.view(device, pinned, 'f32')],
+    ] as const) {
+      const part = memory.slice(1, 3)
+      const prepared = kernel.prepare(good, part)
+      for (const one of [memory, part]) kernel.launch(good, one)
+      prepared.launch()
+      owner.dispose()
+      for (const one of [memory, part])
+        expect(() => kernel.launch(good, one), owner.constructor.name).toThrow(DisposedError)
+      expect(() => prepared.launch()).toThrow(DisposedError)
+    }
   })
 
   test('a disposed view is refused, the buffer goes on', () => {

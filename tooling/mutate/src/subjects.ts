@@ -62,6 +62,7 @@ export function allSubjects(root: string): Subject[] {
     ['nccl', ['nccl']],
     ['nvshmem', ['nvshmem']],
     ['shared', ['nvshmem', 'nccl']],
+    ['ptx', ['driver']],
   ] as const) {
     subjects.push({
       name: `sim/${part}`,

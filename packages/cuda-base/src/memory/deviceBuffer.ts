@@ -279,6 +279,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   _addressIn(context: Context): bigint | undefined {
     const owner = this.#owner
     if (!(owner instanceof Allocation) || this._disposed || owner.freed || owner.context !== context) return undefined
+    // The object it looks into has to be asked.
+    if (owner.source !== undefined) return undefined
     return this.#viewAddress ?? owner.address
   }
 

@@ -149,6 +149,7 @@ export class ArgumentBlock {
     if (buffer._disposed || allocation.freed) {
       throw new DisposedError({ object: `the DeviceBuffer ${this.#name(index)}`, operation: this.api })
     }
+    if (allocation.source !== undefined) buffer._use()
     if (allocation.context === this.#context) return
     allocation.context._requireAlive()
     this.#requireReachable(index, allocation.context.device.ordinal)

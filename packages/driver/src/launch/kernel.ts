@@ -158,10 +158,13 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
     const block = this.#block
     const shape = this.#shape
     if (args.length !== block.length) this.#refuseCount(args.length, 'Kernel.launch')
-    if (args.length > 0) block.write(args)
+    // Before the arguments: getters of the configuration may dispose of what they name.
     const stream = shape.set(config)
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, 'Kernel.launch')
-    this._launch(shape, streamHalvesFor(this.#context, stream, 'Kernel.launch'), block)
+    const queue = streamHalvesFor(this.#context, stream, 'Kernel.launch')
+    if (args.length > 0) block.write(args)
+    this.module._requireUsable()
+    this._launch(shape, queue, block)
     this.#isLaunching = false
   }
 

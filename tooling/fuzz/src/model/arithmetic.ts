@@ -40,7 +40,7 @@ export function elementsOf(dtype: ModelType, bytes: Uint8Array): InstanceType<(t
 }
 
 /** An element of which one byte is not defined is not defined at all. */
-function spread(defined: Uint8Array, size: number): void {
+export function spread(defined: Uint8Array, size: number): void {
   for (let start = 0; start < defined.length; start += size) {
     const all = defined.subarray(start, start + size)
     if (all.includes(0)) all.fill(0)

@@ -3,14 +3,16 @@ import { Random } from '@shoal/conformance'
 import type { Session } from '@shoal/nvshmem'
 import { Mismatch, type Operation } from './operation.js'
 import { disposing } from './operations/disposing.js'
+import { kernels } from './operations/kernels.js'
 import { making } from './operations/making.js'
 import { nccl } from './operations/nccl.js'
 import { nvshmem } from './operations/nvshmem.js'
+import { otherProcess } from './operations/otherProcess.js'
 import { sharing } from './operations/sharing.js'
 import { transfers } from './operations/transfers.js'
 import { describe, World } from './world.js'
 
-export const operations: readonly Operation[] = [...making, ...transfers, ...disposing]
+export const operations: readonly Operation[] = [...making, ...transfers, ...kernels, ...disposing]
 
 /** Which operations of a sequence are made. */
 export interface EpisodeOptions {
@@ -45,7 +47,7 @@ export class EpisodeFailure extends Error {
 export async function runEpisode({ seed, steps, only, onStep, session, beside }: EpisodeOptions): Promise<void> {
   const world = new World(seed, session, beside !== undefined)
   // A rank of NCCL that is terminated would leave the others waiting.
-  const own = beside === 'the main thread' ? [] : [...nccl, ...sharing]
+  const own = beside === 'the main thread' ? [] : [...nccl, ...sharing, ...otherProcess]
   const chosen = [...operations, ...own, ...(session === undefined ? [] : nvshmem)]
   const total = chosen.reduce((sum, { weight }) => sum + weight, 0)
   const log: string[] = []

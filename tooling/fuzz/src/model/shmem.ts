@@ -153,6 +153,21 @@ export class Shmem {
     }
   }
 
+  /**
+   * Makes a call that waits, or at times its twin that blocks: that needs a session with nothing else under way. What is given
+   * holds the promise, so that whoever awaits the call does not await its end.
+   */
+  async call<T = unknown>(object: object, name: string, ...args: unknown[]): Promise<{ readonly ended: Promise<T> }> {
+    const methods = object as Readonly<Record<string, (...args: unknown[]) => T | Promise<T>>>
+    const blocks = this.#world.aside.integer(0, 3) === 0
+    if (!blocks) return { ended: Promise.resolve((methods[name] as () => T).apply(object, args as [])) }
+    await this.idle()
+    // What it throws is what the promise would have rejected with.
+    const ended = new Promise<T>((resolve) => resolve((methods[`${name}Sync`] as () => T).apply(object, args as [])))
+    ended.catch(() => undefined)
+    return { ended }
+  }
+
   /** Waits until the session has done all its calls. */
   async idle(): Promise<void> {
     await this.session.quiet()

@@ -74,15 +74,16 @@ const copyIn: Operation = {
     const { array, bytes, kind, refusals } = hostArray(world, symmetric.dtype, symmetric.length)
     const told = `${symmetric.name} from ${kind}`
     if (refusals.length > 0) {
-      await world.rejects(told, symmetric.buffer.copyFrom(array as never), refusals)
+      const { ended } = await shmem.call(symmetric.buffer, 'copyFrom', array)
+      await world.rejects(told, ended, refusals)
       return `${told}, refused`
     }
     await shmem.prepare(accesses)
     for (const block of symmetric.blocks) block.write(0, bytes)
-    const promise = symmetric.buffer.copyFrom(array as never)
+    const { ended } = await shmem.call(symmetric.buffer, 'copyFrom', array)
     shmem.use(accesses)
     // The array is read in its turn.
-    world.later(told, promise, () => {})
+    world.later(told, ended, () => {})
     return told
   },
 }
@@ -97,11 +98,11 @@ const fill: Operation = {
     const accesses = own(symmetric, shmem.all, true)
     await shmem.prepare(accesses)
     const value = world.values(symmetric.dtype, 1)[0] as number
-    const promise = symmetric.buffer.fill(value as never)
+    const { ended } = await shmem.call(symmetric.buffer, 'fill', value)
     shmem.use(accesses)
     const filled = new arrays[symmetric.dtype](symmetric.length).fill(value as never)
     for (const block of symmetric.blocks) block.write(0, bytesOf(filled))
-    world.later(symmetric.name, promise, () => {})
+    world.later(symmetric.name, ended, () => {})
     return `${symmetric.name} with ${value}`
   },
 }
@@ -117,22 +118,22 @@ const read: Operation = {
     await shmem.prepare(accesses)
     const expected = whole(symmetric, shmem.pe)
     if (world.chance(0.5)) {
-      const promise = symmetric.buffer.toArray()
+      const { ended } = await shmem.call(symmetric.buffer, 'toArray')
       shmem.use(accesses)
-      world.later(symmetric.name, promise, (found: ArrayBufferView) => {
+      world.later(symmetric.name, ended, (found: ArrayBufferView) => {
         world.compare(symmetric.name, bytesOf(found), expected)
       })
       return symmetric.name
     }
     const { array, bytes, kind, refusals, check } = hostArray(world, symmetric.dtype, symmetric.length)
     const told = `${symmetric.name} into ${kind}`
-    const promise = symmetric.buffer.copyTo(array as never)
+    const { ended } = await shmem.call(symmetric.buffer, 'copyTo', array)
     if (refusals.length > 0) {
-      await world.rejects(told, promise, refusals)
+      await world.rejects(told, ended, refusals)
       return `${told}, refused`
     }
     shmem.use(accesses)
-    world.later(told, promise, () => {
+    world.later(told, ended, () => {
       world.compare(told, bytes, expected)
       check()
     })
@@ -191,10 +192,11 @@ const put: Operation = {
       await shmem.prepare(accesses)
       const { array, bytes, kind, refusals } = hostArray(world, symmetric.dtype, symmetric.length)
       if (refusals.length > 0) {
-        await world.rejects(told, session.put(symmetric.buffer, array as never, { pe }), refusals)
+        await world.rejects(told, (await shmem.call(session, 'put', symmetric.buffer, array, { pe })).ended, refusals)
         return `${told} from ${kind}, refused`
       }
-      if (shmem.pe === actor) world.later(told, session.put(symmetric.buffer, array as never, { pe }), () => {})
+      if (shmem.pe === actor)
+        world.later(told, (await shmem.call(session, 'put', symmetric.buffer, array, { pe })).ended, () => {})
       shmem.use(accesses)
       target.write(0, bytes)
       return `${told} from ${kind}`
@@ -214,10 +216,10 @@ const put: Operation = {
       if (shmem.pe === actor) {
         const promise: Promise<unknown> =
           way === 0
-            ? session.put(buffer, local.buffer, { pe })
+            ? (await shmem.call(session, 'put', buffer, local.buffer, { pe })).ended
             : way === 1
               ? Promise.all([session.putNonBlocking(buffer, local.buffer, { pe }), session.quiet()])
-              : session.putStrided(buffer, local.buffer, options)
+              : (await shmem.call(session, 'putStrided', buffer, local.buffer, options)).ended
         world.later(told, promise, () => {})
       }
       shmem.use(accesses, uses)
@@ -244,13 +246,13 @@ const get: Operation = {
     if (local === undefined || world.chance(0.5)) {
       await shmem.prepare(accesses)
       const { array, bytes, kind, refusals, check } = hostArray(world, symmetric.dtype, symmetric.length)
-      const promise = session.get(array as never, symmetric.buffer, { pe })
+      const { ended } = await shmem.call(session, 'get', array, symmetric.buffer, { pe })
       if (refusals.length > 0) {
-        await world.rejects(told, promise, refusals)
+        await world.rejects(told, ended, refusals)
         return `${told} into ${kind}, refused`
       }
       shmem.use(accesses)
-      world.later(told, promise, () => {
+      world.later(told, ended, () => {
         world.compare(told, bytes, expected)
         check()
       })
@@ -263,7 +265,10 @@ const get: Operation = {
       await shmem.onStream(stream, () => session.getOnStream(local.buffer, symmetric.buffer, options), accesses, uses)
     } else {
       await shmem.prepare(accesses, uses)
-      world.later(told, session.get(local.buffer, symmetric.buffer, { pe }), () => {})
+      const [name, options] = world.chance(0.3)
+        ? ['getStrided', { pe, count: symmetric.length }]
+        : (['get', { pe }] as const)
+      world.later(told, (await shmem.call(session, name, local.buffer, symmetric.buffer, options)).ended, () => {})
       shmem.use(accesses, uses)
     }
     local.root.block.copy(local.offset, expected)
@@ -291,12 +296,14 @@ const element: Operation = {
     if (write) {
       const values = world.values(symmetric.dtype, 1)
       if (shmem.pe === actor) {
-        world.later(told, session.putElement(symmetric.buffer, values[0] as never, { pe, index }), () => {})
+        const { ended } = await shmem.call(session, 'putElement', symmetric.buffer, values[0], { pe, index })
+        world.later(told, ended, () => {})
       }
       block.write(index * size, bytesOf(values))
     } else if (shmem.pe === actor) {
       const expected = block.expected(index * size, size)
-      world.later(told, session.getElement(symmetric.buffer, { pe, index }), (value) => {
+      const { ended } = await shmem.call(session, 'getElement', symmetric.buffer, { pe, index })
+      world.later(told, ended, (value) => {
         if (symmetric.dtype.startsWith('f')) return // the bits of a NaN are not those of the number
         world.compare(told, bytesOf(arrays[symmetric.dtype].of(value)), expected)
       })
@@ -343,16 +350,11 @@ const atomic: Operation = {
     // What is compared with is what the model expects: it is written.
     if (way === 'compareSwap' && before.defined.includes(0)) return undefined
     if (shmem.pe === actor) {
-      const atomics = shmem.session.atomics as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>
       const operands = way === 'compareSwap' ? [dtype === 'i64' ? old : Number(old), value] : [value]
       const hasNone = way === 'fetch' || way === 'increment' || way === 'fetchIncrement'
-      const promise = (atomics[way] as (...values: unknown[]) => Promise<unknown>).call(
-        shmem.session.atomics,
-        symmetric.buffer,
-        ...(hasNone ? [] : operands),
-        { pe, index },
-      )
-      world.later(told, promise, (found: unknown) => {
+      const args = [symmetric.buffer, ...(hasNone ? [] : operands), { pe, index }]
+      const { ended } = await shmem.call(shmem.session.atomics, way, ...args)
+      world.later(told, ended, (found: unknown) => {
         if (found !== undefined) world.compare(told, bytesOf(arrays[dtype].of(found as never)), before)
       })
     }
@@ -469,19 +471,17 @@ interface CollectiveCall {
 async function callCollective(world: World, shmem: Shmem, { team }: TeamModel, call: CollectiveCall): Promise<void> {
   const { kind, root, op, target, source, accesses, onStream, told } = call
   const options = kind === 'broadcast' ? { root } : kind.startsWith('reduce') ? { op } : {}
-  const make = (stream?: StreamModel): Promise<void> => {
-    const name = stream === undefined ? kind : `${kind}OnStream`
-    const method = (team as unknown as Record<string, (...values: unknown[]) => Promise<void>>)[name]
-    const more = stream === undefined ? options : { ...options, stream: stream.stream }
-    return (method as (...values: unknown[]) => Promise<void>).call(team as Team, target.buffer, source.buffer, more)
-  }
+  const operands = (more: object): [] => [target.buffer, source.buffer, more] as never
   if (onStream) {
     const stream = sessionStream(world, shmem)
-    await shmem.onStream(stream, () => (team === undefined ? Promise.resolve() : make(stream)), accesses)
+    const methods = team as unknown as Readonly<Record<string, (...values: unknown[]) => Promise<void>>>
+    const more = { ...options, stream: stream.stream }
+    const make = (): Promise<void> => (methods[`${kind}OnStream`] as () => Promise<void>).apply(team, operands(more))
+    await shmem.onStream(stream, () => (team === undefined ? Promise.resolve() : make()), accesses)
     return
   }
   await shmem.prepare(accesses)
-  if (team !== undefined) world.later(told, make(), () => {})
+  if (team !== undefined) world.later(told, (await shmem.call(team, kind, ...operands(options))).ended, () => {})
   shmem.use(accesses)
 }
 
@@ -491,11 +491,10 @@ const meet: Operation = {
   async run(world) {
     const shmem = shmemOf(world)
     const { session } = shmem
-    const way = world.random.integer(0, 5)
-    if (way === 0) world.later('syncAll()', session.syncAll(), () => {})
-    else if (way === 1) world.later('fence()', session.fence(), () => {})
-    else if (way === 2) world.later('quiet()', session.quiet(), () => {})
-    else if (way === 3) {
+    const way = world.random.integer(0, 6)
+    const name = (['syncAll', 'fence', 'quiet', 'barrierAll'] as const)[way]
+    if (name !== undefined) world.later(`${name}()`, (await shmem.call(session, name)).ended, () => {})
+    else if (way === 4) {
       const stream = sessionStream(world, shmem)
       await shmem.onStream(stream, () => session.barrierAllOnStream({ stream: stream.stream }), [])
     } else shmem.meet()
