@@ -1,4 +1,5 @@
 import {
+  isInstance,
   type OptionKeys,
   optionalOptions,
   optionalSignal,
@@ -48,7 +49,7 @@ export function requireName(name: string, api: string, parameter = 'name'): void
 
 /** Bytes that fit in a message. @throws TypeError, RangeError */
 export function requireValue(bytes: Uint8Array, api: string, parameter: string): void {
-  if (!(bytes instanceof Uint8Array)) throw wrongType(api, parameter, 'a Uint8Array', bytes)
+  if (!isInstance(bytes, Uint8Array)) throw wrongType(api, parameter, 'a Uint8Array', bytes)
   if (bytes.byteLength <= maximumValueBytes) return
   throw new RangeError(
     `${api}: ${parameter} must be at most ${maximumValueBytes} bytes, not ${bytes.byteLength}; ` +

@@ -20,7 +20,7 @@ import {
   cuModuleLoadDataEx,
   cuModuleUnload,
 } from '@shoal/cuda-sys/driver/common'
-import { offThread } from '@shoal/ffi'
+import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, isInstance, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
 import { Kernel } from '../launch/kernel.js'
 import type { KernelSignature } from '../launch/signature.js'
@@ -64,7 +64,14 @@ export class Module extends Resource {
    * @throws StatusError with the compiler's log in its description; RangeError for an image that is cut off; TypeError
    */
   static async load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions = {}): Promise<Module> {
-    return Module.#load(owner, image, options, 'Module.load')
+    const context = contextOf(owner, 'Module.load')
+    const memory = imageMemory(image, 'Module.load')
+    const jit = new JitBlock(options, 'Module.load')
+    try {
+      return await Module.#load(context, memory, jit)
+    } finally {
+      jit.dispose()
+    }
   }
 
   /** Like {@link load}, but blocks the thread for as long as it takes. */
@@ -94,18 +101,22 @@ export class Module extends Resource {
       if (typeof path !== 'string') throw wrongType('Module.loadFile', 'path', 'a string or a file: URL', path)
       requireText(path, 'Module.loadFile', 'path')
     }
-    // Loaded here and not above: every program that imports this package would pay for it.
-    const { readFile } = await import('node:fs/promises')
-    const image = await readFile(path).catch((cause: unknown) => {
-      throw new SystemError({ api: 'Module.loadFile', parameter: 'path', value: String(path), cause })
-    })
-    return Module.#load(context, image, options, 'Module.loadFile')
+    // Options that are none are refused before the file is looked at.
+    const jit = new JitBlock(options, 'Module.loadFile')
+    try {
+      // Loaded here and not above: every program that imports this package would pay for it.
+      const { readFile } = await import('node:fs/promises')
+      const image = await readFile(path).catch((cause: unknown) => {
+        throw new SystemError({ api: 'Module.loadFile', parameter: 'path', value: String(path), cause })
+      })
+      return await Module.#load(context, imageMemory(image, 'Module.loadFile'), jit)
+    } finally {
+      jit.dispose()
+    }
   }
 
-  static async #load(owner: DeviceOrContext, image: ModuleImage, options: JitOptions, api: string): Promise<Module> {
-    const context = contextOf(owner, api)
-    const memory = imageMemory(image, api)
-    const jit = new JitBlock(options, api)
+  static async #load(context: Context, memory: NativeMemory, jit: JitBlock): Promise<Module> {
+    context._requireAlive()
     context._addWait()
     try {
       const [status = Status.success] = await offThread({ context: context._handle }, () =>
@@ -115,7 +126,6 @@ export class Module extends Resource {
     } finally {
       context._endWait()
       memory.dispose()
-      jit.dispose()
     }
   }
 

@@ -177,7 +177,8 @@ void Launch::findRange(uint64_t address, unsigned size, bool isWrite, Range& ran
     }
   }
   auto found = state().allocations.covering(address);
-  if (!found || !found->holds(address, size)) out();
+  if (!found || !found->holds(address, size)) found = state().leaving.covering(address, size);
+  if (!found) out();
   const bool isMapped = found->backing != nullptr && found->backing->uses() != nullptr;
   {
     std::lock_guard lock(mutex_);

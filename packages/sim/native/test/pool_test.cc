@@ -155,6 +155,48 @@ TEST(freed_memory_is_used_again_in_stream_order) {
   OK(cuMemPoolDestroy(pool));
 }
 
+TEST(kernels_use_memory_that_is_freed_behind_them) {
+  Primary primary;
+  const char* ptx =
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".visible .entry move(.param .u64 from, .param .u64 to) {\n .reg .b64 %d<3>; .reg .b32 %r<2>;\n"
+      " ld.param.u64 %d1, [from]; ld.param.u64 %d2, [to];\n ld.global.u32 %r1, [%d1+4096]; st.global.u32 [%d2], %r1; ret; }\n";
+  CUmodule module = nullptr;
+  CUfunction move = nullptr;
+  OK(cuModuleLoadData(&module, ptx));
+  OK(cuModuleGetFunction(&move, module, "move"));
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUmemoryPool pool = makePool(poolOn(0));
+  CUdeviceptr results = 0;
+  OK(cuMemAlloc_v2(&results, 3 * sizeof(unsigned)));
+  // The next memory of the stream lies at the same addresses, and ends before what the kernel reads.
+  for (unsigned round = 0; round < 3; ++round) {
+    CUdeviceptr memory = take(pool, 8192, stream), to = results + round * sizeof(unsigned);
+    OK(cuMemsetD8Async(memory, static_cast<unsigned char>(round + 1), 8192, stream));
+    OK(shoalSimStreamDelay(stream, 20'000'000));
+    void* parameters[] = {&memory, &to};
+    OK(cuLaunchKernel(move, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+    OK(cuMemFreeAsync(memory, stream));
+    CUdeviceptr next = take(pool, 512, stream);
+    EQUAL(next, memory);
+    OK(cuMemFreeAsync(next, stream));
+    // New work does not know it.
+    EQUAL(cuMemsetD8Async(memory, 1, 1, stream), CUDA_ERROR_INVALID_VALUE);
+  }
+  OK(cuStreamSynchronize(stream));
+  unsigned found[3] = {};
+  OK(cuMemcpyDtoH_v2(found, results, sizeof found));
+  for (unsigned round = 0; round < 3; ++round) EQUAL(found[round], 0x01010101u * (round + 1));
+  // Once the stream has come by, nobody may use it.
+  CUdeviceptr memory = take(pool, 8192, stream);
+  OK(cuMemFreeAsync(memory, stream));
+  OK(cuStreamSynchronize(stream));
+  void* parameters[] = {&memory, &results};
+  OK(cuLaunchKernel(move, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  EQUAL(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST(a_stream_waits_for_memory_when_there_is_no_other) {
   Primary primary;
   CUstream stream = check::stream(), other = check::stream();

@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,10 +40,9 @@ export async function runArgumentSweep(options: ArgumentSweepOptions): Promise<A
   const packages = options.packages ?? sweptPackages
   const folder = mkdtempSync(join(tmpdir(), 'shoal-arguments-'))
   try {
-    const environment = kernelEnvironment(folder)
     const callables = callablesOf(Object.fromEntries(packages.map((name) => [name, declarationsOf(name)])))
     const total = { asked: 0, refused: 0, typed: 0, named: 0, accepted: [], failures: [], unnamed: [] } as Mutable
-    for (const name of packages) await sweepPackage(name, callables[name] ?? [], folder, environment, total)
+    for (const name of packages) await sweepPackage(name, callables[name] ?? [], folder, total)
     return total
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -57,33 +56,16 @@ function declarationsOf(packageName: string): string {
   return fileURLToPath(new URL(`../../../../packages/${name}/dist/${entry}.d.ts`, import.meta.url))
 }
 
-/** The software device with kernels. */
-function kernelEnvironment(folder: string): NodeJS.ProcessEnv {
-  const shim = join(folder, 'kernelShim.so')
-  const source = fileURLToPath(new URL('../../../../packages/driver/test/native/kernelShim.c', import.meta.url))
-  execFileSync(process.env['CC'] ?? 'cc', ['-shared', '-fPIC', '-O1', '-o', shim, source, '-ldl'])
-  const simFolder = `../../../../packages/sim/prebuilds/${process.platform}-${process.arch}`
-  return {
-    ...process.env,
-    SHOAL_CUDA_LIBRARY: shim,
-    SHIM_SIM: fileURLToPath(new URL(`${simFolder}/libshoal-sim-cuda.so.1`, import.meta.url)),
-    SHOAL_DEVICE: 'sim',
-    SHOAL_SIM_DEVICES: '2',
-  }
-}
-
 async function sweepPackage(
   name: string,
   callables: readonly Callable[],
   folder: string,
-  environment: NodeJS.ProcessEnv,
   total: Mutable,
 ): Promise<void> {
   const file = join(folder, `${name.replace('/', '-')}.json`)
   writeFileSync(file, JSON.stringify(callables))
-  const { SHOAL_CUDA_LIBRARY: shim, ...plain } = environment
   const child = spawn(process.execPath, [fileURLToPath(new URL('child.js', import.meta.url)), name, file], {
-    env: name.startsWith('driver') ? { ...plain, SHOAL_CUDA_LIBRARY: shim } : plain,
+    env: { ...process.env, SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' },
     stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
   })
   let said = ''

@@ -20,6 +20,7 @@ const offeredAs: { readonly [className: string]: readonly string[] } = {
   AtomicOperations: ['Session.atomics'],
   Signals: ['Session.signals'],
   DeviceCode: ['Session.deviceCode'],
+  ConnectedJob: ['Job'],
 }
 
 /** How errors may call a function: by its class, or by one that the class extends. */
@@ -53,7 +54,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^(?:dtypeOf|decodeArray|addressOf)#/, /array|DataView|buffer/i, 'any typed array'],
   [/#signal$/, /^an aborted signal$/, 'a signal; what need not wait does not ask it'],
   [/#background$/, /^(?:an unknown key|an object that is no text|a thenable)$/, 'an object that is filled'],
-  [/^DescriptorSocket\.send#bytes$/, /^an array of bytes$/, 'bytes'],
+  [/^(?:DescriptorSocket\.send|(?:Connected)?Job\.(?:gather|set))#bytes$/, /^an array of bytes$/, 'bytes'],
   [/^Session\.atomics?#|^AtomicOperations\.\w+#(?:value|expected|desired)$/, /^-0$/, 'an integer'],
   [/^Signals\.\w+#value$/, /^-0$/, 'an integer'],
   [/^bootstrap#environment$/, /./, 'any object may hold the variables'],

@@ -32,6 +32,9 @@ export function callablesOf(entryPoints: { readonly [packageName: string]: strin
 /** How the types of options objects are called. */
 const optionsName = /Options$|^__type$|Config$|Option$|^SignalIndex$|Properties$|^DescriptorMessage$/
 
+/** Interfaces whose objects a package makes, in one kind or more: each is asked. */
+const interfaces: { readonly [name: string]: readonly string[] } = { Job: ['Job', 'ConnectedJob'] }
+
 /** Parameters of constructors that this package alone calls. */
 const ours = /^(?:live|key|allocation|__0|handle)$/
 
@@ -47,6 +50,10 @@ class DeclarationReader {
     const found: Callable[] = []
     for (const exported of module === undefined ? [] : this.#checker.getExportsOfModule(module)) {
       const symbol = exported.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(exported) : exported
+      for (const owner of interfaces[exported.name] ?? []) {
+        for (const member of this.#checker.getDeclaredTypeOfSymbol(symbol).getProperties())
+          found.push(...this.#memberOf(member, { place: 'method', owner, name: member.name }, source))
+      }
       if (!(symbol.flags & ts.SymbolFlags.Value)) continue
       const type = this.#checker.getTypeOfSymbolAtLocation(symbol, source)
       found.push(...this.#functionsOf(type, { place: 'export', owner: undefined, name: exported.name }, source))

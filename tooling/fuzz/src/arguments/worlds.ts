@@ -82,7 +82,8 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
   const event = (): import('@shoal/driver').Event => device.createEvent({ timing: true })
   const physical = (): import('@shoal/driver').PhysicalMemory =>
     device.createPhysicalMemory(2 ** 21, { handleTypes: 'posix-fd' } as never)
-  const image = '.version 8.0'
+  const image = `.version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .b8 table[64];
+.visible .entry axpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n) { ret; }`
   const pool = (): import('@shoal/driver').MemoryPool => device.createMemoryPool({ handleTypes: 'posix-fd' } as never)
   let keeping = device.createCachingPool()
   // The same one for a buffer and for the pool that is asked about it.
@@ -238,7 +239,7 @@ async function cudaWorld(name: 'driver' | 'runtime'): Promise<World> {
       '#image': () => image,
       'Module.loadFile#path': () => new URL(import.meta.url),
       'Module.kernel#name': () => 'axpy',
-      'Module.global#name': () => 'total',
+      'Module.global#name': () => 'table',
       '#signature': () => ['f32', 'ptr', 'ptr', 'i32'],
       'DeviceBuffer.from#options': () => ({}),
       'PinnedBuffer.from#options': () => ({}),
@@ -496,7 +497,33 @@ async function nvshmemWorld(): Promise<World> {
 
 async function launchWorld(): Promise<World> {
   const launch = await import('@shoal/launch')
-  return { module: launch, living: {}, values: general, strangers: {} }
+  const { formatAddress, RendezvousServer } = await import('@shoal/launch/server')
+  const secret = randomUUID()
+  /** One of two ranks, the other of which never answers. */
+  const connected = async (): Promise<import('@shoal/launch').Job> => {
+    const server = await RendezvousServer.listen({ worldSize: 2, secret: Buffer.from(secret) })
+    const address = formatAddress(server.address)
+    const [job] = await Promise.all(
+      ['0', '1'].map((RANK) =>
+        launch.bootstrap({ environment: { SHOAL_RENDEZVOUS: address, SHOAL_SECRET: secret, RANK, WORLD_SIZE: '2' } }),
+      ),
+    )
+    return job as import('@shoal/launch').Job
+  }
+  return {
+    module: launch,
+    living: { Job: () => launch.bootstrap({ environment: {} }), ConnectedJob: connected },
+    values: {
+      ...general,
+      '#name': () => 'a name',
+      '#key': () => 'a key',
+      '#bytes': () => new Uint8Array(4),
+      '#make': () => () => new Uint8Array(4),
+    },
+    strangers: {},
+    // Ranks that were dropped are not waited for.
+    end: () => setTimeout(() => process.exit(0), 100),
+  }
 }
 
 async function ffiWorld(): Promise<World> {

@@ -146,6 +146,29 @@ std::vector<std::shared_ptr<Allocation>> AllocationTable::removeAllOf(const Cont
   return removed;
 }
 
+void LeavingAllocations::add(std::shared_ptr<Allocation> allocation) {
+  std::unique_lock lock(mutex_);
+  list_.push_back(std::move(allocation));
+}
+
+void LeavingAllocations::remove(const Allocation* allocation) {
+  std::shared_ptr<Allocation> gone;  // let go of outside the lock
+  std::unique_lock lock(mutex_);
+  auto found = std::find_if(list_.begin(), list_.end(), [&](auto& each) { return each.get() == allocation; });
+  if (found == list_.end()) return;
+  gone = std::move(*found);
+  list_.erase(found);
+  lock.unlock();
+}
+
+std::shared_ptr<Allocation> LeavingAllocations::covering(uint64_t address, size_t length) const {
+  std::shared_lock lock(mutex_);
+  for (auto& each : list_) {
+    if (address >= each->base && address - each->base < each->size && each->holds(address, length)) return each;
+  }
+  return nullptr;
+}
+
 void AddressTable::add(uint64_t base, size_t size) {
   std::unique_lock lock(mutex_);
   ranges_[base] = size;

@@ -68,6 +68,18 @@ class AllocationTable {
   std::map<uint64_t, std::shared_ptr<Allocation>> byBase_;
 };
 
+// What was freed in a stream that has not come by yet: unknown to new work, but kernels queued before may still use it.
+class LeavingAllocations {
+ public:
+  void add(std::shared_ptr<Allocation> allocation);
+  void remove(const Allocation* allocation);
+  std::shared_ptr<Allocation> covering(uint64_t address, size_t length) const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<std::shared_ptr<Allocation>> list_;
+};
+
 // Addresses that were taken from the system for devices, in use or not: they are never host memory.
 class AddressTable {
  public:

@@ -27,6 +27,7 @@ struct State {
   HandleTable<Event> events{3};
   HandleTable<Pool> pools{5};
   AllocationTable allocations;
+  LeavingAllocations leaving;
   AddressTable addresses;
 };
 

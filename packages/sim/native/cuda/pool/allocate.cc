@@ -63,15 +63,23 @@ CUresult freeInStream(CUdeviceptr address, CUstream handle, bool perThread) {
     if (freeGraphMemory(address, freed)) return freed;
     auto allocation = state().allocations.startingAt(address);
     if (!allocation || (allocation->kind != MemoryKind::device && allocation->kind != MemoryKind::pooled)) return CUDA_ERROR_INVALID_VALUE;
-    if (!state().allocations.remove(allocation)) return CUDA_ERROR_INVALID_VALUE;
-    // The address is invalid from now on; the memory itself lives until the stream comes by.
+    // The address is invalid from now on; the memory itself lives until the stream comes by, for kernels that were queued before.
+    state().leaving.add(allocation);
+    if (!state().allocations.remove(allocation)) {
+      state().leaving.remove(allocation.get());
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    auto leave = [which = allocation.get()] { state().leaving.remove(which); };
     if (auto block = std::dynamic_pointer_cast<PoolBlock>(allocation->backing); block && !block->owner->isImported) {
-      block->owner->free(block, stream);
+      block->owner->free(block, stream, std::move(leave));
       return CUDA_SUCCESS;
     }
     Operation operation;
     operation.runsAfterErrors = true;
-    operation.run = [allocation] { return CUDA_SUCCESS; };
+    operation.run = [leave] {
+      leave();
+      return CUDA_SUCCESS;
+    };
     allocation.reset();
     stream->enqueue(std::move(operation));
     return CUDA_SUCCESS;

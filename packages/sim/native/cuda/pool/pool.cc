@@ -197,7 +197,7 @@ CUresult Pool::allocate(size_t bytes, const std::shared_ptr<Stream>& stream, std
   return CUDA_SUCCESS;
 }
 
-void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream) {
+void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<Stream>& stream, std::function<void()> afterwards) {
   std::lock_guard lock(mutex_);
   used_ -= block->used;
   block->used = 0;
@@ -205,7 +205,8 @@ void Pool::free(const std::shared_ptr<PoolBlock>& block, const std::shared_ptr<S
   auto entry = std::prev(pending_.end());
   Operation operation;
   operation.runsAfterErrors = true;
-  operation.run = [self = shared_from_this(), which = block.get()] {
+  operation.run = [self = shared_from_this(), which = block.get(), afterwards = std::move(afterwards)] {
+    afterwards();
     self->finishFree(which);
     return CUDA_SUCCESS;
   };

@@ -1,6 +1,6 @@
 /** NVSHMEM: symmetric memory, transfers, atomics, signals, teams and collectives. */
 import { DeviceBuffer } from '@shoal/driver'
-import type { SymmetricBuffer, Team } from '@shoal/nvshmem'
+import type { SymmetricBuffer } from '@shoal/nvshmem'
 import { BusyError, DisposedError } from '@shoal/types'
 import { elementsOf, integers, joined, partOf, reduced } from '../arithmetic.js'
 import { arrays, type Block, bytesOf, type Expected, type Memory, type ModelType, modelTypes } from '../memory.js'
