@@ -186,6 +186,18 @@ describe('Graph.capture', () => {
     expect(firstOf(sum)).toBe(42)
   })
 
+  test('into a graph that is disposed of meanwhile ends, and then the graph', () => {
+    using sum = zeros()
+    const graph = Graph.create(device)
+    graph.capture(stream, () => {
+      sum.fill(1, { stream })
+      graph.dispose()
+      sum.fill(2, { stream })
+    })
+    expect([captureStatus(stream), graph.disposed]).toEqual(['none', true])
+    expect(() => graph.nodes).toThrow(DisposedError)
+  })
+
   test('refuses what is no stream, function or option', () => {
     expect(() => Graph.capture(1 as never, () => {})).toThrow('Graph.capture: stream must be a Stream, not 1')
     expect(() => Graph.capture(stream, 1 as never)).toThrow('Graph.capture: fn must be a function')
@@ -482,6 +494,22 @@ describe('GraphExec', () => {
     await stream.synchronize()
     expect(firstOf(sum)).toBe(21)
     expect(() => step.setEnabled(first, 1 as never)).toThrow('GraphExec.setEnabled: enabled must be')
+  })
+
+  test('takes nodes of the graph that it was made of alone', () => {
+    using sum = zeros()
+    using graph = Graph.create(device)
+    graph.add(fillNode(sum, 1))
+    using other = Graph.create(device)
+    const foreign = other.add(fillNode(sum, 1))
+    using step = graph.instantiate()
+    for (const call of [
+      () => step.updateNode(foreign, fillNode(sum, 2)),
+      () => step.setEnabled(foreign, false),
+      () => step.isEnabled(foreign),
+    ]) {
+      expect(call).toThrow(/^GraphExec\.\w+: node must be of the graph that it was made of/)
+    }
   })
 
   test('says what is gone in place of running on it', () => {

@@ -145,6 +145,8 @@ export class Graph extends Resource {
   /** The graph whose node this one belongs to. */
   readonly #parent: Graph | undefined
   readonly #nodes = new Map<CUgraphNode, GraphNode>()
+  /** Captures that add to it: it is destroyed after them. */
+  #captures = 0
 
   /** @internal */
   constructor(context: Context, handle: CUgraph, parent?: Graph) {
@@ -191,7 +193,14 @@ export class Graph extends Resource {
     const { handle } = this
     requireOptions(options, api, captureIntoKeys)
     const { dependencies, ...mode } = options
-    capture(stream, fn, mode, api, { handle, dependencies: this._dependencies(dependencies, api) })
+    const into = { handle, dependencies: this._dependencies(dependencies, api) }
+    this.#captures += 1
+    try {
+      capture(stream, fn, mode, api, into)
+    } finally {
+      this.#captures -= 1
+      if (this._disposed) this.release()
+    }
     return this
   }
 
@@ -435,7 +444,7 @@ export class Graph extends Resource {
   }
 
   protected release(): void {
-    if (this.#parent !== undefined) return
+    if (this.#parent !== undefined || this.#captures > 0) return
     forgetLeak(this)
     destroy(this.context, this.#handle, this._resources)
   }

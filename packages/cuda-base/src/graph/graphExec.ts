@@ -108,12 +108,15 @@ export class GraphExec extends Resource {
   readonly context: Context
   readonly #handle: CUgraphExec
   readonly #resources = new NodeResources()
+  /** Of the graph that it was made of, and of the graphs within: tells their nodes. */
+  readonly #source: NodeResources
 
   private constructor(graph: Graph, handle: CUgraphExec) {
     super()
     const { context } = graph
     this.context = context
     this.#handle = handle
+    this.#source = graph._resources
     const resources = this.#resources
     resources.addAll(graph._resources)
     context._addChild()
@@ -213,7 +216,7 @@ export class GraphExec extends Resource {
   updateNode(node: GraphNode, description: NodeDescription): this {
     const api = 'GraphExec.updateNode'
     const { handle, context } = this
-    requireInstance(node, api, 'node', GraphNode)
+    this.#requireNode(node, api)
     const checked = requireDescription(description, api, 'description')
     node._requireKind(checked, api)
     const { bytes, memory } = checked._write(context, api)
@@ -230,7 +233,7 @@ export class GraphExec extends Resource {
   setEnabled(node: GraphNode, enabled: boolean): this {
     const api = 'GraphExec.setEnabled'
     const { handle } = this
-    requireInstance(node, api, 'node', GraphNode)
+    this.#requireNode(node, api)
     check(
       cuGraphNodeSetEnabled(handle, node.handle, requireBoolean(enabled, api, 'enabled') ? 1 : 0),
       'cuGraphNodeSetEnabled',
@@ -241,10 +244,16 @@ export class GraphExec extends Resource {
   /** Whether launches run the node (`cuGraphNodeGetEnabled`). */
   isEnabled(node: GraphNode): boolean {
     const { handle } = this
-    requireInstance(node, 'GraphExec.isEnabled', 'node', GraphNode)
+    this.#requireNode(node, 'GraphExec.isEnabled')
     const out = scratch()
     check(cuGraphNodeGetEnabled(handle, node.handle, out), 'cuGraphNodeGetEnabled')
     return out.u32[0] !== 0
+  }
+
+  #requireNode(node: GraphNode, api: string): void {
+    requireInstance(node, api, 'node', GraphNode)
+    void node.handle
+    if (node.graph._resources !== this.#source) throw wrongType(api, 'node', 'of the graph that it was made of', node)
   }
 
   protected override inspectFacts(): { readonly [fact: string]: unknown } {

@@ -1,6 +1,5 @@
 /** The call engine: what generated functions import. */
 
-export * from './arguments.js'
 export {
   type BigNativeCall,
   type BigResult,
@@ -13,23 +12,24 @@ export {
   contextSlot,
   floatSlot,
   hostConvention,
-  lowerCall,
   type LoweredParameter,
+  lowerCall,
   maximumArguments,
   maximumFloats,
   type NativeCall,
-  nestedCall,
   type NumberResult,
-  recordCalls,
+  nestedCall,
   RecordedCalls,
   type ResultKind,
+  recordCalls,
   resultSlot,
+  type StagedCopy,
+  type StructNativeCall,
   signedSlots32,
   signedSlots64,
   slots32,
   slots64,
-  type StagedCopy,
   stagedCopyFrom,
   stagedCopyTo,
-  type StructNativeCall,
 } from '../internal.js'
+export * from './arguments.js'
