@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { type DType, dtypeInfo, memoryProtocol, StatusError } from '@shoal/types'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { bytes, liars, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './elements.js'
+import { bytes, falseLengths, Particle, randomArray, randomFloats, randomInteger, randomParticles } from './elements.js'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '2' })
 const { DeviceBuffer, ManagedBuffer, PinnedBuffer, Stream } = await import('@shoal/cuda-base')
@@ -339,7 +339,7 @@ test('DeviceBuffer.fill names the field of a struct that it refuses', () => {
 describe('typed arrays that lie about themselves', () => {
   test('are read and written as far as they really go', async () => {
     const values = randomFloats(9)
-    for (const [how, liar] of Object.entries(liars(values))) {
+    for (const [how, liar] of Object.entries(falseLengths(values))) {
       using made = DeviceBuffer.from(device, liar)
       expect([how, made.length, made.toArraySync()]).toEqual([how, 9, values])
       using target = DeviceBuffer.zeros(device, 'f32', 9)
@@ -348,7 +348,7 @@ describe('typed arrays that lie about themselves', () => {
     }
     using source = DeviceBuffer.from(device, values)
     const around = new Float32Array(11)
-    for (const liar of Object.values(liars(around.subarray(1, 10)))) {
+    for (const liar of Object.values(falseLengths(around.subarray(1, 10)))) {
       for (const read of [() => source.copyToSync(liar), () => source.copyTo(liar)]) {
         around.fill(0)
         await read()
@@ -359,7 +359,7 @@ describe('typed arrays that lie about themselves', () => {
 
   test('are refused where only the lie would fit', () => {
     using buffer = DeviceBuffer.zeros(device, 'f32', 1 << 18)
-    for (const liar of Object.values(liars(new Float32Array(9)))) {
+    for (const liar of Object.values(falseLengths(new Float32Array(9)))) {
       expect(() => buffer.copyFrom(liar)).toThrow('source must be of 262144 elements')
       expect(() => buffer.copyFromSync(liar)).toThrow('source must be of 262144 elements')
       expect(() => buffer.copyToSync(liar)).toThrow('target must be of 262144 elements')

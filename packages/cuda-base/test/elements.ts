@@ -52,7 +52,7 @@ class LyingArray extends Float32Array {
 }
 
 /** What says it is a megabyte long, and is as long as `array`; over the same memory. */
-export function liars(array: Float32Array<ArrayBuffer>): { readonly [how: string]: Float32Array<ArrayBuffer> } {
+export function falseLengths(array: Float32Array<ArrayBuffer>): { readonly [how: string]: Float32Array<ArrayBuffer> } {
   const { buffer, byteOffset, length } = array
   const own = new Float32Array(buffer, byteOffset, length)
   for (const [name, value] of [

@@ -12,11 +12,11 @@ type StreamType = import('@shoal/cuda-base').Stream
 
 const device = new TestDevice(0)
 const second = new TestDevice(1)
-const fragile = new TestDevice(2)
+const failing = new TestDevice(2)
 const context = device.primaryContext
 
 afterAll(() => {
-  for (const one of [device, second, fragile]) one.dispose()
+  for (const one of [device, second, failing]) one.dispose()
 })
 
 function refusalOf(fn: () => unknown): unknown {
@@ -388,18 +388,18 @@ describe('hostFunction', () => {
   })
 
   test('is not called once the context has failed: the promise rejects with its error', async () => {
-    const stream = Stream.create(fragile)
+    const stream = Stream.create(failing)
     delay(stream, 200)
     let isCalled = false
     const promise = stream.hostFunction(() => {
       isCalled = true
     })
-    injectError(fragile, 719)
+    injectError(failing, 719)
     await expect(promise).rejects.toSatisfy(
       (error) => error instanceof StatusError && error.code === 'CUDA_ERROR_LAUNCH_FAILED',
     )
     await expect(stream.synchronize()).rejects.toThrow('CUDA_ERROR_LAUNCH_FAILED')
-    await fragile.reset()
+    await failing.reset()
     expect(isCalled).toBe(false)
     expect(() => stream.handle).toThrow(/^Context \(its device was reset\) was disposed/)
   })

@@ -74,14 +74,14 @@ test('waits that were given up in the same turn, before it, or whose stream is g
   const event = stream.record()
   const endings = Array.from({ length: 40 }, () => new AbortController())
   const aborted = endings.map(({ signal }, index) => (index % 2 === 0 ? stream : event).synchronize({ signal }))
-  const patient = [stream.synchronize({ timeout: 60_000 }), event.synchronize(), stream.synchronize()]
+  const unlimited = [stream.synchronize({ timeout: 60_000 }), event.synchronize(), stream.synchronize()]
   const outcomes = Promise.allSettled(aborted)
   for (const ending of endings) ending.abort()
   // Its work ends all the same, and the waits with it.
   stream.dispose()
   event.dispose()
   for (const { status } of await outcomes) expect(status).toBe('rejected')
-  expect(await Promise.all(patient)).toEqual([stream, event, stream])
+  expect(await Promise.all(unlimited)).toEqual([stream, event, stream])
   await expect(stream.synchronize()).rejects.toMatchObject({ code: 'SHOAL_DISPOSED' })
 })
 
@@ -114,17 +114,17 @@ test('a device that fails meanwhile ends the wait with its error', async () => {
   const failing = new TestDevice(1)
   const stream = Stream.create(failing, { nonBlocking: true })
   delay(stream, 300)
-  using healthy = Stream.create(device, { nonBlocking: true })
-  delay(healthy, 300)
+  using intact = Stream.create(device, { nonBlocking: true })
+  delay(intact, 300)
   const event = stream.record()
   // More than one turn asks for: some are with the native thread already.
   const waits = Array.from({ length: 40 }, (_, index) =>
     (index % 2 === 0 ? stream : event).synchronize(index % 3 === 0 ? { timeout: 60_000 } : {}),
   )
-  const ofTheOther = healthy.synchronize()
+  const ofTheOther = intact.synchronize()
   injectError(failing, 700)
   for (const wait of waits) await expect(wait).rejects.toThrow(StatusError)
-  expect(await ofTheOther).toBe(healthy)
+  expect(await ofTheOther).toBe(intact)
   await expect(stream.synchronize()).rejects.toThrow(StatusError)
 })
 

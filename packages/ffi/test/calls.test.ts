@@ -175,12 +175,12 @@ describe('memory arguments', () => {
   })
 
   test('a length that the program made up is not believed', () => {
-    class Boastful extends Uint8Array {
+    class FalseLength extends Uint8Array {
       override get byteLength(): number {
         return 1 << 20
       }
     }
-    expect(() => putPointer(0, new Boastful(4), 'cuF', 'p', 8)).toThrow('at least 8 bytes, not of 4')
+    expect(() => putPointer(0, new FalseLength(4), 'cuF', 'p', 8)).toThrow('at least 8 bytes, not of 4')
   })
 
   test('detached memory has no bytes', () => {

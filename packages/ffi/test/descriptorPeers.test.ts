@@ -7,9 +7,9 @@ import { DescriptorServer, DescriptorSocket } from '@shoal/ffi'
 import { PeerRefusedError, TimeoutError } from '@shoal/types'
 import { afterEach, expect, type TestContext, test, vi } from 'vitest'
 
-const script = fileURLToPath(new URL('fixtures/strangerChild.mjs', import.meta.url))
+const script = fileURLToPath(new URL('fixtures/otherUserChild.mjs', import.meta.url))
 /** No user of this machine has to have it. */
-const stranger = 54_321
+const otherUser = 54_321
 const own = process.geteuid?.() ?? 0
 const children: ChildProcess[] = []
 const disposables: Disposable[] = []
@@ -33,8 +33,8 @@ function mayBecomeOthers(context: TestContext): void {
 }
 
 /** A process of another user, and the lines it says. */
-function startStranger(action: string, name: string, users?: readonly number[], inherited?: number) {
-  const words = [script, String(stranger), action, name, ...(users === undefined ? [] : [JSON.stringify(users)])]
+function startOtherUser(action: string, name: string, users?: readonly number[], inherited?: number) {
+  const words = [script, String(otherUser), action, name, ...(users === undefined ? [] : [JSON.stringify(users)])]
   const stdio = ['ignore', 'pipe', 'inherit', ...(inherited === undefined ? [] : [inherited])] as const
   const child = spawn(process.execPath, words, { stdio: [...stdio] })
   children.push(child)
@@ -48,7 +48,7 @@ test('another user is turned away by default, and the wait goes on', async (cont
   const refused: PeerRefusedError[] = []
   const server = owned(DescriptorServer.listen(`\0${name}`, { onRefused: (error) => refused.push(error) }))
   const accepting = server.accept()
-  const other = startStranger('connect', name, [own])
+  const other = startOtherUser('connect', name, [own])
   expect(await other.next()).toBe('connected')
   expect(await other.next()).toMatchObject({ code: 'ECONNRESET' })
   expect(refused).toHaveLength(1)
@@ -56,7 +56,7 @@ test('another user is turned away by default, and the wait goes on', async (cont
   expect(refused[0]).toMatchObject({
     code: 'SHOAL_PEER_REFUSED',
     api: 'DescriptorServer.accept',
-    user: stranger,
+    user: otherUser,
     users: [own],
   })
   const ours = owned(DescriptorSocket.connect(`\0${name}`))
@@ -68,7 +68,7 @@ test('another user who connects again and again does not keep the wait from its 
   mayBecomeOthers(context)
   const name = nameless()
   const server = owned(DescriptorServer.listen(`\0${name}`, { onRefused: () => undefined }))
-  expect(await startStranger('storm', name, [own]).next()).toBe('connecting')
+  expect(await startOtherUser('storm', name, [own]).next()).toBe('connecting')
   const error: unknown = await server.accept({ timeout: 200 }).catch((reason) => reason)
   expect(error).toBeInstanceOf(TimeoutError)
   expect(error).toMatchObject({ timeout: 200 })
@@ -80,8 +80,8 @@ test('another user who connects again and again does not keep the wait from its 
 test('another user who was named gets descriptors', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
-  const server = owned(DescriptorServer.listen(`\0${name}`, { users: [stranger] }))
-  const other = startStranger('connect', name, [own])
+  const server = owned(DescriptorServer.listen(`\0${name}`, { users: [otherUser] }))
+  const other = startOtherUser('connect', name, [own])
   const socket = owned(await server.accept())
   const descriptor = openSync('/dev/null', 'r')
   await socket.send({ descriptors: [descriptor] })
@@ -95,11 +95,11 @@ test('another user who was named gets descriptors', async (context) => {
 test('a name that another user was first to take is refused', async (context) => {
   mayBecomeOthers(context)
   const name = nameless()
-  const other = startStranger('listen', name, [own])
+  const other = startOtherUser('listen', name, [own])
   expect(await other.next()).toBe('listening')
   expect(() => DescriptorSocket.connect(`\0${name}`)).toThrow(PeerRefusedError)
-  expect(() => DescriptorSocket.connect(`\0${name}`, { users: [stranger + 1] })).toThrow(
-    `DescriptorSocket.connect: the process at the other end belongs to user ${stranger}, and only ${own}, ${stranger + 1} may be`,
+  expect(() => DescriptorSocket.connect(`\0${name}`, { users: [otherUser + 1] })).toThrow(
+    `DescriptorSocket.connect: the process at the other end belongs to user ${otherUser}, and only ${own}, ${otherUser + 1} may be`,
   )
 })
 
@@ -110,18 +110,18 @@ test('a name of another user who was named is taken', async (context) => {
 })
 
 async function startNamed(name: string): Promise<string> {
-  const other = startStranger('listen', name, [own])
+  const other = startOtherUser('listen', name, [own])
   expect(await other.next()).toBe('listening')
-  const socket = owned(DescriptorSocket.connect(`\0${name}`, { users: [stranger] }))
+  const socket = owned(DescriptorSocket.connect(`\0${name}`, { users: [otherUser] }))
   return Buffer.from((await socket.receive()).bytes).toString()
 }
 
 test('an inherited socket that another user made is refused unless that user was named', async (context) => {
   mayBecomeOthers(context)
   const [first, theirs] = DescriptorSocket.pair().map(owned) as [DescriptorSocket, DescriptorSocket]
-  const refused = startStranger('adopt', 'none', undefined, theirs.descriptor)
-  expect(await refused.next()).toMatchObject({ code: 'SHOAL_PEER_REFUSED', user: own, users: [stranger] })
-  startStranger('adopt', 'none', [own], theirs.descriptor)
+  const refused = startOtherUser('adopt', 'none', undefined, theirs.descriptor)
+  expect(await refused.next()).toMatchObject({ code: 'SHOAL_PEER_REFUSED', user: own, users: [otherUser] })
+  startOtherUser('adopt', 'none', [own], theirs.descriptor)
   expect(Buffer.from((await first.receive()).bytes).toString()).toBe('adopted')
 })
 
@@ -132,12 +132,12 @@ test('without a listener the process warns once, and a limit holds for the whole
     const name = nameless()
     const server = owned(DescriptorServer.listen(`\0${name}`))
     // Both are in the queue before anybody is let in.
-    for (const other of [startStranger('connect', name, [own]), startStranger('connect', name, [own])]) {
+    for (const other of [startOtherUser('connect', name, [own]), startOtherUser('connect', name, [own])]) {
       expect(await other.next()).toBe('connected')
     }
     await expect(server.accept({ timeout: 50 })).rejects.toBeInstanceOf(TimeoutError)
     expect(warn).toHaveBeenCalledTimes(1)
-    expect(String(warn.mock.calls[0]?.[0])).toContain(`user ${stranger}`)
+    expect(String(warn.mock.calls[0]?.[0])).toContain(`user ${otherUser}`)
   } finally {
     warn.mockRestore()
   }

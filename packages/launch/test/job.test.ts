@@ -209,14 +209,14 @@ describe('waits end', () => {
     const waiting = [jobs[0]!.barrier('start', { timeout }), jobs[0]!.get('key', { timeout })]
     const { bootstrap } = await import('@shoal/launch')
     const alone = await bootstrap({ environment: {} })
-    const lonely = alone.get('key', { timeout })
+    const unanswered = alone.get('key', { timeout })
     await sleep(100)
     await Promise.all([
       jobs[1]!.barrier('start', { timeout }),
       jobs[1]!.set('key', bytes(5)),
       alone.set('key', bytes(6)),
     ])
-    expect((await Promise.all([...waiting, lonely])).slice(1)).toEqual([bytes(5), bytes(6)])
+    expect((await Promise.all([...waiting, unanswered])).slice(1)).toEqual([bytes(5), bytes(6)])
     for (const beyond of [2 ** 31, 2 ** 32, 1e300]) {
       for (const call of [
         () => jobs[0]!.barrier('start', { timeout: beyond }),
@@ -400,10 +400,10 @@ describe('survivors', () => {
   test('survive again, and again', async () => {
     const { rendezvous, jobs } = await startJob(5)
     let current = jobs
-    for (const victim of [4, 0, 2]) {
-      const place = current.findIndex((job) => job.deviceOrdinal === victim)
-      rendezvous.server.gone(victim, 'lost')
-      const left = current.filter((job) => job.deviceOrdinal !== victim)
+    for (const lostOrdinal of [4, 0, 2]) {
+      const place = current.findIndex((job) => job.deviceOrdinal === lostOrdinal)
+      rendezvous.server.gone(lostOrdinal, 'lost')
+      const left = current.filter((job) => job.deviceOrdinal !== lostOrdinal)
       const [error] = await failuresOf([left[0]!.barrier('x')])
       expect((error as RanksLostError).ranks).toEqual([place])
       current = await Promise.all(left.map((job) => job.survivors()))

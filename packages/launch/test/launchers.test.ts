@@ -206,8 +206,8 @@ test.each([
   ['rank 0, which had started the rendezvous', '0', [1, 2, 3]],
   ['the last rank', '3', [0, 1, 2]],
   ['two ranks at once', '0,2', [1, 3]],
-])('SIGKILL of %s: the others hear of it and go on', async (_, victims, left) => {
-  const ends = await startRanks(4, (rank) => slurm(rank, 4), `kill-${victims}`)
+])('SIGKILL of %s: the others hear of it and go on', async (_, killed, left) => {
+  const ends = await startRanks(4, (rank) => slurm(rank, 4), `kill-${killed}`)
   for (const [rank, { code, signal, lines }] of ends.entries()) {
     if (!left.includes(rank)) {
       expect(signal).toBe('SIGKILL')

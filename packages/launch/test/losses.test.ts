@@ -63,14 +63,14 @@ test('whoever dies whenever: the others go on, agree, and none waits for ever', 
     fc.asyncProperty(scenario, async ({ worldSize, pace, deaths }) => {
       const rendezvous = await serve(worldSize)
       // The last of them must live.
-      const victims = new Map(deaths.filter(({ rank }) => rank < worldSize - 1).map(({ rank, after }) => [rank, after]))
-      const left = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !victims.has(rank))
+      const killed = new Map(deaths.filter(({ rank }) => rank < worldSize - 1).map(({ rank, after }) => [rank, after]))
+      const left = Array.from({ length: worldSize }, (_, rank) => rank).filter((rank) => !killed.has(rank))
       const running = Array.from({ length: worldSize }, (_, rank) => work(rendezvous, rank, pace))
       // What becomes of those that are dead is not asked; their programs never hear anything again.
-      for (const rank of victims.keys()) running[rank]!.catch(() => undefined)
+      for (const rank of killed.keys()) running[rank]!.catch(() => undefined)
       await expect.poll(() => rendezvous.server.connected.length, { interval: 2 }).toBe(worldSize)
       await sleep(10)
-      for (const [rank, after] of [...victims].sort((a, b) => a[1] - b[1])) {
+      for (const [rank, after] of [...killed].sort((a, b) => a[1] - b[1])) {
         await sleep(after / 4)
         rendezvous.server.gone(rank, 'lost')
       }

@@ -8,7 +8,7 @@ import { scratchFolder } from '../../../tooling/config/src/scratchFolder.js'
 import { afterThisTest, serve } from './support/jobs.js'
 
 const scratch = scratchFolder()
-const stranger = 54_321
+const otherUser = 54_321
 
 async function serveAtFile() {
   const path = join(mkdtempSync(join(scratch, 'unix-')), 'socket')
@@ -27,11 +27,11 @@ test('the file of the socket is for this user alone, whatever the umask is', asy
 test('a file of another user is refused at once, unless that user is named', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only the superuser can give a file to another user')
   const { path, rendezvous } = await serveAtFile()
-  chownSync(path, stranger, stranger)
+  chownSync(path, otherUser, otherUser)
   const error = await bootstrap({ environment: rendezvous.environment(0) }).catch((caught: unknown) => caught)
   expect(error).toBeInstanceOf(PeerRefusedError)
-  expect(error).toMatchObject({ code: 'SHOAL_PEER_REFUSED', api: 'bootstrap', user: stranger, users: [0] })
-  const users = [stranger]
+  expect(error).toMatchObject({ code: 'SHOAL_PEER_REFUSED', api: 'bootstrap', user: otherUser, users: [0] })
+  const users = [otherUser]
   const jobs = await Promise.all([rendezvous.join(0, { users }), rendezvous.join(1, { users })])
   expect(jobs.map(({ rank }) => rank)).toEqual([0, 1])
 })

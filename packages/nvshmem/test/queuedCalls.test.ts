@@ -122,12 +122,12 @@ describe('a call that waits for its turn', () => {
     const { session } = pe
     const memory = memories['device memory']()
     await target.fill(0)
-    const impatient = new AbortController()
-    const wait = { pe: 0, signal: impatient.signal }
+    const controller = new AbortController()
+    const wait = { pe: 0, signal: controller.signal }
     // The first waits for its memory to be looked at, the second has memory of its own that stays until it was made.
     const barrier = session.barrierAll()
     const calls = [session.put(target, memory, wait), session.put(target.slice(0, 1), Float32Array.of(9), wait)]
-    impatient.abort()
+    controller.abort()
     for (const call of calls) await expect(call).rejects.toMatchObject({ code: 'SHOAL_ABORTED' })
     await barrier
     expect(session.stuckIn).toBeUndefined()
@@ -225,14 +225,14 @@ describe('a call that is under way', () => {
 })
 
 describe('arrays that say something else of themselves', () => {
-  const lying = (length: number, said: number): Float32Array<ArrayBuffer> => {
+  const falseLength = (length: number, said: number): Float32Array<ArrayBuffer> => {
     const array = new Float32Array(length).fill(7)
     for (const [key, value] of Object.entries({ length: said, byteLength: said * 4, byteOffset: 64 })) {
       Object.defineProperty(array, key, { value })
     }
     return array
   }
-  const shorter = (): Float32Array<ArrayBuffer> => lying(2, 4)
+  const shorter = (): Float32Array<ArrayBuffer> => falseLength(2, 4)
   const calls: { readonly [name: string]: (array: Float32Array<ArrayBuffer>) => unknown } = {
     copyFrom: (array) => target.copyFrom(array),
     copyFromSync: (array) => target.copyFromSync(array),
@@ -249,10 +249,10 @@ describe('arrays that say something else of themselves', () => {
     await target.fill(3)
     const attempt = async (): Promise<unknown> => await call(shorter())
     await expect(attempt()).rejects.toThrow(RangeError)
-    const honest = lying(4, 1000)
-    await call(honest)
+    const longer = falseLength(4, 1000)
+    await call(longer)
     const kept = name.startsWith('get') || name.startsWith('copyTo') ? 3 : 7
     expect(await target.toArray()).toEqual(new Float32Array(4).fill(kept))
-    expect([...new Float32Array(honest.buffer)]).toEqual(Array(4).fill(kept))
+    expect([...new Float32Array(longer.buffer)]).toEqual(Array(4).fill(kept))
   })
 })

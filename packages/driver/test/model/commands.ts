@@ -221,7 +221,7 @@ const map = command('map', [index, index, region, grants], (world, rangeAt, targ
     const { offset, memoryOffset, length } = resolve(wanted, available)
     const isWaiting = team !== undefined && !team.isComplete
     const isKnown = !('isImported' in target) || (!target.isImported && !team?.isShared)
-    const strangers = given?.some(([on]) => team !== undefined && !team.devices.has(on)) ?? false
+    const isOutsideTeam = given?.some(([on]) => team !== undefined && !team.devices.has(on)) ?? false
     // Twice the same device in one list is a matter of the driver: the last one counts.
     const reasons = [
       range.real.disposed && 'DisposedError',
@@ -230,7 +230,7 @@ const map = command('map', [index, index, region, grants], (world, rangeAt, targ
       (length <= 0 || memoryOffset + length > available) && 'RangeError',
       offset + length > range.granules && 'RangeError',
       world.mappedIn(range).some((one) => overlaps(one, offset, length)) && 'RangeError',
-      strangers && 'StatusError',
+      isOutsideTeam && 'StatusError',
       // Drivers map memory as a whole only.
       (memoryOffset !== 0 || length !== available) && 'StatusError',
     ] as const
@@ -438,7 +438,7 @@ const bind = command('bind', [index, index, smallRegion, fc.boolean()], (world, 
     const available = isMapping ? source.granules : (memory?.bytes.length ?? 0)
     const { offset, memoryOffset, length } = resolve(wanted, available)
     const isAlone = !multicast.isImported && !team.isShared
-    const isStranger = memory !== undefined && !team.devices.has(memory.device)
+    const isOutsideTeam = memory !== undefined && !team.devices.has(memory.device)
     const device = memory?.device
     const isTaken = team.bindings.some((one) => one.memory.device === device && overlaps(one, offset, length))
     const isForeign = isAlone && device !== undefined && !multicast.added.has(device)
@@ -446,8 +446,8 @@ const bind = command('bind', [index, index, smallRegion, fc.boolean()], (world, 
       real.disposed && 'DisposedError',
       source.real.disposed && 'DisposedError',
       !team.isComplete && (isAlone ? 'RangeError' : 'StatusError'),
-      isStranger && 'StatusError',
-      isStranger && 'RangeError',
+      isOutsideTeam && 'StatusError',
+      isOutsideTeam && 'RangeError',
       isMapping && source.team !== undefined && 'StatusError',
       isForeign && 'RangeError',
       (length <= 0 || memoryOffset + length > available) && 'RangeError',

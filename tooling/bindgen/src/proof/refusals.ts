@@ -10,7 +10,7 @@ import { argumentsFor } from './values.js'
 
 const nothing = [undefined, Symbol('s'), () => 0]
 const objects = [{}, [], new Date(0), Object(5), Object(5n), Object(true), new Proxy(new Uint8Array(4096), {})]
-const wordless = [...nothing, ...objects, 5, 1.5, Number.NaN, true, -1n, 2n ** 64n, 2n ** 200n]
+const junk = [...nothing, ...objects, 5, 1.5, Number.NaN, true, -1n, 2n ** 64n, 2n ** 200n]
 
 /** Values that a parameter must refuse. */
 export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }: Ffi): unknown[] {
@@ -18,11 +18,11 @@ export function badValues({ lowered, pointee }: ParameterSpec, { NativeMemory }:
     case 'handle':
     case 'deviceptr':
     case 'callback':
-      return [...wordless, '5', new Uint8Array(4096), new ArrayBuffer(4096)]
+      return [...junk, '5', new Uint8Array(4096), new ArrayBuffer(4096)]
     case 'pointer':
-      return [...wordless, '5', '', ...tooSmall((pointee?.size ?? 0) - 1, pointee?.array ?? false, NativeMemory)]
+      return [...junk, '5', '', ...tooSmall((pointee?.size ?? 0) - 1, pointee?.array ?? false, NativeMemory)]
     case 'cstring':
-      return [...wordless, 'a\0b']
+      return [...junk, 'a\0b']
     case 'size':
     case 'integer':
     case 'enum':

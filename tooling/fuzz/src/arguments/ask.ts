@@ -5,7 +5,8 @@ import type { Answer, Callable, Parameter } from './contract.js'
 import { excluded } from './exclusions.js'
 import { engineError, isNonsense, names } from './judge.js'
 import { JunkError, junkKinds } from './junk.js'
-import { apiOf, rightValue, type World, worldOf } from './worlds.js'
+import { subjectOf } from './subjects/index.js'
+import { apiOf, rightValue, type Subject } from './subjects/subject.js'
 
 /** A call that has not refused by then waits for what does not come: it took its arguments. */
 const limit = 300
@@ -14,12 +15,12 @@ type Fn = (...args: unknown[]) => unknown
 
 /** Asks one package everything, in this process, and writes an answer a line to file descriptor 3. */
 export async function askPackage(packageName: string, callables: readonly Callable[]): Promise<void> {
-  const world = await worldOf(packageName)
+  const subject = await subjectOf(packageName)
   for (const callable of callables) {
     if (callable.parameters.length === 0 || excluded(packageName, callable) !== undefined) continue
-    await new Questions(world, callable).askAll()
+    await new Questions(subject, callable).askAll()
   }
-  await world.end?.()
+  await subject.end?.()
   // What was refused must not have left anything that fails later.
   await turn()
   write({ kind: 'end' })
@@ -30,18 +31,18 @@ function write(answer: Answer): void {
 }
 
 class Questions {
-  readonly #world: World
+  readonly #subject: Subject
   readonly #callable: Callable
   readonly #api: string
   readonly #names: readonly string[]
   #object: unknown
   #right: unknown[] = []
 
-  constructor(world: World, callable: Callable) {
-    this.#world = world
+  constructor(subject: Subject, callable: Callable) {
+    this.#subject = subject
     this.#callable = callable
     this.#api = apiOf(callable)
-    this.#names = names(callable, world.module)
+    this.#names = names(callable, subject.module)
   }
 
   async askAll(): Promise<void> {
@@ -68,8 +69,8 @@ class Questions {
   async #begin(): Promise<void> {
     const { place, owner, parameters } = this.#callable
     if (place === 'method') {
-      const make = this.#world.living[owner as string]
-      if (make === undefined) throw new Error(`no living ${owner} is known`)
+      const make = this.#subject.instances[owner as string]
+      if (make === undefined) throw new Error(`no instance of ${owner} is known`)
       this.#object = await make(this.#callable.name)
       if (this.#object === undefined) throw new Error(`there is no ${owner} here`)
     }
@@ -78,15 +79,15 @@ class Questions {
 
   #rightOf(parameter: Parameter): unknown {
     if (parameter.options.length > 0) {
-      const special = this.#world.values[`${this.#api}#${parameter.name}`]
+      const special = this.#subject.values[`${this.#api}#${parameter.name}`]
       return special === undefined ? this.#rightOptions(parameter) : special()
     }
-    return rightValue(this.#world, this.#api, parameter)
+    return rightValue(this.#subject, this.#api, parameter)
   }
 
   #rightOptions(parameter: Parameter): object {
     const needed = parameter.options.filter(({ kinds }) => !kinds.includes('undefined') && !kinds.includes('unknown'))
-    return Object.fromEntries(needed.map((option) => [option.name, rightValue(this.#world, this.#api, option)]))
+    return Object.fromEntries(needed.map((option) => [option.name, rightValue(this.#subject, this.#api, option)]))
   }
 
   #argumentsWith(index: number, junk: unknown): unknown[] {
@@ -103,7 +104,7 @@ class Questions {
       if (kind.name === 'a class' && asked.kinds.includes('function')) continue
       await this.#ask(asked, whole, kind.name, kind.kind, argumentsWith(kind.make(asked)))
     }
-    for (const [name, make] of Object.entries(this.#world.strangers)) {
+    for (const [name, make] of Object.entries(this.#subject.foreignObjects)) {
       await this.#ask(asked, whole, name, 'object', argumentsWith(make()))
     }
   }
@@ -131,7 +132,7 @@ class Questions {
 
   async #call(args: unknown[]): Promise<unknown> {
     const { place, owner, name } = this.#callable
-    const { module } = this.#world
+    const { module } = this.#subject
     if (place === 'new') return new (module[owner as string] as new (...args: unknown[]) => unknown)(...args)
     const target = place === 'export' ? module : place === 'static' ? module[owner as string] : this.#object
     const result = ((target as { [name: string]: unknown })[name] as Fn).apply(target, args)

@@ -1,5 +1,5 @@
 import type { Callable } from './contract.js'
-import { apiOf } from './worlds.js'
+import { apiOf } from './subjects/subject.js'
 
 /** What is not asked, and why. */
 const exclusions: readonly (readonly [packages: RegExp, api: RegExp, why: string])[] = [

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { Answer, Callable } from './contract.js'
 import { callablesOf } from './signatures.js'
-import { sweptPackages } from './worlds.js'
+import { sweptPackages } from './subjects/index.js'
 
 /** What became of the questions. */
 export interface ArgumentSweepResult {

@@ -18,7 +18,7 @@ const fail = (): never => {
 }
 
 /** An array of a class that says it is longer than it is. */
-class LyingArray extends Float32Array {
+class FalseLengthArray extends Float32Array {
   override get length(): number {
     return 2 ** 20
   }
@@ -109,7 +109,7 @@ export const junkKinds: readonly JunkKind[] = [
   { name: 'an array of bytes', kind: 'never', make: () => new Uint8Array(3) },
   { name: 'an array of 64-bit integers', kind: 'never', make: () => new BigInt64Array(3) },
   { name: 'a DataView', kind: 'never', make: () => new DataView(new ArrayBuffer(3)) },
-  { name: 'an array that lies', kind: 'never', make: () => new LyingArray(2) },
+  { name: 'an array of a false length', kind: 'never', make: () => new FalseLengthArray(2) },
   { name: 'an instance of a class', kind: 'never', make: () => new SomeOptions() },
   {
     name: 'a thenable',

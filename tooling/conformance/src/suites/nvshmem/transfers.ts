@@ -146,7 +146,7 @@ export function get(pe: Pe, trial: Of<'get'>, call?: Transfer): Steps {
 const span = (count: number, stride: number): number => (count - 1) * stride + 1
 
 /** Every so manieth element of one in the places of every so manieth of the other, and nothing between. */
-function strewn(values: Values, size: number, count: number, targetStride: number, sourceStride: number): Uint8Array {
+function strided(values: Values, size: number, count: number, targetStride: number, sourceStride: number): Uint8Array {
   const source = repeated(values, span(count, sourceStride) * size)
   const target = new Uint8Array(span(count, targetStride) * size).fill(untouched)
   for (let index = 0; index < count; index += 1) {
@@ -185,7 +185,7 @@ export function putStrided(pe: Pe, trial: Of<'putStrided'>, call?: Transfer): St
       await completed(pe, way)
     },
     check() {
-      const want = strewn(valuesFor(trial, from), size, count, targetStride, sourceStride)
+      const want = strided(valuesFor(trial, from), size, count, targetStride, sourceStride)
       return firstDifference(readBack(pe.target, dtype, targetSpan), want, size)
     },
   }
@@ -213,7 +213,7 @@ export function getStrided(pe: Pe, trial: Of<'getStrided'>, call?: Transfer): St
       await completed(pe, way)
     },
     check() {
-      const want = strewn(valuesFor(trial, to), size, count, targetStride, sourceStride)
+      const want = strided(valuesFor(trial, to), size, count, targetStride, sourceStride)
       return firstDifference(side.read(), want, size)
     },
   }

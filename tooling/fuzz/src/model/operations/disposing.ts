@@ -174,7 +174,7 @@ const disposeInFlight: Operation = {
   },
 }
 
-const treacherousOptions: Operation = {
+const disposingOptions: Operation = {
   name: 'dispose of memory in a getter of the options',
   weight: 2,
   async run(world) {
@@ -213,5 +213,5 @@ export const disposing: readonly Operation[] = [
   resizeGrowable,
   useDisposed,
   disposeInFlight,
-  treacherousOptions,
+  disposingOptions,
 ]

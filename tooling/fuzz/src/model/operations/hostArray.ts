@@ -1,4 +1,4 @@
-/** Arrays of the host: ordinary ones, and those that lie about their size. */
+/** Arrays of the host: ordinary ones, and those that state a false size. */
 import { arrays, bytesOf, type ModelArray, type ModelType } from '../memory.js'
 import { Mismatch } from '../operation.js'
 import type { Refusals, World } from '../world.js'
@@ -34,33 +34,33 @@ export function hostArray(world: World, dtype: ModelType, length: number): HostA
   }
   const good = { array, bytes, kind: 'an array', refusals: [], check }
   if (world.chance(0.7)) return good
-  const lie = world.one([0, 1, length - 1, length + 1, length * 1000, -1, 2 ** 40])
+  const statedLength = world.one([0, 1, length - 1, length + 1, length * 1000, -1, 2 ** 40])
   switch (world.random.integer(0, 8)) {
     case 0: {
       for (const key of ['length', 'byteLength', 'byteOffset']) {
-        const value = key === 'length' ? lie : lie * array.BYTES_PER_ELEMENT
+        const value = key === 'length' ? statedLength : statedLength * array.BYTES_PER_ELEMENT
         Object.defineProperty(array, key, { value })
       }
-      return { ...good, kind: `an array with a length of its own (${lie})` }
+      return { ...good, kind: `an array with a length of its own (${statedLength})` }
     }
     case 1: {
-      class Liar extends (Uint8Array as Uint8ArrayConstructor) {
+      class FalseLength extends (Uint8Array as Uint8ArrayConstructor) {
         override get byteLength(): number {
-          return lie
+          return statedLength
         }
         override get length(): number {
-          return lie
+          return statedLength
         }
         override get byteOffset(): number {
-          return lie
+          return statedLength
         }
         override get buffer(): ArrayBuffer {
           return new ArrayBuffer(0)
         }
       }
       if (dtype !== 'u8') return good
-      const liar = new Liar(whole.buffer as ArrayBuffer, guard, length)
-      return { ...good, array: liar as Uint8Array<ArrayBuffer>, kind: `a subclass that says ${lie}` }
+      const falseLength = new FalseLength(whole.buffer as ArrayBuffer, guard, length)
+      return { ...good, array: falseLength as Uint8Array<ArrayBuffer>, kind: `a subclass that says ${statedLength}` }
     }
     case 2:
       return { ...good, array: new Proxy(array, {}), kind: 'a proxy', refusals: [TypeError] }

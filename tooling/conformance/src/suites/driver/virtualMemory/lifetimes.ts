@@ -59,7 +59,7 @@ export const lifetimeCases: readonly ConformanceCase[] = [
     async run(t) {
       const unit = allocationGranularity(t.device)
       const times = t.isSoftware ? 500 : 5000
-      const residents: number[] = []
+      const rssAfter: number[] = []
       await assertNothingLeft(t, () => {
         for (let round = 0; round < times; round += 1) {
           const range = AddressRange.reserve(unit * 4)
@@ -68,9 +68,9 @@ export const lifetimeCases: readonly ConformanceCase[] = [
           const objects = [range, physical, mapped]
           for (let index = 0; index < 3; index += 1) objects[(index + round) % 3]?.dispose()
         }
-        residents.push(process.memoryUsage.rss())
+        rssAfter.push(process.memoryUsage.rss())
       })
-      const [first = 0, second = 0] = residents
+      const [first = 0, second = 0] = rssAfter
       t.note(`${times} ranges twice: resident memory ${first} bytes after the first time, ${second} after the second`)
     },
   },

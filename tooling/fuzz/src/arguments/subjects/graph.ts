@@ -1,7 +1,7 @@
-import type { World } from './worlds.js'
+import type { Subject } from './subject.js'
 
-/** The graphs of `driver` or of `runtime`, with what lives in them. */
-export async function graphWorld(name: 'driver' | 'runtime', makers: World['values']): Promise<World> {
+/** The graphs of `driver` or of `runtime`, and what they are asked with. */
+export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['values']): Promise<Subject> {
   const driver = await import('@shoal/driver')
   const base = name === 'driver' ? await import('@shoal/driver/graph') : await import('@shoal/runtime/graph')
   const graphs = await import('@shoal/driver/graph')
@@ -19,12 +19,12 @@ export async function graphWorld(name: 'driver' | 'runtime', makers: World['valu
     exec = graph.instantiate()
   }
   renew()
-  const living = (): typeof graph => {
+  const current = (): typeof graph => {
     if (graph.disposed || exec.disposed || graph.nodes.length < 2) renew()
     return graph
   }
   const node = (index: number) => (): unknown => {
-    living()
+    current()
     return nodes[index]
   }
   const kernel = (): import('@shoal/driver').Kernel<['f32', 'ptr', 'ptr', 'i32']> =>
@@ -33,10 +33,10 @@ export async function graphWorld(name: 'driver' | 'runtime', makers: World['valu
   const elsewhere = other.add(graphs.emptyNode())
   return {
     module: base,
-    living: {
-      Graph: living,
+    instances: {
+      Graph: current,
       GraphExec: () => {
-        living()
+        current()
         return exec
       },
       GraphNode: node(0),
@@ -56,9 +56,9 @@ export async function graphWorld(name: 'driver' | 'runtime', makers: World['valu
       '#original': node(0),
       'Graph.findInClone#original': node(0),
       '#graph': () => graphs.Graph.create(device),
-      'GraphExec.update#graph': living,
+      'GraphExec.update#graph': current,
       '#memory': memory,
-      'Graph.free#memory': () => living().allocate('f32', 4).memory,
+      'Graph.free#memory': () => current().allocate('f32', 4).memory,
       '#objects': memory,
       '#path': () => '/dev/full/none',
       '#target': memory,
@@ -74,7 +74,7 @@ export async function graphWorld(name: 'driver' | 'runtime', makers: World['valu
       'Graph.addConditional#options': () => ({ type: 'if' }),
       '#type': () => 'if',
     },
-    strangers: {
+    foreignObjects: {
       'a node of another graph': () => elsewhere,
       'a graph of another device': () => other,
       'a stream of another device': () => driver.Device.get(1).createStream(),

@@ -1,0 +1,29 @@
+import { cudaSubject } from './cuda.js'
+import { ffiSubject } from './ffi.js'
+import { graphSubject } from './graph.js'
+import { launchSubject } from './launch.js'
+import { ncclSubject } from './nccl.js'
+import { nvshmemSubject } from './nvshmem.js'
+import { general, type Subject } from './subject.js'
+import { typesSubject } from './types.js'
+
+const subjects: { readonly [packageName: string]: () => Promise<Subject> } = {
+  driver: () => cudaSubject('driver'),
+  'driver/graph': () => graphSubject('driver', general),
+  runtime: () => cudaSubject('runtime'),
+  'runtime/graph': () => graphSubject('runtime', general),
+  nccl: ncclSubject,
+  nvshmem: nvshmemSubject,
+  launch: launchSubject,
+  ffi: ffiSubject,
+  types: typesSubject,
+}
+
+export const sweptPackages: readonly string[] = Object.keys(subjects)
+
+export function subjectOf(packageName: string): Promise<Subject> {
+  const make = subjects[packageName]
+  if (make === undefined)
+    throw new RangeError(`runArgumentSweep: packages must be of ${sweptPackages.join(', ')}, not ${packageName}`)
+  return make()
+}
