@@ -13,7 +13,7 @@ function run(engine: string, body: string, modules = join(packages, 'ffi', 'dist
   const program = `
     import { readFileSync } from 'node:fs'
     const ffi = await import(${JSON.stringify(pathToFileURL(join(modules, 'index.js')).href)})
-    const { putCString, putF32, putI32, putPointer, lowerCall } = await import(${JSON.stringify(pathToFileURL(join(modules, 'calls/index.js')).href)})
+    const { putCString, putF32, putI32, putPointer, lowerCall } = await import(${JSON.stringify(pathToFileURL(join(modules, 'callEngine.js')).href)})
     const library = ffi.defineLibrary({ id: 'stub', title: 'stub', environment: 'X', linux: ['x'], hint: 'x' })
     library.setPath(${JSON.stringify(stubFile())})
     const told = (work) => { try { return work() } catch (error) { return [error.name, error.code, error.message].join(': ') } }
@@ -65,7 +65,7 @@ test('a context for one call, and the way back; a refusal is the status of the c
     `const out = ffi.NativeMemory.allocate(8)
      const set = library.bind('set_current', 0, 1)
      const get = library.bind('get_current', 0, 1)
-     const { putHandle } = await import(${JSON.stringify(pathToFileURL(join(packages, 'ffi/dist/calls/index.js')).href)})
+     const { putHandle } = await import(${JSON.stringify(pathToFileURL(join(packages, 'ffi/dist/callEngine.js')).href)})
      const current = () => { putPointer(0, out, 'get_current', 'out'); return [get(), Number(out.u64[0])] }
      ffi.setContextFunctions(library.address('get_current'), library.address('set_current'))
      putHandle(0, 5n, 'set_current', 'context')

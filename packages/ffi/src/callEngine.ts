@@ -31,5 +31,5 @@ export {
   slots64,
   stagedCopyFrom,
   stagedCopyTo,
-} from '../internal.js'
-export * from './arguments.js'
+} from './internal.js'
+export * from './calls/arguments.js'
