@@ -10,9 +10,11 @@ test.each([
   ['ptx_integer_test', 'base'],
   ['ptx_float_test', 'base'],
   ['ptx_matrix_test', 'base'],
+  ['ptx_more_test', 'base'],
   ['ptx_integer_test', 'v3'],
   ['ptx_float_test', 'v3'],
   ['ptx_matrix_test', 'v3'],
+  ['ptx_more_test', 'v3'],
 ])('%s in the loops of %s', (program, lanes) => {
   const path = join(buildFolder, 'test', program)
   const { status, stdout, stderr } = spawnSync(path, {

@@ -24,11 +24,26 @@ void Decoder::arithmetic() {
   key.isNanPassed = take(".NaN");
   key.isRelu = take(".relu");
   key.isApproximate = take(".approx") || take(".full");
+  const bool isExtreme = key.op == Op::minimum || key.op == Op::maximum, hasProductSign = isExtreme && take(".xorsign"), isAbsolute = isExtreme && take(".abs");
   if (take(".cc")) {
     key.op = key.op == Op::add ? Op::addCarry : Op::subBorrow;
     key.extra = 2;
   }
   key.type = takeType();
+  const bool isSum = key.op == Op::add || key.op == Op::sub;
+  const Type narrow = isSum && key.type == Type::f32 ? takeType() : Type::none;
+  if (narrow != Type::none || (isSum && key.type == Type::f32x2)) {
+    requireOperands(3, 3);
+    finishModifiers();
+    return narrow == Type::none ? eachOfTwo(key, 2) : mixed(key, narrow, 2);
+  }
+  if (isAbsolute || hasProductSign || (isExtreme && key.type == Type::f32 && statement_->operands.size() == 4)) {
+    requireType(key.type, bit(Type::f32) | (hasProductSign ? kHalves : 0));
+    requireOperands(hasProductSign ? 3 : 4, hasProductSign ? 3 : 4);
+    if (hasProductSign && !isAbsolute) wrong("'" + nameOf() + "' has a modifier its type has not");
+    finishModifiers();
+    return extremes(key, isAbsolute, hasProductSign);
+  }
   uint64_t allowed = kWords;
   switch (key.op) {
     case Op::add: allowed |= kReals | kHalves | bits(Type::u16x2, Type::s16x2); break;
@@ -90,6 +105,12 @@ void Decoder::multiply() {
   key.ftz = take(".ftz");
   key.saturate = take(".sat");
   key.type = takeType();
+  if (key.type == Type::f32x2) {
+    requireOperands(3, 3);
+    finishModifiers();
+    key.op = Op::multiply;
+    return eachOfTwo(key, 2);
+  }
   if (isReal(key.type)) key.op = Op::multiply;
   else if (is24) key.op = isHigh ? Op::mul24High : Op::mul24Low;
   else key.op = isWide ? Op::mulWide : isHigh ? Op::mulHigh : Op::mulLow;
@@ -149,8 +170,14 @@ void Decoder::fusedArithmetic() {
   key.saturate = take(".sat");
   key.isRelu = take(".relu");
   key.type = takeType();
-  requireType(key.type, kReals | kHalves);
+  const Type narrow = key.type == Type::f32 ? takeType() : Type::none;
+  if (key.type != Type::f32x2) requireType(key.type, kReals | kHalves);
   if (key.rounding == Rounding::none) wrong("'" + nameOf() + "' names no rounding");
+  if (key.type == Type::f32x2 || narrow != Type::none) {
+    requireOperands(4, 4);
+    finishModifiers();
+    return narrow == Type::none ? eachOfTwo(key, 3) : mixed(key, narrow, 3);
+  }
   requireOperands(4, 4);
   finishModifiers();
   const uint32_t a = input(operand(1), key.type), b = input(operand(2), key.type), c = input(operand(3), key.type);
@@ -261,7 +288,8 @@ void Decoder::funnel() {
 void Decoder::lop3() {
   Key key;
   key.op = Op::lop3;
-  if (take(".or") || take(".and")) refuse();
+  const bool isAnd = take(".and");
+  if (isAnd || take(".or")) return lop3WithPredicate(isAnd);
   key.type = takeType();
   requireType(key.type, bit(Type::b32));
   requireOperands(5, 5);

@@ -267,8 +267,11 @@ void Decoder::redux() {
   }
   if (operation < 0) wrong("'" + nameOf() + "' names no operation");
   key.extra = static_cast<uint8_t>(operation);
+  const uint32_t ofFloats = (take(".abs") ? 1u : 0u) | (take(".NaN") ? 2u : 0u);
   key.type = takeType();
-  requireType(key.type, operation <= static_cast<int>(AtomicOp::maximum) ? bits(Type::u32, Type::s32) : bit(Type::b32));
+  const bool isExtreme = operation == static_cast<int>(AtomicOp::minimum) || operation == static_cast<int>(AtomicOp::maximum);
+  requireType(key.type, isExtreme ? bits(Type::u32, Type::s32, Type::f32) : operation == static_cast<int>(AtomicOp::add) ? bits(Type::u32, Type::s32) : bit(Type::b32));
+  if (ofFloats != 0 && key.type != Type::f32) wrong("'" + nameOf() + "' has a modifier its type has not");
   requireOperands(3, 3);
   finishModifiers();
   const uint32_t a = input(operand(1), Type::b32), members = input(operand(2), Type::b32), d = output(operand(0), Type::b32);
@@ -277,6 +280,7 @@ void Decoder::redux() {
   made.r[0] = d;
   made.r[1] = a;
   made.r[2] = members;
+  made.r[3] = ofFloats;
   made.r[5] = members;
 }
 

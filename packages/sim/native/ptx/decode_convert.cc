@@ -150,11 +150,16 @@ void Decoder::convert() {
   key.type = takeType();
   key.from = takeType();
   constexpr uint64_t numbers = bits(Type::u8, Type::s8) | kWords | kReals | bits(Type::f16, Type::bf16);
-  const bool isPair = (bit(key.type) & bits(Type::f16x2, Type::bf16x2, Type::e4m3x2, Type::e5m2x2)) != 0;
+  constexpr uint64_t tiny = bits(Type::e4m3x2, Type::e5m2x2, Type::e2m1x2, Type::e2m3x2, Type::e3m2x2, Type::ue8m0x2);
+  const bool isPair = (bit(key.type) & (tiny | bits(Type::f16x2, Type::bf16x2))) != 0;
   if (isPair) {
     key.op = Op::convertPair;
     key.saturate = isFiniteOnly;
-    requireType(key.from, bits(Type::f32, Type::f16x2, Type::e4m3x2, Type::e5m2x2));
+    requireType(key.from, tiny | bits(Type::f32, Type::f16x2, Type::bf16x2));
+    const bool isScale = key.type == Type::ue8m0x2;
+    if ((bit(key.type) & tiny) != 0 && (isScale ? key.rounding != Rounding::rz && key.rounding != Rounding::rp : key.rounding != Rounding::rn || !isFiniteOnly)) {
+      wrong("'" + nameOf() + "' has a rounding its types have not, or does not saturate");
+    }
     const size_t count = key.from == Type::f32 ? 3 : 2;
     requireOperands(count, count);
     finishModifiers();
@@ -167,9 +172,9 @@ void Decoder::convert() {
     made.target = packed;
     return;
   }
-  if (isFiniteOnly && key.type != Type::tf32) refuse();
   requireOperands(2, 2);
   finishModifiers();
+  if (isFiniteOnly && key.type != Type::tf32) return convertToFinite(key);
   if (key.type == Type::tf32) {
     key.saturate = isFiniteOnly;
     requireType(key.from, bit(Type::f32));
@@ -268,7 +273,6 @@ void Decoder::move() {
     std::vector<uint32_t> parts;
     for (const Operand& each : list.parts) parts.push_back(isPack ? input(each, part) : each.kind == OperandKind::sink ? kNoOperand : output(each, part));
     const uint32_t other = isPack ? output(to, key.type) : input(from, key.type);
-    if (bytes == 1) refuse();
     const uint32_t start = keep(parts);
     Instr& made = emit(key);
     made.r[isPack ? 0 : 1] = other;

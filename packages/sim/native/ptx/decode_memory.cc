@@ -144,28 +144,50 @@ void Decoder::atomic() {
   key.extra = static_cast<uint8_t>(operation);
   take(".noftz");
   takeRounding();
+  const unsigned parts = take(".v2") ? 2 : take(".v4") ? 4 : take(".v8") ? 8 : 1;
   key.type = takeType();
+  bool hasPolicy = false;
+  for (auto each : statement_->modifiers) hasPolicy = hasPolicy || each == ".L2::cache_hint";
   takeScope();
   requireType(key.type, bits(Type::b16, Type::b32, Type::b64, Type::u32, Type::u64, Type::s32, Type::s64, Type::f32, Type::f64, Type::f16, Type::f16x2,
-                             Type::bf16, Type::bf16x2));
+                             Type::bf16, Type::bf16x2) | (op >= AtomicOp::exchange ? bit(Type::b128) : 0));
   const size_t first = isReduction ? 0 : 1, count = first + (op == AtomicOp::compareAndSwap ? 3 : 2);
   if (isReduction && (op == AtomicOp::compareAndSwap || op == AtomicOp::exchange)) wrong("'" + nameOf() + "' is no reduction");
-  requireOperands(count, count + 1);
-  if (statement_->operands.size() > count) refuse();  // a cache policy, or a second destination
+  requireOperands(count, count + (hasPolicy ? 1 : 0));
   finishModifiers();
   const Address at = address(operand(first), key.space);
   order_ |= kStrong | kAtomic;
-  const uint32_t value = input(operand(first + 1), key.type), other = op == AtomicOp::compareAndSwap ? input(operand(first + 2), key.type) : 0;
-  const bool isWanted = !isReduction && operand(0).kind != OperandKind::sink;
-  const uint32_t d = isWanted ? output(operand(0), key.type) : 0;
   if (key.space == Space::cluster) key.space = Space::shared;
-  Instr& made = emit(key);
-  setAddress(made, at);
-  made.r[0] = d;
-  made.r[2] = value;
-  made.r[3] = other;
-  made.isPrecise = isWanted;
-  made.count = op == AtomicOp::compareAndSwap ? 2 : 1;
+  const bool isWanted = !isReduction && operand(0).kind != OperandKind::sink;
+  const Operand &value = operand(first + 1), &result = operand(0);
+  if (parts > 1) {
+    if (key.space == Space::shared || (op != AtomicOp::add && op != AtomicOp::minimum && op != AtomicOp::maximum)) wrong("'" + nameOf() + "' is no operation on vectors");
+    requireType(key.type, bits(Type::f32, Type::f16, Type::f16x2, Type::bf16, Type::bf16x2));
+    if (value.parts.size() != parts || (isWanted && result.parts.size() != parts) || parts * bytesOf(key.type) > 16) wrong("an operand does not fit '" + nameOf() + "'");
+  }
+  uint32_t olds[8] = {};  // of vectors: a result may be the value of a later part
+  for (unsigned part = 0; part < parts; ++part) {
+    const Operand &from = parts == 1 ? value : value.parts[part], &to = parts == 1 || !isWanted ? result : result.parts[part];
+    const uint32_t given = input(from, key.type), other = op == AtomicOp::compareAndSwap ? input(operand(first + 2), key.type) : 0;
+    const bool isKept = isWanted && to.kind != OperandKind::sink;
+    const uint32_t d = !isKept ? 0 : parts == 1 ? output(to, key.type) : olds[part] = temporary(bytesOf(key.type));
+    Instr& made = key.type == Type::b128 ? emitHandler(swapWide) : emit(key);
+    Address place = at;
+    place.offset += part * bytesOf(key.type);
+    setAddress(made, place);
+    made.r[0] = d;
+    made.r[2] = given;
+    made.r[3] = other;
+    made.isPrecise = isKept;
+    made.count = op == AtomicOp::compareAndSwap ? 2 : 1;
+    if (key.type == Type::b128) made.extra = static_cast<uint8_t>(key.space);
+  }
+  Key move;
+  move.op = Op::move;
+  move.type = key.type;
+  for (unsigned part = 0; part < parts; ++part) {
+    if (olds[part] != 0) step(move, {olds[part]}, output(result.parts[part], key.type));
+  }
 }
 
 // Hints change nothing.
@@ -225,6 +247,22 @@ void Decoder::mapRank() {
   made.r[0] = d;
   made.r[1] = a;
   made.r[2] = b;
+}
+
+void Decoder::getRank() {
+  Key key;
+  key.op = Op::rankOf;
+  const Space space = takeSpace(Space::generic);
+  key.type = takeType();
+  requireType(key.type, bits(Type::u32, Type::u64));
+  if (space != Space::generic && space != Space::cluster) wrong("'" + nameOf() + "' is for shared memory");
+  requireOperands(2, 2);
+  finishModifiers();
+  const uint32_t a = input(operand(1), key.type), d = output(operand(0), Type::u32), own = special(Special::clusterCtarank, 0, 4);
+  Instr& made = emit(key);
+  made.r[0] = d;
+  made.r[1] = a;
+  made.r[2] = own;
 }
 
 }  // namespace shoal::ptx

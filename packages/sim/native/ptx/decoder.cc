@@ -35,8 +35,8 @@ const std::map<std::string_view, Decoder::Entry>& Decoder::entries() {
       {"testp", {&D::testProperty, Op::testProperty}}, {"copysign", {&D::copySign, Op::copySign}}, {"cvt", {&D::convert, Op::convert}},
       {"mov", {&D::move, Op::move}}, {"ld", {&D::load, Op::load}}, {"ldu", {&D::load, Op::load}}, {"st", {&D::store, Op::store}},
       {"atom", {&D::atomic, Op::atomic}}, {"red", {&D::atomic, Op::reduce}}, {"prefetch", {&D::prefetch, Op::nothing}}, {"prefetchu", {&D::prefetch, Op::nothing}},
-      {"applypriority", {&D::prefetch, Op::nothing}}, {"discard", {&D::prefetch, Op::nothing}}, {"createpolicy", {&D::unsupported, Op::nothing}},
-      {"cvta", {&D::convertAddress, Op::toSpace}}, {"isspacep", {&D::isSpace, Op::isSpace}}, {"mapa", {&D::mapRank, Op::mapRank}},
+      {"applypriority", {&D::prefetch, Op::nothing}}, {"discard", {&D::prefetch, Op::nothing}}, {"createpolicy", {&D::createPolicy, Op::nothing}},
+      {"cvta", {&D::convertAddress, Op::toSpace}}, {"isspacep", {&D::isSpace, Op::isSpace}}, {"mapa", {&D::mapRank, Op::mapRank}}, {"getctarank", {&D::getRank, Op::rankOf}},
       {"shfl", {&D::shuffle, Op::shuffle}}, {"vote", {&D::vote, Op::vote}}, {"match", {&D::match, Op::match}}, {"redux", {&D::redux, Op::redux}},
       {"activemask", {&D::activeMask, Op::activeMask}}, {"elect", {&D::elect, Op::elect}}, {"bra", {&D::branch, Op::nothing}},
       {"brx", {&D::branchIndexed, Op::nothing}}, {"call", {&D::call, Op::nothing}}, {"ret", {&D::leave, Op::nothing}}, {"exit", {&D::leave, Op::nothing}},
@@ -126,7 +126,7 @@ void Decoder::statement(const Statement& from) {
 
 void Decoder::unsupported() {
   constexpr std::string_view known[] = {
-      "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap", "createpolicy", "getctarank",
+      "wgmma", "tcgen05", "tex", "tld4", "txq", "suld", "sust", "sured", "suq", "istypep", "multimem", "tensormap",
       "stacksave", "stackrestore", "alloca", "clusterlaunchcontrol"};
   for (auto each : known) {
     if (each == statement_->opcode) refuse();

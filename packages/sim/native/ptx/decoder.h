@@ -151,6 +151,16 @@ class Decoder {
   void bulkCopy(bool isReduction);
   void storeAsync();
   void video();
+  uint32_t step(const Key& key, std::initializer_list<uint32_t> inputs, uint32_t to = kNoOperand);
+  uint32_t bitStep(Op op, Type type, uint32_t a, uint32_t b, uint32_t to = kNoOperand);
+  uint32_t widened(const Operand& from, Type type);
+  void eachOfTwo(Key key, size_t count);
+  void mixed(const Key& key, Type from, size_t count);
+  void extremes(Key key, bool isAbsolute, bool hasProductSign);
+  void lop3WithPredicate(bool isAnd);
+  void convertToFinite(Key key);
+  void createPolicy();
+  void getRank();
   void unsupported();
 
   Syntax& syntax_;

@@ -155,6 +155,7 @@ uint8_t* resolveWindow(Warp& warp, int lane, uint64_t address, unsigned size, bo
 [[noreturn]] void failOutOfRange(const char* space, uint64_t address, unsigned size);
 void readSpecial(Warp& warp, const Instr& instr, uint32_t mask);
 void runTrap(Warp& warp, const Instr& instr, uint32_t mask);
+void swapWide(Warp& warp, const Instr& instr, uint32_t mask);  // atom of 128 bits
 
 // Whether SHOAL_SIM_CHECK=1: loops that check every access take the place of the fast ones.
 bool isChecking();

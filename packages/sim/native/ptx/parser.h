@@ -22,6 +22,7 @@ class Parser {
   };
   struct Scope {
     std::unordered_map<std::string_view, uint32_t> registers;
+    std::unordered_map<std::string_view, uint32_t> vectors;  // how many of them
     std::unordered_map<std::string_view, Range> ranges;
     std::unordered_map<std::string_view, Variable*> variables;
   };
@@ -67,6 +68,8 @@ class Parser {
   Operand operand(unsigned depth);
   Operand primary(unsigned depth);
   Operand named(const Token& token);
+  uint32_t lanesOf(std::string_view text) const;
+  Operand elements(const Operand& first, uint32_t lanes);
   void offset(Operand& made);
   bool findRegister(std::string_view name, uint32_t& index) const;
   Variable* findVariable(std::string_view name) const;
@@ -74,6 +77,7 @@ class Parser {
 
   Lexer lexer_;
   Syntax& syntax_;
+  bool hasVectors_ = false;  // registers of some function are
   bool hasParts_ = false;  // the operands of this instruction may be parts of registers
   Function* function_ = nullptr;
   uint32_t sourceFile_ = 0, sourceLine_ = 0;

@@ -240,16 +240,24 @@ void Parser::body() {
 
 void Parser::declareRegisters() {
   Type type = Type::none;
+  uint32_t lanes = 1;
   while (lexer_.peek().kind == TokenKind::dotted) {
     const Token token = lexer_.next();
-    if (token.is(".v2") || token.is(".v4")) refuseFeature(token.line, "a register that is a vector");
+    if (token.is(".v2") || token.is(".v4")) {
+      lanes = token.is(".v2") ? 2 : 4;
+      continue;
+    }
     type = typeNamed(token.text);
     if (type == Type::none) unexpected(token);
   }
   if (type != Type::pred && bytesOf(type) == 0) unexpected(lexer_.peek());
   do {
     const Token named = name();
-    if (accept("<")) {
+    if (lanes > 1) {
+      hasVectors_ = true;
+      scopes_.back().vectors[named.text] = lanes;
+      scopes_.back().registers[named.text] = addRegisters(type, lanes);
+    } else if (accept("<")) {
       const uint64_t count = integer();
       expect(">");
       if (count > kMostRegisters) refuseSyntax(named.line, "too many registers");
@@ -309,12 +317,44 @@ void Parser::statement(const Token& first) {
   function_->statements.push_back(std::move(made));
 }
 
+// How many registers a vector has; 0 for what is none.
+uint32_t Parser::lanesOf(std::string_view text) const {
+  for (size_t depth = scopes_.size(); depth-- > 0;) {
+    const Scope& scope = scopes_[depth];
+    if (scope.registers.count(text) == 0) continue;
+    auto found = scope.vectors.find(text);
+    return found == scope.vectors.end() ? 0 : found->second;
+  }
+  return 0;
+}
+
+// All registers of a vector, or the one that ".y" or ".g" names.
+Operand Parser::elements(const Operand& first, uint32_t lanes) {
+  if (lexer_.peek().kind != TokenKind::dotted) {
+    Operand all;
+    all.kind = OperandKind::vector;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+      all.parts.push_back(first);
+      all.parts.back().reg += lane;
+    }
+    return all;
+  }
+  const Token part = lexer_.next();
+  const std::string_view names = "xyzwrgba";
+  const size_t at = part.text.size() == 2 ? names.find(part.text[1]) : std::string_view::npos;
+  if (at == std::string_view::npos || at % 4 >= lanes) unexpected(part);
+  Operand made = first;
+  made.reg += static_cast<uint32_t>(at % 4);
+  return made;
+}
+
 Operand Parser::named(const Token& token) {
   Operand made;
   made.name = token.text;
   if (token.is("_")) return made;
   if (findRegister(token.text, made.reg)) {
     made.kind = OperandKind::reg;
+    if (const uint32_t lanes = hasVectors_ ? lanesOf(token.text) : 0) return elements(made, lanes);
     if (hasParts_ && lexer_.peek().kind == TokenKind::dotted) made.selector = lexer_.next().text;
     return made;
   }

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <cstring>
+#include <mutex>
 
 #include "decoder.h"
 #include "launch.h"
@@ -126,5 +127,28 @@ void readSpecial(Warp& warp, const Instr& instr, uint32_t mask) {
 }
 
 void runTrap(Warp&, const Instr&, uint32_t) { throw Fault{CUDA_ERROR_LAUNCH_FAILED, "a trap"}; }
+
+// One at a time in this process: few processors have an instruction for it that needs no library.
+void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  for (; mask != 0; mask &= mask - 1) {
+    const auto lane = static_cast<size_t>(__builtin_ctz(mask));
+    auto from = [&](uint32_t operand, size_t bytes) { return ((operand & kConstant) != 0 ? warp.constants : warp.registers) + (operand & ~kConstant) + bytes * lane; };
+    uint64_t address = 0;
+    memcpy(&address, from(instr.r[1], instr.isWide ? 8 : 4), instr.isWide ? 8 : 4);
+    address += static_cast<uint64_t>(instr.imm);
+    if (static_cast<Space>(instr.extra) == Space::shared) address = kSharedWindow + (address & 0xffffffff);
+    if (address % 16 != 0) failMisaligned(address, 16);
+    Range& range = warp.ranges[instr.slot];
+    uint8_t* at = (address & kWindowMask) != 0 ? resolveWindow(warp, static_cast<int>(lane), address, 16, true) : resolveGlobal(warp, range, address, 16, true);
+    uint8_t old[16], given[16];
+    memcpy(old, at, 16);
+    memcpy(given, from(instr.r[2], 16), 16);
+    if (instr.count == 1) memcpy(at, given, 16);
+    else if (memcmp(old, given, 16) == 0) memcpy(at, from(instr.r[3], 16), 16);
+    if (instr.isPrecise) memcpy(warp.registers + instr.r[0] + 16 * lane, old, 16);
+  }
+}
 
 }  // namespace shoal::ptx

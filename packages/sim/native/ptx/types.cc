@@ -13,6 +13,7 @@ Type typeNamed(std::string_view word) {
       {".f32", Type::f32}, {".f64", Type::f64}, {".u16x2", Type::u16x2}, {".s16x2", Type::s16x2}, {".f32x2", Type::f32x2},
       {".e4m3x2", Type::e4m3x2}, {".e5m2x2", Type::e5m2x2}, {".e4m3", Type::e4m3}, {".e5m2", Type::e5m2},
       {".s4", Type::s4}, {".u4", Type::u4}, {".b1", Type::b1},
+      {".e2m1x2", Type::e2m1x2}, {".e2m3x2", Type::e2m3x2}, {".e3m2x2", Type::e3m2x2}, {".ue8m0x2", Type::ue8m0x2},
       {".texref", Type::texref}, {".samplerref", Type::samplerref}, {".surfref", Type::surfref},
   };
   auto found = types.find(word);

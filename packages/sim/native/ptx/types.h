@@ -8,7 +8,7 @@ namespace shoal::ptx {
 
 enum class Type : uint8_t {
   none, pred, u8, u16, u32, u64, s8, s16, s32, s64, b8, b16, b32, b64, b128,
-  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2, f32x2, e4m3x2, e5m2x2, e4m3, e5m2, s4, u4, b1,
+  f16, f16x2, bf16, bf16x2, tf32, f32, f64, u16x2, s16x2, f32x2, e4m3x2, e5m2x2, e4m3, e5m2, s4, u4, b1, e2m1x2, e2m3x2, e3m2x2, ue8m0x2,
   texref, samplerref, surfref,
 };
 
@@ -17,8 +17,9 @@ enum class Space : uint8_t { generic, global, constant, shared, cluster, local, 
 // 0 for those that have no size, such as predicates.
 constexpr unsigned bytesOf(Type type) {
   switch (type) {
-    case Type::u8: case Type::s8: case Type::b8: case Type::e4m3: case Type::e5m2: return 1;
-    case Type::u16: case Type::s16: case Type::b16: case Type::f16: case Type::bf16: case Type::e4m3x2: case Type::e5m2x2: return 2;
+    case Type::u8: case Type::s8: case Type::b8: case Type::e4m3: case Type::e5m2: case Type::e2m1x2: return 1;
+    case Type::u16: case Type::s16: case Type::b16: case Type::f16: case Type::bf16: case Type::e4m3x2: case Type::e5m2x2:
+    case Type::e2m3x2: case Type::e3m2x2: case Type::ue8m0x2: return 2;
     case Type::u32: case Type::s32: case Type::b32: case Type::f32: case Type::tf32: case Type::f16x2: case Type::bf16x2:
     case Type::u16x2: case Type::s16x2: return 4;
     case Type::u64: case Type::s64: case Type::b64: case Type::f64: case Type::f32x2: return 8;

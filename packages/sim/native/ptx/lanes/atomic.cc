@@ -53,12 +53,24 @@ struct AddSmall {
   using Bits = uint16_t;
   SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) { return isBrain ? addBrain(old, value) : addHalf(old, value); }
 };
-template <bool isBrain>
-struct AddPair {
+// A NaN gives way to a number.
+template <bool isBrain, bool isMaximum>
+struct ExtremeSmall {
+  using Bits = uint16_t;
+  SHOAL_INLINE static uint16_t of(uint16_t old, uint16_t value, uint16_t) {
+    const float x = isBrain ? fromBrain(old) : fromHalf(old), y = isBrain ? fromBrain(value) : fromHalf(value);
+    if (x != x) return y != y ? 0x7fff : value;
+    if (y != y) return old;
+    const bool isLess = x < y || (x == y && (old & 0x8000) != 0);
+    return isLess != isMaximum ? old : value;
+  }
+};
+template <class F>
+struct BothOf {
   using Bits = uint32_t;
   SHOAL_INLINE static uint32_t of(uint32_t old, uint32_t value, uint32_t) {
-    const auto low = AddSmall<isBrain>::of(static_cast<uint16_t>(old), static_cast<uint16_t>(value), 0);
-    const auto high = AddSmall<isBrain>::of(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(value >> 16), 0);
+    const auto low = F::of(static_cast<uint16_t>(old), static_cast<uint16_t>(value), 0);
+    const auto high = F::of(static_cast<uint16_t>(old >> 16), static_cast<uint16_t>(value >> 16), 0);
     return low | static_cast<uint32_t>(high) << 16;
   }
 };
@@ -98,6 +110,18 @@ template <class F>
 Handler bySpace(const Key& key) {
   return key.space == Space::shared ? atomic<F, Space::shared> : atomic<F, Space::generic>;
 }
+// In global memory alone, by instructions on vectors.
+template <bool isMaximum>
+Handler extremeOfSmall(const Key& key) {
+  if (key.space == Space::shared) return nullptr;
+  switch (key.type) {
+    case Type::f16: return atomic<ExtremeSmall<false, isMaximum>, Space::generic>;
+    case Type::bf16: return atomic<ExtremeSmall<true, isMaximum>, Space::generic>;
+    case Type::f16x2: return atomic<BothOf<ExtremeSmall<false, isMaximum>>, Space::generic>;
+    case Type::bf16x2: return atomic<BothOf<ExtremeSmall<true, isMaximum>>, Space::generic>;
+    default: return nullptr;
+  }
+}
 template <AtomicOp op, class T>
 Handler integer(const Key& key) { return bySpace<Integer<op, T>>(key); }
 
@@ -115,16 +139,18 @@ Handler findAtomic(const Key& key) {
       if (type == Type::f64) return bySpace<AddDouble>(key);
       if (type == Type::f16) return bySpace<AddSmall<false>>(key);
       if (type == Type::bf16) return bySpace<AddSmall<true>>(key);
-      if (type == Type::f16x2) return bySpace<AddPair<false>>(key);
-      return type == Type::bf16x2 ? bySpace<AddPair<true>>(key) : nullptr;
+      if (type == Type::f16x2) return bySpace<BothOf<AddSmall<false>>>(key);
+      return type == Type::bf16x2 ? bySpace<BothOf<AddSmall<true>>>(key) : nullptr;
     case AtomicOp::inc: return type == Type::u32 ? integer<AtomicOp::inc, uint32_t>(key) : nullptr;
     case AtomicOp::dec: return type == Type::u32 ? integer<AtomicOp::dec, uint32_t>(key) : nullptr;
     case AtomicOp::minimum:
+      if (Handler found = extremeOfSmall<false>(key)) return found;
       if (type == Type::u32) return integer<AtomicOp::minimum, uint32_t>(key);
       if (type == Type::s32) return integer<AtomicOp::minimum, int32_t>(key);
       if (type == Type::u64) return integer<AtomicOp::minimum, uint64_t>(key);
       return type == Type::s64 ? integer<AtomicOp::minimum, int64_t>(key) : nullptr;
     case AtomicOp::maximum:
+      if (Handler found = extremeOfSmall<true>(key)) return found;
       if (type == Type::u32) return integer<AtomicOp::maximum, uint32_t>(key);
       if (type == Type::s32) return integer<AtomicOp::maximum, int32_t>(key);
       if (type == Type::u64) return integer<AtomicOp::maximum, uint64_t>(key);

@@ -278,51 +278,91 @@ void convertPair(Warp& warp, const Instr& instr, uint32_t mask) {
   });
 }
 
-SHOAL_INLINE uint8_t toEight(double value, bool isE4m3, bool isRelu) {
-  if (value != value) return 0x7f;
+// Floats of 8, 6 and 4 bits that are written. Those of fewer than 8 have no NaN.
+struct Tiny {
+  int exponentBits, fractionBits;
+  double largest;
+  uint8_t largestBits, nan;
+};
+SHOAL_INLINE Tiny tinyOf(Type type) {
+  switch (type) {
+    case Type::e4m3x2: return {4, 3, 448, 0x7e, 0x7f};
+    case Type::e5m2x2: return {5, 2, 57344, 0x7b, 0x7f};
+    case Type::e2m3x2: return {2, 3, 7.5, 0x1f, 0x1f};
+    case Type::e3m2x2: return {3, 2, 28, 0x1f, 0x1f};
+    default: return {2, 1, 6, 0x7, 0x7};
+  }
+}
+SHOAL_INLINE uint8_t toTiny(double value, const Tiny& type, bool isRelu) {
+  if (value != value) return type.nan;
   if (isRelu && !(value > 0)) return 0;
   const bool isNegative = __builtin_signbit(value) != 0;
-  const double size = __builtin_fabs(value), largest = isE4m3 ? 448.0 : 57344.0;
+  const double size = __builtin_fabs(value);
   uint8_t bits;
-  if (size >= largest) bits = isE4m3 ? 0x7e : 0x7b;
+  if (size >= type.largest) bits = type.largestBits;
   else {
-    const int fractionBits = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15;
+    const int bias = (1 << (type.exponentBits - 1)) - 1;
     int exponent = static_cast<int>(bitsOf(size) >> 52) - 1023;
     if (exponent < 1 - bias) exponent = 1 - bias;
-    const double unit = asDouble(static_cast<uint64_t>(exponent - fractionBits + 1023) << 52);
+    const double unit = asDouble(static_cast<uint64_t>(exponent - type.fractionBits + 1023) << 52);
     const auto steps = static_cast<int>(__builtin_rint(size / unit));
-    const int normal = 1 << fractionBits;
-    bits = static_cast<uint8_t>(steps < normal ? steps : ((exponent + bias) << fractionBits) + (steps - normal));
+    const int normal = 1 << type.fractionBits;
+    bits = static_cast<uint8_t>(steps < normal ? steps : ((exponent + bias) << type.fractionBits) + (steps - normal));
   }
-  return static_cast<uint8_t>(bits | (isNegative ? 0x80 : 0));
+  return static_cast<uint8_t>(bits | (isNegative ? 1 << (type.exponentBits + type.fractionBits) : 0));
+}
+SHOAL_INLINE float fromTiny(uint8_t bits, Type type) {
+  if (type == Type::e4m3x2 || type == Type::e5m2x2) return fromEight(bits, type == Type::e4m3x2);
+  const Tiny of = tinyOf(type);
+  const int exponent = bits >> of.fractionBits & ((1 << of.exponentBits) - 1), fraction = bits & ((1 << of.fractionBits) - 1), bias = (1 << (of.exponentBits - 1)) - 1;
+  const int units = exponent == 0 ? fraction : fraction + (1 << of.fractionBits);
+  const float value = static_cast<float>(units) * asFloat(static_cast<uint32_t>((exponent == 0 ? 1 : exponent) - bias - of.fractionBits + 127) << 23);
+  return (bits >> (of.exponentBits + of.fractionBits) & 1) != 0 ? -value : value;
+}
+// A power of two: the sign does not count. From bf16, which has the same exponents.
+SHOAL_INLINE uint8_t toScale(float value, Rounding rounding, bool isFinite) {
+  const uint32_t bits = bitsOf(value) & 0x7fffffff;
+  auto exponent = static_cast<uint8_t>(bits >> 23);
+  // Of subnormal numbers all but the least half are nearer to the next one.
+  if (rounding == Rounding::rp && (bits & 0x7fffff) != 0 && bits > 0x00400000 && bits < 0x7f800000) ++exponent;
+  return isFinite && bits <= 0x7f800000 && exponent == 0xff ? 0xfe : exponent;
 }
 
-void toEightPair(Warp& warp, const Instr& instr, uint32_t mask) {
+// The two halves of what is converted, the upper one first in r[1].
+SHOAL_INLINE void readPair(const Warp& warp, const Instr& instr, Type from, int lane, float& high, float& low) {
+  if (from == Type::f32) {
+    high = input<float>(warp, instr.r[1])[lane];
+    low = input<float>(warp, instr.r[2])[lane];
+    return;
+  }
+  const uint32_t both = input<uint32_t>(warp, instr.r[1])[lane];
+  const auto upper = static_cast<uint16_t>(both >> 16), lower = static_cast<uint16_t>(both);
+  high = from == Type::f16x2 ? fromHalf(upper) : fromBrain(upper);
+  low = from == Type::f16x2 ? fromHalf(lower) : fromBrain(lower);
+}
+void toTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
-  const bool isE4m3 = key.type == Type::e4m3x2;
+  const Tiny type = tinyOf(key.type);
+  const int bits = key.type == Type::e2m1x2 ? 4 : 8;
   uint16_t* to = output<uint16_t>(warp, instr.r[0]);
   eachSet(mask, [&](int lane) {
-    double high, low;
-    if (key.from == Type::f32) {
-      high = static_cast<double>(input<float>(warp, instr.r[1])[lane]);
-      low = static_cast<double>(input<float>(warp, instr.r[2])[lane]);
-    } else {
-      const uint32_t both = input<uint32_t>(warp, instr.r[1])[lane];
-      high = static_cast<double>(fromHalf(static_cast<uint16_t>(both >> 16)));
-      low = static_cast<double>(fromHalf(static_cast<uint16_t>(both)));
-    }
-    to[lane] = static_cast<uint16_t>(toEight(low, isE4m3, key.isRelu) | toEight(high, isE4m3, key.isRelu) << 8);
+    float high, low;
+    readPair(warp, instr, key.from, lane, high, low);
+    if (key.type == Type::ue8m0x2) to[lane] = static_cast<uint16_t>(toScale(low, key.rounding, key.saturate) | toScale(high, key.rounding, key.saturate) << 8);
+    else to[lane] = static_cast<uint16_t>(toTiny(static_cast<double>(low), type, key.isRelu) | toTiny(static_cast<double>(high), type, key.isRelu) << bits);
   });
 }
-void fromEightPair(Warp& warp, const Instr& instr, uint32_t mask) {
+void fromTinyPair(Warp& warp, const Instr& instr, uint32_t mask) {
   const Key key = keyOf(warp, instr);
-  const bool isE4m3 = key.from == Type::e4m3x2;
+  const int bits = key.from == Type::e2m1x2 ? 4 : 8;
   const uint16_t* a = input<uint16_t>(warp, instr.r[1]);
   uint32_t* to = output<uint32_t>(warp, instr.r[0]);
   eachSet(mask, [&](int lane) {
     uint32_t parts[2];
     for (int index = 0; index < 2; ++index) {
-      parts[index] = toHalf(static_cast<double>(fromEight(static_cast<uint8_t>(a[lane] >> 8 * index), isE4m3)));
+      const auto raw = static_cast<uint8_t>(a[lane] >> bits * index & ((1 << bits) - 1));
+      if (key.from == Type::ue8m0x2) parts[index] = raw == 0xff ? 0x7fff : raw == 0 ? 0x40 : static_cast<uint32_t>(raw) << 7;
+      else parts[index] = toHalf(static_cast<double>(fromTiny(raw, key.from)));
       if (key.isRelu && (parts[index] & 0x8000) != 0) parts[index] = 0;
     }
     to[lane] = parts[0] | parts[1] << 16;
@@ -368,8 +408,8 @@ Handler findConvert(const Key& key) {
   switch (key.op) {
     case Op::convertPack: return convertPack;
     case Op::convertPair:
-      if (key.type == Type::e4m3x2 || key.type == Type::e5m2x2) return key.from == Type::f32 || key.from == Type::f16x2 ? toEightPair : nullptr;
-      if (key.from == Type::e4m3x2 || key.from == Type::e5m2x2) return key.type == Type::f16x2 ? fromEightPair : nullptr;
+      if (bytesOf(key.type) < 4) return key.from == Type::f32 || (key.from == (key.type == Type::ue8m0x2 ? Type::bf16x2 : Type::f16x2) && bytesOf(key.type) == 2 && key.type != Type::e2m3x2 && key.type != Type::e3m2x2) ? toTinyPair : nullptr;
+      if (key.from != Type::f32 && bytesOf(key.from) < 4) return (key.from == Type::ue8m0x2) == (key.type == Type::bf16x2) ? fromTinyPair : nullptr;
       return key.from == Type::f32 ? convertPair : nullptr;
     case Op::convert:
       if (key.type == Type::tf32) return toTensorFloat;

@@ -14,14 +14,16 @@ struct Wide {
   uint64_t low, high;
 };
 
-// Operands in warp.operands[target...]: `count` parts of `extra` bytes each; a part of ~0 is none.
+// Operands in warp.operands[target...]: `count` parts, P of each; a part of ~0 is none. Those of one byte have registers of two.
+template <class P> struct LaneOf { using Type = P; };
+template <> struct LaneOf<uint8_t> { using Type = uint16_t; };
 template <class D, class P>
 void pack(Warp& warp, const Instr& instr, uint32_t mask) {
   const uint32_t* parts = warp.operands + instr.target;
   D* to = output<D>(warp, instr.r[0]);
   eachSet(mask, [&](int lane) {
     D value = 0;
-    for (int index = instr.count - 1; index >= 0; --index) value = static_cast<D>(value << (8 * sizeof(P) % (8 * sizeof(D)))) | input<P>(warp, parts[index])[lane];
+    for (int index = instr.count - 1; index >= 0; --index) value = static_cast<D>(value << (8 * sizeof(P) % (8 * sizeof(D)))) | static_cast<P>(input<typename LaneOf<P>::Type>(warp, parts[index])[lane]);
     to[lane] = value;
   });
 }
@@ -34,7 +36,7 @@ void unpack(Warp& warp, const Instr& instr, uint32_t mask) {
   for (int index = 0; index < instr.count; ++index) {
     if (parts[index] == ~0u) continue;
     const unsigned shift = 8 * static_cast<unsigned>(sizeof(P)) * static_cast<unsigned>(index);
-    each<P>(warp, parts[index], mask, [&](int lane) SHOAL_LAMBDA { return static_cast<P>(values[lane] >> shift); });
+    each<typename LaneOf<P>::Type>(warp, parts[index], mask, [&](int lane) SHOAL_LAMBDA { return static_cast<P>(values[lane] >> shift); });
   }
 }
 
@@ -90,6 +92,17 @@ void mapRank(Warp& warp, const Instr& instr, uint32_t mask) {
   eachSet(mask, [&](int lane) { to[lane] = (a[lane] & ~(T{0xff} << kRankShift)) | static_cast<T>(rank[lane] + 1) << kRankShift; });
 }
 
+// r[2] is the own rank.
+template <class T>
+void rankOf(Warp& warp, const Instr& instr, uint32_t mask) {
+  const T* a = input<T>(warp, instr.r[1]);
+  const uint32_t* own = input<uint32_t>(warp, instr.r[2]);
+  each<uint32_t>(warp, instr.r[0], mask, [=](int lane) SHOAL_LAMBDA {
+    const auto rank = static_cast<uint32_t>(a[lane] >> kRankShift & 0xff);
+    return rank == 0 ? own[lane] : rank - 1;
+  });
+}
+
 void nothing(Warp&, const Instr&, uint32_t) {}
 void fence(Warp&, const Instr&, uint32_t) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
@@ -117,6 +130,7 @@ Handler findMove(const Key& key) {
     case Op::toSpace: return window<false>;
     case Op::fromSpace: return window<true>;
     case Op::isSpace: return isSpace;
+    case Op::rankOf: return bytesOf(key.type) == 4 ? rankOf<uint32_t> : rankOf<uint64_t>;
     case Op::mapRank: return bytesOf(key.type) == 4 ? mapRank<uint32_t> : mapRank<uint64_t>;
     case Op::nothing: return nothing;
     case Op::fence: return fence;

@@ -97,6 +97,33 @@ void redux(Warp& warp, const Instr& instr, uint32_t mask) {
   eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
 }
 
+// Of floats; r[3]: 1 of absolute values, 2 a NaN passes.
+template <bool isMaximum>
+void reduxFloat(Warp& warp, const Instr& instr, uint32_t mask) {
+  const uint32_t *a = input<uint32_t>(warp, instr.r[1]), *members = input<uint32_t>(warp, instr.r[2]);
+  uint32_t results[kLanes];
+  eachSet(mask, [&](int lane) {
+    bool hasNan = false, hasNumber = false;
+    float best = 0;
+    uint32_t bits = 0;
+    eachSet(members[lane] & mask, [&](int other) {
+      const uint32_t each = (instr.r[3] & 1) != 0 ? a[other] & 0x7fffffff : a[other];
+      float value;
+      memcpy(&value, &each, 4);
+      if (value != value) {
+        hasNan = true;
+        return;
+      }
+      const bool isLess = value < best || (value == best && (each >> 31) > (bits >> 31));
+      if (!hasNumber || isLess != isMaximum) best = value, bits = each;
+      hasNumber = true;
+    });
+    results[lane] = !hasNumber || (hasNan && (instr.r[3] & 2) != 0) ? 0x7fffffff : bits;
+  });
+  uint32_t* to = output<uint32_t>(warp, instr.r[0]);
+  eachSet(mask, [&](int lane) { to[lane] = results[lane]; });
+}
+
 void activeMask(Warp& warp, const Instr& instr, uint32_t mask) {
   each<uint32_t>(warp, instr.r[0], mask, [=](int) SHOAL_LAMBDA { return mask; });
 }
@@ -143,6 +170,7 @@ Handler findWarp(const Key& key) {
       if (key.extra != 0) return isWide ? match<uint64_t, true> : match<uint32_t, true>;
       return isWide ? match<uint64_t, false> : match<uint32_t, false>;
     case Op::redux:
+      if (key.type == Type::f32) return static_cast<AtomicOp>(key.extra) == AtomicOp::maximum ? reduxFloat<true> : reduxFloat<false>;
       switch (static_cast<AtomicOp>(key.extra)) {
         case AtomicOp::add: return redux<uint32_t, AtomicOp::add>;
         case AtomicOp::minimum: return key.type == Type::s32 ? redux<int32_t, AtomicOp::minimum> : redux<uint32_t, AtomicOp::minimum>;

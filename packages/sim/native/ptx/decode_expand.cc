@@ -1,0 +1,182 @@
+// Instructions that are several others, one after the other.
+#include "decoder.h"
+
+namespace shoal::ptx {
+
+// One of them: of operands that are in their places, into a place or, by default, a new one.
+uint32_t Decoder::step(const Key& key, std::initializer_list<uint32_t> inputs, uint32_t to) {
+  const bool isBetween = to == kNoOperand;
+  if (isBetween) to = temporary(bytesOf(key.type));
+  Instr& made = emit(key, !isBetween);
+  made.r[0] = to;
+  size_t index = 1;
+  for (uint32_t each : inputs) made.r[index++] = each;
+  return to;
+}
+
+uint32_t Decoder::bitStep(Op op, Type type, uint32_t a, uint32_t b, uint32_t to) {
+  Key key;
+  key.op = op;
+  key.type = type;
+  return step(key, {a, b}, to);
+}
+
+// add, sub, mul and fma of two f32 in a register.
+void Decoder::eachOfTwo(Key key, size_t count) {
+  uint32_t halves[4][2], results[2];
+  for (size_t index = 1; index <= count; ++index) {
+    const uint32_t from = input(operand(index), Type::b64);
+    for (auto& half : halves[index]) half = temporary(4);
+    Key split;
+    split.op = Op::unpack;
+    split.type = Type::b64;
+    split.from = Type::b32;
+    const uint32_t start = keep({halves[index][0], halves[index][1]});
+    Instr& made = emit(split, false);
+    made.r[1] = from;
+    made.target = start;
+    made.count = 2;
+  }
+  key.type = Type::f32;
+  for (size_t half = 0; half < 2; ++half) results[half] = count == 3 ? step(key, {halves[1][half], halves[2][half], halves[3][half]}) : step(key, {halves[1][half], halves[2][half]});
+  Key join;
+  join.op = Op::pack;
+  join.type = Type::b64;
+  join.from = Type::b32;
+  const uint32_t to = output(operand(0), Type::b64), start = keep({results[0], results[1]});
+  Instr& made = emit(join);
+  made.r[0] = to;
+  made.target = start;
+  made.count = 2;
+}
+
+// A 16-bit float that an instruction of f32 takes.
+uint32_t Decoder::widened(const Operand& from, Type type) {
+  Key key;
+  key.op = Op::convert;
+  key.type = Type::f32;
+  key.from = type;
+  key.count = 4;
+  key.extra = 2;
+  const uint32_t a = input(from, type), packed = packKey(key), to = temporary(4);
+  Instr& made = emit(key, false);
+  made.r[0] = to;
+  made.r[1] = a;
+  made.target = packed;
+  made.count = 4;
+  made.extra = 2;
+  return to;
+}
+
+// cvt.satfinite to a 16-bit float: that of a pair, whose lower half it is.
+void Decoder::convertToFinite(Key key) {
+  requireType(key.type, bits(Type::f16, Type::bf16));
+  requireType(key.from, bit(Type::f32));
+  if (key.rounding != Rounding::rn && key.rounding != Rounding::rz) wrong("'" + nameOf() + "' has a rounding its types have not");
+  key.op = Op::convertPair;
+  key.saturate = true;
+  key.type = key.type == Type::f16 ? Type::f16x2 : Type::bf16x2;
+  const uint32_t a = input(operand(1), Type::f32), d = output(operand(0), Type::b16), both = temporary(4), zero = constant(0, 4), packed = packKey(key), parts = keep({d, kNoOperand});
+  Instr& made = emit(key, false);
+  made.r[0] = both;
+  made.r[1] = zero;
+  made.r[2] = a;
+  made.target = packed;
+  Key split;
+  split.op = Op::unpack;
+  split.type = Type::b32;
+  split.from = Type::b16;
+  Instr& last = emit(split);
+  last.r[1] = both;
+  last.target = parts;
+  last.count = 2;
+}
+
+// add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c: all but the last operand are of 16 bits.
+void Decoder::mixed(const Key& key, Type from, size_t count) {
+  requireType(from, bits(Type::f16, Type::bf16));
+  uint32_t inputs[3] = {};
+  for (size_t index = 0; index < count; ++index) inputs[index] = index + 1 < count ? widened(operand(index + 1), from) : input(operand(index + 1), Type::f32);
+  const uint32_t to = output(operand(0), Type::f32);
+  if (count == 3) step(key, {inputs[0], inputs[1], inputs[2]}, to);
+  else step(key, {inputs[0], inputs[1]}, to);
+}
+
+// min and max of three, of absolute values, and with the sign that a product would have.
+void Decoder::extremes(Key key, bool isAbsolute, bool hasProductSign) {
+  const size_t count = statement_->operands.size() - 1;
+  uint32_t inputs[3] = {}, kept[2] = {};
+  for (size_t index = 0; index < count; ++index) {
+    inputs[index] = input(operand(index + 1), key.type);
+    if (index < 2) kept[index] = inputs[index];
+    if (!isAbsolute) continue;
+    Key absolute;
+    absolute.op = Op::absolute;
+    absolute.type = key.type;
+    inputs[index] = step(absolute, {inputs[index]});
+  }
+  const uint32_t to = output(operand(0), key.type);
+  if (!hasProductSign) {
+    if (count == 3) inputs[0] = step(key, {inputs[0], inputs[1]});
+    step(key, {inputs[0], inputs[count - 1]}, to);
+    return;
+  }
+  const unsigned bytes = bytesOf(key.type);
+  const Type word = bytes == 2 ? Type::b16 : Type::b32;
+  const uint64_t signs = bytes == 2 ? 0x8000 : isPacked(key.type) ? 0x80008000 : 0x80000000;
+  const uint32_t sign = bitStep(Op::bitAnd, word, bitStep(Op::bitXor, word, kept[0], kept[1]), constant(signs, bytes));
+  const uint32_t size = step(key, {inputs[0], inputs[1]});
+  bitStep(Op::bitOr, word, size, sign, to);
+}
+
+// lop3.and and lop3.or: a predicate, too, of whether any bit is set.
+void Decoder::lop3WithPredicate(bool isAnd) {
+  requireType(takeType(), bit(Type::b32));
+  requireOperands(6, 6);
+  finishModifiers();
+  if (operand(4).kind != OperandKind::integer || operand(0).kind != OperandKind::pair) wrong("an operand does not fit '" + nameOf() + "'");
+  bool isNegated = false;
+  const uint32_t other = inputPredicate(operand(5), isNegated), p = outputPredicate(operand(0).parts[1]);
+  const uint32_t a = input(operand(1), Type::b32), b = input(operand(2), Type::b32), c = input(operand(3), Type::b32);
+  const uint32_t result = temporary(4), d = output(operand(0).parts[0], Type::b32);
+  Key key;
+  key.op = Op::lop3;
+  key.type = Type::b32;
+  Instr& made = emit(key, false);
+  made.r[0] = result;
+  made.r[1] = a;
+  made.r[2] = b;
+  made.r[3] = c;
+  made.imm = operand(4).value & 0xff;
+  const uint32_t zero = constant(0, 4);
+  Key compare;
+  compare.op = Op::compare;
+  compare.from = Type::b32;
+  compare.extra = static_cast<uint8_t>(Comparison::ne);
+  compare.combine = isAnd ? Combine::conjunction : Combine::disjunction;
+  // The result first: the predicate may be the guard.
+  Key move;
+  move.op = Op::move;
+  move.type = Type::b32;
+  step(move, {result}, d);
+  Instr& test = emit(compare);
+  test.r[0] = p;
+  test.r[1] = result;
+  test.r[2] = zero;
+  test.r[3] = kNoOperand;
+  test.r[4] = other;
+  test.extra = static_cast<uint8_t>(static_cast<unsigned>(compare.combine) | (isNegated ? 4u : 0u));
+}
+
+// Cache policies change nothing: they are a number that nobody looks at.
+void Decoder::createPolicy() {
+  for (size_t index = 0; index < isTaken_.size(); ++index) isTaken_[index] = true;
+  requireOperands(1, 4);
+  Key move;
+  move.op = Op::move;
+  move.type = Type::b64;
+  const uint32_t to = output(operand(0), Type::b64);
+  step(move, {constant(0, 8)}, to);
+}
+
+}  // namespace shoal::ptx

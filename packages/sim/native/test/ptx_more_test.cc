@@ -1,0 +1,403 @@
+// Forms of instructions that few programs use: pairs of f32, mixed sizes, signs of products, small floats, vectors of atomics.
+#include <algorithm>
+#include <cfenv>
+
+#include "ptx_cases.h"
+
+using namespace cases;
+
+namespace {
+
+const std::pair<const char*, int> kRoundings[] = {{"rn", FE_TONEAREST}, {"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
+
+template <class F>
+uint64_t rounded(int mode, F&& of) {
+  fesetround(mode);
+  volatile float result = of();
+  fesetround(FE_TONEAREST);
+  return bitsF32(result);
+}
+float flushed(float v) { return std::fpclassify(v) == FP_SUBNORMAL ? std::copysign(0.0f, v) : v; }
+
+double half(uint64_t bits) {
+  const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 0x3ff);
+  const double size = exponent == 31 ? (fraction != 0 ? NAN : INFINITY) : exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+float brain(uint64_t bits) { return toF32((bits & 0xffff) << 16); }
+
+// A float of few bits: all its values, from zero up.
+struct Small {
+  const char* name;
+  unsigned exponentBits, fractionBits, shift;  // bits from one to the other of a pair
+  unsigned largest, nan;                       // the bits of the largest number, and of what NaN becomes
+  double value(unsigned bits) const {
+    const int bias = (1 << (exponentBits - 1)) - 1, exponent = static_cast<int>(bits >> fractionBits), units = static_cast<int>(bits & ((1u << fractionBits) - 1));
+    return exponent == 0 ? std::ldexp(units, 1 - bias - static_cast<int>(fractionBits)) : std::ldexp(units + (1 << fractionBits), exponent - bias - static_cast<int>(fractionBits));
+  }
+  uint64_t nearest(double v, bool isRelu) const {
+    if (std::isnan(v)) return nan;
+    if (isRelu && (v <= 0)) return 0;
+    const uint64_t sign = std::signbit(v) ? uint64_t{1} << (exponentBits + fractionBits) : 0;
+    const double size = std::min(std::fabs(v), value(largest));
+    unsigned best = 0;
+    for (unsigned bits = 1; bits <= largest; ++bits) {
+      const double closer = std::fabs(size - value(best)) - std::fabs(size - value(bits));
+      if (closer > 0 || (closer == 0 && bits % 2 == 0)) best = bits;
+    }
+    return sign | best;
+  }
+};
+const Small kSmalls[] = {{"e4m3x2", 4, 3, 8, 0x7e, 0x7f}, {"e5m2x2", 5, 2, 8, 0x7b, 0x7f}, {"e2m3x2", 2, 3, 8, 0x1f, 0x1f}, {"e3m2x2", 3, 2, 8, 0x1f, 0x1f}, {"e2m1x2", 2, 1, 4, 0x7, 0x7}};
+
+// The f16 of a value that has one.
+uint64_t asHalf(double v) {
+  if (std::isnan(v)) return 0x7fff;
+  for (uint64_t bits = 0; bits <= 0x7c00; ++bits) {
+    if (half(bits) == std::fabs(v)) return bits | (std::signbit(v) ? 0x8000 : 0);
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST(pairs_of_singles_and_mixed_sizes) {
+  std::vector<Case> all;
+  for (auto& [name, mode] : kRoundings) {
+    const int m = mode;
+    const std::string r = name;
+    for (const bool isFlushed : {false, true}) {
+      auto pairs = [&](const std::string& op, int count, std::function<float(float, float, float)> of) {
+        auto one = [=](uint64_t a, uint64_t b, uint64_t c) {
+          volatile float x = toF32(a), y = toF32(b), z = toF32(c);
+          if (isFlushed) x = flushed(x), y = flushed(y), z = flushed(z);
+          const uint64_t bits = rounded(m, [&] { return of(x, y, z); });
+          return isFlushed ? bitsF32(flushed(toF32(bits))) : bits;
+        };
+        all.push_back({op + "." + r + (isFlushed ? ".ftz" : "") + ".f32x2 %d, %a, %b" + (count == 3 ? ", %c;" : ";"), "b64", "b64", "b64", "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t c) { return one(a, b, c) | one(a >> 32, b >> 32, c >> 32) << 32; }, {}});
+      };
+      pairs("add", 2, [](float a, float b, float) { return a + b; });
+      pairs("sub", 2, [](float a, float b, float) { return a - b; });
+      pairs("mul", 2, [](float a, float b, float) { return a * b; });
+      pairs("fma", 3, [](float a, float b, float c) { return std::fma(a, b, c); });
+    }
+    for (const bool isBrain : {false, true}) {
+      for (const bool isSaturated : {false, true}) {
+        const std::string tail = "." + r + (isSaturated ? ".sat" : "") + ".f32." + (isBrain ? "bf16" : "f16");
+        auto wide = [=](uint64_t bits) { return isBrain ? brain(bits) : static_cast<float>(half(bits)); };
+        auto limited = [=](uint64_t bits) {
+          const float v = toF32(bits);
+          return !isSaturated ? bits : bitsF32(v > 0 ? std::min(v, 1.0f) : 0.0f);
+        };
+        all.push_back({"add" + tail + " %d, %a, %b;", "b32", "b16", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) {
+                         volatile float x = wide(a), y = toF32(b);
+                         return limited(rounded(m, [&] { return x + y; }));
+                       }, {}});
+        all.push_back({"sub" + tail + " %d, %a, %b;", "b32", "b16", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) {
+                         volatile float x = wide(a), y = toF32(b);
+                         return limited(rounded(m, [&] { return x - y; }));
+                       }, {}});
+        all.push_back({"fma" + tail + " %d, %a, %b, %c;", "b32", "b16", "b16", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
+                         volatile float x = wide(a), y = wide(b), z = toF32(c);
+                         return limited(rounded(m, [&] { return std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)); }));
+                       }, {}});
+      }
+    }
+  }
+  run(all);
+}
+
+TEST(extremes) {
+  std::vector<Case> all;
+  auto one = [](uint64_t a, uint64_t b, bool isMaximum, bool isNanPassed) -> uint64_t {
+    const float x = toF32(a), y = toF32(b);
+    if (std::isnan(x) || std::isnan(y)) return isNanPassed || (std::isnan(x) && std::isnan(y)) ? 0x7fffffff : std::isnan(x) ? b : a;
+    if (x == y) return isMaximum == std::signbit(x) ? b : a;
+    return (x < y) != isMaximum ? a : b;
+  };
+  constexpr uint64_t size = 0x7fffffff;
+  for (const bool isMaximum : {false, true}) {
+    for (const bool isNanPassed : {false, true}) {
+      const std::string op = std::string(isMaximum ? "max" : "min") + (isNanPassed ? ".NaN" : "");
+      all.push_back({op + ".f32 %d, %a, %b, %c;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) { return one(one(a, b, isMaximum, isNanPassed), c, isMaximum, isNanPassed); }, {}});
+      all.push_back({op + ".abs.f32 %d, %a, %b, %c;", "b32", "b32", "b32", "b32",
+                     [=](uint64_t a, uint64_t b, uint64_t c) { return one(one(a & size, b & size, isMaximum, isNanPassed), c & size, isMaximum, isNanPassed); }, {}});
+      all.push_back({op + ".xorsign.abs.f32 %d, %a, %b;", "b32", "b32", "b32", "b32",
+                     [=](uint64_t a, uint64_t b, uint64_t) { return one(a & size, b & size, isMaximum, isNanPassed) | ((a ^ b) & 0x80000000); }, {}});
+      // Of 16 bits by way of 32; which has the same order.
+      for (const bool isBrain : {false, true}) {
+        auto small = [=](uint64_t a, uint64_t b) -> uint64_t {
+          auto wide = [=](uint64_t bits) { return isBrain ? (bits & 0x7fff) << 16 : bitsF32(static_cast<float>(half(bits & 0x7fff))); };
+          const uint64_t chosen = one(wide(a), wide(b), isMaximum, isNanPassed);
+          const uint64_t bits = std::isnan(toF32(chosen)) ? 0x7fff : chosen == wide(a) ? a & 0x7fff : b & 0x7fff;
+          return bits | ((a ^ b) & 0x8000);
+        };
+        const std::string name = isBrain ? "bf16" : "f16";
+        all.push_back({op + ".xorsign.abs." + name + " %d, %a, %b;", "b16", "b16", "b16", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return small(a, b); }, {}});
+        all.push_back({op + ".xorsign.abs." + name + "x2 %d, %a, %b;", "b32", "b32", "b32", "b64",
+                       [=](uint64_t a, uint64_t b, uint64_t) { return small(a & 0xffff, b & 0xffff) | small(a >> 16 & 0xffff, b >> 16 & 0xffff) << 16; }, {}});
+      }
+    }
+  }
+  run(all);
+}
+
+TEST(small_floats) {
+  std::vector<Case> all;
+  for (const Small& type : kSmalls) {
+    const std::string name = type.name;
+    const char* reg = type.shift == 4 ? "b8" : "b16";
+    for (const bool isRelu : {false, true}) {
+      const std::string relu = isRelu ? ".relu" : "";
+      all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f32 %d, %a, %b;", reg, "b32", "b32", "b64",
+                     [=](uint64_t a, uint64_t b, uint64_t) { return type.nearest(static_cast<double>(toF32(b)), isRelu) | type.nearest(static_cast<double>(toF32(a)), isRelu) << type.shift; }, {}});
+      if (type.exponentBits > 3) {
+        all.push_back({"cvt.rn.satfinite" + relu + "." + name + ".f16x2 %d, %a;", reg, "b32", "b64", "b64",
+                       [=](uint64_t a, uint64_t, uint64_t) { return type.nearest(half(a & 0xffff), isRelu) | type.nearest(half(a >> 16 & 0xffff), isRelu) << type.shift; }, {}});
+      }
+      std::vector<uint64_t> known(256);
+      for (unsigned bits = 0; bits < 256; ++bits) {
+        const unsigned sign = 1u << (type.exponentBits + type.fractionBits), size = bits & (sign - 1);
+        const bool isNan = type.exponentBits == 4 ? size == 0x7f : type.exponentBits == 5 && size > 0x7c;
+        double v = isNan ? NAN : type.exponentBits == 5 && size == 0x7c ? INFINITY : type.value(size);
+        if ((bits & sign) != 0) v = -v;
+        known[bits] = asHalf(isRelu && v <= 0 ? 0.0 : v);
+      }
+      all.push_back({"cvt.rn" + relu + ".f16x2." + name + " %d, %a;", "b32", reg, "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) {
+                       const uint64_t field = (uint64_t{1} << type.shift) - 1;
+                       return known[a & field] | known[a >> type.shift & field] << 16;
+                     }, {}});
+    }
+  }
+  // Powers of two.
+  for (const bool isUp : {false, true}) {
+    for (const bool isFinite : {false, true}) {
+      auto scale = [=](float v) -> uint64_t {
+        v = std::fabs(v);
+        if (std::isnan(v)) return 0xff;
+        if (std::isinf(v)) return isFinite ? 0xfe : 0xff;
+        int exponent = v < std::ldexp(1.0f, -126) ? -127 : std::ilogb(v);
+        const double here = exponent == -127 ? 0 : std::ldexp(1.0, exponent);
+        if (isUp && (exponent == -127 ? v > std::ldexp(1.0f, -127) : static_cast<double>(v) > here)) ++exponent;
+        return exponent == 128 && isFinite ? 0xfe : static_cast<uint64_t>(exponent + 127);
+      };
+      const std::string tail = std::string(isUp ? ".rp" : ".rz") + (isFinite ? ".satfinite" : "") + ".ue8m0x2";
+      all.push_back({"cvt" + tail + ".f32 %d, %a, %b;", "b16", "b32", "b32", "b64", [=](uint64_t a, uint64_t b, uint64_t) { return scale(toF32(b)) | scale(toF32(a)) << 8; }, {}});
+      all.push_back({"cvt" + tail + ".bf16x2 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) { return scale(brain(a)) | scale(brain(a >> 16)) << 8; }, {}});
+    }
+  }
+  all.push_back({"cvt.rn.bf16x2.ue8m0x2 %d, %a;", "b32", "b16", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) {
+                   auto power = [](uint64_t bits) { return bits == 255 ? uint64_t{0x7fff} : bitsF32(static_cast<float>(std::ldexp(1.0, static_cast<int>(bits) - 127))) >> 16; };
+                   return power(a & 255) | power(a >> 8 & 255) << 16;
+                 }, {}});
+  for (const bool isBrain : {false, true}) {
+    for (const bool isNear : {false, true}) {
+      all.push_back({std::string("cvt.") + (isNear ? "rn" : "rz") + ".satfinite." + (isBrain ? "bf16" : "f16") + ".f32 %d, %a;", "b16", "b32", "b64", "b64", [=](uint64_t a, uint64_t, uint64_t) -> uint64_t {
+                       const float v = toF32(a);
+                       if (std::isnan(v)) return 0x7fff;
+                       const uint64_t sign = std::signbit(v) ? 0x8000 : 0, top = isBrain ? 0x7f7f : 0x7bff;
+                       const double size = std::fabs(static_cast<double>(v));
+                       auto value = [=](uint64_t bits) { return isBrain ? static_cast<double>(brain(bits)) : half(bits); };
+                       uint64_t low = 0, high = top;
+                       while (low < high) {
+                         const uint64_t middle = (low + high + 1) / 2;
+                         if (value(middle) <= size) low = middle;
+                         else high = middle - 1;
+                       }
+                       if (low == top || !isNear) return sign | low;
+                       const double under = size - value(low), over = value(low + 1) - size;
+                       return sign | (under > over || (under == over && low % 2 == 1) ? low + 1 : low);
+                     }, {}});
+    }
+  }
+  run(all);
+}
+
+TEST(words_of_parts_and_predicates) {
+  std::vector<Case> all;
+  for (const bool isAnd : {false, true}) {
+    const std::string op = isAnd ? "lop3.and.b32" : "lop3.or.b32";
+    auto value = [](uint64_t a, uint64_t b, uint64_t c) { return ((a & b) | (~a & c)) & 0xffffffff; };  // table 0xca
+    all.push_back({"setp.gt.u32 %p, %b, %c; " + op + " %d|%q, %a, %b, %c, 0xca, %p; selp.u32 %x, 0x5a5a5a5a, 0, %q; xor.b32 %d, %d, %x;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
+                     const bool p = b > c, is = value(a, b, c) != 0;
+                     return value(a, b, c) ^ ((isAnd ? is && p : is || p) ? 0x5a5a5a5a : 0);
+                   }, {}});
+    all.push_back({"setp.gt.u32 %p, %b, %c; mov.b32 %d, 7; " + op + " _|%p, %a, %b, %c, 0xca, !%p; @%p add.u32 %d, %d, 1;", "b32", "b32", "b32", "b32", [=](uint64_t a, uint64_t b, uint64_t c) {
+                     const bool p = !(b > c), is = value(a, b, c) != 0;
+                     return uint64_t{7} + ((isAnd ? is && p : is || p) ? 1 : 0);
+                   }, {}});
+  }
+  all.push_back({"{ .reg .b8 %w<4>; mov.b32 {%w0, %w1, %w2, %w3}, %a; mov.b32 %d, {%w3, %w0, %w2, %w1}; }", "b32", "b32", "b32", "b32",
+                 [](uint64_t a, uint64_t, uint64_t) { return (a >> 24) | (a & 255) << 8 | (a & 0xff0000) | (a >> 8 & 255) << 24; }, {}});
+  all.push_back({"{ .reg .b8 %w<2>; mov.b16 {%w0, %w1}, %a; mov.b16 %d, {%w1, %w0}; }", "b16", "b16", "b32", "b32", [](uint64_t a, uint64_t, uint64_t) { return (a >> 8 & 255) | (a & 255) << 8; }, {}});
+  all.push_back({"{ .reg .v4 .u16 %v; .reg .v2 .b32 %w; mov.b64 %v, %a; mov.b64 {%w.x, %w.y}, %a; cvt.u32.u16 %x, %v.z; add.u32 %d, %w.y, %x; cvt.u32.u16 %x, %v.g; add.u32 %d, %d, %x; }", "b32", "b64", "b32", "b32",
+                 [](uint64_t a, uint64_t, uint64_t) { return (a >> 32) + (a >> 32 & 0xffff) + (a >> 16 & 0xffff); }, {}});
+  all.push_back({"createpolicy.fractional.L2::evict_last.b64 %low, 0.5; add.u64 %d, %a, 1;", "b64", "b64", "b64", "b64", [](uint64_t a, uint64_t, uint64_t) { return a + 1; }, {}});
+  run(all);
+}
+
+TEST(extremes_of_a_warp) {
+  check::Primary primary;
+  const std::string forms[] = {"min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"};
+  std::string text = ".version 8.6\n.target sm_100a\n.address_size 64\n";
+  for (size_t index = 0; index < 6; ++index) {
+    text += ".visible .entry k" + std::to_string(index) + "(.param .u64 po, .param .u64 pi)\n{\n.reg .b64 %t, %o; .reg .b32 %x, %m; .reg .f32 %f; .reg .pred %p;\nmov.u32 %x, %ctaid.x; mad.lo.u32 %x, %x, 32, 0; mov.u32 %m, %tid.x; add.u32 %x, %x, %m; mul.wide.u32 %o, %x, 4;\n";
+    text += "ld.param.u64 %t, [pi]; add.u64 %t, %t, %o; ld.global.f32 %f, [%t]; setp.lt.u32 %p, %m, 11; selp.b32 %m, 0x7ff, 0xfffff800, %p;\n";
+    text += "redux.sync." + forms[index] + ".f32 %f, %f, %m;\nld.param.u64 %t, [po]; add.u64 %t, %t, %o; st.global.f32 [%t], %f;\nret;\n}\n";
+  }
+  CUmodule module = cases::load(text);
+  const auto operands = cases::operands(9);
+  std::vector<uint32_t> in(kCount), out(kCount);
+  for (size_t at = 0; at < in.size(); ++at) in[at] = static_cast<uint32_t>(operands[at]);
+  CUdeviceptr from = check::memory(kCount * 4), to = check::memory(kCount * 4);
+  OK(cuMemcpyHtoD_v2(from, in.data(), kCount * 4));
+  for (size_t index = 0; index < 6; ++index) {
+    CUfunction function = nullptr;
+    OK(cuModuleGetFunction(&function, module, ("k" + std::to_string(index)).c_str()));
+    void* parameters[] = {&to, &from};
+    OK(cuLaunchKernel(function, kCount / 32, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+    OK(cuCtxSynchronize());
+    OK(cuMemcpyDtoH_v2(out.data(), to, kCount * 4));
+    const bool isMaximum = forms[index].substr(0, 3) == "max", isAbsolute = forms[index].find("abs") != std::string::npos, isNanPassed = forms[index].find("NaN") != std::string::npos;
+    for (size_t start = 0; start < kCount; start += 32) {
+      for (const auto& [first, last] : {std::pair<size_t, size_t>{0, 11}, {11, 32}}) {
+        std::vector<uint32_t> numbers;
+        bool hasNan = false;
+        for (size_t lane = first; lane < last; ++lane) {
+          const uint32_t bits = isAbsolute ? in[start + lane] & 0x7fffffff : in[start + lane];
+          if (std::isnan(toF32(bits))) hasNan = true;
+          else numbers.push_back(bits);
+        }
+        auto isLess = [](uint32_t a, uint32_t b) { return toF32(a) < toF32(b) || (toF32(a) == toF32(b) && a >> 31 > b >> 31); };
+        uint32_t want = 0x7fffffff;
+        if (!numbers.empty() && !(hasNan && isNanPassed)) want = isMaximum ? *std::max_element(numbers.begin(), numbers.end(), isLess) : *std::min_element(numbers.begin(), numbers.end(), isLess);
+        for (size_t lane = first; lane < last; ++lane) {
+          if (out[start + lane] != want) throw check::Failure(forms[index] + ": another value, at " + std::to_string(start + lane));
+        }
+      }
+    }
+  }
+  OK(cuMemFree_v2(from));
+  OK(cuMemFree_v2(to));
+  OK(cuModuleUnload(module));
+}
+
+TEST(atomics_of_vectors_and_of_128_bits) {
+  check::Primary primary;
+  const std::string text = R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry sums(.param .u64 p)
+{
+.reg .b64 %t; .reg .f32 %f<8>; .reg .b16 %h<8>; .reg .b32 %r<8>;
+ld.param.u64 %t, [p];
+mov.f32 %f0, 0f3f800000; mov.f32 %f1, 0f40000000; mov.f32 %f2, 0f40400000; mov.f32 %f3, 0f40800000;
+red.global.add.v4.f32 [%t], {%f0, %f1, %f2, %f3};
+atom.global.v2.f32.add {%f1, %f0}, [%t+16], {%f0, %f1};
+mov.b16 %h0, 0x3c00; mov.b16 %h1, 0x4000; mov.b16 %h2, 0x4200; mov.b16 %h3, 0xbc00;
+red.global.v8.f16.add.noftz [%t+32], {%h0, %h1, %h2, %h3, %h0, %h1, %h2, %h3};
+atom.global.v4.bf16.max.noftz {%h4, %h5, %h6, %h7}, [%t+48], {%h0, %h1, %h2, %h3};
+mov.b32 %r0, 0x3c004000; mov.b32 %r1, 0xbc00c000;
+red.global.v2.f16x2.min.noftz [%t+64], {%r0, %r1};
+ret;
+}
+.visible .entry wide(.param .u64 p, .param .align 16 .b8 add[16])
+{
+.shared .align 16 .b8 box[16];
+.reg .b64 %t, %u, %a, %b, %low, %high; .reg .b128 %q<4>; .reg .b32 %x; .reg .pred %p, %z;
+ld.param.u64 %t, [p]; ld.param.v2.u64 {%a, %b}, [add];
+AGAIN:
+ld.relaxed.gpu.global.b128 %q0, [%t];
+mov.b128 {%low, %high}, %q0;
+add.u64 %low, %low, %a; add.u64 %high, %high, %b;
+mov.b128 %q1, {%low, %high};
+atom.relaxed.gpu.global.cas.b128 %q2, [%t], %q0, %q1;
+mov.b128 {%low, %high}, %q2;
+mov.b128 {%u, %a}, %q0;
+setp.eq.u64 %p, %low, %u;
+ld.param.v2.u64 {%a, %b}, [add];
+@!%p bra AGAIN;
+mov.u32 %x, %tid.x; setp.eq.u32 %z, %x, 0;
+@!%z ret;
+mov.b128 %q3, {%a, %b};
+atom.shared.exch.b128 %q2, [box], %q3;
+atom.shared.exch.b128 %q1, [box], %q2;
+st.global.b128 [%t+16], %q1;
+ret;
+}
+)";
+  CUmodule module = cases::load(text);
+  CUdeviceptr memory = check::memory(256);
+  OK(cuMemsetD8_v2(memory, 0, 256));
+  CUfunction function = nullptr;
+  OK(cuModuleGetFunction(&function, module, "sums"));
+  void* parameters[] = {&memory};
+  OK(cuLaunchKernel(function, 3, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(cuCtxSynchronize());
+  std::vector<uint32_t> out(64);
+  OK(cuMemcpyDtoH_v2(out.data(), memory, 256));
+  for (int at = 0; at < 4; ++at) EQUAL(toF32(out[static_cast<size_t>(at)]), 192.0f * static_cast<float>(at + 1));
+  EQUAL(toF32(out[4]), 192.0f);
+  EQUAL(toF32(out[5]), 384.0f);
+  for (size_t at = 0; at < 8; ++at) {
+    const double want[] = {192, 384, 576, -192};
+    EQUAL(half(out[8 + at / 2] >> at % 2 * 16 & 0xffff), want[at % 4]);
+  }
+  EQUAL(out[12], 0x40003c00u);
+  EQUAL(out[13], 0x00004200u);
+  EQUAL(out[16], 0x00000000u);
+  EQUAL(out[17], 0xbc00c000u);
+  OK(cuMemsetD8_v2(memory, 0, 256));
+  OK(cuModuleGetFunction(&function, module, "wide"));
+  uint64_t add[2] = {3, uint64_t{1} << 40};
+  void* two[] = {&memory, add};
+  OK(cuLaunchKernel(function, 20, 1, 1, 96, 1, 1, 0, nullptr, two, nullptr));
+  OK(cuCtxSynchronize());
+  OK(cuMemcpyDtoH_v2(out.data(), memory, 256));
+  EQUAL(out[0] | static_cast<uint64_t>(out[1]) << 32, uint64_t{3 * 1920});
+  EQUAL(out[2] | static_cast<uint64_t>(out[3]) << 32, uint64_t{1920} << 40);
+  EQUAL(out[4] | static_cast<uint64_t>(out[5]) << 32, uint64_t{3});
+  EQUAL(out[6] | static_cast<uint64_t>(out[7]) << 32, uint64_t{1} << 40);
+  OK(cuMemFree_v2(memory));
+  OK(cuModuleUnload(module));
+}
+
+TEST(ranks_of_addresses) {
+  check::Primary primary;
+  CUmodule module = cases::load(R"(.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) .reqnctapercluster 4, 1, 1
+{
+.shared .align 4 .b8 box[4];
+.reg .b64 %t, %o, %g; .reg .b32 %x, %c, %a, %r<4>;
+mov.u32 %c, %cluster_ctarank; mov.u32 %a, box; mov.u64 %g, box; cvta.shared.u64 %g, %g;
+getctarank.shared::cluster.u32 %r0, %a;
+add.u32 %x, %c, 1; and.b32 %x, %x, 3; mapa.shared::cluster.u32 %a, %a, %x;
+getctarank.shared::cluster.u32 %r1, %a;
+getctarank.u64 %r2, %g;
+mapa.u64 %g, %g, 2;
+getctarank.u64 %r3, %g;
+ld.param.u64 %t, [p]; mov.u32 %x, %ctaid.x; mul.wide.u32 %o, %x, 16; add.u64 %t, %t, %o;
+st.global.v4.u32 [%t], {%r0, %r1, %r2, %r3};
+ret;
+}
+)");
+  CUdeviceptr memory = check::memory(128);
+  CUfunction function = nullptr;
+  OK(cuModuleGetFunction(&function, module, "k"));
+  void* parameters[] = {&memory};
+  OK(cuLaunchKernel(function, 8, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(cuCtxSynchronize());
+  uint32_t out[32];
+  OK(cuMemcpyDtoH_v2(out, memory, 128));
+  for (uint32_t block = 0; block < 8; ++block) {
+    EQUAL(out[block * 4], block % 4);
+    EQUAL(out[block * 4 + 1], (block + 1) % 4);
+    EQUAL(out[block * 4 + 2], block % 4);
+    EQUAL(out[block * 4 + 3], 2u);
+  }
+  OK(cuMemFree_v2(memory));
+  OK(cuModuleUnload(module));
+}
