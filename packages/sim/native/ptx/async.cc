@@ -6,6 +6,10 @@
 #include "decoder.h"
 #include "launch.h"
 
+// The arithmetic of 16-bit floats that the loops over lanes have.
+#define SHOAL_LANES plain
+#include "lanes/real.h"
+
 namespace shoal::ptx {
 
 namespace {
@@ -187,30 +191,54 @@ void copySmall(Warp& warp, const Instr& instr, uint32_t mask) {
 
 namespace {
 
-template <class T>
-void combineAll(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes) {
+template <class T, class F>
+void updateAll(uint8_t* to, const uint8_t* from, unsigned bytes, F&& of) {
   for (unsigned at = 0; at < bytes; at += sizeof(T)) {
     T *cell = reinterpret_cast<T*>(to + at), value;
     memcpy(&value, from + at, sizeof value);
-    T old = __atomic_load_n(cell, __ATOMIC_RELAXED), next;
-    do {
-      switch (op) {
-        case AtomicOp::add: next = static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(value)); break;
-        case AtomicOp::inc: next = old >= value ? T{0} : static_cast<T>(old + 1); break;
-        case AtomicOp::dec: next = old == 0 || old > value ? value : static_cast<T>(old - 1); break;
-        case AtomicOp::minimum: next = value < old ? value : old; break;
-        case AtomicOp::maximum: next = value > old ? value : old; break;
-        case AtomicOp::conjunction: next = old & value; break;
-        case AtomicOp::disjunction: next = old | value; break;
-        default: next = old ^ value; break;
-      }
-    } while (!__atomic_compare_exchange_n(cell, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    T old = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(cell, &old, of(old, value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
   }
 }
+
+template <class T>
+void combineAll(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes) {
+  updateAll<T>(to, from, bytes, [op](T old, T value) -> T {
+    switch (op) {
+      case AtomicOp::add: return static_cast<T>(static_cast<uint64_t>(old) + static_cast<uint64_t>(value));
+      case AtomicOp::inc: return old >= value ? T{0} : static_cast<T>(old + 1);
+      case AtomicOp::dec: return old == 0 || old > value ? value : static_cast<T>(old - 1);
+      case AtomicOp::minimum: return value < old ? value : old;
+      case AtomicOp::maximum: return value > old ? value : old;
+      case AtomicOp::conjunction: return old & value;
+      case AtomicOp::disjunction: return old | value;
+      default: return old ^ value;
+    }
+  });
+}
+
+// The sum of two 16-bit floats is exact enough as a float to be rounded once more.
+template <class Widen, class Narrow>
+void combineSmall(AtomicOp op, uint8_t* to, const uint8_t* from, unsigned bytes, Widen&& widen, Narrow&& narrow) {
+  updateAll<uint16_t>(to, from, bytes, [&](uint16_t old, uint16_t value) -> uint16_t {
+    const float x = widen(old), y = widen(value);
+    if (op == AtomicOp::add) return narrow(static_cast<double>(x + y));
+    if (x != x) return y != y ? 0x7fff : value;
+    if (y != y) return old;
+    const bool isLess = x < y || (x == y && (old & 0x8000) != 0);
+    return isLess != (op == AtomicOp::maximum) ? old : value;
+  });
+}
+
 void combine(AtomicOp op, Type type, uint8_t* to, const uint8_t* from, unsigned bytes) {
   switch (type) {
     case Type::s32: return combineAll<int32_t>(op, to, from, bytes);
     case Type::s64: return combineAll<int64_t>(op, to, from, bytes);
+    case Type::f32: return updateAll<uint32_t>(to, from, bytes, [](uint32_t old, uint32_t value) { return plain::bitsOf(plain::oneNan(plain::asFloat(old) + plain::asFloat(value))); });
+    case Type::f64: return updateAll<uint64_t>(to, from, bytes, [](uint64_t old, uint64_t value) { return plain::bitsOf(plain::asDouble(old) + plain::asDouble(value)); });
+    case Type::f16: return combineSmall(op, to, from, bytes, plain::fromHalf, [](double sum) { return plain::toHalf(sum); });
+    case Type::bf16: return combineSmall(op, to, from, bytes, plain::fromBrain, [](double sum) { return plain::toBrain(sum); });
     default: return bytesOf(type) == 4 ? combineAll<uint32_t>(op, to, from, bytes) : combineAll<uint64_t>(op, to, from, bytes);
   }
 }

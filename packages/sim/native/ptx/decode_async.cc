@@ -167,9 +167,11 @@ void Decoder::bulkCopy(bool isReduction) {
       if (take(each.first)) words[copyOperation] = static_cast<uint32_t>(each.second);
     }
     if (words[copyOperation] == kNoneGiven) wrong("'" + nameOf() + "' names no operation");
-    if (take(".noftz")) refuse();
+    take(".noftz");
     const Type type = takeType();
-    if ((bit(type) & kWords) == 0) refuse();
+    const auto op = static_cast<AtomicOp>(words[copyOperation]);
+    const bool isSum = op == AtomicOp::add, isExtreme = op == AtomicOp::minimum || op == AtomicOp::maximum;
+    requireType(type, kWords | (isSum && isToGlobal ? bits(Type::f32, Type::f64) : 0) | ((isSum || isExtreme) && isToGlobal ? bits(Type::f16, Type::bf16) : 0));
     words[copyType] = static_cast<uint32_t>(type);
   }
   const size_t count = size_t{3} + hasBarrier + isMulticast + isMasked + hasPolicy;

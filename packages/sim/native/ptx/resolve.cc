@@ -142,6 +142,11 @@ void swapWide(Warp& warp, const Instr& instr, uint32_t mask) {
     if (address % 16 != 0) failMisaligned(address, 16);
     Range& range = warp.ranges[instr.slot];
     uint8_t* at = (address & kWindowMask) != 0 ? resolveWindow(warp, static_cast<int>(lane), address, 16, true) : resolveGlobal(warp, range, address, 16, true);
+    if (isChecking()) {
+      warp.checkedLane = static_cast<int>(lane);
+      checkAccess(warp, instr, warp.checkedLane, at, 16, true);
+      warp.checkedLane = -1;
+    }
     uint8_t old[16], given[16];
     memcpy(old, at, 16);
     memcpy(given, from(instr.r[2], 16), 16);

@@ -123,28 +123,31 @@ SHOAL_INLINE int32_t exponentOf(float value, int least) {
   const int32_t exponent = biased < least ? least : biased;
   return (bitsOf(value) << 1) == 0 ? kNoExponent : exponent;
 }
-SHOAL_INLINE float powerOf2(float, int exponent) { return asFloat(static_cast<uint32_t>(exponent + 127) << 23); }
-SHOAL_INLINE double powerOf2(double, int exponent) { return asDouble(static_cast<uint64_t>(exponent + 1023) << 52); }
-
-// Towards zero; what is beyond all floats is infinite.
-SHOAL_INLINE float cutToFloat(double value) {
-  const float near = static_cast<float>(asDouble(bitsOf(value) & ~uint64_t{0x1fffffff}));
-  return __builtin_fabs(static_cast<double>(near)) > __builtin_fabs(value) && __builtin_isfinite(near) ? asFloat(bitsOf(near) - 1) : near;
-}
-
 bool areFinite(const float* values, int count) {
   uint32_t all = 0;
   for (int index = 0; index < count; ++index) all |= static_cast<uint32_t>((bitsOf(values[index]) & 0x7f800000) == 0x7f800000);
   return all == 0;
 }
 
+// Eight columns side by side.
+using Ints = int32_t __attribute__((vector_size(32)));
+using Longs = int64_t __attribute__((vector_size(64)));
+using Floats = float __attribute__((vector_size(32)));
+using Doubles = double __attribute__((vector_size(64)));
+template <class T> struct Columns { using Type = Floats; };
+template <> struct Columns<double> { using Type = Doubles; };
+
+template <class V, class T>
+SHOAL_INLINE void readColumns(V& to, const T* from) { memcpy(&to, from, sizeof to); }
+
 // T holds the products without rounding: of 11 bits and 5 of exponent a float does, of others a double. `least` is the least
 // exponent of their type.
 template <class T>
 void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, const float* a, const float* b, float* sums) {
-  const bool areFactorsFinite = areFinite(a, m * k) && areFinite(b, k * n);
   constexpr int kKept = 25;
   constexpr bool isNarrow = sizeof(T) == 4;
+  using Values = typename Columns<T>::Type;
+  const bool areFactorsFinite = areFinite(a, m * k) && areFinite(b, k * n);
   int32_t exponentsA[kMost], exponentsB[kMost];
   T wideA[kMost], wideB[kMost];
   for (int index = 0; index < m * k; ++index) exponentsA[index] = exponentOf(a[index], least), wideA[index] = static_cast<T>(a[index]);
@@ -155,33 +158,46 @@ void addProducts(int m, int n, int k, int together, int least, bool isHalfSum, c
       float before[kWide];
       for (int start = 0; start < k; start += together) {
         const int end = start + together < k ? start + together : k;
-        int32_t greatest[kWide], total[kWide] = {};
-        T scale[kWide];
-        for (int column = 0; column < kWide; ++column) greatest[column] = exponentOf(sum[column], -126);
+        memcpy(before, sum, sizeof before);
+        int32_t first[kWide];
+        for (int column = 0; column < kWide; ++column) first[column] = exponentOf(sum[column], -126);
+        Ints greatest, total = {};
+        readColumns(greatest, first);
         for (int at = start; at < end; ++at) {
-          const int32_t* other = exponentsB + at * n + left;
-          for (int column = 0; column < kWide; ++column) {
-            const int32_t exponent = exponentsA[row * k + at] + other[column];
-            greatest[column] = exponent > greatest[column] ? exponent : greatest[column];
-          }
+          Ints exponent;
+          readColumns(exponent, exponentsB + at * n + left);
+          exponent += exponentsA[row * k + at];
+          greatest = exponent > greatest ? exponent : greatest;
         }
         // Where nothing is to be scaled, by anything that can be written; what is not finite is made afterwards.
         constexpr int lowest = isNarrow ? -100 : -300, highest = isNarrow ? 150 : 600;
-        for (int column = 0; column < kWide; ++column) {
-          const int32_t limited = greatest[column] < lowest ? lowest : greatest[column] > highest ? highest : greatest[column];
-          greatest[column] = greatest[column] < -300 ? -300 : greatest[column] > 600 ? 600 : greatest[column];
-          scale[column] = powerOf2(T(), kKept - limited);
-        }
+        Ints limited = greatest < lowest ? Ints{} + lowest : greatest;
+        limited = kKept - (limited > highest ? Ints{} + highest : limited);
+        Values scale;
+        if constexpr (isNarrow) scale = reinterpret_cast<Values>((limited + 127) << 23);
+        else scale = reinterpret_cast<Values>((__builtin_convertvector(limited, Longs) + 1023) << 52);
         for (int at = start; at < end; ++at) {
-          const T x = wideA[row * k + at];
-          const T* y = wideB + at * n + left;
-          for (int column = 0; column < kWide; ++column) total[column] += static_cast<int32_t>(x * y[column] * scale[column]);
+          Values other;
+          readColumns(other, wideB + at * n + left);
+          total += __builtin_convertvector(wideA[row * k + at] * other * scale, Ints);
         }
-        memcpy(before, sum, sizeof before);
-        for (int column = 0; column < kWide; ++column) {
-          const auto cut = static_cast<int32_t>(static_cast<double>(sum[column]) * powerOf2(0.0, kKept - greatest[column]));
-          const double exact = (static_cast<double>(total[column]) + static_cast<double>(cut)) * powerOf2(0.0, greatest[column] - kKept);
-          sum[column] = isHalfSum ? fromHalf(toHalf(exact)) : cutToFloat(exact);
+        greatest = greatest < -300 ? Ints{} - 300 : greatest;
+        greatest = greatest > 600 ? Ints{} + 600 : greatest;
+        const Longs shift = __builtin_convertvector(kKept - greatest, Longs);
+        Floats old;
+        readColumns(old, sum);
+        const Ints cut = __builtin_convertvector(__builtin_convertvector(old, Doubles) * reinterpret_cast<Doubles>((shift + 1023) << 52), Ints);
+        const Doubles exact = (__builtin_convertvector(total, Doubles) + __builtin_convertvector(cut, Doubles)) * reinterpret_cast<Doubles>((1023 - shift) << 52);
+        if (isHalfSum) {
+          for (int column = 0; column < kWide; ++column) sum[column] = fromHalf(toHalf(exact[column]));
+        } else {
+          // Towards zero; what is beyond all floats is infinite.
+          const Longs bits = reinterpret_cast<Longs>(exact), noSign = Longs{} + INT64_MAX;
+          Ints near = reinterpret_cast<Ints>(__builtin_convertvector(reinterpret_cast<Doubles>(bits & ~int64_t{0x1fffffff}), Floats));
+          const Doubles nearWide = __builtin_convertvector(reinterpret_cast<Floats>(near), Doubles);
+          const Longs isBeyond = reinterpret_cast<Doubles>(reinterpret_cast<Longs>(nearWide) & noSign) > reinterpret_cast<Doubles>(bits & noSign);
+          near += __builtin_convertvector(isBeyond, Ints) & ((near & 0x7f800000) != 0x7f800000);
+          memcpy(sum, &near, sizeof near);
         }
         if (areFactorsFinite && areFinite(before, kWide)) continue;
         for (int column = 0; column < kWide; ++column) {
