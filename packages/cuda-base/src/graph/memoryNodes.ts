@@ -64,7 +64,7 @@ export function copyNode(
 
 /**
  * A node that writes one value to every element of `buffer` (`CU_GRAPH_NODE_TYPE_MEMSET`).
- * @throws TypeError, RangeError for a value the element type has not, or one wider than 4 bytes whose 32-bit parts differ,
+ * @throws TypeError, RangeError for a value that the element type cannot hold, or one wider than 4 bytes whose 32-bit parts differ,
  * which no single fill of CUDA writes; DisposedError
  */
 export function fillNode<E extends ElementType>(buffer: DeviceBuffer<E>, value: ElementValue<E>): NodeDescription {

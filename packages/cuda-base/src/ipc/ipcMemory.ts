@@ -75,9 +75,13 @@ export function ipcMemoryHandle<D extends DType>(buffer: DeviceBuffer<D>): IpcMe
  */
 export class IpcMemory<D extends DType = DType> extends Resource implements MemoryLike {
   protected readonly kind = 'IpcMemory'
+  /** The device it lies on. */
   readonly device: Context['device']
+  /** The type of its elements. */
   readonly dtype: D
+  /** Number of elements. */
   readonly length: number
+  /** Bytes of all elements. */
   readonly byteLength: number
   readonly #context: Context
   readonly #base: CUdeviceptr

@@ -112,7 +112,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
 
   /**
    * Memory for `length` elements, with whatever was there before (`cuMemAlloc`, `cudaMalloc`).
-   * @throws TypeError, RangeError; StatusError when there is not as much
+   * @throws TypeError, RangeError; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(owner: DeviceOrContext, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'DeviceBuffer.allocate'
@@ -305,8 +305,8 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * Queues the writing of one value to every element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`).
-   * @throws TypeError, RangeError for a value the element type has not; DisposedError, StatusError
+   * Queues the writing of one value to every element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
+   * @throws TypeError, RangeError for a value that the element type cannot hold; DisposedError, StatusError
    */
   fill(value: ElementValue<E>, options?: QueueOptions): this {
     this.#fill(value, options, 'DeviceBuffer.fill')
@@ -321,7 +321,7 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
 
   /**
    * Queues a copy of the whole of `source`, which must be as long as this memory; use `slice` for parts
-   * (`cuMemcpyHtoDAsync`, `cuMemcpyPeerAsync` and their kin, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host array, page-locked
+   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host array, page-locked
    * or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what arrives of one that is changed
    * or detached before is undefined. It is kept alive until then. Device memory may be another device's, with or without peer
    * access.

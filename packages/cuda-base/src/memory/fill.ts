@@ -11,7 +11,7 @@ import type { Context } from '../context/context.js'
 import { check, Status } from '../errors.js'
 
 /**
- * Queues the writing of `count` copies of an element (`cuMemsetD8Async` and its kin, `cudaMemsetAsync`). libcudart only
+ * Queues the writing of `count` copies of an element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`). libcudart only
  * fills with bytes: other elements go through libcuda.
  */
 export function queueFill(context: Context, stream: CUstream, target: bigint, element: DataView, count: number): void {

@@ -55,6 +55,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
   protected readonly kind = 'GrowableBuffer'
   /** The context whose memory it has. */
   readonly context: Context
+  /** The type of its elements. */
   readonly dtype: E
   readonly #range: GrowableRange
   readonly #bytes: number
@@ -124,6 +125,7 @@ export class GrowableBuffer<E extends ElementType = DType> extends Resource impl
     return this.byteLength / this.#bytes
   }
 
+  /** Bytes of the elements it has now. */
   get byteLength(): number {
     return this.#range.byteLength
   }

@@ -95,7 +95,7 @@ export class PinnedBuffer<E extends ElementType = DType> extends Resource implem
 
   /**
    * Page-locked memory for `length` elements; its contents are whatever was there (`cuMemHostAlloc`, `cudaHostAlloc`).
-   * @throws TypeError, RangeError; StatusError when there is not as much
+   * @throws TypeError, RangeError; StatusError when there is not enough memory
    */
   static allocate<E extends ElementType>(
     owner: DeviceOrContext,

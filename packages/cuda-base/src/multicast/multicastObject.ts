@@ -89,6 +89,7 @@ interface BindCall {
  */
 export class MulticastObject extends Resource {
   protected readonly kind = 'MulticastObject'
+  /** Size in bytes, of each device. */
   readonly byteLength: number
   /** How many devices take part; undefined for an imported object, which does not tell. */
   readonly deviceCount: number | undefined

@@ -24,7 +24,7 @@ export interface PointerAttributes {
   readonly HOST_POINTER: bigint
   /** For the kernel interface of network drivers. */
   readonly P2P_TOKENS: { readonly p2pToken: bigint; readonly vaSpaceToken: number }
-  /** Whether synchronous operations on it are so in every case. */
+  /** Whether synchronous operations on it always block. */
   readonly SYNC_MEMOPS: boolean
   /** A number that no other allocation of the process ever has. */
   readonly BUFFER_ID: bigint
@@ -142,7 +142,7 @@ export function attributesAt<A extends PointerAttribute>(
 
 /**
  * Sets the one attribute that can be set (`cuPointerSetAttribute`): with `SYNC_MEMOPS`, synchronous operations on the
- * allocation are so in every case.
+ * allocation always block.
  * @throws TypeError, RangeError; StatusError for an address without memory of CUDA.
  */
 export function setPointerAttribute(

@@ -69,6 +69,7 @@ abstract class Handle<C extends HandleContent> extends Resource implements Handl
  */
 export class DescriptorHandle<C extends HandleContent = HandleContent> extends Handle<C> {
   protected readonly kind = 'DescriptorHandle'
+  /** Which kind of handle it is. */
   readonly type = 'posix-fd'
   readonly #descriptor: number
 
@@ -109,6 +110,7 @@ const fabricBytes = 64
  */
 export class FabricHandle<C extends HandleContent = HandleContent> extends Handle<C> {
   protected readonly kind = 'FabricHandle'
+  /** Which kind of handle it is. */
   readonly type = 'fabric'
   readonly #bytes: Uint8Array
 
@@ -153,7 +155,9 @@ export class WindowsHandle<
   K extends 'win32' | 'win32-kmt' = 'win32' | 'win32-kmt',
 > extends Handle<C> {
   protected readonly kind = 'WindowsHandle'
+  /** Which kind of handle it is. */
   readonly type: K
+  /** The `HANDLE` as a number. */
   readonly value: bigint
 
   /** @throws TypeError, RangeError */

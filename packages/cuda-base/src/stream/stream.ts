@@ -91,7 +91,7 @@ export class Stream extends Resource implements StreamLike {
 
   /**
    * Makes a stream (`cuStreamCreateWithPriority`, `cudaStreamCreateWithPriority`).
-   * @throws RangeError for a priority the device has not; TypeError, StatusError
+   * @throws RangeError for a priority that the device does not have; TypeError, StatusError
    */
   static create(owner: DeviceOrContext, options: StreamOptions = {}): Stream {
     return Stream._create(owner, options, 'Stream.create')

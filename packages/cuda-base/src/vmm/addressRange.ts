@@ -32,6 +32,7 @@ const reserveKeys: OptionKeys<ReserveOptions> = { alignment: true, address: true
  */
 export class AddressRange extends Resource implements ShortLived {
   protected readonly kind = 'AddressRange'
+  /** Number of addresses that are reserved, in bytes. */
   readonly byteLength: number
   readonly #address: bigint
   /** The byte lengths of mappings by their offsets. */

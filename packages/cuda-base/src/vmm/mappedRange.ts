@@ -82,10 +82,13 @@ const mapKeys: OptionKeys<MapOptions> = { offset: true, memoryOffset: true, byte
  */
 export class MappedRange extends Resource implements MemoryLike, ShortLived {
   protected readonly kind = 'MappedRange'
+  /** The addresses it is mapped into. */
   readonly range: AddressRange
+  /** What is mapped. */
   readonly memory: Mappable
   /** Bytes from the start of the range. */
   readonly offset: number
+  /** Bytes that are mapped. */
   readonly byteLength: number
   readonly #address: bigint
   /** The context it is memory of; none for host memory. */

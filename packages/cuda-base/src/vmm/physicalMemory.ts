@@ -49,6 +49,7 @@ import {
  */
 export class PhysicalMemory extends Resource implements ShortLived {
   protected readonly kind = 'PhysicalMemory'
+  /** Size in bytes. */
   readonly byteLength: number
   /** @internal The context of the device that uses it; none for host memory. */
   readonly _contexts: readonly Context[]
@@ -93,7 +94,7 @@ export class PhysicalMemory extends Resource implements ShortLived {
    * Makes physical memory (`cuMemCreate`).
    * @param place a device, a context, `'host'` or `{ hostNode }`.
    * @param byteLength a multiple of `allocationGranularity(place, options)`.
-   * @throws TypeError; RangeError for another length; StatusError when there is not as much memory.
+   * @throws TypeError; RangeError for another length; StatusError when there is not enough memory.
    */
   static create(place: MemoryPlace, byteLength: number, options?: AllocationOptions): PhysicalMemory {
     return PhysicalMemory._create(place, byteLength, options, 'PhysicalMemory.create')

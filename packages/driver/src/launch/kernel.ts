@@ -90,8 +90,11 @@ export interface KernelDescription {
 export class Kernel<const S extends KernelSignature = KernelSignature> {
   /** @internal */
   static readonly [loadedFrom] = import.meta.url
+  /** The module it is of. */
   readonly module: KernelModule
+  /** Its name in the image. */
   readonly name: string
+  /** The types of its parameters. */
   readonly signature: S
   /** The most threads a block of this kernel can have, from the registers it uses. */
   readonly maxThreadsPerBlock: number

@@ -33,9 +33,10 @@ export interface KernelEvent {
   readonly triggerAtBlockStart?: boolean | undefined
 }
 
-/** An attribute this package has no word for: its number, and up to 64 bytes of its value. */
+/** An attribute that this package has no name for: its number, and up to 64 bytes of its value. */
 export interface RawLaunchAttribute {
   readonly id: number
+  /** The value as C lays it out. */
   readonly value: Uint8Array
 }
 

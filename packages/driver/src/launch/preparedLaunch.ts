@@ -18,6 +18,7 @@ import type { KernelArgument, KernelArguments, KernelSignature } from './signatu
 export class PreparedLaunch<S extends KernelSignature = KernelSignature> {
   /** @internal */
   static readonly [loadedFrom] = import.meta.url
+  /** The kernel that is launched. */
   readonly kernel: Kernel<S>
   readonly #shape: LaunchShape
   readonly #stream: StreamLike | undefined

@@ -41,6 +41,7 @@ export class Module extends Resource {
   /** @internal */
   static override readonly [loadedFrom]: string = import.meta.url
   protected readonly kind = 'Module'
+  /** The context it is loaded into. */
   readonly context: Context
   /** What the compiler of the driver said while it compiled PTX; empty for binary code. */
   readonly compilerLog: string
@@ -140,6 +141,7 @@ export class Module extends Resource {
     return this.#handle
   }
 
+  /** The device it is loaded onto. */
   get device(): Context['device'] {
     return this.context.device
   }

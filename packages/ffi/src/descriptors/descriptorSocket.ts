@@ -317,6 +317,7 @@ function warnOnce(): (error: PeerRefusedError) => void {
 export class DescriptorServer extends UnixSocket {
   static readonly [loadedFrom]: string = import.meta.url
 
+  /** Where it listens. */
   readonly path: string
   readonly #users: readonly number[]
   readonly #onRefused: (error: PeerRefusedError) => void

@@ -47,6 +47,7 @@ export class NativeMemory {
   }
 
   /**
+   * Memory with all bits zero, which the collector frees with its object.
    * @param byteLength bytes, at most as many as an ArrayBuffer of this engine can have.
    * @throws TypeError; RangeError also when the system has no more memory.
    */
@@ -86,15 +87,19 @@ export class NativeMemory {
   get u32(): OwnedArrayOf<'u32'> {
     return (this.#u32 ??= new Uint32Array(this.buffer, 0, this.byteLength >> 2))
   }
+  /** The same as signed words. */
   get i32(): OwnedArrayOf<'i32'> {
     return (this.#i32 ??= new Int32Array(this.buffer, 0, this.byteLength >> 2))
   }
+  /** Whole words of 64 bits. */
   get u64(): OwnedArrayOf<'u64'> {
     return (this.#u64 ??= new BigUint64Array(this.buffer, 0, this.byteLength >> 3))
   }
+  /** Elements of type `float`. */
   get f32(): OwnedArrayOf<'f32'> {
     return (this.#f32 ??= new Float32Array(this.buffer, 0, this.byteLength >> 2))
   }
+  /** Elements of type `double`. */
   get f64(): OwnedArrayOf<'f64'> {
     return (this.#f64 ??= new Float64Array(this.buffer, 0, this.byteLength >> 3))
   }

@@ -259,7 +259,7 @@ export class SymmetricBuffer<D extends DType = DType> implements MemoryLike {
   }
 
   /**
-   * Writes one value to every element of this PE (`cuMemsetD8` and its kin). The promise gives the buffer when it is done.
+   * Writes one value to every element of this PE (`cuMemsetD8` … `cuMemsetD32`). The promise gives the buffer when it is done.
    *
    * @throws TypeError, RangeError for what is no element of the dtype; DisposedError, StatusError, TimeoutError, AbortedError.
    */

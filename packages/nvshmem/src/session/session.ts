@@ -82,7 +82,7 @@ export class Session extends SessionOperations {
   /**
    * Starts NVSHMEM in this process and waits for the other PEs (`nvshmemx_hostlib_init_attr`, on the thread of the
    * session). The PEs find each other by an id that one process made and all of them got (`rank`, `worldSize`, `id`), by what
-   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and its kin.
+   * launched them (`launcher`), or, where neither is given, by what the environment says: `NVSHMEM_BOOTSTRAP` and those that begin with its name.
    *
    * @throws SessionExistsError when NVSHMEM runs in this process already, or has run: it cannot be started twice.
    * @throws TypeError, RangeError for wrong options, before anything native runs.

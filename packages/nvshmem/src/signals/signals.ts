@@ -45,7 +45,7 @@ export interface SignalOptions extends SignalIndex, OnStreamOptions {
   readonly op?: SignalOp | undefined
 }
 
-/** What is waited for: that an element of this PE's memory compares so with a value. */
+/** What is waited for: that an element of this PE's memory compares with a value as asked. */
 export interface WaitUntilOptions<D extends DType = DType> extends SignalIndex, OnStreamOptions {
   /** How the element has to compare. */
   readonly comparison: Comparison
@@ -53,7 +53,7 @@ export interface WaitUntilOptions<D extends DType = DType> extends SignalIndex, 
   readonly value: ElementValue<D>
 }
 
-/** What is waited for: that several elements compare so with one value. */
+/** What is waited for: that several elements compare with one value as asked. */
 export interface WaitUntilAllOptions<D extends DType = DType> extends OnStreamOptions {
   /** How each element has to compare. */
   readonly comparison: Comparison
@@ -148,7 +148,7 @@ export class Signals {
     })
   }
 
-  /** Makes a stream wait until a signal of this PE compares so with a value (`nvshmemx_signal_wait_until_on_stream`). */
+  /** Makes a stream wait until a signal of this PE compares with a value as asked (`nvshmemx_signal_wait_until_on_stream`). */
   waitForSignalOnStream(signal: SymmetricBuffer<'u64'>, options: WaitUntilOptions<'u64'>): Promise<void> {
     return this.#queue('waitForSignalOnStream', options, waitUntilKeys, (live, api) => {
       const address = signalAt(live, signal, options.index, api, 'signal')
@@ -159,7 +159,7 @@ export class Signals {
     })
   }
 
-  /** Makes a stream wait until one element of this PE compares so with a value (`nvshmemx_<type>_wait_until_on_stream`). */
+  /** Makes a stream wait until one element of this PE compares with a value as asked (`nvshmemx_<type>_wait_until_on_stream`). */
   waitUntilOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilOptions<D>,
@@ -174,7 +174,7 @@ export class Signals {
     })
   }
 
-  /** Makes a stream wait until all elements compare so with a value (`nvshmemx_<type>_wait_until_all_on_stream`). */
+  /** Makes a stream wait until all elements compare with a value as asked (`nvshmemx_<type>_wait_until_all_on_stream`). */
   waitUntilAllOnStream<D extends WaitableDType>(
     variables: SymmetricBuffer<D>,
     options: WaitUntilAllOptions<D>,

@@ -41,7 +41,7 @@ export const PhysicalMemory = withFactories(BasePhysicalMemory, {
   /**
    * Makes physical memory on the current device, or at another place (`cuMemCreate`).
    * @param byteLength a multiple of `allocationGranularity(options)`.
-   * @throws TypeError; RangeError for another length; StatusError when there is not as much memory.
+   * @throws TypeError; RangeError for another length; StatusError when there is not enough memory.
    * @example
    * using memory = PhysicalMemory.create(allocationGranularity())
    * using range = AddressRange.reserve(memory.byteLength)

@@ -75,7 +75,7 @@ export function requireAddress(value: unknown, api: string, name: string): bigin
   return value
 }
 
-/** @throws TypeError */
+/** A boolean, as it was given. @throws TypeError for anything else */
 export function requireBoolean(value: unknown, api: string, name: string): boolean {
   if (typeof value !== 'boolean') throw wrongType(api, name, 'a boolean', value)
   return value
@@ -112,7 +112,7 @@ export function requireList<T>(value: readonly T[], api: string, name: string, e
   return Array.from(value)
 }
 
-/** @throws TypeError */
+/** Nothing for a function. @throws TypeError for anything else */
 export function requireFunction(value: unknown, api: string, name: string): void {
   if (typeof value !== 'function') throw wrongType(api, name, 'a function', value)
 }

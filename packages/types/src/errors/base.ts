@@ -14,6 +14,7 @@ export interface ShoalErrorJson {
  * so `console.log(error)` shows them and `JSON.stringify(error)` carries them.
  */
 export abstract class ShoalError extends Error {
+  /** Stable across releases, for programs. */
   abstract readonly code: string
 
   constructor(message: string, options?: { cause?: unknown }) {

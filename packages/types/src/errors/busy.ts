@@ -19,8 +19,10 @@ export class BusyError extends ShoalError {
     nameErrorClass(BusyError, 'BusyError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_BUSY'
   readonly object: string
+  /** The function that was called. */
   readonly api: string
   readonly underWay: string
 
@@ -39,6 +41,7 @@ export class AlreadyInUseError extends ShoalError {
     nameErrorClass(AlreadyInUseError, 'AlreadyInUseError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_ALREADY_IN_USE'
   /** The function that chooses. */
   readonly api: string

@@ -48,10 +48,13 @@ export class LibraryNotFoundError extends ShoalError {
     nameErrorClass(LibraryNotFoundError, 'LibraryNotFoundError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_LIBRARY_NOT_FOUND'
   readonly library: string
+  /** Everything that was tried, in order. */
   readonly attempts: readonly LoadAttempt[]
   declare readonly hint?: string
+  /** Environment variable that names the library's file. */
   declare readonly environment?: string
 
   constructor(options: LibraryNotFoundErrorOptions) {
@@ -94,10 +97,13 @@ export class SymbolNotFoundError extends ShoalError {
     nameErrorClass(SymbolNotFoundError, 'SymbolNotFoundError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_SYMBOL_NOT_FOUND'
   readonly library: string
+  /** The function that is missing. */
   readonly symbol: string
   declare readonly path?: string
+  /** Version of the loaded library, where it is known. */
   declare readonly installed?: string
   declare readonly signatureOf?: string
 
@@ -136,8 +142,10 @@ export class AddonLoadError extends ShoalError {
     nameErrorClass(AddonLoadError, 'AddonLoadError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_ADDON_NOT_LOADED'
   readonly attempts: readonly LoadAttempt[]
+  /** Platform the addon was looked for, such as `'linux-x64-glibc'`. */
   readonly platform: string
 
   constructor(options: AddonLoadErrorOptions) {

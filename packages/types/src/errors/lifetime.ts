@@ -16,8 +16,10 @@ export class DisposedError extends ShoalError {
     nameErrorClass(DisposedError, 'DisposedError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_DISPOSED'
   readonly object: string
+  /** What was attempted or waited for. */
   declare readonly operation?: string
 
   constructor(objectOrOptions: string | DisposedErrorOptions) {
@@ -46,6 +48,7 @@ export class AbortedError extends ShoalError {
     nameErrorClass(AbortedError, 'AbortedError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_ABORTED'
   declare readonly operation?: string
 
@@ -85,6 +88,7 @@ export class TimeoutError extends ShoalError {
     nameErrorClass(TimeoutError, 'TimeoutError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_TIMEOUT'
   declare readonly operation?: string
   /** The limit that passed, in milliseconds. */

@@ -16,8 +16,10 @@ export class PeerRefusedError extends ShoalError {
     nameErrorClass(PeerRefusedError, 'PeerRefusedError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_PEER_REFUSED'
   readonly api: string
+  /** User id of the other process. */
   readonly user: number
   readonly users: readonly number[]
 

@@ -32,10 +32,13 @@ export class StatusError extends ShoalError {
     nameErrorClass(StatusError, 'StatusError')
   }
 
+  /** The library's name of the status, such as `'CUDA_ERROR_INVALID_VALUE'`. */
   readonly code: string
   readonly library: string
+  /** The function that was called. */
   readonly api: string
   readonly status: number
+  /** What the library says of the status; may be empty. */
   readonly description: string
   /**
    * True when this failure leaves nothing usable behind: every later call on the same CUDA context, or the same
@@ -43,6 +46,7 @@ export class StatusError extends ShoalError {
    */
   readonly isSticky: boolean
   declare readonly lastError?: string
+  /** Version of the library, where it is known. */
   declare readonly libraryVersion?: string
 
   constructor(options: StatusErrorOptions) {

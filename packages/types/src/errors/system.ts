@@ -1,5 +1,6 @@
 import { nameErrorClass, ShoalError } from './base.js'
 
+/** What a {@link SystemError} says. */
 export interface SystemErrorOptions {
   /** The function that was called. */
   readonly api: string
@@ -16,9 +17,13 @@ export class SystemError extends ShoalError {
     nameErrorClass(SystemError, 'SystemError')
   }
 
+  /** The system's own name, such as `'ENOENT'`. */
   readonly code: string
+  /** The function that was called. */
   readonly api: string
+  /** Its parameter that names the file; absent where it has none. */
   declare readonly parameter?: string
+  /** What was given for it. */
   declare readonly value?: string
 
   constructor(options: SystemErrorOptions) {

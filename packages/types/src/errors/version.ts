@@ -18,10 +18,13 @@ export class VersionTooOldError extends ShoalError {
     nameErrorClass(VersionTooOldError, 'VersionTooOldError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_VERSION_TOO_OLD'
   readonly library: string
+  /** The function that was called. */
   readonly api: string
   readonly since: string
+  /** Version of the loaded library, where it is known. */
   readonly installed: string
 
   constructor(options: VersionTooOldErrorOptions) {
@@ -55,10 +58,13 @@ export class VersionTooNewError extends ShoalError {
     nameErrorClass(VersionTooNewError, 'VersionTooNewError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_VERSION_TOO_NEW'
   readonly library: string
+  /** The function that was called. */
   readonly api: string
   readonly known: string
+  /** Version of the loaded library, where it is known. */
   readonly installed: string
 
   constructor(options: VersionTooNewErrorOptions) {
@@ -92,10 +98,13 @@ export class FeatureNotSupportedError extends ShoalError {
     nameErrorClass(FeatureNotSupportedError, 'FeatureNotSupportedError')
   }
 
+  /** The same for every error of this class. */
   readonly code = 'SHOAL_FEATURE_NOT_SUPPORTED'
   readonly library: string
+  /** The function that was called. */
   readonly api: string
   readonly reason: string
+  /** Version it came with. */
   declare readonly since?: string
   declare readonly installed?: string
 

@@ -33,6 +33,7 @@ export class CudaVersion extends LibraryVersion {
     return CudaVersion.of(major, minor)
   }
 
+  /** Major and minor, such as `'12.8'`. */
   override toString(): string {
     return `${this.major}.${this.minor}`
   }

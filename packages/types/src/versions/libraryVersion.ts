@@ -7,11 +7,15 @@ export type VersionedLibrary = 'cuda' | 'nccl' | 'nvshmem'
 
 /** A version of one library. Versions of different libraries do not compare. */
 export abstract class LibraryVersion {
+  /** Whose version it is. */
   abstract readonly library: VersionedLibrary
   /** The number the library itself uses for it, such as 12080 (CUDA 12.8) or 23007 (NCCL 2.30.7). */
   readonly value: number
+  /** The first part. */
   readonly major: number
+  /** The second part. */
   readonly minor: number
+  /** The third part; 0 where the library has none. */
   readonly patch: number
 
   protected constructor(value: number, major: number, minor: number, patch: number) {
@@ -41,10 +45,12 @@ export abstract class LibraryVersion {
     return (this.major - other || this.minor - minor || this.patch - patch) >= 0
   }
 
+  /** As people write it, such as `'2.30.7'`. */
   toString(): string {
     return `${this.major}.${this.minor}.${this.patch}`
   }
 
+  /** The same as {@link toString}. */
   toJSON(): string {
     return this.toString()
   }

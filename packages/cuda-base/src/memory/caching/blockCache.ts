@@ -11,7 +11,7 @@ import { blockSize, FreeBlocks, isSmall, segmentSizes } from './freeBlocks.js'
 
 /** Where a pool has its memory from. */
 export interface MemorySource {
-  /** The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not as much. */
+  /** The address of `byteLength` bytes that the device can use, aligned to 512. Throws where there is not enough memory. */
   allocate(byteLength: number): bigint
   /** Takes them back. All work of the device that was queued before has ended. */
   free(address: bigint, byteLength: number): void
@@ -61,7 +61,7 @@ export class BlockCache implements BlockOwner {
     }
   }
 
-  /** @throws StatusError when there is not as much */
+  /** @throws StatusError when there is not enough memory */
   take(stream: Stream, byteLength: number): Block {
     const home = stream === this.#lastStream ? (this.#lastHome as FreeBlocks) : this.#homeOf(stream)
     const size = blockSize(byteLength)

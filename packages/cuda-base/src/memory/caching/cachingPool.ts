@@ -92,7 +92,7 @@ export class CachingPool extends Resource implements StreamAllocator {
   /**
    * Memory that work queued on `stream` can use from now on. dispose() and disposeOn() give it back to the pool, and neither
    * waits. Work of any other stream has to be named with {@link recordUse}.
-   * @throws TypeError, RangeError; StatusError when there is not as much, also after all that is free was given back
+   * @throws TypeError, RangeError; StatusError when there is not enough memory, also after all that is free was given back
    */
   allocate<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
     const api = 'CachingPool.allocate'
@@ -133,6 +133,7 @@ export class CachingPool extends Resource implements StreamAllocator {
     this.#cache.mostUsedBytes = this.#cache.usedBytes
   }
 
+  /** How much it has, keeps and has handed out. */
   get statistics(): CachingStatistics {
     const { allocations, misses, retries, waitingBytes } = this.#cache
     return { allocations, misses, retries, waitingBytes }
