@@ -70,7 +70,7 @@ describe('the program', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  test.each(['costs', 'gpu', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
+  test.each(['costs', 'gpu', 'graphs', 'memory', 'nccl', 'nvshmem', 'ranks', 'event-loop', 'event-loop-ranks'])(
     '%s says what it needs where there is no GPU',
     (command) => {
       const { status, stderr } = spawnSync(process.execPath, [main, command], {
@@ -183,6 +183,26 @@ describe('on the software device the code runs', () => {
     const cases = results['cases'] as { case: string; ratioToC: Record<string, number> }[]
     expect(cases.map((row) => row.case)).toEqual(['copy', 'record', 'query', 'pool', 'current'])
     for (const row of cases) expect(row.ratioToC['C']).toBe(1)
+  })
+
+  test('graphs: launched and built, attributes, structs, many copies', (context) => {
+    needsCompiler(context, true)
+    const { results, bars } = report('graphs', '--device', 'sim', '--rounds', '1')
+    const cases = results['cases'] as { case: string; subjects: Record<string, { median: number }> }[]
+    expect(cases.map((row) => row.case)).toEqual([
+      'launch',
+      'build',
+      'instantiate',
+      'cluster',
+      'cooperative',
+      'struct',
+      'copies',
+    ])
+    for (const { subjects } of cases) {
+      expect(Object.keys(subjects)).toEqual(['C', 'driver'])
+      for (const { median: middle } of Object.values(subjects)) expect(middle).toBeGreaterThan(0)
+    }
+    expect(bars).toHaveLength(6)
   })
 
   test('nccl: every collective, all ranks in one process and one a process', (context) => {

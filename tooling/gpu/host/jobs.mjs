@@ -115,6 +115,7 @@ export const jobs = [
   { name: 'launchers', limit: 200, gpus: 2, command: ({ gpus }) => [file('launchers.mjs'), String(gpus)] },
   { name: 'axpy', limit: 90, kernels: true, command: ({ json }) => [file('axpy.mjs'), '--json', json] },
   { name: 'bench-gpu', limit: 180, command: bench('gpu', '--rounds', '21') },
+  { name: 'bench-graphs', limit: 120, command: bench('graphs', '--rounds', '9') },
   { name: 'bench-costs', limit: 420, command: bench('costs', '--rounds', '9') },
   { name: 'bench-short-calls', limit: 60, command: bench('short-calls') },
   { name: 'bench-memory', limit: 300, command: bench('memory', '--rounds', '15') },
