@@ -13,7 +13,7 @@ export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOp
 export { type GraphMemoryUsage, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graphMemory.js'
 export { type EdgeData, GraphNode } from './graph/graphNode.js'
 export { copyNode, fillNode } from './graph/memoryNodes.js'
-export { NodeDescription } from './graph/nodeDescription.js'
+export { kernelOffsets, NodeDescription } from './graph/nodeDescription.js'
 export type { GraphNodeType } from './graph/nodeTypes.js'
 export {
   emptyNode,

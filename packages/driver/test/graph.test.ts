@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
+import { CUDA_KERNEL_NODE_PARAMS_v3, CUgraphNodeParams } from '@shoal/cuda-sys/driver'
 import { DisposedError, StatusError } from '@shoal/types'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -18,6 +19,7 @@ const {
   graphMemoryUsage,
   hostNode,
   kernelNode,
+  kernelOffsets,
   memoryOperationsNode,
 } = await import('@shoal/driver/graph')
 
@@ -565,4 +567,15 @@ test('a graph is drawn for Graphviz', () => {
   } finally {
     rmSync(folder, { recursive: true })
   }
+})
+
+test('parameters of kernels are written where C has them', () => {
+  const [params, kernel] = [CUgraphNodeParams.offsets, CUDA_KERNEL_NODE_PARAMS_v3.offsets]
+  expect(kernelOffsets).toEqual({
+    func: params.kernel + kernel.func,
+    gridDim: params.kernel + kernel.gridDimX,
+    blockDim: params.kernel + kernel.blockDimX,
+    sharedMemBytes: params.kernel + kernel.sharedMemBytes,
+    kernelParams: params.kernel + kernel.kernelParams,
+  })
 })

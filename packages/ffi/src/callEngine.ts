@@ -1,5 +1,6 @@
 /** The call engine: what generated functions import. */
 
+export * from './calls/arguments.js'
 export {
   type BigNativeCall,
   type BigResult,
@@ -32,4 +33,3 @@ export {
   stagedCopyFrom,
   stagedCopyTo,
 } from './internal.js'
-export * from './calls/arguments.js'

@@ -32,7 +32,7 @@ import {
   cuGraphNodeGetType,
   cuGraphRemoveDependencies,
 } from '@shoal/cuda-sys/driver'
-import { readMemory } from '@shoal/ffi'
+import { type NativeMemory, readMemory } from '@shoal/ffi'
 import {
   DisposedError,
   type ElementType,
@@ -53,7 +53,7 @@ import { GraphExec, type InstantiateOptions } from './graphExec.js'
 import { type EdgeData, edgeOf, GraphNode } from './graphNode.js'
 import { type NodeDescription, requireDescription } from './nodeDescription.js'
 import { NodeResources } from './nodeResources.js'
-import { type GraphNodeType, nodeTypes } from './nodeTypes.js'
+import { type GraphNodeType, nodeTypeOf, nodeTypes } from './nodeTypes.js'
 
 /** Where a node is added. */
 export interface NodeOptions {
@@ -245,8 +245,8 @@ export class Graph extends Resource {
     const { handle } = this
     const checked = requireDescription(description, api, 'description')
     requireOptions(options, api, nodeKeys)
-    const { bytes, memory } = checked._write(this.context, api)
-    const node = this._addNode(handle, bytes, this._dependencies(options.dependencies, api))
+    const { parameters, memory } = checked._write(this.context, api)
+    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), checked.type)
     void memory
     node._setAttributes(checked._kernelAttributes)
     this._resources.add(checked._needs, checked._callback)
@@ -260,7 +260,7 @@ export class Graph extends Resource {
     const { handle } = this
     requireInstance(graph, api, 'graph', Graph)
     const parameters = CUgraphNodeParams.allocate({ type: codeOf('graph'), graph: { graph: graph.handle } })
-    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'graph')
     this._resources.addAll(graph._resources)
     return node
   }
@@ -281,7 +281,7 @@ export class Graph extends Resource {
       type: codeOf('mem-alloc'),
       alloc: { poolProps: { allocType: 1, location: place }, bytesize: BigInt(byteLength) } as never,
     })
-    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-alloc')
     const address = CUgraphNodeParams.read(parameters).alloc.dptr
     return { node, memory: DeviceBuffer.fromAddress(context, address, dtype, length, { keep: this }) }
   }
@@ -296,7 +296,7 @@ export class Graph extends Resource {
       type: codeOf('mem-free'),
       free: { dptr: memory.address },
     })
-    return this._addNode(handle, parameters, this._dependencies(options.dependencies, api))
+    return this._addNode(handle, parameters, this._dependencies(options.dependencies, api), 'mem-free')
   }
 
   /**
@@ -323,7 +323,7 @@ export class Graph extends Resource {
       type: codeOf('conditional'),
       conditional: { handle: condition as never, type, size, ctx: context.handle },
     })
-    const node = this._addNode(handle, parameters, dependencies)
+    const node = this._addNode(handle, parameters, dependencies, 'conditional')
     const list = CUgraphNodeParams.read(parameters).conditional.phGraph_out
     const handles = new BigUint64Array(readMemory(list, size * 8).buffer)
     const bodies = Array.from(handles, (body) => new Graph(context, body as CUgraph, this))
@@ -450,13 +450,18 @@ export class Graph extends Resource {
   }
 
   /** @internal Adds what the parameters describe; they are changed where they give something back. */
-  _addNode(handle: CUgraph, parameters: Uint8Array, dependencies: readonly CUgraphNode[]): GraphNode {
+  _addNode(
+    handle: CUgraph,
+    parameters: NativeMemory | Uint8Array,
+    dependencies: readonly CUgraphNode[],
+    type: GraphNodeType,
+  ): GraphNode {
     const out = scratch()
     const list = dependencies.length === 0 ? null : BigUint64Array.from(dependencies)
     this.context._callDriver('cuGraphAddNode', () =>
       cuGraphAddNode(out, handle, list, null, dependencies.length, parameters),
     )
-    return this._node(out.u64[0] as CUgraphNode)
+    return this._node(out.u64[0] as CUgraphNode, type)
   }
 
   /** @internal Handles of nodes of this graph. @throws TypeError */
@@ -472,12 +477,10 @@ export class Graph extends Resource {
   }
 
   /** @internal The object of a node. */
-  _node(handle: CUgraphNode): GraphNode {
+  _node(handle: CUgraphNode, type?: GraphNodeType): GraphNode {
     let node = this.#nodes.get(handle)
     if (node === undefined) {
-      const out = scratch()
-      check(cuGraphNodeGetType(handle, out), 'cuGraphNodeGetType')
-      node = new GraphNode(this, handle, out.i32[0] as number)
+      node = new GraphNode(this, handle, type ?? typeOf(handle))
       this.#nodes.set(handle, node)
     }
     return node
@@ -502,6 +505,12 @@ export class Graph extends Resource {
     check(list(nodes, new Uint8Array(count * CUgraphEdgeData.size), out), api)
     return Array.from(nodes, (handle) => this._node(handle as CUgraphNode))
   }
+}
+
+function typeOf(handle: CUgraphNode): GraphNodeType {
+  const out = scratch()
+  check(cuGraphNodeGetType(handle, out), 'cuGraphNodeGetType')
+  return nodeTypeOf(out.i32[0] as number)
 }
 
 function codeOf(type: GraphNodeType): CUgraphNodeParams['type'] {

@@ -219,8 +219,8 @@ export class GraphExec extends Resource {
     this.#requireNode(node, api)
     const checked = requireDescription(description, api, 'description')
     node._requireKind(checked, api)
-    const { bytes, memory } = checked._write(context, api)
-    context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, bytes))
+    const { parameters, memory } = checked._write(context, api)
+    context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, parameters))
     void memory
     this.#resources.add(checked._needs, checked._callback)
     return this

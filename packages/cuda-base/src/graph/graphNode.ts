@@ -12,7 +12,7 @@ import {
 import { DisposedError, inspectKey, inspectLine, loadedFrom } from '@shoal/types'
 import type { Graph } from './graph.js'
 import { type KernelNodeAttribute, type NodeDescription, requireDescription } from './nodeDescription.js'
-import { type GraphNodeType, nodeTypeOf } from './nodeTypes.js'
+import type { GraphNodeType } from './nodeTypes.js'
 
 /** How a node waits for another one: for all of it, or for a part of a kernel. */
 export interface EdgeData {
@@ -40,10 +40,10 @@ export class GraphNode {
   #isRemoved = false
 
   /** @internal */
-  constructor(graph: Graph, handle: CUgraphNode, typeCode: number) {
+  constructor(graph: Graph, handle: CUgraphNode, type: GraphNodeType) {
     this.graph = graph
     this.#handle = handle
-    this.type = nodeTypeOf(typeCode)
+    this.type = type
   }
 
   /** The `CUgraphNode`. @throws DisposedError once its graph was disposed of, or it was removed. */
@@ -76,8 +76,8 @@ export class GraphNode {
     const api = 'GraphNode.update'
     const checked = requireDescription(description, api, 'description')
     this._requireKind(checked, api)
-    const { bytes, memory } = checked._write(this.graph.context, api)
-    this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, bytes))
+    const { parameters, memory } = checked._write(this.graph.context, api)
+    this.graph.context._callDriver('cuGraphNodeSetParams', () => cuGraphNodeSetParams(this.handle, parameters))
     this._setAttributes(checked._kernelAttributes)
     this.graph._resources.add(checked._needs, checked._callback)
     void memory

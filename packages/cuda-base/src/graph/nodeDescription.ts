@@ -1,6 +1,6 @@
 import type { Context } from '@shoal/cuda-base'
 import { CUgraphNodeParams } from '@shoal/cuda-sys/driver'
-import type { StructValue } from '@shoal/ffi'
+import { NativeMemory, type StructValue } from '@shoal/ffi'
 import { inspectKey, inspectLine, loadedFrom, requireInstance } from '@shoal/types'
 import type { SharedCallback } from './nodeResources.js'
 import { type GraphNodeType, nodeTypes } from './nodeTypes.js'
@@ -18,17 +18,36 @@ export interface KernelNodeAttribute {
   readonly value: Uint8Array
 }
 
+/** Where the parameters of a kernel lie in a `CUgraphNodeParams`; sizes follow each other. */
+export const kernelOffsets = { func: 16, gridDim: 24, blockDim: 36, sharedMemBytes: 48, kernelParams: 56 } as const
+
+let shared: { readonly memory: NativeMemory; readonly view: DataView } | undefined
+
+/** Memory for one `CUgraphNodeParams`, which each call writes anew. */
+function sharedParameters(): { readonly memory: NativeMemory; readonly view: DataView } {
+  if (shared === undefined) {
+    const memory = NativeMemory.allocate(CUgraphNodeParams.size)
+    shared = { memory, view: new DataView(memory.buffer) }
+  }
+  return shared
+}
+
 /** What describes a node; see {@link NodeDescription}. */
 interface Content {
   readonly type: GraphNodeType
-  /** Its parameters for a graph of `context`. */
-  readonly write: (context: Context, api: string) => WrittenParameters
+  /** Its parameters for a graph of `context`. Left out by kernels, which are many in a graph: they write them by themselves. */
+  readonly write?: (context: Context, api: string) => WrittenParameters
+  /** Writes the part behind the type into zeroed memory, where {@link kernelOffsets} say. */
+  readonly writeKernel?: (view: DataView) => void
   /** Objects that must be there when the node runs, each with a check that throws once it is gone. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
   /** What a kernel's launches have beside their parameters: numbers and values of `CUlaunchAttribute`. */
   readonly kernelAttributes?: Iterable<KernelNodeAttribute>
 }
+
+const none: ReadonlyMap<object, () => void> = new Map()
+const noAttributes: readonly KernelNodeAttribute[] = []
 
 /**
  * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernel.node` and their kin make one. A graph adds it, a
@@ -45,22 +64,31 @@ export class NodeDescription {
   /** @internal */
   readonly _kernelAttributes: readonly KernelNodeAttribute[]
   readonly #write: Content['write']
+  readonly #writeKernel: Content['writeKernel']
 
   /** @internal */
-  constructor({ type, write, needs = new Map(), callback, kernelAttributes = [] }: Content) {
+  constructor({ type, write, writeKernel, needs = none, callback, kernelAttributes }: Content) {
     this.type = type
     this._needs = needs
     this._callback = callback
-    this._kernelAttributes = [...kernelAttributes]
+    this._kernelAttributes = kernelAttributes === undefined ? noAttributes : [...kernelAttributes]
     this.#write = write
+    this.#writeKernel = writeKernel
   }
 
-  /** @internal The `CUgraphNodeParams` of the node in a graph of `context`, and what must be kept while C reads it. */
-  _write(context: Context, api: string): { readonly bytes: Uint8Array; readonly memory: unknown } {
+  /**
+   * @internal The `CUgraphNodeParams` of the node in a graph of `context`, until the next is written, and what must be kept
+   * while C reads it.
+   */
+  _write(context: Context, api: string): { readonly parameters: NativeMemory; readonly memory: unknown } {
     for (const check of this._needs.values()) check()
-    const { parameters, memory } = this.#write(context, api)
-    const type = nodeTypes.indexOf(this.type)
-    return { bytes: CUgraphNodeParams.allocate({ ...parameters, type: type as CUgraphNodeParams['type'] }), memory }
+    const { memory: native, view } = sharedParameters()
+    const write = this.#write?.(context, api)
+    native.bytes.fill(0)
+    view.setInt32(0, nodeTypes.indexOf(this.type), true)
+    if (write !== undefined) CUgraphNodeParams.write(native, write.parameters)
+    this.#writeKernel?.(view)
+    return { parameters: native, memory: write?.memory }
   }
 
   get [Symbol.toStringTag](): string {

@@ -1,4 +1,4 @@
-import { NodeDescription } from '@shoal/cuda-base/graph'
+import { kernelOffsets, NodeDescription } from '@shoal/cuda-base/graph'
 import { propertyOf, wrongType } from '@shoal/types'
 import type { Kernel } from '../launch/kernel.js'
 import type { LaunchConfig } from '../launch/launchConfig.js'
@@ -22,27 +22,22 @@ export function kernelNode<const S extends KernelSignature>(
 ): NodeDescription {
   const api = 'kernelNode'
   requireKernel(kernel, api)
-  const { shape, block, needs, attributes } = kernel._describe(config, args, api)
+  const { shape, parameters, needs, attributes } = kernel._describe(config, args, api)
   return new NodeDescription({
     type: 'kernel',
     needs,
     ...(attributes === undefined ? {} : { kernelAttributes: attributes.entries() }),
-    write: () => ({
-      parameters: {
-        kernel: {
-          func: kernel.handle,
-          gridDimX: shape.gridX,
-          gridDimY: shape.gridY,
-          gridDimZ: shape.gridZ,
-          blockDimX: shape.blockX,
-          blockDimY: shape.blockY,
-          blockDimZ: shape.blockZ,
-          sharedMemBytes: shape.sharedMemory,
-          kernelParams: block.memory.address,
-        },
-      },
-      memory: block.memory,
-    }),
+    writeKernel: (view) => {
+      view.setBigUint64(kernelOffsets.func, kernel.handle, true)
+      view.setUint32(kernelOffsets.gridDim, shape.gridX, true)
+      view.setUint32(kernelOffsets.gridDim + 4, shape.gridY, true)
+      view.setUint32(kernelOffsets.gridDim + 8, shape.gridZ, true)
+      view.setUint32(kernelOffsets.blockDim, shape.blockX, true)
+      view.setUint32(kernelOffsets.blockDim + 4, shape.blockY, true)
+      view.setUint32(kernelOffsets.blockDim + 8, shape.blockZ, true)
+      view.setUint32(kernelOffsets.sharedMemBytes, shape.sharedMemory, true)
+      view.setBigUint64(kernelOffsets.kernelParams, parameters(), true)
+    },
   })
 }
 

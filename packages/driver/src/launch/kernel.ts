@@ -68,7 +68,8 @@ export interface KernelModule extends Disposable {
 /** @internal A launch as a node of a graph has it. */
 export interface KernelDescription {
   readonly shape: LaunchShape
-  readonly block: ArgumentBlock
+  /** Packs the arguments, and gives the address of what C calls `kernelParams`, until the next launch is packed so. */
+  readonly parameters: () => bigint
   /** What has to be there when it runs, each with a check that throws once it is gone. */
   readonly needs: Map<object, () => void>
   readonly attributes: EncodedAttributes | undefined
@@ -101,7 +102,10 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
   readonly #handle: CUfunction
   readonly #halves: U64Halves
   readonly #context: Context
+  readonly #requireUsable = (): void => this.module._requireUsable()
   #block: ArgumentBlock
+  /** Where the arguments of nodes are packed: a graph copies them when one is added. */
+  #nodeBlock: ArgumentBlock | undefined
   #shape: LaunchShape
   /** Whether a launch is under way: the code of getters runs within it. */
   #isLaunching = false
@@ -306,17 +310,20 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
       throw wrongType(api, 'stream', 'left out: a node runs where its graph is launched', config)
     }
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
-    const block = new ArgumentBlock(this.#context, this.signature, api)
+    this.#nodeBlock ??= new ArgumentBlock(this.#context, this.signature, api)
+    const block = this.#nodeBlock
     block.write(args)
     const attributes = this.#attributes
-    const needs = new Map<object, () => void>([
-      [this, () => this.module._requireUsable()],
-      ...(attributes?.needs ?? []),
-    ])
+    const needs = new Map<object, () => void>(attributes?.needs)
+    needs.set(this, this.#requireUsable)
     for (const [index, value] of args.entries()) {
       if (typeof value === 'object' && value !== null) needs.set(value, () => block.recheck(index, value))
     }
-    return { shape, block, needs, attributes }
+    const parameters = (): bigint => {
+      if (args.length > 0) block.write(args)
+      return block.memory.address
+    }
+    return { shape, parameters, needs, attributes }
   }
 
   get [Symbol.toStringTag](): string {
