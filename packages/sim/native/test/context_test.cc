@@ -181,3 +181,30 @@ TEST(peer_access_is_switched_on_and_off) {
   OK(cuCtxDisablePeerAccess(primary.context));
   EQUAL(cuCtxDisablePeerAccess(primary.context), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
+
+TEST(modules_go_with_their_context) {
+  const char* ptx =
+      ".version 8.0\n.target sm_90\n.address_size 64\n"
+      ".visible .global .align 4 .b8 table[33554432];\n.visible .entry nothing() { ret; }\n";
+  OK(cuInit(0));
+  CUcontext context = nullptr;
+  OK(cuDevicePrimaryCtxRetain(&context, 0));
+  OK(cuCtxPushCurrent_v2(context));
+  size_t before = 0, after = 0, total = 0;
+  OK(cuMemGetInfo_v2(&before, &total));
+  for (int round = 0; round < 100; ++round) {
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    OK(cuModuleLoadData(&module, ptx));
+    OK(cuModuleGetFunction(&function, module, "nothing"));
+    OK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    // The context lives on, what was loaded into it does not.
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
+    EQUAL(cuModuleGetFunction(&function, module, "nothing"), CUDA_ERROR_INVALID_HANDLE);
+    EQUAL(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+  }
+  OK(cuMemGetInfo_v2(&after, &total));
+  EQUAL(after, before);
+}

@@ -13,7 +13,13 @@ namespace shoal {
 
 namespace {
 std::atomic<unsigned long long> nextContextId{1};
+
+// Filled while the library is loaded, by the parts that this one does not know.
+std::vector<void (*)(const Context&)>& forgetters() {
+  static auto* list = new std::vector<void (*)(const Context&)>;
+  return *list;
 }
+}  // namespace
 
 std::shared_ptr<Context> Context::create(Device& device, bool isPrimary, unsigned flags) {
   auto context = std::make_shared<Context>(device, isPrimary, flags);
@@ -102,6 +108,8 @@ CUresult Context::synchronize() {
   return status();
 }
 
+void Context::whenDestroyed(void (*forget)(const Context&)) { forgetters().push_back(forget); }
+
 void Context::destroy() {
   isEnding = true;
   auto all = streams();
@@ -119,6 +127,7 @@ void Context::destroy() {
   for (auto& event : state().events.all()) {
     if (event->context.get() == this) event->contextDestroyed = true;
   }
+  for (auto* forget : forgetters()) forget(*this);
   state().allocations.removeAllOf(this);
   for (auto& other : state().contexts.all()) {
     std::lock_guard lock(other->settingsMutex);

@@ -25,6 +25,8 @@ class Context : public std::enable_shared_from_this<Context> {
   void activate(unsigned newFlags);
   // Ends all work and frees all that belongs to the context; a primary context may be activated again.
   void destroy();
+  // Called with each context that is destroyed, once its work has ended: what others keep in it goes first.
+  static void whenDestroyed(void (*forget)(const Context&));
 
   // CUDA_SUCCESS, CUDA_ERROR_CONTEXT_IS_DESTROYED or the error that made the context unusable.
   CUresult status() const;

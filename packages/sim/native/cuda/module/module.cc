@@ -45,6 +45,16 @@ std::shared_ptr<Allocation> allocate(const std::shared_ptr<Context>& context, ui
   return made;
 }
 
+// A context takes its modules with it, and their memory.
+void forgetModulesOf(const Context& context) {
+  for (auto* table : {&modules(), &libraries()}) {
+    for (auto& module : table->all()) {
+      if (module->context.get() == &context) table->take(module->handle);
+    }
+  }
+}
+[[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetModulesOf), true);
+
 // Kernels of all modules of a context share one heap, which is as large as the limit was when the first of them needed it.
 std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   struct Known {
