@@ -2,7 +2,8 @@ import { afterAll, expect, test, vi } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
 const { cuEventQuery } = await import('@shoal/cuda-sys/driver')
-const { TestDevice } = await import('./support.js')
+const { Stream } = await import('@shoal/cuda-base')
+const { delay, TestDevice } = await import('./support.js')
 // What the package does not export.
 const { StagingPool } = await import('../src/memory/staging.js')
 
@@ -75,4 +76,24 @@ test('events of waits are used again, and go with the context', () => {
   expect(statuses()).toEqual([invalidHandle, invalidHandle, 0])
   // Nothing is kept by a context that is gone.
   context._returnEvent(stays)
+})
+
+test('events behind work of streams that were disposed of are used again once it has ended', async () => {
+  const device = new TestDevice(0)
+  const context = device.primaryContext
+  const made = vi.spyOn(context, '_takeEvent')
+  const dispose = (milliseconds: number): void => {
+    const stream = Stream.create(device as never, { nonBlocking: true })
+    if (milliseconds > 0) delay(stream, milliseconds)
+    stream.dispose()
+  }
+  dispose(0)
+  expect(made).not.toHaveBeenCalled()
+  dispose(50)
+  expect(made).toHaveBeenCalledTimes(1)
+  const [{ value }] = made.mock.results as [{ value: unknown }]
+  while (cuEventQuery(value as never) !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  dispose(0)
+  expect(context._takeEvent()).toBe(value)
+  device.dispose()
 })

@@ -23,3 +23,11 @@ test('a wait that was given up does not keep the process alive', async () => {
   expect(result.code).toBe(0)
   expect(result.milliseconds).toBeLessThan(60_000)
 })
+
+test('work of a stream that was disposed of does not hold up the end of the process', async () => {
+  const result = await runFixture('exitLeftBehind.mjs')
+  expect(result.stdout).toBe('disposed of\n')
+  expect(result.code).toBe(0)
+  // Two minutes of work are left.
+  expect(result.milliseconds).toBeLessThan(100_000)
+})

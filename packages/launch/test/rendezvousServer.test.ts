@@ -337,3 +337,18 @@ test('prints where it listens and how many ranks are connected', async () => {
   server.dispose()
   expect(inspect(server)).toMatch(/^RendezvousServer \{ worldSize: 2, connected: \d, disposed: true \}$/)
 })
+
+test('a rendezvous that is disposed of does not count the ranks that it ends as lost', async () => {
+  const told: string[] = []
+  const rendezvous = await serve(2, {
+    onLost: (rank) => told.push(`rank ${rank} is lost`),
+    onEmpty: () => told.push('nobody is left'),
+  })
+  const jobs = await Promise.all([0, 1].map((rank) => rendezvous.join(rank)))
+  const heard = jobs.map(({ lost }) => new Promise((resolve) => lost.addEventListener('abort', resolve)))
+  rendezvous.server.dispose()
+  await Promise.all(heard)
+  await sleep(20)
+  expect(jobs.map(({ lost }) => (lost.reason as Error).name)).toEqual(['RendezvousLostError', 'RendezvousLostError'])
+  expect(told).toEqual([])
+})

@@ -11,6 +11,7 @@ import {
   cuDevicePrimaryCtxRetain,
   cuEventCreate,
   cuEventDestroy,
+  cuEventRecord,
   ensureContextFunctions,
   withContext,
 } from '@shoal/cuda-sys/driver/common'
@@ -74,6 +75,8 @@ export class Context {
   #children = 0
   #pendingWaits = 0
   readonly #idleEvents: CUevent[] = []
+  /** Events behind the work of streams that were disposed of. */
+  readonly #leftBehind: CUevent[] = []
   readonly #beforeClose = new Set<CloseHandler>()
   readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
@@ -376,6 +379,27 @@ export class Context {
     if (!this.disposed) this.#idleEvents.push(event)
   }
 
+  /**
+   * @internal A stream is about to be destroyed. Nothing can be asked of it afterwards, so an event tells when the work that it
+   * may still have has ended.
+   */
+  _leaveBehind(stream: CUstream): void {
+    for (const event of this.#leftBehind.splice(0)) {
+      if (this._status('eventQuery', event) === Status.notReady) this.#leftBehind.push(event)
+      else this.#idleEvents.push(event)
+    }
+    if (this._status('streamQuery', stream) !== Status.notReady) return
+    const event = this._takeEvent()
+    this._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
+    this.#leftBehind.push(event)
+  }
+
+  /** Whether work may be under way: in the default stream and all that it waits for, or in streams that were disposed of. */
+  #hasWork(): boolean {
+    if (this._status('streamQuery', legacyStream) !== Status.success) return true
+    return this.#leftBehind.some((event) => this._status('eventQuery', event) !== Status.success)
+  }
+
   /** @internal The device was disposed of: release as soon as nothing lives here. */
   _close(): void {
     if (this.#isClosing) return
@@ -427,7 +451,7 @@ export class Context {
    */
   _endOfThread(isProcess: boolean): void {
     if (this.disposed) return
-    if (isProcess && (this.#children > 0 || this._status('streamQuery', legacyStream) !== Status.success)) return
+    if (isProcess && (this.#children > 0 || this.#hasWork())) return
     if (this.#children > 0) {
       for (const handler of this.#beforeClose) handler('thread-end')
       this.#destroyIdleEvents()
@@ -460,14 +484,14 @@ export class Context {
     this.#beforeClose.clear()
     this.#movedMemory.clear()
     if (reason === 'close') attempt(() => this.#destroyIdleEvents())
-    else this.#idleEvents.length = 0
+    else this.#idleEvents.length = this.#leftBehind.length = 0
     this.#gone = reason === 'close' ? 'Context' : 'Context (its device was reset)'
     living.delete(this)
     throwFirst(`The context of device ${this.device.ordinal}`, failures)
   }
 
   #destroyIdleEvents(): void {
-    const events = this.#idleEvents.splice(0)
+    const events = [...this.#idleEvents.splice(0), ...this.#leftBehind.splice(0)]
     if (events.length === 0) return
     const status = withContextForRelease(this._handle, () => {
       let first: number = Status.success

@@ -23,7 +23,7 @@ import { Status } from '../errors.js'
 import { Event, isEvent, isOver } from '../event/event.js'
 import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import { afterUseOfStream } from '../inUse.js'
-import { forgetLeak, Resource, watchForLeak } from '../lifetime.js'
+import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
 import { scratch } from '../native.js'
 import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { isStreamDone } from '../waiting/shortWait.js'
@@ -368,9 +368,13 @@ function createHandle(context: Context, bits: number, priority: number): CUstrea
 /** Queued work still ends: the driver frees the stream after it. */
 function destroy(context: Context, handle: CUstream): void {
   try {
-    context._release('streamDestroy', handle)
+    if (!context.disposed && !processIsEnding()) context._leaveBehind(handle)
   } finally {
-    context._removeChild()
+    try {
+      context._release('streamDestroy', handle)
+    } finally {
+      context._removeChild()
+    }
   }
 }
 
