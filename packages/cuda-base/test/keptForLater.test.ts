@@ -1,3 +1,4 @@
+import type { CUevent } from '@shoal/cuda-sys/driver'
 import { afterAll, expect, test, vi } from 'vitest'
 
 Object.assign(process.env, { SHOAL_DEVICE: 'sim', SHOAL_SIM_DEVICES: '1' })
@@ -91,8 +92,8 @@ test('events behind work of streams that were disposed of are used again once it
   expect(made).not.toHaveBeenCalled()
   dispose(50)
   expect(made).toHaveBeenCalledTimes(1)
-  const [{ value }] = made.mock.results as [{ value: unknown }]
-  while (cuEventQuery(value as never) !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const value = made.mock.results[0]?.value as CUevent
+  while (cuEventQuery(value) !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
   dispose(0)
   expect(context._takeEvent()).toBe(value)
   device.dispose()
