@@ -40,6 +40,8 @@ export class ArgumentBlock {
   readonly #u32: Uint32Array
   readonly #u64: BigUint64Array
   readonly #view: DataView
+  /** Room to encode structs in, by the index of the argument. */
+  readonly #structs: (Room | undefined)[] = []
 
   constructor(context: Context, signature: KernelSignature, api: string) {
     const count = signature.length
@@ -133,14 +135,20 @@ export class ArgumentBlock {
       writeElement(this.#view, offset, type as DType, value, this.api, name)
       return
     }
+    // Encoded and then copied, so that what is refused halfway leaves the value that was there. A getter of the value may come
+    // here again, and finds other room.
+    const room = this.#structs[index] ?? roomFor(type.bytes)
+    this.#structs[index] = undefined
     try {
-      // Encoded and then copied, so that what is refused halfway leaves the value that was there.
-      this.memory.bytes.set(type.encode(value as never), offset)
+      type.write(room.view, value as never)
+      this.memory.bytes.set(room.bytes, offset)
     } catch (error) {
       if (error instanceof TypeError || error instanceof RangeError) {
         error.message = `${this.api}: ${name}: ${error.message}`
       }
       throw error
+    } finally {
+      this.#structs[index] = room
     }
   }
 
@@ -185,6 +193,16 @@ export class ArgumentBlock {
         `${deviceOrdinal}; enablePeerAccess() lets it use that where the devices can`,
     )
   }
+}
+
+interface Room {
+  readonly bytes: Uint8Array
+  readonly view: DataView
+}
+
+function roomFor(byteLength: number): Room {
+  const bytes = new Uint8Array(byteLength)
+  return { bytes, view: new DataView(bytes.buffer) }
 }
 
 function roundUp(value: number, multiple: number): number {

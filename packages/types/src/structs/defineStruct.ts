@@ -133,8 +133,8 @@ class Struct implements StructWithCodec {
     if (typeof value !== 'object' || value === null) {
       throw new TypeError(`${path} must be an object with its fields, not ${describeValue(value)}`)
     }
-    for (const name of Object.keys(value)) {
-      if (!this.#names.has(name))
+    for (const name in value) {
+      if (!this.#names.has(name) && Object.hasOwn(value, name))
         throw new TypeError(`${path} must have only the fields of ${this.name}, not '${name}'`)
     }
     const values = value as { readonly [name: string]: unknown }
@@ -160,7 +160,10 @@ class Struct implements StructWithCodec {
 }
 
 function viewOf(memory: ArrayBufferView | ArrayBufferLike, name: string): DataView {
-  if (ArrayBuffer.isView(memory)) return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
+  if (ArrayBuffer.isView(memory)) {
+    if (Object.getPrototypeOf(memory) === DataView.prototype) return memory as DataView
+    return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
+  }
   // By tag, since a buffer of another realm (node:vm) is no instance of this one's class.
   const tag = Object.prototype.toString.call(memory)
   if (tag === '[object ArrayBuffer]' || tag === '[object SharedArrayBuffer]') return new DataView(memory)
