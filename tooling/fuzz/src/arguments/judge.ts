@@ -48,7 +48,7 @@ const lenient: readonly (readonly [api: RegExp, junk: RegExp, why: string])[] = 
   [/^Stream\.record#event$/, /^undefined$/, 'it makes an event of its own'],
   [
     /^(?:Device|Pinned)Buffer\.from#array$/,
-    /^an array (?:of bytes|of 64-bit integers|that lies)$/,
+    /^an array (?:of bytes|of 64-bit integers|of a false length)$/,
     'any typed array; the sizes are those it has',
   ],
   [/^(?:dtypeOf|decodeArray|addressOf)#/, /array|DataView|buffer/i, 'any typed array'],

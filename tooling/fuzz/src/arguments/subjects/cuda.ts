@@ -1,6 +1,10 @@
 import { sharing, socketPath } from './sharing.js'
 import { general, type Subject } from './subject.js'
 
+/** A module with what the sweep asks for. */
+export const image = `.version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .b8 table[64];
+.visible .entry axpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n) { ret; }`
+
 /** Objects that `driver` and `runtime` both have, given a device of either. */
 export async function cudaSubject(name: 'driver' | 'runtime'): Promise<Subject> {
   const ffi = await import('@shoal/ffi')
@@ -20,8 +24,6 @@ export async function cudaSubject(name: 'driver' | 'runtime'): Promise<Subject> 
   const event = (): import('@shoal/driver').Event => device.createEvent({ timing: true })
   const physical = (): import('@shoal/driver').PhysicalMemory =>
     device.createPhysicalMemory(2 ** 21, { handleTypes: 'posix-fd' } as never)
-  const image = `.version 8.0\n.target sm_90\n.address_size 64\n.visible .global .align 4 .b8 table[64];
-.visible .entry axpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n) { ret; }`
   const pool = (): import('@shoal/driver').MemoryPool => device.createMemoryPool({ handleTypes: 'posix-fd' } as never)
   let keeping = device.createCachingPool()
   // The same one for a buffer and for the pool that is asked about it.

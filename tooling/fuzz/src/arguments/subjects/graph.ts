@@ -1,3 +1,4 @@
+import { image } from './cuda.js'
 import type { Subject } from './subject.js'
 
 /** The graphs of `driver` or of `runtime`, and what they are asked with. */
@@ -28,7 +29,7 @@ export async function graphSubject(name: 'driver' | 'runtime', makers: Subject['
     return nodes[index]
   }
   const kernel = (): import('@shoal/driver').Kernel<['f32', 'ptr', 'ptr', 'i32']> =>
-    driver.Module.loadSync(device, '.version 8.0').kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
+    driver.Module.loadSync(device, image).kernel('axpy', ['f32', 'ptr', 'ptr', 'i32'])
   const other = graphs.Graph.create(driver.Device.get(1))
   const elsewhere = other.add(graphs.emptyNode())
   return {
