@@ -186,7 +186,7 @@ export class Graph extends Resource {
 
   /**
    * Captures as {@link Graph.capture} does, into this graph, behind the nodes named (`cuStreamBeginCaptureToGraph`).
-   * @throws FeatureNotSupportedError before CUDA 12.3; as {@link Graph.capture}
+   * @throws VersionTooOldError before CUDA 12.3; as {@link Graph.capture}
    */
   capture(stream: Stream, fn: (stream: Stream) => void, options: CaptureOptions & NodeOptions = {}): this {
     const api = 'Graph.capture'
@@ -234,7 +234,7 @@ export class Graph extends Resource {
 
   /**
    * Adds a node (`cuGraphAddNode`).
-   * @throws TypeError, RangeError; FeatureNotSupportedError before CUDA 12.3; DisposedError, StatusError
+   * @throws TypeError, RangeError; VersionTooOldError before CUDA 12.3; DisposedError, StatusError
    *
    * @example
    * const clear = graph.add(fillNode(sums, 0))
@@ -301,7 +301,7 @@ export class Graph extends Resource {
 
   /**
    * Adds a node that runs graphs of its own as a value says that kernels set (`CU_GRAPH_NODE_TYPE_CONDITIONAL`).
-   * @throws TypeError, RangeError; FeatureNotSupportedError before CUDA 12.4; DisposedError, StatusError
+   * @throws TypeError, RangeError; VersionTooOldError before CUDA 12.4; DisposedError, StatusError
    */
   addConditional(options: ConditionalOptions): ConditionalNode {
     const api = 'Graph.addConditional'
