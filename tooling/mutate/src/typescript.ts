@@ -35,7 +35,7 @@ export function typescriptMutants(file: string, text: string): Mutant[] {
     else if (ts.isBigIntLiteral(node)) replace(node, `${BigInt(node.text.slice(0, -1)) + 1n}n`)
     else if (ts.isPrefixUnaryExpression(node) && /[!-]/.test(source.text[node.getStart(source)] as string)) {
       replace(node, node.operand.getText(source))
-    } else if (ts.isPropertyAccessExpression(node) && names[node.name.text] !== undefined) {
+    } else if (ts.isPropertyAccessExpression(node) && Object.hasOwn(names, node.name.text)) {
       replace(node.name, names[node.name.text] as string)
     } else if (ts.isExpressionStatement(node) && canGo(node.expression)) replace(node, ';')
     ts.forEachChild(node, visit)

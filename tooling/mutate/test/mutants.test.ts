@@ -31,6 +31,12 @@ export function f(a: 1 | 2) {
     ])
   })
 
+  test('of TypeScript: names of methods that every object has are left alone', () => {
+    const changes = (text: string): string[] => typescriptMutants('a.ts', text).map(({ replacement }) => replacement)
+    expect(changes('const text = value.toString()')).toEqual([])
+    expect(changes('const all = list.some(isEven)')).toEqual(['every'])
+  })
+
   test('of C++: neither comments, text and directives, nor what stands between the brackets of a template', () => {
     const text = `#define TWO 2
 int f(int a) {
