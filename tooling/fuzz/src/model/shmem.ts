@@ -5,7 +5,7 @@
 import { DeviceBuffer } from '@shoal/driver'
 import type { Session, SymmetricBuffer, Team } from '@shoal/nvshmem'
 import type { Queue } from './clock.js'
-import { Block, type Memory, type ModelType } from './memory.js'
+import { Block, type Expected, type Memory, type ModelType } from './memory.js'
 import { Mismatch } from './operation.js'
 import { addRoot } from './operations/making.js'
 import type { StreamModel, World } from './world.js'
@@ -183,4 +183,20 @@ export function shmemOf(world: World): Shmem {
     instances.set(world, found)
   }
   return found
+}
+
+/** What the block of a PE is to hold. */
+export const whole = ({ blocks }: Symmetric, pe: number): Expected => {
+  const block = blocks[pe] as Block
+  return block.expected(0, block.bytes.length)
+}
+
+/** Accesses of some PEs to their own memory. */
+export function own(symmetric: Symmetric, members: readonly number[], write: boolean): Access[] {
+  return members.map((actor) => ({ block: symmetric.blocks[actor] as Block, actor, write }))
+}
+
+/** A stream of the session's device. */
+export function sessionStream(world: World, shmem: Shmem): StreamModel {
+  return world.one(world.liveStreams(shmem.session.deviceOrdinal))
 }
