@@ -54,6 +54,7 @@ export {
   DeviceInUseError,
   type ElementValue,
   type EventLike,
+  type EventUseOptions,
   elapsedMs,
   FabricHandle,
   type Granularity,

@@ -105,6 +105,23 @@ describe('record', () => {
     expect([event.query(), stream.query()]).toEqual([true, true])
   })
 
+  test('refuses options it does not know, and external events where nothing is captured', () => {
+    using event = Event.create(device)
+    using stream = Stream.create(device)
+    const record = (options: unknown) => () => event.record(stream, options as never)
+    const wait = (options: unknown) => () => stream.waitEvent(event, options as never)
+    for (const [use, api] of [
+      [record, 'Stream.record'],
+      [wait, 'Stream.waitEvent'],
+    ] as const) {
+      expect(use({ outside: true })).toThrow(`${api}: options must have only the keys external, not 'outside'`)
+      expect(use({ external: 1 })).toThrow(`${api}: external must be a boolean, not 1`)
+      expect(use(stream)).toThrow(`${api}: options must be a plain object`)
+      expect(use({ external: true })).toThrow(StatusError)
+      expect(use({ external: false })).not.toThrow()
+    }
+  })
+
   test('refuses what is no stream, and a stream of another device or copy', async () => {
     using event = Event.create(device)
     using other = Stream.create(second)

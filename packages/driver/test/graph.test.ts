@@ -119,6 +119,24 @@ describe('Graph.capture', () => {
     expect(sums.toArraySync()).toEqual(Uint32Array.of(2, 5))
   })
 
+  test('records external events and waits for them by nodes of its own', async () => {
+    using sum = zeros()
+    using before = device.createEvent()
+    using after = device.createEvent()
+    using graph = Graph.capture(stream, () => {
+      stream.waitEvent(before, { external: true })
+      add.launch({ ...one, stream }, sum, 2)
+      expect(stream.record(after, { external: true })).toBe(after)
+    })
+    expect(graph.nodes.map(({ type }) => type)).toEqual(['wait-event', 'kernel', 'event-record'])
+    using step = graph.instantiate()
+    add.launch({ ...one, stream: other }, sum, 1)
+    other.record(before)
+    step.launch(stream)
+    await Promise.all([after.synchronize(), stream.synchronize()])
+    expect(firstOf(sum)).toBe(3)
+  })
+
   test('copies page-locked memory at each launch, and refuses ordinary arrays', async () => {
     using memory = zeros(4)
     using input = PinnedBuffer.allocate(device, 'u32', 4)

@@ -16,9 +16,10 @@ export function describeValue(value: unknown): string {
 
 function describeObject(value: object): string {
   try {
-    const name = (Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null)?.constructor?.name
-    if (typeof name !== 'string' || name === '' || name === 'Object') return 'a plain object'
-    return `an object of class ${name}`
+    const prototype = Object.getPrototypeOf(value) as { constructor?: { name?: unknown } } | null
+    const name = prototype?.constructor?.name
+    if (typeof name !== 'string' || name === 'Object') return 'a plain object'
+    return name === '' ? 'an object of a class without a name' : `an object of class ${name}`
   } catch {
     // A proxy or a getter of the program's threw: there is nothing to say of it.
     return 'an object'

@@ -139,6 +139,10 @@ describe('options', () => {
       expect(error).toBeInstanceOf(TypeError)
       expect(error.message).toMatch(/^f: options must be a plain object such as \{ stream, count \}, not /)
     }
+    const nameless = new (class {
+      readonly stream = 1
+    })()
+    expect(() => requireOptions(nameless, 'f', keys)).toThrow(/, not an object of a class without a name$/)
   })
 
   it('hand on what a getter throws', () => {

@@ -39,7 +39,25 @@ export const eventKeys: OptionKeys<EventOptions> = { timing: true, blocking: tru
 /** What records an event: a stream. */
 interface Recorder {
   readonly context: Context
-  record(event: EventLike): EventLike
+  record(event: EventLike, options?: EventUseOptions): EventLike
+}
+
+/** How a stream records an event, or waits for one. */
+export interface EventUseOptions {
+  /**
+   * In work that is captured into a graph: a node of the graph records the event, or waits for it, each time the graph runs, so
+   * that work outside of the graph can wait for it, or record it. Elsewhere CUDA refuses it. Default: false.
+   */
+  readonly external?: boolean | undefined
+}
+
+const useKeys: OptionKeys<EventUseOptions> = { external: true }
+
+/** Whether options ask for an external event. @throws TypeError */
+export function isExternal(options: EventUseOptions | undefined, api: string): boolean {
+  return (
+    options !== undefined && optionalBoolean(requireOptions(options, api, useKeys).external, api, 'external', false)
+  )
 }
 
 /**
@@ -142,8 +160,8 @@ export class Event extends Resource implements EventLike {
     return this.context.device
   }
 
-  /** Marks the end of what the stream has queued so far; replaces an earlier mark (`cuEventRecord`, `cudaEventRecord`). */
-  record(stream: Recorder): this {
+  /** As `stream.record(event, options)`: marks the end of what the stream has queued so far, in place of an earlier mark. */
+  record(stream: Recorder, options?: EventUseOptions): this {
     if (!isRecorder(stream)) {
       const api = 'Event.record'
       const streamClass = { name: 'Stream', [loadedFrom]: Resource[loadedFrom] }
@@ -155,7 +173,7 @@ export class Event extends Resource implements EventLike {
       const expected = `one of device ${own.device.ordinal}`
       throw wrongType('Event.record', 'stream', expected, stream)
     }
-    stream.record(this)
+    stream.record(this, options)
     return this
   }
 

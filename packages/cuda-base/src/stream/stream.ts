@@ -1,5 +1,5 @@
 import type { CUstream } from '@shoal/cuda-sys/driver'
-import { cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
+import { cuEventRecordWithFlags, cuStreamBatchMemOp } from '@shoal/cuda-sys/driver/common'
 import { type BackgroundWork, callInContext, createHostCallback, type NativeMemory } from '@shoal/ffi'
 import {
   DisposedError,
@@ -20,7 +20,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { Status } from '../errors.js'
-import { Event, isEvent, isOver } from '../event/event.js'
+import { Event, type EventUseOptions, isEvent, isExternal, isOver } from '../event/event.js'
 import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import { afterUseOfStream } from '../inUse.js'
 import { forgetLeak, processIsEnding, Resource, watchForLeak } from '../lifetime.js'
@@ -32,6 +32,8 @@ import { encodeOperations, type MemoryOperation, type WordCondition } from './me
 
 /** `CU_STREAM_NON_BLOCKING`, `cudaStreamNonBlocking` */
 const nonBlockingFlag = 1
+/** `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL` */
+const externalFlag = 1
 /** 0, 1 and 2 are the default streams. */
 const lastDefaultStream = 2n
 
@@ -210,17 +212,24 @@ export class Stream extends Resource implements StreamLike {
 
   /**
    * Marks the end of what is queued so far, in the event given or in a new one without timing, which may be dropped
-   * without dispose() (`cuEventRecord`, `cudaEventRecord`). @throws TypeError for an event of another context
+   * without dispose() (`cuEventRecord`, `cudaEventRecord`; `cuEventRecordWithFlags` for an external one).
+   * @throws TypeError for an event of another context; DisposedError, StatusError
    */
   record(): Event
-  record<E extends EventLike>(event: E): E
-  record(given?: EventLike): EventLike {
+  record<E extends EventLike>(event: E, options?: EventUseOptions): E
+  record(given?: EventLike, options?: EventUseOptions): EventLike {
+    // First: a getter of the options may dispose of the stream.
+    const external = options !== undefined && isExternal(options, 'Stream.record')
     this._requireUsable()
     const { context } = this
     const event = given === undefined ? Event._createMark(context) : given
     if (!isEvent(event)) requireEventLike(event, 'Stream.record')
     if (event.context._handle !== context._handle) refuseForeignEvent(event, context)
     const { handle } = event
+    if (external) {
+      context._callDriver('cuEventRecordWithFlags', () => cuEventRecordWithFlags(handle, this._handle, externalFlag))
+      return event
+    }
     callInContext(context._handle)
     const status: number = context._cuda.calls.eventRecord(handle, this._handle)
     if (status !== Status.success) throw context._error(status, 'eventRecord')
@@ -230,12 +239,14 @@ export class Stream extends Resource implements StreamLike {
   /**
    * Makes work queued from now on wait for an event, of any device and of either package (`cuStreamWaitEvent`,
    * `cudaStreamWaitEvent`).
+   * @throws TypeError for what is no event; DisposedError, StatusError
    */
-  waitEvent(event: EventLike): this {
+  waitEvent(event: EventLike, options?: EventUseOptions): this {
+    const flags = options !== undefined && isExternal(options, 'Stream.waitEvent') ? externalFlag : 0
     const { handle, context } = this
     const mark = requireEventLike(event, 'Stream.waitEvent').handle
     callInContext(context._handle)
-    const status: number = context._cuda.calls.streamWaitEvent(handle, mark, 0)
+    const status: number = context._cuda.calls.streamWaitEvent(handle, mark, flags)
     if (status !== Status.success) throw context._error(status, 'streamWaitEvent')
     return this
   }

@@ -56,6 +56,7 @@ export {
   cuEventElapsedTime,
   cuEventQuery,
   cuEventRecord,
+  cuEventRecordWithFlags,
   cuEventSynchronize,
   cuFuncGetAttribute,
   cuFuncGetParamInfo,
