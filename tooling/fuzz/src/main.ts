@@ -2,6 +2,7 @@
 /** `npm run fuzz`: one campaign by name, the model when none is named. */
 import { parseArgs } from 'node:util'
 import { readOptions, runCampaign, usage } from './model/campaign.js'
+import { brokenPtx } from './ptx.js'
 import { rankDeaths } from './ranks/rankDeaths.js'
 
 interface Campaign {
@@ -43,6 +44,7 @@ const campaigns: Readonly<Record<string, Campaign>> = {
     },
   },
   ranks: rankDeaths,
+  ptx: brokenPtx,
 }
 
 const [first = '', ...rest] = process.argv.slice(2)

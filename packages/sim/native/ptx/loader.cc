@@ -190,8 +190,9 @@ class Loader {
   void fillGlobals() {
     for (Variable* each : syntax_.globals) {
       if (each->isExtern || each->space == Space::shared) continue;
-      std::vector<uint8_t> bytes = each->bytesAtStart;
-      bytes.resize(each->bytes);
+      auto* to = reinterpret_cast<uint8_t*>(each->address);
+      // The memory is zero, so of large variables only what was given is touched.
+      memcpy(to, each->bytesAtStart.data(), std::min<uint64_t>(each->bytesAtStart.size(), each->bytes));
       for (auto& reference : each->references) {
         uint64_t address = 0;
         auto variable = syntax_.variableNames.find(reference.symbol);
@@ -200,9 +201,8 @@ class Loader {
         else if (function != syntax_.functionNames.end() && function->second->isDefined) address = Decoder::addressOfFunction(indexOf(function->second));
         else refuseSyntax(reference.line, "'" + std::string(reference.symbol) + "' is not defined");
         address = (address + static_cast<uint64_t>(reference.addend)) >> reference.shift;
-        memcpy(bytes.data() + reference.offset, &address, std::min(reference.bytes, 8u));
+        memcpy(to + reference.offset, &address, std::min(reference.bytes, 8u));
       }
-      memcpy(reinterpret_cast<void*>(each->address), bytes.data(), bytes.size());
     }
   }
 

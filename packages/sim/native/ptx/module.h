@@ -46,7 +46,7 @@ struct Module {
   bool needsHeap = false;
 };
 
-// Gives memory of the device, or managed memory, for the variables of a module. Throws a Refusal when there is none.
+// Gives memory of the device, or managed memory, for the variables of a module: zeroes. Throws a Refusal when there is none.
 using AllocateMemory = std::function<uint64_t(uint64_t bytes, bool isManaged)>;
 
 // Throws a Refusal.

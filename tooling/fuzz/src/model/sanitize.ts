@@ -12,7 +12,7 @@ export type Sanitizer = (typeof sanitizers)[number]
 const packageFolder = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const workspace = join(packageFolder, '..', '..')
 
-const flags: Readonly<Record<Sanitizer, string>> = {
+export const sanitizerFlags: Readonly<Record<Sanitizer, string>> = {
   address: '-fsanitize=address,undefined -fno-sanitize-recover=undefined',
   thread: '-fsanitize=thread',
 }
@@ -21,8 +21,8 @@ const flags: Readonly<Record<Sanitizer, string>> = {
 export function sanitizedLaunch(kind: Sanitizer, say: (line: string) => void): Launch {
   const folder = join(packageFolder, 'build', kind)
   const compiler = process.env['CXX'] ?? 'g++'
-  say(`building with ${flags[kind]}`)
-  const common = ['CXXFLAGS=-O1 -g -fno-omit-frame-pointer', `SANITIZE=${flags[kind]}`]
+  say(`building with ${sanitizerFlags[kind]}`)
+  const common = ['CXXFLAGS=-O1 -g -fno-omit-frame-pointer', `SANITIZE=${sanitizerFlags[kind]}`]
   const make = (from: string, ...variables: string[]): void => {
     execFileSync('make', ['-s', `-j${availableParallelism()}`, '-C', join(workspace, from), ...common, ...variables], {
       stdio: 'inherit',

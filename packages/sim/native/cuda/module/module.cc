@@ -55,6 +55,14 @@ void forgetModulesOf(const Context& context) {
 }
 [[maybe_unused]] const bool isWatching = (Context::whenDestroyed(forgetModulesOf), true);
 
+// Large memory is given back to the system, which gives zeroes for it when it is touched.
+void clear(Device& device, const Allocation& memory) {
+  constexpr uint64_t kPage = 4096, kLarge = uint64_t{2} << 20;
+  const uint64_t given = memory.size < kLarge ? 0 : memory.size / kPage * kPage;
+  if (given != 0) device.arena.file()->discard(device.arena.offsetOf(memory.base), given);
+  memset(reinterpret_cast<void*>(memory.base + given), 0, memory.size - given);
+}
+
 // Kernels of all modules of a context share one heap, which is as large as the limit was when the first of them needed it.
 std::shared_ptr<ptx::Heap> heapOf(const std::shared_ptr<Context>& context) {
   struct Known {
@@ -165,6 +173,7 @@ CUresult LoadedModule::load(const std::shared_ptr<Context>& owner, const std::st
       auto made = allocate(owner, bytes, isManaged);
       if (!made) throw ptx::Refusal{CUDA_ERROR_OUT_OF_MEMORY, 0, "the device has not enough memory for the module's variables"};
       memory_.push_back(made);
+      clear(owner->device, *made);
       return made->base;
     });
     if (code->needsHeap) heap = heapOf(owner);
