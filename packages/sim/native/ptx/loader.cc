@@ -192,7 +192,7 @@ class Loader {
       if (each->isExtern || each->space == Space::shared) continue;
       auto* to = reinterpret_cast<uint8_t*>(each->address);
       // The memory is zero, so of large variables only what was given is touched.
-      memcpy(to, each->bytesAtStart.data(), std::min<uint64_t>(each->bytesAtStart.size(), each->bytes));
+      std::copy_n(each->bytesAtStart.begin(), std::min<uint64_t>(each->bytesAtStart.size(), each->bytes), to);
       for (auto& reference : each->references) {
         uint64_t address = 0;
         auto variable = syntax_.variableNames.find(reference.symbol);
