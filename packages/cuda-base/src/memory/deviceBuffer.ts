@@ -540,9 +540,10 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   #free(stream?: Stream): void {
     if (this.#viewAddress !== undefined) return
     const owner = this.#owner
-    if (owner instanceof Allocation) owner.free(stream)
-    else if (owner instanceof Block) owner.giveBack(stream)
-    else if (owner._isGone)
+    if (!(owner instanceof Stream)) {
+      if (owner instanceof Block) owner.giveBack(stream)
+      else owner.free(stream)
+    } else if (owner._isGone)
       Allocation.takeOver(owner, { low: this.#low, high: this.#high }, this.byteLength).free(stream)
     else {
       try {
