@@ -58,6 +58,7 @@ describe('waiting', () => {
     await new Promise((resolve) => setTimeout(resolve, 5))
     controller.abort()
     expect((await all).every(({ status }) => status === 'rejected')).toBe(true)
+    expect(never.i32[0]).toBeGreaterThan(0) // and is there until here, as the native thread asks about its address
   })
 
   test('abort during a query that blocks: the thread goes on, and the wait ends with the query', async () => {
@@ -77,6 +78,7 @@ describe('waiting', () => {
     const idle = waitForEvent({ context: 0n, event: never.address, query, notReady: 600 }, { signal: other.signal })
     other.abort()
     await expect(idle).rejects.toBeInstanceOf(AbortedError)
+    expect(never.i32[0]).toBeGreaterThan(0)
     // Past the timeout, which comes second and changes nothing.
     await new Promise((resolve) => setTimeout(resolve, 1100))
     expect(ended).toBe(false)
@@ -86,7 +88,13 @@ describe('waiting', () => {
 
   test('many waits on one signal are one listener, which goes with the last of them', async () => {
     const { signal } = new AbortController()
-    const event = (left: number) => ({ context: 0n, event: countdown(left, 0).address, query, notReady: 600 })
+    // Kept until the waits have ended: the native thread asks about the address alone.
+    const memories: NativeMemory[] = []
+    const event = (left: number) => {
+      const memory = countdown(left, 0)
+      memories.push(memory)
+      return { context: 0n, event: memory.address, query, notReady: 600 }
+    }
     const listeners = () => getEventListeners(signal, 'abort').length
     for (let round = 0; round < 2; round += 1) {
       const waits = Array.from({ length: 30 }, (_, i) => waitForEvent(event(i), { signal }))
@@ -95,6 +103,7 @@ describe('waiting', () => {
       expect(listeners()).toBe(0)
     }
     await expect(waitForEvent(event(3), { signal: {} as AbortSignal })).rejects.toThrow(/must be an AbortSignal/)
+    expect(memories.every((memory) => memory.i32[0] === -1)).toBe(false) // the last was never asked
   })
 
   test('abort and timeout end the wait, never the work', async () => {
