@@ -516,6 +516,32 @@ describe('GraphExec', () => {
     expect(() => step.setEnabled(first, 1 as never)).toThrow('GraphExec.setEnabled: enabled must be')
   })
 
+  test('adds what was described though reading the options adds another node', async () => {
+    using sum = zeros()
+    using graph = Graph.create(device)
+    const options = {
+      get dependencies() {
+        return [graph.add(fillNode(sum, 5))]
+      },
+    }
+    const run = graph.add(kernelNode(add, one, sum, 2), options)
+    expect([run.type, ...graph.nodes.map(({ type }) => type)].toSorted()).toEqual(['kernel', 'kernel', 'memset'])
+    using step = graph.instantiate()
+    step.launch(stream)
+    await stream.synchronize()
+    expect(firstOf(sum)).toBe(7)
+  })
+
+  test('refuses attributes of launches where the library has no call for them', () => {
+    using sum = zeros()
+    using graph = Graph.create(device)
+    const run = graph.add(kernelNode(add, one, sum, 1))
+    using step = graph.instantiate()
+    expect(() => step.updateNode(run, kernelNode(add.with({ priority: 0 }), one, sum, 2))).toThrow(
+      /^GraphExec\.updateNode: description must have no launch attributes; use GraphNode\.update/,
+    )
+  })
+
   test('takes nodes of the graph that it was made of alone', () => {
     using sum = zeros()
     using graph = Graph.create(device)

@@ -238,17 +238,24 @@ export class Graph extends Resource {
    *
    * @example
    * const clear = graph.add(fillNode(sums, 0))
-   * const run = graph.add(kernel.node({ grid: 8, block: 256 }, x, sums), { dependencies: [clear] })
+   * const run = graph.add(kernelNode(kernel, { grid: 8, block: 256 }, x, sums), { dependencies: [clear] })
    */
   add(description: NodeDescription, options: NodeOptions = {}): GraphNode {
     const api = 'Graph.add'
     const { handle } = this
     const checked = requireDescription(description, api, 'description')
     requireOptions(options, api, nodeKeys)
+    // Before the parameters: a getter may add a node of its own, in the same memory.
+    const dependencies = this._dependencies(options.dependencies, api)
     const { parameters, memory } = checked._write(this.context, api)
-    const node = this._addNode(handle, parameters, this._dependencies(options.dependencies, api), checked.type)
+    const node = this._addNode(handle, parameters, dependencies, checked.type)
     void memory
-    node._setAttributes(checked._kernelAttributes)
+    try {
+      node._setAttributes(checked._kernelAttributes)
+    } catch (error) {
+      node.remove()
+      throw error
+    }
     this._resources.add(checked._needs, checked._callback)
     return node
   }

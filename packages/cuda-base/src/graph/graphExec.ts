@@ -211,7 +211,7 @@ export class GraphExec extends Resource {
   /**
    * Gives one node other parameters for the launches to come (`cuGraphExecNodeSetParams`).
    * @param node of the graph that this was made of.
-   * @throws TypeError for a description of another kind; DisposedError, StatusError
+   * @throws TypeError for a description of another kind, or with attributes of launches; DisposedError, StatusError
    */
   updateNode(node: GraphNode, description: NodeDescription): this {
     const api = 'GraphExec.updateNode'
@@ -219,6 +219,11 @@ export class GraphExec extends Resource {
     this.#requireNode(node, api)
     const checked = requireDescription(description, api, 'description')
     node._requireKind(checked, api)
+    // The library has no call for them: left out, they would be lost without a word.
+    if (checked._kernelAttributes.length > 0)
+      throw new TypeError(
+        `${api}: description must have no launch attributes; use GraphNode.update and then GraphExec.update`,
+      )
     const { parameters, memory } = checked._write(context, api)
     context._callDriver('cuGraphExecNodeSetParams', () => cuGraphExecNodeSetParams(handle, node.handle, parameters))
     void memory

@@ -50,7 +50,7 @@ const none: ReadonlyMap<object, () => void> = new Map()
 const noAttributes: readonly KernelNodeAttribute[] = []
 
 /**
- * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernel.node` and their kin make one. A graph adds it, a
+ * What a node does, apart from any graph: `copyNode`, `fillNode`, `kernelNode` and their kin make one. A graph adds it, a
  * node of a graph and an executable graph take it as what to do from now on.
  */
 export class NodeDescription {
