@@ -60,14 +60,14 @@ test('page-locked memory of copies is kept for later ones, 64 MiB of it, and goe
 test('events of waits are used again, and go with the context', () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
-  const first = context._takeEvent()
-  context._returnEvent(first)
-  expect(context._takeEvent()).toBe(first)
-  const second = context._takeEvent()
+  const first = context._events.take()
+  context._events.giveBack(first)
+  expect(context._events.take()).toBe(first)
+  const second = context._events.take()
   expect(second).not.toBe(first)
-  const stays = context._takeEvent()
-  context._returnEvent(first)
-  context._returnEvent(second)
+  const stays = context._events.take()
+  context._events.giveBack(first)
+  context._events.giveBack(second)
   const statuses = (): number[] =>
     keeper.primaryContext.run(() => [first, second, stays].map((event) => cuEventQuery(event)))
   expect(statuses()).toEqual([0, 0, 0])
@@ -76,13 +76,13 @@ test('events of waits are used again, and go with the context', () => {
   const invalidHandle = 400
   expect(statuses()).toEqual([invalidHandle, invalidHandle, 0])
   // Nothing is kept by a context that is gone.
-  context._returnEvent(stays)
+  context._events.giveBack(stays)
 })
 
 test('events behind work of streams that were disposed of are used again once it has ended', async () => {
   const device = new TestDevice(0)
   const context = device.primaryContext
-  const made = vi.spyOn(context, '_takeEvent')
+  const made = vi.spyOn(context._events, 'take')
   const dispose = (milliseconds: number): void => {
     const stream = Stream.create(device as never, { nonBlocking: true })
     if (milliseconds > 0) delay(stream, milliseconds)
@@ -95,6 +95,6 @@ test('events behind work of streams that were disposed of are used again once it
   const value = made.mock.results[0]?.value as CUevent
   while (cuEventQuery(value) !== 0) await new Promise((resolve) => setTimeout(resolve, 5))
   dispose(0)
-  expect(context._takeEvent()).toBe(value)
+  expect(context._events.take()).toBe(value)
   device.dispose()
 })

@@ -379,7 +379,7 @@ function createHandle(context: Context, bits: number, priority: number): CUstrea
 /** Queued work still ends: the driver frees the stream after it. */
 function destroy(context: Context, handle: CUstream): void {
   try {
-    if (!context.disposed && !processIsEnding()) context._leaveBehind(handle)
+    if (!context.disposed && !processIsEnding()) context._events.leaveBehind(handle)
   } finally {
     try {
       context._release('streamDestroy', handle)

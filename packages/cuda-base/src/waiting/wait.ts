@@ -42,14 +42,14 @@ export async function eventStatus(
  * context has failed. Never rejects because of the GPU, so it may be left unobserved.
  */
 export function streamStatus(context: Context, stream: CUstream, background?: BackgroundWork): Promise<number> {
-  const event = context._takeEvent()
+  const event = context._events.take()
   try {
     context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
   } catch (error) {
-    context._returnEvent(event)
+    context._events.giveBack(event)
     throw error
   }
-  return eventStatus(context, event, () => context._returnEvent(event), background)
+  return eventStatus(context, event, () => context._events.giveBack(event), background)
 }
 
 /**
@@ -69,7 +69,7 @@ export function queueHostCopy<T>(
   let isQueued = false
   try {
     // Before the copy: without an event nobody would learn when it has ended.
-    const mark = context._takeEvent()
+    const mark = context._events.take()
     event = mark
     const begun = (): void => void (isQueued = true)
     queue(begun)
@@ -77,7 +77,7 @@ export function queueHostCopy<T>(
     context._callDriver('cuEventRecord', () => cuEventRecord(mark, stream))
   } catch (error) {
     try {
-      if (event !== undefined) context._returnEvent(event)
+      if (event !== undefined) context._events.giveBack(event)
       if (!isQueued || hasEndedNow(context, stream)) giveBack()
     } finally {
       context._endWait()
@@ -96,7 +96,7 @@ async function hostCopyOver<T>(
 ): Promise<T> {
   let isOver = false
   try {
-    const status = await eventStatus(context, event, () => context._returnEvent(event))
+    const status = await eventStatus(context, event, () => context._events.giveBack(event))
     isOver = true
     return await whenOver(status)
   } finally {

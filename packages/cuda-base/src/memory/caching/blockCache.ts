@@ -241,7 +241,7 @@ export class BlockCache implements BlockOwner {
       }
       if (status !== Status.success && !isGone(status)) throw context._error(status, call)
       events.pop()
-      context._returnEvent(event)
+      context._events.giveBack(event)
     }
     return true
   }
@@ -297,7 +297,7 @@ function idOf(stream: Stream): bigint | undefined {
 /** An event; undefined where the context has failed, and no work is left to wait for. */
 function eventFrom(context: Context): CUevent | undefined {
   try {
-    return context._takeEvent()
+    return context._events.take()
   } catch (error) {
     if (error instanceof StatusError && isGone(error.status)) return undefined
     throw error

@@ -1,0 +1,181 @@
+import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
+import type { Device } from '../device/device.js'
+import { checkRelease, Status } from '../errors.js'
+import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
+import { ContextCalls } from './contextCalls.js'
+import { DeviceInUseError } from './deviceInUse.js'
+import { EventPool } from './eventPool.js'
+import { hasHolds } from './primaryContexts.js'
+
+/**
+ * Why a context is closed down: it is released; reset, when nothing needs freeing and nothing may wait; or its JavaScript
+ * thread ends, when only what is idle goes.
+ */
+export type CloseReason = 'close' | 'reset' | 'thread-end'
+type CloseHandler = (reason: CloseReason) => void
+
+const living = new Set<ContextLifetime>()
+let isTidiedUp = false
+
+/** Called when the JavaScript thread ends. Nobody is left to catch an error: it is a warning, where the process goes on. */
+function closeContextsOfThread(isProcess: boolean): void {
+  if (isProcess && hasHolds()) return
+  for (const context of [...living]) {
+    try {
+      context._endOfThread(isProcess)
+    } catch (error) {
+      if (!isProcess) warnAtEnd(`The context of device ${context.device.ordinal}`, error)
+    }
+  }
+}
+
+/** What lives in a context and waits in it, and how the context ends. */
+export abstract class ContextLifetime extends ContextCalls {
+  /** @internal */
+  readonly _events = new EventPool(this)
+  #isClosing = false
+  #children = 0
+  #pendingWaits = 0
+  readonly #beforeClose = new Set<CloseHandler>()
+  readonly #movedMemory = new Set<() => boolean>()
+  readonly #whenIdle: (() => void)[] = []
+
+  constructor(device: Device, handle: CUcontext) {
+    super(device, handle)
+    ensureContextFunctions()
+    if (!isTidiedUp) {
+      isTidiedUp = true
+      tidyUpAtEnd(closeContextsOfThread)
+    }
+    living.add(this)
+  }
+
+  /** @internal Something that lives in this context came to be. */
+  _addChild(): void {
+    this.#children += 1
+  }
+
+  /** @internal Something that lived in this context is gone. */
+  _removeChild(): void {
+    this.#children -= 1
+    this.#closeIfUnused()
+  }
+
+  /** @internal */
+  _addWait(): void {
+    this.#pendingWaits += 1
+    this._addChild()
+  }
+
+  /** @internal */
+  _endWait(): void {
+    this.#pendingWaits -= 1
+    if (this.#pendingWaits === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
+    this._removeChild()
+  }
+
+  /** @internal Runs `handler` before the context is released or reset. Gives what takes it back. */
+  _beforeClose(handler: CloseHandler): () => void {
+    this.#beforeClose.add(handler)
+    return () => this.#beforeClose.delete(handler)
+  }
+
+  /**
+   * @internal While `isMoved` says yes, arrays out of our reach look into page-locked memory of the context, which then
+   * must not be reset. Gives what takes it back.
+   */
+  _watchMovedMemory(isMoved: () => boolean): () => void {
+    this.#movedMemory.add(isMoved)
+    return () => this.#movedMemory.delete(isMoved)
+  }
+
+  /** @internal The device was disposed of: release as soon as nothing lives here. */
+  _close(): void {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    this.#closeIfUnused()
+  }
+
+  /** @internal The contexts of a device this thread has retained and not yet released: more than one after dispose(). */
+  static _livingOn(device: { readonly ordinal: number }): ContextLifetime[] {
+    return [...living].filter((context) => context.device.ordinal === device.ordinal)
+  }
+
+  /** @internal Resolves when nothing waits in this context; false when nothing did. */
+  async _whenIdle(): Promise<boolean> {
+    if (this.#pendingWaits === 0) return false
+    await new Promise<void>((resolve) => this.#whenIdle.push(resolve))
+    // Whoever waited gets to know before everything is gone.
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    return true
+  }
+
+  /** @internal @throws DeviceInUseError while arrays nobody can detach look into memory of the context. */
+  _requireResettable(): void {
+    for (const isMoved of this.#movedMemory) {
+      if (!isMoved()) continue
+      throw new DeviceInUseError({
+        deviceOrdinal: this.device.ordinal,
+        reason:
+          'cannot be reset while the ArrayBuffer of a PinnedBuffer that was moved with transfer() can be read; ' +
+          'drop it first, or keep such data in an ordinary array',
+      })
+    }
+  }
+
+  /** @internal Everything in the context is about to go: detaches and forgets it, without a call that could wait. */
+  _markReset(): void {
+    this.#closeDown('reset')
+  }
+
+  /** @internal Gives up what this thread retained. A reset does not, unless the driver counts it as given up. */
+  _releaseAfterReset(): void {
+    const status: number = cuDevicePrimaryCtxRelease(this.device.handle)
+    if (status !== Status.invalidContext) checkRelease(status, 'cuDevicePrimaryCtxRelease')
+  }
+
+  /**
+   * @internal The JavaScript thread ends: what is idle is freed, and the context released unless something lives in it that
+   * others may still use. At the end of the process nothing is done where work may be in flight: freeing would wait for it.
+   */
+  _endOfThread(isProcess: boolean): void {
+    if (this.disposed) return
+    if (isProcess && (this.#children > 0 || this._events.hasWork())) return
+    if (this.#children > 0) {
+      for (const handler of this.#beforeClose) handler('thread-end')
+      this._events.destroyAll()
+    } else {
+      this.#isClosing = true
+      this.#closeIfUnused()
+    }
+  }
+
+  #closeIfUnused(): void {
+    if (!this.#isClosing || this.disposed || this.#children > 0 || processIsEnding()) return
+    try {
+      this.#closeDown('close')
+    } finally {
+      checkRelease(cuDevicePrimaryCtxRelease(this.device.handle), 'cuDevicePrimaryCtxRelease')
+    }
+  }
+
+  /** Afterwards the context counts as gone, whatever the handlers threw. */
+  #closeDown(reason: 'close' | 'reset'): void {
+    const failures: unknown[] = []
+    const attempt = (fn: () => void): void => {
+      try {
+        fn()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    for (const handler of [...this.#beforeClose]) attempt(() => handler(reason))
+    this.#beforeClose.clear()
+    this.#movedMemory.clear()
+    if (reason === 'close') attempt(() => this._events.destroyAll())
+    else this._events.forgetAll()
+    this._markGone(reason === 'close' ? 'Context' : 'Context (its device was reset)')
+    living.delete(this)
+    throwFirst(`The context of device ${this.device.ordinal}`, failures)
+  }
+}
