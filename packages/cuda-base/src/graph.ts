@@ -12,6 +12,7 @@ export {
 export { GraphExec, type GraphUpdate, type GraphUpdateResult, type InstantiateOptions } from './graph/graphExec.js'
 export { type GraphMemoryUsage, graphMemoryUsage, resetGraphMemoryHigh, trimGraphMemory } from './graph/graphMemory.js'
 export { type EdgeData, GraphNode } from './graph/graphNode.js'
+export { kernelNode } from './graph/kernelNode.js'
 export { copyNode, fillNode } from './graph/memoryNodes.js'
 export { kernelOffsets, NodeDescription } from './graph/nodeDescription.js'
 export type { GraphNodeType } from './graph/nodeTypes.js'

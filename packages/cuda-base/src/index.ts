@@ -13,6 +13,22 @@ export * from './event/event.js'
 export * from './event/eventLike.js'
 export * from './ipc/ipcEvent.js'
 export * from './ipc/ipcMemory.js'
+export { Kernel, type KernelAttribute, type KernelModule } from './launch/kernel.js'
+export type {
+  AccessPolicyWindow,
+  KernelEvent,
+  LaunchAttributes,
+  RawLaunchAttribute,
+} from './launch/launchAttributes.js'
+export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
+export type { PreparedLaunch } from './launch/preparedLaunch.js'
+export type {
+  KernelArgument,
+  KernelArguments,
+  KernelParameter,
+  KernelSignature,
+  PointerValue,
+} from './launch/signature.js'
 export * from './lifetime.js'
 export * from './memory/allocation.js'
 export type { MemorySource } from './memory/caching/blockCache.js'
@@ -30,6 +46,8 @@ export * from './memory/preparedCopies.js'
 export * from './memory/registeredBuffer.js'
 export type { StreamAllocator } from './memory/streamAllocator.js'
 export * from './memory/typed.js'
+export * from './module/image.js'
+export * from './module/jit.js'
 export * from './multicast/granularity.js'
 export * from './multicast/multicastObject.js'
 export * from './native.js'

@@ -1,3 +1,2 @@
 /** Graphs of the driver: work with its order, built once and launched many times. */
 export * from '@shoal/cuda-base/graph'
-export { kernelNode } from './graph/kernelNode.js'

@@ -1,4 +1,5 @@
 export {
+  type AccessPolicyWindow,
   allocationGranularity,
   availableSharedMemory,
   type BlockSizeOptions,
@@ -11,6 +12,7 @@ export {
   type DeviceAttribute,
   DeviceBuffer,
   type DeviceOrContext,
+  type Dimensions,
   deviceAttributeNames,
   driverVersion,
   Event,
@@ -20,10 +22,21 @@ export {
   type GrowableOptions,
   GrowableRange,
   IpcMemory,
+  type JitOptions,
+  Kernel,
+  type KernelArgument,
+  type KernelArguments,
+  type KernelAttribute,
+  type KernelEvent,
+  type KernelParameter,
+  type KernelSignature,
+  type LaunchAttributes,
+  type LaunchConfig,
   ManagedBuffer,
   type ManagedOptions,
   MemoryPool,
   type MemoryPoolOptions,
+  type ModuleImage,
   maxActiveBlocks,
   type OccupancyOptions,
   openIpcEvent,
@@ -33,7 +46,9 @@ export {
   type PinnedOptions,
   type PointerAttribute,
   type PointerAttributes,
+  type PointerValue,
   type PotentialBlockSize,
+  type PreparedLaunch,
   pointerAttribute,
   pointerAttributes,
   pointerInfo,
@@ -41,6 +56,7 @@ export {
   type RangeAttribute,
   type RangeAttributes,
   type RangeLocationType,
+  type RawLaunchAttribute,
   RegisteredBuffer,
   type RegisterOptions,
   rangeAttribute,
@@ -52,22 +68,4 @@ export {
 } from '@shoal/cuda-base'
 export * from '@shoal/cuda-base/public'
 export { initialize, statusText } from './init.js'
-export { Kernel, type KernelAttribute } from './launch/kernel.js'
-export type {
-  AccessPolicyWindow,
-  KernelEvent,
-  LaunchAttributes,
-  RawLaunchAttribute,
-} from './launch/launchAttributes.js'
-export type { Dimensions, LaunchConfig } from './launch/launchConfig.js'
-export type { PreparedLaunch } from './launch/preparedLaunch.js'
-export type {
-  KernelArgument,
-  KernelArguments,
-  KernelParameter,
-  KernelSignature,
-  PointerValue,
-} from './launch/signature.js'
-export type { ModuleImage } from './module/image.js'
-export type { JitOptions } from './module/jit.js'
 export { Module } from './module/module.js'

@@ -21,6 +21,7 @@ export {
   type GraphUpdateResult,
   hostNode,
   type InstantiateOptions,
+  kernelNode,
   memoryOperationsNode,
   NodeDescription,
   type NodeOptions,

@@ -6,6 +6,12 @@ import {
   type DeviceOrContext,
   driverError,
   forgetLeak,
+  imageMemory,
+  JitBlock,
+  type JitOptions,
+  Kernel,
+  type KernelSignature,
+  type ModuleImage,
   processIsEnding,
   Resource,
   requireElementType,
@@ -22,10 +28,6 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { type NativeMemory, offThread } from '@shoal/ffi'
 import { type ElementType, isInstance, loadedFrom, requireText, SystemError, wrongType } from '@shoal/types'
-import { Kernel } from '../launch/kernel.js'
-import type { KernelSignature } from '../launch/signature.js'
-import { imageMemory, type ModuleImage } from './image.js'
-import { JitBlock, type JitOptions } from './jit.js'
 
 /**
  * Code loaded onto a device, from PTX, a cubin or a fat binary.

@@ -1,5 +1,6 @@
-import { streamHalvesFor, type U64Halves } from '@shoal/cuda-base'
 import { inspectKey, inspectLine, loadedFrom, requireInteger, type StreamLike } from '@shoal/types'
+import { streamHalvesFor } from '../stream/stream.js'
+import type { U64Halves } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
 import type { Kernel } from './kernel.js'
 import type { LaunchShape } from './launchConfig.js'

@@ -1,8 +1,6 @@
-import { kernelOffsets, NodeDescription } from '@shoal/cuda-base/graph'
+import type { Kernel, KernelArguments, KernelSignature, LaunchConfig } from '@shoal/cuda-base'
 import { propertyOf, wrongType } from '@shoal/types'
-import type { Kernel } from '../launch/kernel.js'
-import type { LaunchConfig } from '../launch/launchConfig.js'
-import type { KernelArguments, KernelSignature } from '../launch/signature.js'
+import { kernelOffsets, NodeDescription } from './nodeDescription.js'
 
 /** The sizes of a launch in a graph, whose stream is that of the graph's launch. */
 export type NodeConfig = Omit<LaunchConfig, 'stream'>

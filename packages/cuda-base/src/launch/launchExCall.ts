@@ -1,7 +1,7 @@
-import type { U64Halves } from '@shoal/cuda-base'
 import { driver } from '@shoal/cuda-sys/driver/common'
 import { callInContext, NativeMemory } from '@shoal/ffi'
 import { type NativeCall, slots32, slots64 } from '@shoal/ffi/calls'
+import type { U64Halves } from '../u64Halves.js'
 import type { EncodedAttributes } from './launchAttributes.js'
 import type { LaunchShape } from './launchConfig.js'
 

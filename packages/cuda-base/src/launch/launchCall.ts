@@ -1,6 +1,6 @@
-import type { U64Halves } from '@shoal/cuda-base'
 import { driver } from '@shoal/cuda-sys/driver/common'
 import { contextSlot, type NativeCall, slots32 } from '@shoal/ffi/calls'
+import type { U64Halves } from '../u64Halves.js'
 import type { LaunchShape } from './launchConfig.js'
 
 const contextLow = 2 * contextSlot

@@ -1,6 +1,9 @@
-import { type Context, DeviceBuffer, halvesOf, type U64Halves, writeElement } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
 import { DisposedError, type DType, type MemoryLike, requireAddress, toMemoryRange, wrongType } from '@shoal/types'
+import type { Context } from '../context/context.js'
+import { DeviceBuffer } from '../memory/deviceBuffer.js'
+import { writeElement } from '../memory/elements.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import type { KernelSignature } from './signature.js'
 
 // The common types have a way of their own, because every launch goes through it.

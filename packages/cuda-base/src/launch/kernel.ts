@@ -1,20 +1,4 @@
 import {
-  activeBlocksOf,
-  availableSharedMemoryOf,
-  type BlockSizeOptions,
-  type Context,
-  check,
-  driverError,
-  halvesOf,
-  type OccupancyOptions,
-  type PotentialBlockSize,
-  Status,
-  scratch,
-  searchBlockSize,
-  streamHalvesFor,
-  type U64Halves,
-} from '@shoal/cuda-base'
-import {
   type CUfunction,
   CUfunction_attribute,
   cuFuncGetAttribute,
@@ -32,6 +16,19 @@ import {
   VersionTooOldError,
   wrongType,
 } from '@shoal/types'
+import type { Context } from '../context/context.js'
+import { check, driverError, Status } from '../errors.js'
+import { scratch } from '../native.js'
+import {
+  activeBlocksOf,
+  availableSharedMemoryOf,
+  type BlockSizeOptions,
+  type OccupancyOptions,
+  type PotentialBlockSize,
+  searchBlockSize,
+} from '../occupancy/occupancy.js'
+import { streamHalvesFor } from '../stream/stream.js'
+import { halvesOf, type U64Halves } from '../u64Halves.js'
 import { ArgumentBlock } from './argumentBlock.js'
 import { EncodedAttributes, type LaunchAttributes } from './launchAttributes.js'
 import { launchCall } from './launchCall.js'

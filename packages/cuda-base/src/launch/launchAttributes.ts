@@ -1,4 +1,3 @@
-import { type EventLike, requireEventLike } from '@shoal/cuda-base'
 import { NativeMemory } from '@shoal/ffi'
 import {
   type MemoryLike,
@@ -13,6 +12,7 @@ import {
   toMemoryRange,
   wrongType,
 } from '@shoal/types'
+import { type EventLike, requireEventLike } from '../event/eventLike.js'
 import { type Dimensions, dimensionsOf } from './launchConfig.js'
 
 /** Memory whose lines the cache treats in a way of its own while a kernel runs (`CUaccessPolicyWindow`). */

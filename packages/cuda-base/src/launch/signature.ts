@@ -1,4 +1,3 @@
-import type { ElementValue } from '@shoal/cuda-base'
 import {
   type DType,
   type ElementType,
@@ -11,6 +10,7 @@ import {
   type StructType,
   wrongType,
 } from '@shoal/types'
+import type { ElementValue } from '../memory/elements.js'
 
 /** The type of one kernel parameter: a scalar, a struct of `defineStruct`, or `'ptr'` for an address. */
 export type KernelParameter = ElementType | 'ptr'
