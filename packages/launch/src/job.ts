@@ -52,7 +52,8 @@ export interface Job {
    */
   readonly deviceOrdinal: number
   /**
-   * Fires when a rank ends without having left: killed, crashed, or cut off. Its reason is a `RanksLostError` that names
+   * Fires when a rank ends without having left: killed, crashed, or cut off. One whose program comes to its end counts as lost
+   * once a rank waits for it in the rendezvous. Its reason is a `RanksLostError` that names
    * those lost until then, or a `RendezvousLostError` where the rendezvous itself is gone.
    */
   readonly lost: AbortSignal
@@ -79,7 +80,7 @@ export interface Job {
    * connection.
    */
   survivors(options?: RendezvousOptions): Promise<Job>
-  /** Leaves the job, without the other ranks counting this one as lost. Idempotent. A process that runs to its end leaves by itself. */
+  /** Leaves the job, without the other ranks counting this one as lost. Idempotent. A process that runs to its end leaves by itself, but is lost once it is waited for. */
   dispose(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { type Job, RanksLostError, RendezvousError, RendezvousLostError, RendezvousTimeoutError } from '@shoal/launch'
 import { AbortedError, DisposedError } from '@shoal/types'
 import { describe, expect, test } from 'vitest'
@@ -365,6 +368,48 @@ describe('a rank that is lost', () => {
     expect(jobs[0]!.lostRanks).toEqual([])
     const others = await Promise.all([jobs[0]!.survivors(), jobs[1]!.survivors()])
     await Promise.all(others.map((job) => job.barrier('end')))
+  })
+})
+
+describe('a program that comes to its end without leaving', () => {
+  const program = fileURLToPath(new URL('fixtures/rank.mjs', import.meta.url))
+
+  /** Ranks 0 and 1 in this process, and rank 2, which does nothing but be there. */
+  async function startWithGuest(): Promise<{ jobs: readonly Job[]; ended: Promise<unknown> }> {
+    const rendezvous = await serve(3)
+    const env = { ...process.env, ...rendezvous.environment(2) }
+    const ended = once(spawn(process.execPath, [program, 'end', '300000'], { env, stdio: 'ignore' }), 'exit')
+    return { jobs: await Promise.all([rendezvous.join(0), rendezvous.join(1)]), ended }
+  }
+
+  async function expectAlarm(jobs: readonly Job[], error: unknown): Promise<void> {
+    expect(String(error)).toContain('rank 2 left the job')
+    for (const job of jobs) {
+      await expect.poll(() => job.lost.aborted).toBe(true)
+      expect(job.lost.reason).toBeInstanceOf(RanksLostError)
+      expect(job.lostRanks).toEqual([2])
+    }
+    const [first, second] = await Promise.all(jobs.map((job) => job.survivors()))
+    expect([first!.worldSize, first!.lost.aborted, second!.lost.aborted]).toEqual([2, false, false])
+    for (const later of await failuresOf([jobs[0]!.barrier('later')])) expect(later).toBeInstanceOf(DisposedError)
+  }
+
+  test('is lost to all once a rank needs it', async () => {
+    const { jobs, ended } = await startWithGuest()
+    await ended
+    // Nobody needs it yet: what a job that is over comes to is no alarm.
+    await jobs[0]!.set('still', bytes(1))
+    await expect(jobs[1]!.get('still')).resolves.toEqual(bytes(1))
+    await expect(jobs[0]!.share('own', () => bytes(2))).resolves.toEqual(bytes(2))
+    expect(jobs.map(({ lost }) => lost.aborted)).toEqual([false, false])
+    const [error] = await failuresOf([jobs[0]!.barrier('end')])
+    await expectAlarm(jobs, error)
+  })
+
+  test('is lost at once where a rank waits for it already', async () => {
+    const { jobs } = await startWithGuest()
+    const [error] = await failuresOf([jobs[1]!.share('id', () => bytes(), { root: 2 })])
+    await expectAlarm(jobs, error)
   })
 })
 

@@ -72,7 +72,7 @@ const refusalWords: Readonly<Record<Refusal, string>> = {
 const open = new Set<Connection>()
 
 function leaveAll(): void {
-  for (const connection of open) void connection.close(new RendezvousLostError('the process is ending'))
+  for (const connection of open) void connection.close(new RendezvousLostError('the process is ending'), true)
 }
 
 /** One rank's connection to the rendezvous. It keeps the process alive while an answer is awaited, and only then. */
@@ -156,8 +156,8 @@ export class Connection {
     })
   }
 
-  /** Sends `bye` and ends the connection; `error` is what later requests get. */
-  async close(error: Error): Promise<void> {
+  /** Sends `bye` and ends the connection; `error` is what later requests get. `ended`: nobody asked for it, the program has ended. */
+  async close(error: Error, ended = false): Promise<void> {
     if (this.#end !== undefined) return
     this.#forget(error)
     for (const request of [...this.#requests.values()]) request.reject(error)
@@ -169,7 +169,7 @@ export class Connection {
         clearTimeout(timer)
         resolve()
       })
-      writeMessage(this.#socket, { op: 'bye' })
+      writeMessage(this.#socket, { op: 'bye', ended })
       this.#socket.end()
     })
   }

@@ -232,7 +232,7 @@ export class RendezvousServer {
           const message = reader.message(maximumValueBytes + headerRoom)
           if (message === undefined) return
           if (message.header['op'] === 'bye') {
-            this.#state.gone(rank, 'left')
+            this.#state.gone(rank, message.header['ended'] === true ? 'ended' : 'left')
             socket.end()
             return
           }

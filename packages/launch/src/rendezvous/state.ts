@@ -6,7 +6,9 @@ export type Send = (header: Header, body?: Uint8Array) => void
 /** Ranks of the largest job: what is known of each takes memory. */
 export const mostRanks: number = 2 ** 20
 
-type Presence = 'absent' | 'joined' | 'left' | 'lost'
+/** How a rank went: it said so, its program came to its end without a word, or its connection ended. */
+type Going = 'left' | 'ended' | 'lost'
+type Presence = 'absent' | 'joined' | Going
 
 interface Member {
   presence: Presence
@@ -104,15 +106,15 @@ export class RendezvousState {
   }
 
   /** A rank will not come, or not come back. */
-  gone(rank: number, how: 'left' | 'lost'): void {
+  gone(rank: number, how: Going): void {
     const member = this.#member(rank)
-    if (member.presence === 'left' || member.presence === 'lost') return
+    if (this.#isGone(rank)) return
     member.presence = how
     member.send = undefined
     for (const pending of [...this.#pending.values()]) {
       if (pending.rank === rank) this.#drop(pending)
     }
-    for (const pending of [...this.#joining.values()]) this.#fail(pending, { kind: how, ranks: [rank] })
+    for (const pending of [...this.#joining.values()]) this.#fail(pending, failureFor(how, [rank]))
     for (const space of [...this.#spaces.values()]) {
       if (space.members.includes(rank)) this.#goneFrom(space, rank, how)
     }
@@ -337,28 +339,27 @@ export class RendezvousState {
     space.keys.clear()
   }
 
-  #goneFrom(space: Space, rank: number, how: 'left' | 'lost'): void {
+  #goneFrom(space: Space, rank: number, how: Going): void {
     if (space.isClosed) return
-    const ranks = space.local([rank])
-    if (how === 'lost') {
-      for (const member of space.members) this.#send(member, { event: 'lost', space: space.id, ranks })
-    }
     const present = space.members.filter((member) => !this.#isGone(member))
-    if (how === 'lost' || present.length === 1) {
-      for (const waiting of [...space.getters.values()]) {
-        for (const pending of [...waiting]) this.#fail(pending, { kind: how, ranks })
-      }
-    }
-    for (const round of [...space.rounds.values()]) {
-      for (const pending of [...round.waiting.values()]) this.#fail(pending, { kind: how, ranks })
-    }
-    for (const share of space.shares.values()) {
-      for (const turn of [...share.turns.values()].filter(({ root }) => root === rank)) {
-        for (const pending of [...turn.waiting.values()]) this.#fail(pending, { kind: how, ranks })
-      }
-      if (present.length > 0) this.#forgetShared(space, share)
-    }
+    const everyTurn = [...space.shares.values()].flatMap(({ turns }) => [...turns.values()])
+    const waiting = [
+      ...(how === 'lost' || present.length === 1 ? [...space.getters.values()] : []),
+      ...[...space.rounds.values()].map((round) => round.waiting.values()),
+      ...everyTurn.filter(({ root }) => root === rank).map((turn) => turn.waiting.values()),
+    ].flatMap((some) => [...some])
+    if (how === 'lost' || (how === 'ended' && waiting.length > 0)) this.#alarm(space, [rank])
+    for (const pending of waiting) this.#fail(pending, failureFor(how, space.local([rank])))
+    if (present.length > 0) for (const share of space.shares.values()) this.#forgetShared(space, share)
     this.#agree(space)
+  }
+
+  /** Tells all of a space that these are lost. A program that has ended is, once somebody needs it. */
+  #alarm(space: Space, ranks: readonly number[]): void {
+    for (const rank of ranks) this.#member(rank).presence = 'lost'
+    for (const member of space.members) {
+      this.#send(member, { event: 'lost', space: space.id, ranks: space.local(ranks) })
+    }
   }
 
   #pendingOf(space: Space): Pending[] {
@@ -424,10 +425,12 @@ export class RendezvousState {
 
   /** Why something that needs this rank, or all, can never end. */
   #failureOf(space: Space, needed: number | undefined): Failure | undefined {
-    for (const how of ['lost', 'left'] as const) {
+    for (const how of ['lost', 'left', 'ended'] as const) {
       const ranks = space.members.filter((member) => this.#member(member).presence === how)
       const relevant = needed === undefined ? ranks : ranks.filter((rank) => rank === needed)
-      if (relevant.length > 0) return { kind: how, ranks: space.local(relevant) }
+      if (relevant.length === 0) continue
+      if (how === 'ended') this.#alarm(space, relevant)
+      return failureFor(how, space.local(relevant))
     }
     return undefined
   }
@@ -442,7 +445,7 @@ export class RendezvousState {
 
   #isGone(rank: number): boolean {
     const { presence } = this.#member(rank)
-    return presence === 'left' || presence === 'lost'
+    return presence !== 'absent' && presence !== 'joined'
   }
 
   get #spaceOfAll(): Space {
@@ -454,6 +457,10 @@ export class RendezvousState {
     if (member === undefined) throw new RangeError(`no rank ${rank}`)
     return member
   }
+}
+
+function failureFor(how: Going, ranks: readonly number[]): Failure {
+  return { kind: how === 'lost' ? 'lost' : 'left', ranks }
 }
 
 /** Those who were never there have kept all others waiting; where all were, it is those who gave up. */
