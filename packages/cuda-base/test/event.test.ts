@@ -109,9 +109,11 @@ describe('record', () => {
     using event = Event.create(device)
     using stream = Stream.create(device)
     const record = (options: unknown) => () => event.record(stream, options as never)
+    const recordOn = (options: unknown) => () => stream.record(event, options as never)
     const wait = (options: unknown) => () => stream.waitEvent(event, options as never)
     for (const [use, api] of [
-      [record, 'Stream.record'],
+      [record, 'Event.record'],
+      [recordOn, 'Stream.record'],
       [wait, 'Stream.waitEvent'],
     ] as const) {
       expect(use({ outside: true })).toThrow(`${api}: options must have only the keys external, not 'outside'`)

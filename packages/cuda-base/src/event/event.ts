@@ -173,6 +173,8 @@ export class Event extends Resource implements EventLike {
       const expected = `one of device ${own.device.ordinal}`
       throw wrongType('Event.record', 'stream', expected, stream)
     }
+    // Here too, so that the error names this function.
+    if (options !== undefined) isExternal(options, 'Event.record')
     stream.record(this, options)
     return this
   }
