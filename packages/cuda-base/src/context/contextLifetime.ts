@@ -1,5 +1,4 @@
 import { type CUcontext, cuDevicePrimaryCtxRelease, ensureContextFunctions } from '@shoal/cuda-sys/driver/common'
-import type { Device } from '../device/device.js'
 import { checkRelease, Status } from '../errors.js'
 import { processIsEnding, throwFirst, tidyUpAtEnd, warnAtEnd } from '../lifetime.js'
 import { ContextCalls } from './contextCalls.js'
@@ -40,7 +39,7 @@ export abstract class ContextLifetime extends ContextCalls {
   readonly #movedMemory = new Set<() => boolean>()
   readonly #whenIdle: (() => void)[] = []
 
-  constructor(device: Device, handle: CUcontext) {
+  constructor(device: ContextCalls['device'], handle: CUcontext) {
     super(device, handle)
     ensureContextFunctions()
     if (!isTidiedUp) {
