@@ -1,9 +1,7 @@
-import type { CUstream } from '@shoal/cuda-sys/driver'
 import {
   DisposedError,
   type DType,
   dtypeOf,
-  type ElementArrayOf,
   type ElementInputOf,
   type ElementType,
   inspectKey,
@@ -11,55 +9,28 @@ import {
   type MemoryLike,
   type MemoryRange,
   memoryProtocol,
-  optionsChecker,
   requireAddress,
-  requireInstance,
-  requireInteger,
   requireOptions,
   type StorageArray,
-  type StreamLike,
   type StructType,
   type TypedArrayOf,
   wrongType,
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
-import { Resource, watchLater } from '../lifetime.js'
-import { isStream, Stream, streamFor } from '../stream/stream.js'
+import { watchLater } from '../lifetime.js'
+import { isStream, requireStream, Stream, streamFor } from '../stream/stream.js'
 import { Allocation } from './allocation.js'
 import { Block } from './caching/block.js'
-import { queueCopy } from './deviceCopy.js'
-import { type ElementValue, elementBytes, isZero, structBytes } from './elements.js'
-import { arrayFor, bytesOfElement, type HostArrayOf, nameOfType, requireElementType } from './elementType.js'
-import { queueBytes, queueFill } from './fill.js'
+import { DeviceTransfers } from './deviceTransfers.js'
+import { structBytes } from './elements.js'
+import { bytesFor, bytesOfElement, nameOfType, requireElementType } from './elementType.js'
+import { queueFill } from './fill.js'
 import { type DTypeOfArray, elementsIn, requireArrayFor } from './hostArrays.js'
-import { downloadNow, queueDownload, queueUpload, uploadNow } from './hostCopy.js'
+import { uploadNow } from './hostCopy.js'
 import { startWith } from './newMemory.js'
-import type { PinnedBuffer } from './pinnedBuffer.js'
 import type { StreamAllocator } from './streamAllocator.js'
 import { allocatedHigh, allocatedLow, allocateOn, freeOn } from './streamOrdered.js'
-import {
-  checkSource,
-  checkTarget,
-  reinterpretedLength,
-  requireWithin,
-  sliceOf,
-  type ViewOptions,
-  viewOf,
-} from './typed.js'
-
-/** Where an operation is queued. */
-export interface QueueOptions {
-  /** A stream of any package. Default: the default stream of the memory's device. */
-  readonly stream?: StreamLike | undefined
-}
-
-const requireQueueOptions = optionsChecker<QueueOptions>({ stream: true })
-
-/** What device memory can be filled from: an array, page-locked memory, or device memory of any device and package. */
-export type CopySource<E extends ElementType> = ElementInputOf<E> | HostArrayOf<E> | MemoryLike
-
-/** What device memory can be read into: a typed array or page-locked memory. */
-export type CopyTarget<E extends ElementType> = HostArrayOf<E> | PinnedBuffer<E>
+import { reinterpretedLength, requireWithin, sliceOf, type ViewOptions, viewOf } from './typed.js'
 
 /** Memory of somebody else, as elements. */
 export interface BorrowOptions {
@@ -76,7 +47,7 @@ export interface BorrowOptions {
  * x.slice(1, 3).fill(0)
  * console.log(await x.toArray()) // Float32Array [1, 0, 0, 4]
  */
-export class DeviceBuffer<E extends ElementType = DType> extends Resource implements MemoryLike {
+export class DeviceBuffer<E extends ElementType = DType> extends DeviceTransfers<E> {
   /** The type of its elements. */
   readonly dtype: E
   /** Number of elements. */
@@ -305,116 +276,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 
   /**
-   * Queues the writing of one value to every element (`cuMemsetD8Async` … `cuMemsetD32Async`, `cudaMemsetAsync`).
-   * @throws TypeError, RangeError for a value that the element type cannot hold; DisposedError, StatusError
-   */
-  fill(value: ElementValue<E>, options?: QueueOptions): this {
-    this.#fill(value, options, 'DeviceBuffer.fill')
-    return this
-  }
-
-  /** Writes one value to every element and blocks until it is done. @throws as {@link fill} */
-  fillSync(value: ElementValue<E>, options?: QueueOptions): this {
-    this.context._call('streamSynchronize', this.#fill(value, options, 'DeviceBuffer.fillSync'))
-    return this
-  }
-
-  /**
-   * Queues a copy of the whole of `source`, which must be as long as this memory; use `slice` for parts
-   * (`cuMemcpyHtoDAsync`, `cuMemcpyDtoDAsync`, `cuMemcpyPeerAsync`, `cudaMemcpyAsync`, `cudaMemcpyPeerAsync`). A host array, page-locked
-   * or not, must stay as it is until the copy has ended, as `stream.synchronize()` tells: what arrives of one that is changed
-   * or detached before is undefined. It is kept alive until then. Device memory may be another device's, with or without peer
-   * access.
-   * @throws TypeError for another dtype, RangeError for another length, DisposedError, StatusError
-   */
-  copyFrom(source: CopySource<E>, options?: QueueOptions): this {
-    const api = 'DeviceBuffer.copyFrom'
-    const address = this._use()
-    const { context } = this
-    const stream = queueFor(this, options, api)
-    const from = this.#sourceOf(source, api)
-    this.#requireStillThere()
-    if (ArrayBuffer.isView(from)) queueUpload(context, stream, address, from)
-    else queueCopy(context, stream, address, from)
-    return this
-  }
-
-  #sourceOf(source: CopySource<E>, api: string): ArrayBufferView | MemoryRange {
-    // Of a buffer with the same elements nothing is left to ask.
-    const isBuffer = typeof source === 'object' && source !== null && #owner in source
-    if (isBuffer && source.dtype === this.dtype && source.length === this.length) return source.#range()
-    return checkSource(structBytes(source, this.dtype, api, 'source'), this, api)
-  }
-
-  /** Like {@link copyFrom}, and blocks until the copy has ended. */
-  copyFromSync(source: CopySource<E>, options?: QueueOptions): this {
-    const api = 'DeviceBuffer.copyFromSync'
-    const address = this._use()
-    const { context } = this
-    const stream = queueFor(this, options, api)
-    const from = this.#sourceOf(source, api)
-    this.#requireStillThere()
-    if (ArrayBuffer.isView(from)) {
-      uploadNow(context, stream, address, from)
-      return this
-    }
-    queueCopy(context, stream, address, from)
-    context._call('streamSynchronize', stream)
-    return this
-  }
-
-  /**
-   * Queues a copy into host memory as long as this memory and resolves with it when the data is there.
-   * @throws TypeError for an array of another type, RangeError for another length, DisposedError, StatusError.
-   */
-  copyTo<T extends CopyTarget<E>>(target: T, options?: QueueOptions): Promise<T> {
-    return this.#download(target, options, 'DeviceBuffer.copyTo')
-  }
-
-  #download<T extends CopyTarget<E>>(target: T, options: QueueOptions | undefined, api: string): Promise<T> {
-    try {
-      const address = this._use()
-      const stream = queueFor(this, options, api)
-      const to = checkTarget(target, this, api)
-      this.#requireStillThere()
-      return queueDownload(this.context, stream, address, to, target)
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
-  /** Copies into host memory as long as this memory and blocks until the data is there. @throws as {@link copyTo} */
-  copyToSync<T extends CopyTarget<E>>(target: T, options?: QueueOptions): T {
-    this.#downloadNow(target, options, 'DeviceBuffer.copyToSync')
-    return target
-  }
-
-  #downloadNow(target: CopyTarget<E>, options: QueueOptions | undefined, api: string): void {
-    const address = this._use()
-    const stream = queueFor(this, options, api)
-    const to = checkTarget(target, this, api)
-    this.#requireStillThere()
-    downloadNow(this.context, stream, address, to)
-  }
-
-  /** Resolves with the elements as they are when the stream gets there: in a fresh typed array, or as a list of structs. */
-  toArray(options?: QueueOptions): Promise<ElementArrayOf<E>> {
-    const { dtype } = this
-    const array = arrayFor(dtype, this.length) as HostArrayOf<E>
-    const copied: Promise<ArrayBufferView> = this.#download(array, options, 'DeviceBuffer.toArray')
-    return typeof dtype === 'string'
-      ? (copied as Promise<ElementArrayOf<E>>)
-      : copied.then((array) => elementsFrom(array, dtype))
-  }
-
-  /** Like {@link toArray}, and blocks until the stream gets there. */
-  toArraySync(options?: QueueOptions): ElementArrayOf<E> {
-    const array = arrayFor(this.dtype, this.length)
-    this.#downloadNow(array as HostArrayOf<E>, options, 'DeviceBuffer.toArraySync')
-    return elementsFrom(array, this.dtype)
-  }
-
-  /**
    * The elements from `start` up to, not including, `end`, as a view without a copy; negative numbers count from the
    * end. The view keeps the memory's objects alive, but disposing of the whole buffer ends its views.
    * @throws RangeError when the range does not lie within the buffer.
@@ -446,10 +307,16 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     return this.#range()
   }
 
+  /** @internal The memory of a buffer with the same elements, of which nothing is left to ask; undefined of all else. */
+  _rangeOfLike(source: unknown): MemoryRange | undefined {
+    const isBuffer = typeof source === 'object' && source !== null && #owner in source
+    return isBuffer && source.dtype === this.dtype && source.length === this.length ? source.#range() : undefined
+  }
+
   #range(): MemoryRange {
     const known = this.range
     if (known !== undefined) {
-      this.#requireStillThere()
+      this._requireStillThere()
       return known
     }
     const address = this._use()
@@ -497,15 +364,15 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   _use(): bigint {
     if (this._disposed) throw new DisposedError(this.kind)
     const { address } = this._allocation
-    this.#requireStillThere()
+    this._requireStillThere()
     return this.#viewAddress ?? address
   }
 
   /**
-   * What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more before the memory is
+   * @internal What {@link _use} refuses, for memory that was used before: that has its allocation. Asked once more before the memory is
    * used, as a getter of the arguments may have disposed of it.
    */
-  #requireStillThere(): void {
+  _requireStillThere(): void {
     const allocation = this.#owner as Allocation
     if (this._disposed || allocation.freed) throw new DisposedError(this.kind)
     allocation.context._requireAlive()
@@ -516,20 +383,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
     requireWithin(range, this._address, this.byteLength)
     // What is frozen stays as it is.
     if (Object.isFrozen(range)) this.surroundings = range
-  }
-
-  #fill(value: ElementValue<E>, options: QueueOptions | undefined, api: string): CUstream {
-    const address = this._use()
-    const stream = queueFor(this, options, api)
-    if (isZero(this.dtype, value)) {
-      this.#requireStillThere()
-      queueBytes(this.context, stream, address, 0, this.byteLength)
-      return stream
-    }
-    const element = elementBytes(this.dtype, value, api, 'value')
-    this.#requireStillThere()
-    queueFill(this.context, stream, address, element, this.length)
-    return stream
   }
 
   /** Frees the memory: blocks until work that uses it has ended, unless it was allocated on a stream. */
@@ -555,11 +408,6 @@ export class DeviceBuffer<E extends ElementType = DType> extends Resource implem
   }
 }
 
-export function bytesFor(dtype: ElementType, length: number, api: string): number {
-  const { bytes } = requireElementType(dtype, api)
-  return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
-}
-
 /** Memory from what the program has put in the place of the pools. What that allocates itself comes from them. */
 function allocateThrough<E extends ElementType>(stream: Stream, dtype: E, length: number): DeviceBuffer<E> {
   const { context } = stream
@@ -573,19 +421,4 @@ function allocateThrough<E extends ElementType>(stream: Stream, dtype: E, length
   } finally {
     context._allocator ??= allocator
   }
-}
-
-/** A stream of this package. @throws TypeError */
-export function requireStream(stream: unknown, api: string, name = 'stream'): Stream {
-  return requireInstance(stream, api, name, Stream, 'a Stream; Stream.from() takes those of others') as Stream
-}
-
-function elementsFrom<E extends ElementType>(array: ArrayBufferView, dtype: E): ElementArrayOf<E> {
-  return (typeof dtype === 'string' ? array : dtype.decode(array)) as ElementArrayOf<E>
-}
-
-/** The stream an operation is queued on; a TypeError for a stream where options are meant. */
-function queueFor(memory: DeviceBuffer<ElementType>, options: QueueOptions | undefined, api: string): CUstream {
-  const stream = options === undefined ? undefined : requireQueueOptions(options, api).stream
-  return streamFor(memory.context, stream, api)
 }

@@ -6,6 +6,7 @@ import {
   type ElementType,
   elementLayout,
   type OwnedArrayOf,
+  requireInteger,
   type StorageArrayConstructor,
   type TypedArrayOf,
 } from '@shoal/types'
@@ -48,4 +49,10 @@ export function storageOf(type: ElementType): {
 export function arrayFor<E extends ElementType>(type: E, length: number): OwnedArrayOf<DType> {
   const { typedArray, arrayEntries } = storageOf(type)
   return new typedArray(length * arrayEntries)
+}
+
+/** Bytes of so many elements. @throws TypeError, RangeError */
+export function bytesFor(dtype: ElementType, length: number, api: string): number {
+  const { bytes } = requireElementType(dtype, api)
+  return requireInteger(length, api, 'length', 0, Math.floor(Number.MAX_SAFE_INTEGER / bytes)) * bytes
 }

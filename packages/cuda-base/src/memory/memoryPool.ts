@@ -30,11 +30,11 @@ import {
   withReason,
 } from '../share/handleKinds.js'
 import type { ShareableHandle, ShareableHandleOf } from '../share/handles.js'
-import { type Stream, streamFor } from '../stream/stream.js'
+import { requireStream, type Stream, streamFor } from '../stream/stream.js'
 import { type MemoryAccess, readAccess, resolveSameAccess, writeGrants } from '../vmm/access.js'
 import { type MemoryPlace, resolvePlace } from '../vmm/location.js'
 import { Allocation, requireImported } from './allocation.js'
-import { DeviceBuffer, requireStream } from './deviceBuffer.js'
+import { DeviceBuffer } from './deviceBuffer.js'
 import { nameOfType } from './elementType.js'
 import { PoolLife } from './poolLife.js'
 import {

@@ -15,7 +15,7 @@ import {
 } from '@shoal/types'
 import { type Context, contextOf, type DeviceOrContext } from '../context/context.js'
 import { streamFor } from '../stream/stream.js'
-import type { QueueOptions } from './deviceBuffer.js'
+import type { QueueOptions } from './deviceTransfers.js'
 
 /** One copy of many. */
 export interface BatchedCopy {

@@ -8,6 +8,7 @@ import {
   optionalBoolean,
   requireAddress,
   requireFunction,
+  requireInstance,
   requireInteger,
   requireOptions,
   requireWaitOptions,
@@ -455,4 +456,9 @@ function otherHalvesFor(context: Context, stream: StreamLike | undefined, api: s
 function refuseForeignStream(deviceOrdinal: number, context: Context, api: string): never {
   const { ordinal } = context.device
   throw new TypeError(`${api}: stream must be one of device ${ordinal}, not of ${whereIs(deviceOrdinal, context)}`)
+}
+
+/** A stream of this package. @throws TypeError */
+export function requireStream(stream: unknown, api: string, name = 'stream'): Stream {
+  return requireInstance(stream, api, name, Stream, 'a Stream; Stream.from() takes those of others') as Stream
 }
