@@ -1,5 +1,5 @@
 /** Reads and writes C structures by their offsets. Layouts come from the generator; nothing here computes one. */
-import { describeValue, type FieldCodec, fieldCodec, type OwnedArrayOf } from '@shoal/types'
+import { describeValue, type FieldCodec, fieldCodec, isView, type OwnedArrayOf } from '@shoal/types'
 import { NativeMemory } from './memory/nativeMemory.js'
 
 /** The type of a field that is no structure. */
@@ -83,9 +83,7 @@ function primitive(kind: PrimitiveKind): FieldCodec {
 
 function bytesOf(memory: StructMemory): DataView {
   if (memory instanceof NativeMemory) return new DataView(memory.buffer)
-  return ArrayBuffer.isView(memory)
-    ? new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
-    : new DataView(memory)
+  return isView(memory) ? new DataView(memory.buffer, memory.byteOffset, memory.byteLength) : new DataView(memory)
 }
 
 class Codec implements StructCodec<Record<string, unknown>> {

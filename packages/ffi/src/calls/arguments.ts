@@ -4,7 +4,7 @@
  * call can come between two slots. A bigint is checked by reading it back: the slot keeps its value modulo 2⁶⁴, and V8
  * compares that faster than it compares a bigint with its bounds.
  */
-import { outOfRange, wrongType } from '@shoal/types'
+import { isView, outOfRange, wrongType } from '@shoal/types'
 import {
   dropCallContext,
   floats32,
@@ -124,7 +124,7 @@ function putNativeMemory(slot: number, memory: NativeMemory): void {
 }
 
 function putJavaScriptMemory(slot: number, value: unknown, api: string, parameter: string): void {
-  if (!ArrayBuffer.isView(value) && !isBuffer(value)) {
+  if (!isView(value) && !isBuffer(value)) {
     refuseWord(
       value,
       'an address (bigint), memory (a typed array, DataView, ArrayBuffer or NativeMemory) or null',
@@ -177,11 +177,7 @@ function elementBytesOf(memory: unknown): number {
 /** Bytes of memory of the JavaScript heap; 0 where it was detached. */
 function byteLengthOf(memory: unknown): number {
   if (typedArrayName.call(memory) !== undefined) return typedArrayBytes.call(memory) as number
-  const getter = ArrayBuffer.isView(memory)
-    ? dataViewBytes
-    : memory instanceof SharedArrayBuffer
-      ? sharedBufferBytes
-      : bufferBytes
+  const getter = isView(memory) ? dataViewBytes : memory instanceof SharedArrayBuffer ? sharedBufferBytes : bufferBytes
   try {
     return getter.call(memory) as number
   } catch {
@@ -323,7 +319,7 @@ export function putStruct(
   parameter: string,
 ): void {
   const view = value instanceof NativeMemory ? value.bytes : value
-  if (!ArrayBuffer.isView(view))
+  if (!isView(view))
     refuseType(api, parameter, `a structure of ${byteLength} bytes (a typed array, DataView or NativeMemory)`, value)
   if (view.byteLength < byteLength) {
     dropCallContext()

@@ -1,4 +1,4 @@
-import { outOfRange } from '@shoal/types'
+import { isView, outOfRange } from '@shoal/types'
 import { floatSlot, maximumFloats } from '../addon/block.js'
 import { NativeMemory } from '../memory/nativeMemory.js'
 import { type PointerArgument, putPointer, putStruct } from './arguments.js'
@@ -136,7 +136,7 @@ export function lowerCall(
 
 function copyOf(value: ArrayBufferView | NativeMemory, byteLength: number, api: string, name: string): PointerArgument {
   const view = value instanceof NativeMemory ? value.bytes : value
-  if (!ArrayBuffer.isView(view) || view.byteLength < byteLength) {
+  if (!isView(view) || view.byteLength < byteLength) {
     throw outOfRange(api, name, `a structure of ${byteLength} bytes`, value)
   }
   const copy = NativeMemory.allocate(byteLength)

@@ -1,5 +1,13 @@
 import { constants } from 'node:buffer'
-import { isInstance, type OwnedArrayOf, outOfRange, requireAddress, requireInteger, wrongType } from '@shoal/types'
+import {
+  isInstance,
+  isView,
+  type OwnedArrayOf,
+  outOfRange,
+  requireAddress,
+  requireInteger,
+  wrongType,
+} from '@shoal/types'
 import { addon, pending } from '../addon/load.js'
 
 /** An `ArrayBuffer` over memory of somebody else, and how to take it back. */
@@ -71,7 +79,7 @@ function watchReach(id: number): HostViewReach {
  * resized.
  */
 export function addressOf(view: ArrayBufferView | ArrayBufferLike): bigint {
-  if (!isInstance(view, ArrayBuffer) && !ArrayBuffer.isView(view))
+  if (!isInstance(view, ArrayBuffer) && !isView(view))
     throw wrongType('addressOf', 'view', 'a view or an ArrayBuffer', view)
   return addon().addressOf(view)
 }

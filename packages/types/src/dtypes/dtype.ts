@@ -1,4 +1,5 @@
 import { wrongType } from '../arguments/scalars.js'
+import { isView } from '../isView.js'
 
 /** The element types that Shoal knows, named by kind and bits. */
 export const dtypes = [
@@ -191,7 +192,7 @@ const typedArrayName = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uin
 
 /** Whether the buffer of a typed array or `DataView` was detached: transferred, or given back. */
 export function isDetached(array: ArrayBufferView): boolean {
-  if (!ArrayBuffer.isView(array)) return false
+  if (!isView(array)) return false
   const { buffer } = array
   // A view of a detached buffer has no length, and neither has the buffer.
   if (buffer.byteLength > 0 || !(buffer instanceof ArrayBuffer)) return false

@@ -2,6 +2,7 @@ import { isPlainObject, type OptionKeys, optionalOptions } from '../arguments/op
 import { outOfRange, requireArrayLike, wrongType } from '../arguments/scalars.js'
 import { describeValue } from '../describeValue.js'
 import type { OwnedArrayOf } from '../dtypes/dtype.js'
+import { isView } from '../isView.js'
 import { type FieldCodec, fieldCodec, type StructWithCodec } from './fieldCodec.js'
 import type { StructField, StructFields, StructInput, StructType, StructValue } from './types.js'
 
@@ -160,7 +161,7 @@ class Struct implements StructWithCodec {
 }
 
 function viewOf(memory: ArrayBufferView | ArrayBufferLike, name: string): DataView {
-  if (ArrayBuffer.isView(memory)) {
+  if (isView(memory)) {
     if (Object.getPrototypeOf(memory) === DataView.prototype) return memory as DataView
     return new DataView(memory.buffer, memory.byteOffset, memory.byteLength)
   }

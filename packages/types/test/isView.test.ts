@@ -1,0 +1,49 @@
+import { defineStruct, isView } from '@shoal/types'
+import { describe, expect, it } from 'vitest'
+
+/** More calls than an optimizing compiler waits for before it compiles their caller anew. */
+const manyCalls = 300_000
+
+const Block = defineStruct('Block', { words: ['u32', 16] })
+
+function roomFor(byteLength: number): { bytes: Uint8Array; view: DataView } {
+  const bytes = new Uint8Array(byteLength)
+  return { bytes, view: new DataView(bytes.buffer) }
+}
+
+/** Takes its room out of a field while it writes, as the code does in which `ArrayBuffer.isView` went wrong. */
+class Writer {
+  #rooms: ({ bytes: Uint8Array; view: DataView } | undefined)[] = []
+
+  write(value: { words: number[] }): void {
+    const room = this.#rooms[0] ?? roomFor(64)
+    this.#rooms[0] = undefined
+    try {
+      Block.write(room.view, value)
+    } finally {
+      this.#rooms[0] = room
+    }
+  }
+}
+
+describe('isView', () => {
+  it.each([
+    ['a typed array', new Uint8Array(1), true],
+    ['a DataView', new DataView(new ArrayBuffer(1)), true],
+    ['a Buffer', Buffer.alloc(1), true],
+    ['an ArrayBuffer', new ArrayBuffer(1), false],
+    ['an object with the prototype of a DataView', Object.create(DataView.prototype), false],
+    ['null', null, false],
+    ['a number', 1, false],
+  ])('says whether %s is a view', (_, value, expected) => {
+    expect(isView(value)).toBe(expected)
+  })
+
+  it('lets a struct be written to a DataView however often that was done', () => {
+    const writer = new Writer()
+    const value = { words: Array.from({ length: 16 }, (_, index) => index) }
+    expect(() => {
+      for (let call = 0; call < manyCalls; call += 1) writer.write(value)
+    }).not.toThrow()
+  })
+})
