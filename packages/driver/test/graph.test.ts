@@ -172,6 +172,34 @@ describe('Graph.capture', () => {
     expect(captureStatus(stream)).toBe('none')
   })
 
+  test('ends although the function disposes of the stream, which is gone afterwards', async () => {
+    using sum = zeros()
+    const own = device.createStream({ nonBlocking: true })
+    using graph = Graph.capture(own, () => {
+      add.launch({ ...one, stream: own }, sum, 3)
+      own.dispose()
+    })
+    expect(own.disposed).toBe(true)
+    using exec = graph.instantiate()
+    exec.launch(stream)
+    await stream.synchronize()
+    expect(firstOf(sum)).toBe(3)
+  })
+
+  test('goes on when another stream is disposed of meanwhile, whose work still ends', async () => {
+    using sum = zeros()
+    using written = zeros()
+    const another = device.createStream({ nonBlocking: true })
+    using graph = Graph.capture(stream, () => {
+      add.launch({ ...one, stream: another }, written, 5)
+      another.dispose()
+      add.launch({ ...one, stream }, sum, 3)
+    })
+    expect(graph.nodes).toHaveLength(1)
+    await device.primaryContext.synchronize()
+    expect([firstOf(sum), firstOf(written)]).toEqual([0, 5])
+  })
+
   test('comes to nothing after a call that it forbids, and says so', () => {
     const forbidden = () => Graph.capture(stream, () => stream.synchronizeSync())
     expect(forbidden).toThrow(expect.objectContaining({ code: 'CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED' }))
@@ -267,6 +295,34 @@ describe('nodes', () => {
     await stream.synchronize()
     await stream.hostFunction(() => {})
     expect([...to.toArraySync(), calls]).toEqual([11, 2, 3, 2])
+  })
+
+  test('a kernel has the arguments it was given, also where reading one of them adds other nodes', async () => {
+    using sum = zeros()
+    using aside = zeros()
+    using graph = Graph.create(device)
+    const memoryProtocol = Symbol.for('cuda.memory')
+    let added = 0
+    let isAdding = false
+    const memory = {
+      get [memoryProtocol]() {
+        if (!isAdding) {
+          isAdding = true
+          graph.add(kernelNode(add, one, aside, 100))
+          graph.add(emptyNode())
+          added += 1
+          isAdding = false
+        }
+        return (sum as never as { [memoryProtocol]: object })[memoryProtocol]
+      },
+    }
+    graph.add(kernelNode(add, { grid: 3, block: 1 }, memory as never, 1))
+    using step = graph.instantiate()
+    const instantiated = added
+    step.launch(stream)
+    await stream.synchronize()
+    expect(instantiated).toBeGreaterThan(1)
+    expect([firstOf(sum), firstOf(aside)]).toEqual([3, instantiated * 100])
   })
 
   test('between devices', async () => {

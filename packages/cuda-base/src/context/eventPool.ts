@@ -9,6 +9,7 @@ import {
 } from '@shoal/cuda-sys/driver/common'
 import { checkRelease, isGone, Status } from '../errors.js'
 import { scratch } from '../native.js'
+import { isCapturing } from '../stream/capturing.js'
 import type { ContextCalls } from './contextCalls.js'
 
 const eventDisableTiming = 2
@@ -44,11 +45,14 @@ export class EventPool {
    * may still have has ended.
    */
   leaveBehind(stream: CUstream): void {
-    for (const event of this.#leftBehind.splice(0)) {
-      if (this.#context._status('eventQuery', event) === Status.notReady) this.#leftBehind.push(event)
-      else this.#idle.push(event)
+    // Asking would invalidate the capture.
+    if (!isCapturing()) {
+      for (const event of this.#leftBehind.splice(0)) {
+        if (this.#context._status('eventQuery', event) === Status.notReady) this.#leftBehind.push(event)
+        else this.#idle.push(event)
+      }
+      if (this.#context._status('streamQuery', stream) !== Status.notReady) return
     }
-    if (this.#context._status('streamQuery', stream) !== Status.notReady) return
     const event = this.take()
     this.#context._callDriver('cuEventRecord', () => cuEventRecord(event, stream))
     this.#leftBehind.push(event)

@@ -1,4 +1,4 @@
-import { check, endCapturing, Status, Stream, scratch, startCapturing } from '@shoal/cuda-base'
+import { check, endCapturing, keepWhile, Status, Stream, scratch, startCapturing } from '@shoal/cuda-base'
 import {
   type CUgraph,
   CUgraphEdgeData,
@@ -42,6 +42,12 @@ export function capture(
   requireFunction(fn, api, 'fn')
   requireOptions(options, api, captureKeys)
   begin(stream, modes[modeOf(options, api)], into)
+  // Its handle is needed once more, also where `fn` disposes of it.
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  keepWhile([stream], released)
   let failure: { readonly error: unknown } | undefined
   try {
     const result: unknown = fn(stream)
@@ -55,6 +61,7 @@ export function capture(
   }
   // Ended in any case: a stream that stays captured is of no use to anybody.
   const { status, graph } = end(stream)
+  release()
   if (failure !== undefined) {
     if (graph !== 0n && into === undefined) cuGraphDestroy(graph)
     throw failure.error

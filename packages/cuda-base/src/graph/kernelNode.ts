@@ -20,12 +20,13 @@ export function kernelNode<const S extends KernelSignature>(
 ): NodeDescription {
   const api = 'kernelNode'
   requireKernel(kernel, api)
-  const { shape, parameters, needs, attributes } = kernel._describe(config, args, api)
+  const { shape, packArguments, needs, attributes } = kernel._describe(config, args, api)
   return new NodeDescription({
     type: 'kernel',
     needs,
     ...(attributes === undefined ? {} : { kernelAttributes: attributes.entries() }),
-    writeKernel: (view) => {
+    packArguments,
+    writeKernel: (view, kernelParams) => {
       view.setBigUint64(kernelOffsets.func, kernel.handle, true)
       view.setUint32(kernelOffsets.gridDim, shape.gridX, true)
       view.setUint32(kernelOffsets.gridDim + 4, shape.gridY, true)
@@ -34,7 +35,7 @@ export function kernelNode<const S extends KernelSignature>(
       view.setUint32(kernelOffsets.blockDim + 4, shape.blockY, true)
       view.setUint32(kernelOffsets.blockDim + 8, shape.blockZ, true)
       view.setUint32(kernelOffsets.sharedMemBytes, shape.sharedMemory, true)
-      view.setBigUint64(kernelOffsets.kernelParams, parameters(), true)
+      view.setBigUint64(kernelOffsets.kernelParams, kernelParams, true)
     },
   })
 }

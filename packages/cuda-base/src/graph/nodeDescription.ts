@@ -37,8 +37,10 @@ interface Content {
   readonly type: GraphNodeType
   /** Its parameters for a graph of `context`. Left out by kernels, which are many in a graph: they write them by themselves. */
   readonly write?: (context: Context, api: string) => WrittenParameters
+  /** Packs the arguments of a kernel, and gives what C calls `kernelParams`. Its getters may write other nodes. */
+  readonly packArguments?: () => bigint
   /** Writes the part behind the type into zeroed memory, where {@link kernelOffsets} say. */
-  readonly writeKernel?: (view: DataView) => void
+  readonly writeKernel?: (view: DataView, kernelParams: bigint) => void
   /** Objects that must be there when the node runs, each with a check that throws once it is gone. */
   readonly needs?: ReadonlyMap<object, () => void>
   readonly callback?: SharedCallback
@@ -64,15 +66,17 @@ export class NodeDescription {
   /** @internal */
   readonly _kernelAttributes: readonly KernelNodeAttribute[]
   readonly #write: Content['write']
+  readonly #packArguments: Content['packArguments']
   readonly #writeKernel: Content['writeKernel']
 
   /** @internal */
-  constructor({ type, write, writeKernel, needs = none, callback, kernelAttributes }: Content) {
+  constructor({ type, write, packArguments, writeKernel, needs = none, callback, kernelAttributes }: Content) {
     this.type = type
     this._needs = needs
     this._callback = callback
     this._kernelAttributes = kernelAttributes === undefined ? noAttributes : [...kernelAttributes]
     this.#write = write
+    this.#packArguments = packArguments
     this.#writeKernel = writeKernel
   }
 
@@ -84,10 +88,11 @@ export class NodeDescription {
     for (const check of this._needs.values()) check()
     const { memory: native, view } = sharedParameters()
     const write = this.#write?.(context, api)
+    const kernelParams = this.#packArguments?.() ?? 0n
     native.bytes.fill(0)
     view.setInt32(0, nodeTypes.indexOf(this.type), true)
     if (write !== undefined) CUgraphNodeParams.write(native, write.parameters)
-    this.#writeKernel?.(view)
+    this.#writeKernel?.(view, kernelParams)
     return { parameters: native, memory: write?.memory }
   }
 

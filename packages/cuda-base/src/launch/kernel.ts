@@ -66,7 +66,7 @@ export interface KernelModule extends Disposable {
 export interface KernelDescription {
   readonly shape: LaunchShape
   /** Packs the arguments, and gives the address of what C calls `kernelParams`, until the next launch is packed so. */
-  readonly parameters: () => bigint
+  readonly packArguments: () => bigint
   /** What has to be there when it runs, each with a check that throws once it is gone. */
   readonly needs: Map<object, () => void>
   readonly attributes: EncodedAttributes | undefined
@@ -307,20 +307,29 @@ export class Kernel<const S extends KernelSignature = KernelSignature> {
       throw wrongType(api, 'stream', 'left out: a node runs where its graph is launched', config)
     }
     if (shape.sharedMemory > this.#sharedMemoryLimit) this.#allowSharedMemory(shape.sharedMemory, api)
-    this.#nodeBlock ??= new ArgumentBlock(this.#context, this.signature, api)
-    const block = this.#nodeBlock
-    block.write(args)
+    const packArguments = (): bigint => this.#withNodeBlock(api, (block) => block.write(args))
+    packArguments()
     const attributes = this.#attributes
     const needs = new Map<object, () => void>(attributes?.needs)
     needs.set(this, this.#requireUsable)
     for (const [index, value] of args.entries()) {
-      if (typeof value === 'object' && value !== null) needs.set(value, () => block.recheck(index, value))
+      if (typeof value !== 'object' || value === null) continue
+      needs.set(value, () => this.#withNodeBlock(api, (block) => block.recheck(index, value)))
     }
-    const parameters = (): bigint => {
-      if (args.length > 0) block.write(args)
-      return block.memory.address
+    return { shape, packArguments, needs, attributes }
+  }
+
+  /** The getters of an argument may come here again, and find another block. Gives where C reads the arguments. */
+  #withNodeBlock(api: string, work: (block: ArgumentBlock) => void): bigint {
+    const block = this.#nodeBlock ?? new ArgumentBlock(this.#context, this.signature, api)
+    this.#nodeBlock = undefined
+    block.api = api
+    try {
+      work(block)
+    } finally {
+      this.#nodeBlock = block
     }
-    return { shape, parameters, needs, attributes }
+    return block.memory.address
   }
 
   get [Symbol.toStringTag](): string {
