@@ -17,20 +17,19 @@ import {
   requireOptions,
   type StatusError,
   type StreamLike,
-  toDeviceOrdinal,
 } from '@shoal/types'
 import { checkNccl, lastErrorOf, ncclError } from '../errors.js'
 import { groupState, requireNoGroup } from '../group/groupState.js'
 import { localRanksOfChild } from '../group/localRanksOfChild.js'
 import { asyncStatus } from '../lifetime/asyncStatus.js'
-import { type LiveCommunicator, requireIdle, settled } from '../lifetime/live.js'
+import { type LiveCommunicator, requireIdle, settled, whenReady } from '../lifetime/live.js'
 import { createLocalRanks, type LocalRanks, localRanksOf, makeLocalRank, mergeAlias } from '../lifetime/localRanks.js'
 import { whenStreamDone } from '../lifetime/streamWait.js'
 import { type CommunicatorWaitOptions, readWait, requireWait } from '../lifetime/waitOptions.js'
 import { streamHandleAt } from '../operations/operands.js'
 import { CommunicatorOperations } from './communicatorOperations.js'
 import { type CommunicatorConfig, nativeConfig } from './config.js'
-import { growing, type Origin, shrinking, splitting } from './derivations.js'
+import { growing, type Origin, readDeriveOptions, shrinking, splitting } from './derivations.js'
 import { type Deriving, deriveNative } from './derive.js'
 import {
   abortUnclaimed as abortNative,
@@ -46,12 +45,9 @@ import {
   type InitOptions,
   type InitRankOptions,
   initKeys,
-  initRankKeys,
   type JoinGrownOptions,
+  readJoining,
   requireDevices,
-  requireId,
-  requireIds,
-  requireWorld,
   type ShrinkOptions,
   type SplitOptions,
 } from './options.js'
@@ -459,26 +455,12 @@ export class Communicator extends CommunicatorOperations {
   }
 
   static async #join(options: InitRankOptions, api: string, grows: boolean): Promise<Communicator> {
-    requireOptions(options, api, initRankKeys)
-    const { rank, worldSize, config } = options
-    const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
-    requireWorld(rank, worldSize, api)
-    const ids = grows ? [requireId(options.id, api)] : requireIds(options.id, worldSize, api)
-    const joining = {
-      deviceOrdinal,
-      rank,
-      worldSize,
-      ids,
-      config,
-      ...(grows ? { grows } : {}),
-      ...readWait(options, api),
-    }
+    const joining = readJoining(options, api, grows)
+    const { rank, worldSize, ids } = joining
     return Communicator.#amongLocalRanks(localRanksOf(String(ids[0])), async () => {
-      const made = await Communicator.#adopt([await joinNative(joining, api)], options, api, () => ({
-        rank,
-        worldSize,
-      }))
-      return made[0] as Communicator
+      const natives = [await joinNative(joining, api)]
+      const [made] = await Communicator.#adopt(natives, options, api, () => ({ rank, worldSize }))
+      return made as Communicator
     })
   }
 
@@ -502,19 +484,6 @@ export class Communicator extends CommunicatorOperations {
     }
     return natives.map((native, index) => new Communicator(native, identity(native, index), config, signal))
   }
-}
-
-/** Until nothing that NCCL was asked for is under way. */
-async function whenReady(live: LiveCommunicator): Promise<void> {
-  while (live.pending !== undefined) await live.pending.ended
-  if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
-}
-
-/** Before anything is changed. @throws TypeError, RangeError */
-function readDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
-  const api = `Communicator.${operation}`
-  nativeConfig(options.config, api)?.dispose()
-  return readWait(options, api)
 }
 
 /** The caller has been told that the wait is over: nobody else will end what has come of it. */

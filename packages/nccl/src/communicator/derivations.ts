@@ -9,9 +9,11 @@ import {
   ncclCommSplit,
 } from '@shoal/nccl-sys'
 import { optionalBoolean, requireInteger, requireOptions } from '@shoal/types'
-import { type CommunicatorConfig, sharesResources } from './config.js'
+import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
+import { type CommunicatorConfig, nativeConfig, sharesResources } from './config.js'
 import type { Deriving } from './derive.js'
 import {
+  type DeriveOptions,
   type GrowOptions,
   growKeys,
   largestInt,
@@ -94,4 +96,11 @@ export function growing({ handle, worldSize: before }: Origin, options: GrowOpti
     // An old rank keeps its number: -1.
     call: (out, native, bytes) => void ncclCommGrow(handle, worldSize, bytes, -1, out, native),
   }
+}
+
+/** Before anything is changed. @throws TypeError, RangeError */
+export function readDeriveOptions(operation: string, options: DeriveOptions): CommunicatorWaitOptions {
+  const api = `Communicator.${operation}`
+  nativeConfig(options.config, api)?.dispose()
+  return readWait(options, api)
 }

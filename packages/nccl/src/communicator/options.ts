@@ -6,12 +6,14 @@ import {
   propertyOf,
   requireInstance,
   requireInteger,
+  requireOptions,
   toDeviceOrdinal,
   waitKeys,
   wrongType,
 } from '@shoal/types'
-import type { CommunicatorWaitOptions } from '../lifetime/waitOptions.js'
+import { type CommunicatorWaitOptions, readWait } from '../lifetime/waitOptions.js'
 import type { CommunicatorConfig } from './config.js'
+import type { Joining } from './init.js'
 import { UniqueId } from './uniqueId.js'
 
 /** How communicators are made. */
@@ -88,7 +90,7 @@ export interface JoinGrownOptions extends InitOptions {
 }
 
 export const initKeys: OptionKeys<InitOptions> = { config: true, ...waitKeys }
-export const initRankKeys: OptionKeys<InitRankOptions> = {
+const initRankKeys: OptionKeys<InitRankOptions> = {
   device: true,
   rank: true,
   worldSize: true,
@@ -112,9 +114,15 @@ export function requireDevices(devices: unknown, api: string): number[] {
   throw new RangeError(`${api}: devices must be different ones, not ${twice} twice: NCCL allows one rank a device`)
 }
 
-export function requireWorld(rank: unknown, worldSize: unknown, api: string): void {
+/** How a rank is to join, checked. */
+export function readJoining(options: InitRankOptions, api: string, grows: boolean): Joining {
+  requireOptions(options, api, initRankKeys)
+  const { rank, worldSize, config, id } = options
+  const deviceOrdinal = toDeviceOrdinal(options.device, api, 'device')
   const size = requireInteger(worldSize, api, 'worldSize', 1, largestInt)
   requireInteger(rank, api, 'rank', 0, size - 1)
+  const ids = grows ? [requireId(id, api)] : requireIds(id, worldSize, api)
+  return { deviceOrdinal, rank, worldSize, ids, config, ...(grows ? { grows } : {}), ...readWait(options, api) }
 }
 
 export function requireId(id: unknown, api: string): UniqueId {
@@ -122,7 +130,7 @@ export function requireId(id: unknown, api: string): UniqueId {
 }
 
 /** One id, or a list of at most one for each rank. */
-export function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
+function requireIds(ids: unknown, worldSize: number, api: string): readonly UniqueId[] {
   if (!isArray(ids)) return [requireId(ids, api)]
   if (ids.length < 1 || ids.length > worldSize) {
     throw new RangeError(`${api}: id must be a list of 1 to ${worldSize} ids, not of ${ids.length}`)

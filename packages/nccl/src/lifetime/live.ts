@@ -121,6 +121,12 @@ export function settled(live: LiveCommunicator, api: string): Promise<void> {
   )
 }
 
+/** Until nothing that NCCL was asked for is under way. */
+export async function whenReady(live: LiveCommunicator): Promise<void> {
+  while (live.pending !== undefined) await live.pending.ended
+  if (!live.isBlocking) await settled(live, 'ncclCommGetAsyncError')
+}
+
 /**
  * Runs `work`, which uses the communicator on another thread, after whatever does so now; operations that are queued
  * meanwhile are refused. The promise rejects as soon as a communicator fails, even where NCCL still holds the thread:
