@@ -111,6 +111,13 @@ describe('all-to-all, gather, scatter', () => {
     expect(() => communicator.allToAll(three, three, { stream })).toThrow('overlap')
     expect(() => communicator.gather(four, three, { root: 0, stream })).toThrow('× 3 ranks')
     expect(() => communicator.gather(four, null, { root: 0, stream })).toThrow(TypeError)
+    // A part of another rank's: beyond the short one's length, within the long one's.
+    for (const part of [three.part(4, 4), three.part(8, 4)]) {
+      const options = { dtype: 'f32', stream } as const
+      expect(() => communicator.gather(part, three, { root: 0, ...options })).toThrow('overlap')
+      expect(() => communicator.allGather(part, three, options)).toThrow('overlap')
+      expect(() => communicator.reduceScatter(three, part, options)).toThrow('overlap')
+    }
     expect(() => communicator.gather(four, null, { root: 3, stream })).toThrow(RangeError)
     expect(() => communicator.scatter(null, four, { root: 0, stream })).toThrow(TypeError)
     expect(() => communicator.scatter(four, three.part(0, 4), { root: 0, stream })).toThrow(RangeError)

@@ -7,8 +7,8 @@ import { type Failure, type Launch, type Outcome, runSlice, type SliceOptions } 
 
 /** Steps of a sequence. */
 export const sequenceSteps = 150
-/** Sequences that one process makes: enough that what one leaves behind can harm the next. */
-const sliceSequences = 40
+/** Sequences that one process makes: enough that what one leaves behind can harm the next. One with a sanitizer starts slowly. */
+const sliceSequences = { plain: 40, sanitized: 200 }
 /** PEs of the slices, in turn. One PE may do what would confuse others: give calls up, use its memory by CUDA as well. */
 const sliceSizes = [1, 1, 2, 1, 1, 3]
 /** Which of them have workers. */
@@ -74,12 +74,13 @@ function isSanitizer(value: string): value is Sanitizer {
 export async function runCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const { seed, steps, only, sanitizer, say } = options
   const launch: Launch = sanitizer === undefined ? { environment: {}, prefix: [] } : sanitizedLaunch(sanitizer, say)
+  const length = sanitizer === undefined ? sliceSequences.plain : sliceSequences.sanitized
   let made = 0
   for (let first = seed; made < steps; ) {
-    const number = Math.floor(first / sliceSequences)
+    const number = Math.floor(first / length)
     const pes = options.pes ?? (sliceSizes[number % sliceSizes.length] as number)
     const left = Math.ceil((steps - made) / sequenceSteps / pes)
-    const episodes = only === undefined ? Math.min((number + 1) * sliceSequences - first, left) : 1
+    const episodes = only === undefined ? Math.min((number + 1) * length - first, left) : 1
     const workers = withWorkers.includes(number % sliceSizes.length)
     const slice = { firstSeed: first, episodes, steps: sequenceSteps, pes, workers, only }
     const outcome: Outcome = await runSlice(slice, launch)
